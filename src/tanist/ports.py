@@ -1,0 +1,203 @@
+"""The whole outside world of a node, as four protocols: `Clock`, `Disk`, `Network`, `Random`.
+
+Everything a node does to, or learns from, its surroundings goes through these. `tanist.runtime` implements them with
+real sockets, files and clocks; `tanist.sim` implements them with virtual ones. One contract suite holds both sets to the
+same behaviour (`tests/ports/`), so whatever is said here is said of both.
+
+Rules of the house that every implementation keeps:
+
+* One thread. Callbacks are never re-entrant: a port queues a callback and runs it from its own loop, never from inside
+  the call that asked for it.
+* Nothing here blocks but `File.read`, `File.write` and the directory operations, which touch the page cache; a sync
+  never blocks, it reports through its `done` callback.
+* Failures of the disk are `OSError`; failures of the network are `on_close(reason)`. Nothing else is raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias, TypeVar
+
+T = TypeVar("T")
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+"""What can be written to a file or a socket without being copied first."""
+
+
+class Timer(Protocol):
+    """A callback that `Clock.call_at` has promised to run."""
+
+    def cancel(self) -> None:
+        """Forget the callback. Harmless when it has run or was cancelled before."""
+
+
+class Clock(Protocol):
+    """Time, and what is to happen later. Milliseconds throughout."""
+
+    def now_ms(self) -> int:
+        """Monotonic time in ms. Constant within one callback is allowed; going backwards is not."""
+
+    def wall_ms(self) -> int:
+        """Time of day in ms since 1970-01-01 UTC. May jump either way."""
+
+    def call_at(self, when_ms: int, callback: Callable[[], None]) -> Timer:
+        """Run `callback` once `now_ms() >= when_ms`, in order of `when_ms`, then of the call."""
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        """Run `callback` at the end of this turn: after the input that is at hand, before waiting for more.
+
+        This is where a node writes the appends and sends the answers that a burst of requests has produced.
+        """
+
+
+class File(Protocol):
+    """One open file. Offsets and sizes in bytes."""
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def synced(self) -> int:
+        """Bytes from the start of the file that are known to survive a loss of power."""
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Up to `length` bytes at `offset`; shorter at the end of the file."""
+
+    def write(self, offset: int, buffers: Sequence[Buffer]) -> None:
+        """Write the buffers one after the other at `offset`, whole. `OSError` when the disk fails or is full."""
+
+    def truncate(self, size: int) -> None:
+        """Cut (or extend with zeros) to `size` bytes."""
+
+    def close(self) -> None: ...
+
+
+class Disk(Protocol):
+    """A file system. Paths are `/`-separated strings, as given to the node in its configuration."""
+
+    def open(self, path: str, *, create: bool = True) -> File:
+        """Open for reading and writing; `FileNotFoundError` if it is absent and `create` is false."""
+
+    def exists(self, path: str) -> bool: ...
+
+    def list(self, path: str) -> list[str]:
+        """Names in a folder, sorted. `FileNotFoundError` if there is none."""
+
+    def is_directory(self, path: str) -> bool: ...
+
+    def make_directory(self, path: str) -> None:
+        """Make the folder and its parents; no error when it is there."""
+
+    def remove(self, path: str) -> None:
+        """Remove a file, or a folder with all it holds. No error when it is absent."""
+
+    def rename(self, source: str, target: str) -> None:
+        """Rename a file or folder, replacing a file of the target's name, atomically."""
+
+    def read_file(self, path: str) -> bytes:
+        """A whole (small) file. `FileNotFoundError` when absent."""
+
+    def write_file(self, path: str, data: Buffer, *, sync: bool = True) -> None:
+        """Replace a small file atomically: either the old or the new content survives a crash.
+
+        With `sync` the new content is durable on return; without, it may be lost but never torn.
+        """
+
+    def sync(self, files: Sequence[File], done: Callable[[OSError | None], None]) -> None:
+        """Make the present content of `files` durable, off the loop; then call `done` in a later turn."""
+
+    def sync_now(self, file: File) -> None:
+        """Make the file durable before returning. For start and shut-down, and the quorum's votes."""
+
+    def run(self, job: Callable[[], T], done: Callable[[T | BaseException], None]) -> None:
+        """Run `job` off the loop (a thread; in the simulator, later), then call `done` with what it gave or raised."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileRange:
+    """Bytes of a file, to be sent without passing through the process (sendfile)."""
+
+    file: File
+    offset: int
+    length: int
+
+
+Chunk: TypeAlias = bytes | bytearray | memoryview | FileRange
+"""A piece of a response."""
+
+
+class Connection(Protocol):
+    """One established or pending stream connection that carries length-prefixed frames."""
+
+    @property
+    def peer(self) -> str:
+        """Address of the other side, `host:port`, for people to read."""
+
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes accepted by `send` and not yet handed to the network."""
+
+    def send(self, chunks: Sequence[Chunk]) -> None:
+        """Queue the chunks, in order. The caller has put the frame's 4-byte length in. After a close: dropped."""
+
+    def pause(self) -> None:
+        """Deliver no more frames until `resume`: how a node holds back a client that sends too much."""
+
+    def resume(self) -> None: ...
+
+    def close(self) -> None:
+        """Close now. `on_close` is still called, once, in a later turn."""
+
+
+class ConnectionHandler(Protocol):
+    """What a node supplies for each connection."""
+
+    def on_open(self, connection: Connection) -> None:
+        """An outgoing connection is established (incoming ones are from the start)."""
+
+    def on_frame(self, frame: memoryview) -> None:
+        """One whole frame without its length prefix, in writable memory.
+
+        The memory is valid until the `call_soon` callbacks scheduled by then have run; keep a copy beyond that.
+        """
+
+    def on_close(self, reason: str) -> None:
+        """The connection has ended, for whatever reason: refused, reset, closed, oversized frame. Called once."""
+
+
+class Listener(Protocol):
+    """A bound, listening socket."""
+
+    @property
+    def port(self) -> int: ...
+
+    def close(self) -> None:
+        """Stop accepting. Connections that were accepted live on."""
+
+
+class Network(Protocol):
+    """Streams between nodes and clients."""
+
+    def listen(
+        self, host: str, port: int, accept: Callable[[Connection], ConnectionHandler], *, max_frame_bytes: int
+    ) -> Listener:
+        """Listen; `accept` gives the handler of each new connection. Port 0 picks one. `OSError` if taken.
+
+        A frame that declares more than `max_frame_bytes` (or a negative length) closes its connection unread.
+        """
+
+    def connect(self, host: str, port: int, handler: ConnectionHandler, *, max_frame_bytes: int) -> Connection:
+        """Start connecting; `on_open` or `on_close` follows in a later turn. Frames sent before are queued."""
+
+
+class Random(Protocol):
+    """Chance, all of it: in the simulator it comes from the seed."""
+
+    def below(self, n: int) -> int:
+        """A uniform integer in [0, n). `n` >= 1."""
+
+    def bytes(self, n: int) -> bytes: ...
