@@ -1,0 +1,156 @@
+"""What the process tests and the benchmark need of a cluster, whichever broker it is made of.
+
+`ApacheCluster` (`apache.py`) and `TanistCluster` (`tanist.py`) both satisfy `Cluster`, so that a test, a round of faults
+or a workload is written once and run against either. Everything is on 127.0.0.1, and ends with `stop()`.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from tests.interop.raw import ClusterState, ProtocolError, RawClient
+from tests.interop.waiting import wait_for
+
+ROOT = Path(__file__).resolve().parents[2]
+CACHE = ROOT / ".cache"
+HOST = "127.0.0.1"
+CLOCK_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+# Below the range from which the kernel picks the ports of outgoing connections: a node that is killed must find its
+# port free again when it restarts.
+PORT_RANGE = range(12000, 31000)
+
+
+class Cluster(Protocol):
+    """A running cluster of combined nodes (broker and controller each)."""
+
+    name: str
+
+    @property
+    def node_ids(self) -> Sequence[int]: ...
+
+    @property
+    def bootstrap(self) -> str:
+        """What clients call bootstrap.servers."""
+
+    def address(self, node_id: int) -> tuple[str, int]: ...
+
+    def pid(self, node_id: int) -> int | None:
+        """The process of a node, None when it does not run."""
+
+    def log_directory(self, node_id: int) -> Path:
+        """The folder that holds the node's `TOPIC-N` folders."""
+
+    def start(self) -> None:
+        """Start all nodes and wait until every one of them serves."""
+
+    def stop(self) -> None:
+        """End all processes, politely if they let us. Safe to call twice, and half-way through `start`."""
+
+    def start_node(self, node_id: int) -> None: ...
+
+    def stop_node(self, node_id: int) -> None:
+        """SIGTERM (a controlled shutdown), and wait for the end."""
+
+    def kill_node(self, node_id: int) -> None:
+        """SIGKILL."""
+
+
+def free_ports(count: int) -> int:
+    """The first of `count` consecutive ports nobody listens on."""
+    chance = random.Random()
+    for _ in range(1000):
+        first = chance.randrange(PORT_RANGE.start, PORT_RANGE.stop - count)
+        taken = []
+        try:
+            for port in range(first, first + count):
+                listener = socket.socket()
+                taken.append(listener)
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                listener.bind((HOST, port))
+        except OSError:
+            continue
+        finally:
+            for listener in taken:
+                listener.close()
+        return first
+    raise OSError(f"no {count} consecutive free ports")
+
+
+def metadata(cluster: Cluster, node_id: int, topics: Sequence[str] | None = None) -> ClusterState:
+    """One node's view of the cluster."""
+    host, port = cluster.address(node_id)
+    with RawClient(host, port) as client:
+        return client.metadata(topics)
+
+
+def wait_ready(
+    cluster: Cluster,
+    expected: Collection[int] | None = None,
+    *,
+    timeout_s: float = 60.0,
+    alive: Callable[[], None] = lambda: None,
+) -> None:
+    """Wait until each expected node answers and names all of them as alive. `alive` raises when waiting is in vain."""
+    expected = set(expected if expected is not None else cluster.node_ids)
+    for node_id in sorted(expected):
+
+        def sees_all(node_id: int = node_id) -> bool:
+            alive()
+            return expected <= metadata(cluster, node_id, ()).brokers.keys()
+
+        wait_for(sees_all, f"{cluster.name}: node {node_id} sees {sorted(expected)}", timeout_s=timeout_s)
+
+
+def wait_in_sync(cluster: Cluster, topic: str, *, timeout_s: float = 60.0) -> ClusterState:
+    """Wait until every partition of the topic has a leader and all of its replicas in the ISR; gives that state."""
+
+    def in_sync() -> ClusterState | None:
+        state = metadata(cluster, cluster.node_ids[0], (topic,))
+        partitions = state.topics.get(topic, ())
+        done = partitions and all(
+            partition.leader >= 0 and sorted(partition.isr) == sorted(partition.replicas) for partition in partitions
+        )
+        return state if done else None
+
+    return wait_for(in_sync, f"{cluster.name}: {topic} fully in sync", timeout_s=timeout_s)
+
+
+def active_controller(cluster: Cluster) -> int:
+    """The id of the active controller as any live node tells it, -1 if none does."""
+    for node_id in cluster.node_ids:
+        if cluster.pid(node_id) is None:
+            continue
+        try:
+            with RawClient(*cluster.address(node_id)) as client:
+                leader = client.quorum_leader()
+        except (OSError, ProtocolError):
+            continue
+        if leader >= 0:
+            return leader
+    return -1
+
+
+def cpu_seconds(pids: Collection[int]) -> float:
+    """User and system time the processes have used so far, all threads, ended ones included."""
+    ticks = 0
+    for pid in pids:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / CLOCK_TICKS_PER_S
+
+
+def resident_bytes(pids: Collection[int]) -> int:
+    """Resident set size of the processes together."""
+    return sum(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE_BYTES for pid in pids)
+
+
+def pids(cluster: Cluster) -> list[int]:
+    """Processes of all the nodes that run."""
+    return [pid for node_id in cluster.node_ids if (pid := cluster.pid(node_id)) is not None]
