@@ -1,0 +1,76 @@
+"""Names for the numbers that everybody passes around, and the ids that mean something special.
+
+At run time these are plain `int`, `str` and `UUID`; the `NewType`s are for signatures where a mix-up would hurt.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Final, NamedTuple, NewType
+from uuid import UUID
+
+from tanist.wire.schema import ZERO_UUID
+
+__all__ = [
+    "LOST_DIRECTORY",
+    "METADATA_TOPIC",
+    "METADATA_TOPIC_ID",
+    "MIGRATING_DIRECTORY",
+    "NO_LEADER",
+    "UNASSIGNED_DIRECTORY",
+    "ZERO_UUID",
+    "BrokerEpoch",
+    "BrokerId",
+    "LeaderEpoch",
+    "Offset",
+    "ProducerId",
+    "TopicPartition",
+    "id_from_text",
+    "id_text",
+]
+
+BrokerId = NewType("BrokerId", int)
+Offset = NewType("Offset", int)
+LeaderEpoch = NewType("LeaderEpoch", int)
+BrokerEpoch = NewType("BrokerEpoch", int)
+ProducerId = NewType("ProducerId", int)
+
+NO_LEADER: Final = -1
+
+METADATA_TOPIC: Final = "__cluster_metadata"
+METADATA_TOPIC_ID: Final = UUID(int=1)
+"""The one topic whose id is known beforehand."""
+
+UNASSIGNED_DIRECTORY: Final = ZERO_UUID
+"""The replica has not been given a log directory."""
+LOST_DIRECTORY: Final = UUID(int=1)
+"""The replica's log directory is offline, and nobody knows which it was."""
+MIGRATING_DIRECTORY: Final = UUID(int=2)
+"""The replica is from before directories had ids."""
+
+
+class TopicPartition(NamedTuple):
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+def id_text(value: UUID) -> str:
+    """The 22 characters that Kafka prints for an id: URL-safe base64 without padding."""
+    return base64.urlsafe_b64encode(value.bytes).rstrip(b"=").decode("ascii")
+
+
+def id_from_text(text: str) -> UUID:
+    """The inverse of `id_text`; `ValueError` if it is none."""
+    if len(text) > 24:
+        raise ValueError(f"an id has 22 characters, this has {len(text)}")
+    try:
+        raw = base64.b64decode(text.rstrip("=") + "==", altchars=b"-_", validate=True)
+    except binascii.Error as error:
+        raise ValueError(f"not an id: {text!r}") from error
+    if len(raw) != 16:
+        raise ValueError(f"an id has 16 bytes, {text!r} has {len(raw)}")
+    return UUID(bytes=raw)

@@ -1,0 +1,29 @@
+"""AllocateProducerIdsResponse: API key 67, version 0.
+
+Written by tools/generate_messages.py; do not edit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tanist.wire.schema import Field, Response
+
+
+@dataclass(slots=True, kw_only=True)
+class AllocateProducerIdsResponse(Response):
+    throttle_time_ms: int = 0
+    error_code: int = 0
+    producer_id_start: int = 0
+    producer_id_len: int = 0
+
+    API_KEY: ClassVar[int] = 67
+    VERSIONS: ClassVar[tuple[int, int]] = (0, 0)
+    FLEXIBLE_FROM: ClassVar[int | None] = 0
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("throttle_time_ms", "int32", (0, 0)),
+        Field("error_code", "int16", (0, 0)),
+        Field("producer_id_start", "int64", (0, 0)),
+        Field("producer_id_len", "int32", (0, 0)),
+    )

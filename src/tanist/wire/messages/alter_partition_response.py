@@ -1,0 +1,60 @@
+"""AlterPartitionResponse: API key 56, versions 2 to 3.
+
+Written by tools/generate_messages.py; do not edit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+from uuid import UUID
+
+from tanist.wire.schema import ZERO_UUID, Array, Field, Response, Struct
+
+
+@dataclass(slots=True, kw_only=True)
+class PartitionData(Struct):
+    partition_index: int = 0
+    error_code: int = 0
+    leader_id: int = 0
+    leader_epoch: int = 0
+    isr: tuple[int, ...] = ()
+    leader_recovery_state: int = 0
+    partition_epoch: int = 0
+
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("partition_index", "int32", (2, 3)),
+        Field("error_code", "int16", (2, 3)),
+        Field("leader_id", "int32", (2, 3)),
+        Field("leader_epoch", "int32", (2, 3)),
+        Field("isr", Array("int32"), (2, 3)),
+        Field("leader_recovery_state", "int8", (2, 3)),
+        Field("partition_epoch", "int32", (2, 3)),
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class TopicData(Struct):
+    topic_id: UUID = ZERO_UUID
+    partitions: tuple[PartitionData, ...] = ()
+
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("topic_id", "uuid", (2, 3)),
+        Field("partitions", Array(PartitionData), (2, 3)),
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class AlterPartitionResponse(Response):
+    throttle_time_ms: int = 0
+    error_code: int = 0
+    topics: tuple[TopicData, ...] = ()
+
+    API_KEY: ClassVar[int] = 56
+    VERSIONS: ClassVar[tuple[int, int]] = (2, 3)
+    FLEXIBLE_FROM: ClassVar[int | None] = 2
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("throttle_time_ms", "int32", (2, 3)),
+        Field("error_code", "int16", (2, 3)),
+        Field("topics", Array(TopicData), (2, 3)),
+    )

@@ -1,0 +1,25 @@
+"""ApiVersionsRequest: API key 18, versions 0 to 4.
+
+Written by tools/generate_messages.py; do not edit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tanist.wire.schema import Field, Request
+
+
+@dataclass(slots=True, kw_only=True)
+class ApiVersionsRequest(Request):
+    client_software_name: str = ""
+    client_software_version: str = ""
+
+    API_KEY: ClassVar[int] = 18
+    VERSIONS: ClassVar[tuple[int, int]] = (0, 4)
+    FLEXIBLE_FROM: ClassVar[int | None] = 3
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("client_software_name", "string", (3, 4)),
+        Field("client_software_version", "string", (3, 4)),
+    )

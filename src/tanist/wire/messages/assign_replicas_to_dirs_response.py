@@ -1,0 +1,61 @@
+"""AssignReplicasToDirsResponse: API key 73, version 0.
+
+Written by tools/generate_messages.py; do not edit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+from uuid import UUID
+
+from tanist.wire.schema import ZERO_UUID, Array, Field, Response, Struct
+
+
+@dataclass(slots=True, kw_only=True)
+class PartitionData(Struct):
+    partition_index: int = 0
+    error_code: int = 0
+
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("partition_index", "int32", (0, 0)),
+        Field("error_code", "int16", (0, 0)),
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class TopicData(Struct):
+    topic_id: UUID = ZERO_UUID
+    partitions: tuple[PartitionData, ...] = ()
+
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("topic_id", "uuid", (0, 0)),
+        Field("partitions", Array(PartitionData), (0, 0)),
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class DirectoryData(Struct):
+    id: UUID = ZERO_UUID
+    topics: tuple[TopicData, ...] = ()
+
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("id", "uuid", (0, 0)),
+        Field("topics", Array(TopicData), (0, 0)),
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class AssignReplicasToDirsResponse(Response):
+    throttle_time_ms: int = 0
+    error_code: int = 0
+    directories: tuple[DirectoryData, ...] = ()
+
+    API_KEY: ClassVar[int] = 73
+    VERSIONS: ClassVar[tuple[int, int]] = (0, 0)
+    FLEXIBLE_FROM: ClassVar[int | None] = 0
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("throttle_time_ms", "int32", (0, 0)),
+        Field("error_code", "int16", (0, 0)),
+        Field("directories", Array(DirectoryData), (0, 0)),
+    )

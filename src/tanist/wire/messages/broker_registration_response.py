@@ -1,0 +1,27 @@
+"""BrokerRegistrationResponse: API key 62, versions 0 to 4.
+
+Written by tools/generate_messages.py; do not edit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tanist.wire.schema import Field, Response
+
+
+@dataclass(slots=True, kw_only=True)
+class BrokerRegistrationResponse(Response):
+    throttle_time_ms: int = 0
+    error_code: int = 0
+    broker_epoch: int = -1
+
+    API_KEY: ClassVar[int] = 62
+    VERSIONS: ClassVar[tuple[int, int]] = (0, 4)
+    FLEXIBLE_FROM: ClassVar[int | None] = 0
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("throttle_time_ms", "int32", (0, 4)),
+        Field("error_code", "int16", (0, 4)),
+        Field("broker_epoch", "int64", (0, 4)),
+    )

@@ -1,0 +1,25 @@
+"""ConsumerGroupDescribeRequest: API key 69, versions 0 to 1.
+
+Written by tools/generate_messages.py; do not edit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tanist.wire.schema import Array, Field, Request
+
+
+@dataclass(slots=True, kw_only=True)
+class ConsumerGroupDescribeRequest(Request):
+    group_ids: tuple[str, ...] = ()
+    include_authorized_operations: bool = False
+
+    API_KEY: ClassVar[int] = 69
+    VERSIONS: ClassVar[tuple[int, int]] = (0, 1)
+    FLEXIBLE_FROM: ClassVar[int | None] = 0
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("group_ids", Array("string"), (0, 1)),
+        Field("include_authorized_operations", "bool", (0, 1)),
+    )

@@ -1,0 +1,38 @@
+"""CreatePartitionsResponse: API key 37, versions 0 to 3.
+
+Written by tools/generate_messages.py; do not edit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tanist.wire.schema import Array, Field, Response, Struct
+
+
+@dataclass(slots=True, kw_only=True)
+class CreatePartitionsTopicResult(Struct):
+    name: str = ""
+    error_code: int = 0
+    error_message: str | None = None
+
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("name", "string", (0, 3)),
+        Field("error_code", "int16", (0, 3)),
+        Field("error_message", "string", (0, 3), nullable=(0, 3)),
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class CreatePartitionsResponse(Response):
+    throttle_time_ms: int = 0
+    results: tuple[CreatePartitionsTopicResult, ...] = ()
+
+    API_KEY: ClassVar[int] = 37
+    VERSIONS: ClassVar[tuple[int, int]] = (0, 3)
+    FLEXIBLE_FROM: ClassVar[int | None] = 2
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("throttle_time_ms", "int32", (0, 3)),
+        Field("results", Array(CreatePartitionsTopicResult), (0, 3)),
+    )

@@ -1,0 +1,26 @@
+"""DefaultPrincipalData: version 0.
+
+Written by tools/generate_messages.py; do not edit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tanist.wire.schema import Field, Message
+
+
+@dataclass(slots=True, kw_only=True)
+class DefaultPrincipalData(Message):
+    type: str = ""
+    name: str = ""
+    token_authenticated: bool = False
+
+    VERSIONS: ClassVar[tuple[int, int]] = (0, 0)
+    FLEXIBLE_FROM: ClassVar[int | None] = 0
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("type", "string", (0, 0)),
+        Field("name", "string", (0, 0)),
+        Field("token_authenticated", "bool", (0, 0)),
+    )

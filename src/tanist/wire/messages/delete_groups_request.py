@@ -1,0 +1,21 @@
+"""DeleteGroupsRequest: API key 42, versions 0 to 2.
+
+Written by tools/generate_messages.py; do not edit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tanist.wire.schema import Array, Field, Request
+
+
+@dataclass(slots=True, kw_only=True)
+class DeleteGroupsRequest(Request):
+    groups_names: tuple[str, ...] = ()
+
+    API_KEY: ClassVar[int] = 42
+    VERSIONS: ClassVar[tuple[int, int]] = (0, 2)
+    FLEXIBLE_FROM: ClassVar[int | None] = 2
+    FIELDS: ClassVar[tuple[Field, ...]] = (Field("groups_names", Array("string"), (0, 2)),)

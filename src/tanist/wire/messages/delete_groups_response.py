@@ -1,0 +1,36 @@
+"""DeleteGroupsResponse: API key 42, versions 0 to 2.
+
+Written by tools/generate_messages.py; do not edit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tanist.wire.schema import Array, Field, Response, Struct
+
+
+@dataclass(slots=True, kw_only=True)
+class DeletableGroupResult(Struct):
+    group_id: str = ""
+    error_code: int = 0
+
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("group_id", "string", (0, 2)),
+        Field("error_code", "int16", (0, 2)),
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class DeleteGroupsResponse(Response):
+    throttle_time_ms: int = 0
+    results: tuple[DeletableGroupResult, ...] = ()
+
+    API_KEY: ClassVar[int] = 42
+    VERSIONS: ClassVar[tuple[int, int]] = (0, 2)
+    FLEXIBLE_FROM: ClassVar[int | None] = 2
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("throttle_time_ms", "int32", (0, 2)),
+        Field("results", Array(DeletableGroupResult), (0, 2)),
+    )

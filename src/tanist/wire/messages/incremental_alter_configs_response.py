@@ -1,0 +1,40 @@
+"""IncrementalAlterConfigsResponse: API key 44, versions 0 to 1.
+
+Written by tools/generate_messages.py; do not edit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tanist.wire.schema import Array, Field, Response, Struct
+
+
+@dataclass(slots=True, kw_only=True)
+class AlterConfigsResourceResponse(Struct):
+    error_code: int = 0
+    error_message: str | None = ""
+    resource_type: int = 0
+    resource_name: str = ""
+
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("error_code", "int16", (0, 1)),
+        Field("error_message", "string", (0, 1), nullable=(0, 1)),
+        Field("resource_type", "int8", (0, 1)),
+        Field("resource_name", "string", (0, 1)),
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class IncrementalAlterConfigsResponse(Response):
+    throttle_time_ms: int = 0
+    responses: tuple[AlterConfigsResourceResponse, ...] = ()
+
+    API_KEY: ClassVar[int] = 44
+    VERSIONS: ClassVar[tuple[int, int]] = (0, 1)
+    FLEXIBLE_FROM: ClassVar[int | None] = 1
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("throttle_time_ms", "int32", (0, 1)),
+        Field("responses", Array(AlterConfigsResourceResponse), (0, 1)),
+    )

@@ -1,0 +1,20 @@
+"""SnapshotFooterRecord: version 0.
+
+Written by tools/generate_messages.py; do not edit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tanist.wire.schema import Field, Message
+
+
+@dataclass(slots=True, kw_only=True)
+class SnapshotFooterRecord(Message):
+    version: int = 0
+
+    VERSIONS: ClassVar[tuple[int, int]] = (0, 0)
+    FLEXIBLE_FROM: ClassVar[int | None] = 0
+    FIELDS: ClassVar[tuple[Field, ...]] = (Field("version", "int16", (0, 0)),)

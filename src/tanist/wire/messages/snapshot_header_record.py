@@ -1,0 +1,24 @@
+"""SnapshotHeaderRecord: version 0.
+
+Written by tools/generate_messages.py; do not edit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tanist.wire.schema import Field, Message
+
+
+@dataclass(slots=True, kw_only=True)
+class SnapshotHeaderRecord(Message):
+    version: int = 0
+    last_contained_log_timestamp: int = 0
+
+    VERSIONS: ClassVar[tuple[int, int]] = (0, 0)
+    FLEXIBLE_FROM: ClassVar[int | None] = 0
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("version", "int16", (0, 0)),
+        Field("last_contained_log_timestamp", "int64", (0, 0)),
+    )

@@ -1,0 +1,25 @@
+"""StreamsGroupDescribeRequest: API key 89, version 0.
+
+Written by tools/generate_messages.py; do not edit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tanist.wire.schema import Array, Field, Request
+
+
+@dataclass(slots=True, kw_only=True)
+class StreamsGroupDescribeRequest(Request):
+    group_ids: tuple[str, ...] = ()
+    include_authorized_operations: bool = False
+
+    API_KEY: ClassVar[int] = 89
+    VERSIONS: ClassVar[tuple[int, int]] = (0, 0)
+    FLEXIBLE_FROM: ClassVar[int | None] = 0
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("group_ids", Array("string"), (0, 0)),
+        Field("include_authorized_operations", "bool", (0, 0)),
+    )

@@ -1,0 +1,47 @@
+"""TxnOffsetCommitResponse: API key 28, versions 0 to 5.
+
+Written by tools/generate_messages.py; do not edit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tanist.wire.schema import Array, Field, Response, Struct
+
+
+@dataclass(slots=True, kw_only=True)
+class TxnOffsetCommitResponsePartition(Struct):
+    partition_index: int = 0
+    error_code: int = 0
+
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("partition_index", "int32", (0, 5)),
+        Field("error_code", "int16", (0, 5)),
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class TxnOffsetCommitResponseTopic(Struct):
+    name: str = ""
+    partitions: tuple[TxnOffsetCommitResponsePartition, ...] = ()
+
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("name", "string", (0, 5)),
+        Field("partitions", Array(TxnOffsetCommitResponsePartition), (0, 5)),
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class TxnOffsetCommitResponse(Response):
+    throttle_time_ms: int = 0
+    topics: tuple[TxnOffsetCommitResponseTopic, ...] = ()
+
+    API_KEY: ClassVar[int] = 28
+    VERSIONS: ClassVar[tuple[int, int]] = (0, 5)
+    FLEXIBLE_FROM: ClassVar[int | None] = 3
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("throttle_time_ms", "int32", (0, 5)),
+        Field("topics", Array(TxnOffsetCommitResponseTopic), (0, 5)),
+    )

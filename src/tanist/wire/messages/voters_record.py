@@ -1,0 +1,64 @@
+"""VotersRecord: version 0.
+
+Written by tools/generate_messages.py; do not edit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+from uuid import UUID
+
+from tanist.wire.schema import ZERO_UUID, Array, Field, Message, Struct
+
+
+@dataclass(slots=True, kw_only=True)
+class Endpoint(Struct):
+    name: str = ""
+    host: str = ""
+    port: int = 0
+
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("name", "string", (0, 0)),
+        Field("host", "string", (0, 0)),
+        Field("port", "uint16", (0, 0)),
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class KRaftVersionFeature(Struct):
+    min_supported_version: int = 0
+    max_supported_version: int = 0
+
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("min_supported_version", "int16", (0, 0)),
+        Field("max_supported_version", "int16", (0, 0)),
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class Voter(Struct):
+    voter_id: int = 0
+    voter_directory_id: UUID = ZERO_UUID
+    endpoints: tuple[Endpoint, ...] = ()
+    k_raft_version_feature: KRaftVersionFeature = field(default_factory=KRaftVersionFeature)
+
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("voter_id", "int32", (0, 0)),
+        Field("voter_directory_id", "uuid", (0, 0)),
+        Field("endpoints", Array(Endpoint), (0, 0)),
+        Field("k_raft_version_feature", KRaftVersionFeature, (0, 0)),
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class VotersRecord(Message):
+    version: int = 0
+    voters: tuple[Voter, ...] = ()
+
+    VERSIONS: ClassVar[tuple[int, int]] = (0, 0)
+    FLEXIBLE_FROM: ClassVar[int | None] = 0
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("version", "int16", (0, 0)),
+        Field("voters", Array(Voter), (0, 0)),
+    )
