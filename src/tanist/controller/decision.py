@@ -1,0 +1,63 @@
+"""What a decision of the controller is made of, and the static settings that decisions depend on.
+
+Owns the two values every module of this room shares: `Decision` (what is to be written and answered) and
+`ControllerSettings` (what the operator wrote in the properties file). Holds no state and decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tanist.wire.schema import MetadataRecord
+
+MIN_INSYNC_REPLICAS = "min.insync.replicas"
+UNCLEAN_LEADER_ELECTION_ENABLE = "unclean.leader.election.enable"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Records to append to the metadata log, and the answer to send once they are committed.
+
+    `atomic` says that the records are to take effect together (one batch); a decision about many independent things
+    (fencing a broker of ten thousand partitions) may be cut into several batches.
+    """
+
+    records: tuple[MetadataRecord, ...] = ()
+    response: object | None = None
+    atomic: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerSettings:
+    """The controller's static configuration: what holds where no dynamic configuration says otherwise."""
+
+    min_insync_replicas: int = 1
+    unclean_leader_election_enable: bool = False
+    default_replication_factor: int = 1
+    num_partitions: int = 1
+    max_partitions_per_batch: int = 10_000
+    """Most partitions one CreateTopics or CreatePartitions request may ask for (Kafka's limit on records a batch)."""
+
+    auto_leader_rebalance_enable: bool = True
+    leader_imbalance_check_interval_ms: int = 300_000
+    max_elections_per_imbalance_check: int = 1_000
+    unclean_leader_election_interval_ms: int = 300_000
+
+    broker_session_timeout_ms: int = 9_000
+
+    last_known_leader: bool = True
+    """LastKnownElr holds the last leader only (what Apache ships, KIP-966 part 1) instead of the lost ELR members."""
+
+    node_id: int = -1
+    """This controller's own id: its per-broker dynamic configuration comes before the cluster's (fact 100)."""
+
+    static_configs: Mapping[str, str] = field(default_factory=dict)
+    """Other properties as written, by Kafka's name: the last place where a configuration is looked up."""
+
+    def topic_defaults(self) -> dict[str, str]:
+        """The static values of the topic configurations that decisions read, as `MetadataImage` wants them."""
+        defaults = dict(self.static_configs)
+        defaults.setdefault(MIN_INSYNC_REPLICAS, str(self.min_insync_replicas))
+        defaults.setdefault(UNCLEAN_LEADER_ELECTION_ENABLE, str(self.unclean_leader_election_enable).lower())
+        return defaults

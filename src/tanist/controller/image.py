@@ -1,0 +1,563 @@
+"""The cluster as the metadata log describes it, and the one way to change that description.
+
+Owns `MetadataImage` and the values in it. `replay(record)` is the only mutator: controllers call it for what they write and
+for what they fetch, brokers for what is committed, so all hold the same image after the same records. A record that does
+not fit raises `ImageError` and changes nothing. Must never decide anything and never write a record of its own accord.
+
+Rules: 54-55 (ClearElrRecord), 60 (features), 65-66 (epochs, in `partition_state`), 70-77 (record kinds), 3 and 100
+(resolution of configurations). Lookups by broker go through maintained indexes (`partition_index`): a broker with
+thousands of partitions is fenced without a scan of the cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+from uuid import UUID
+
+from tanist.controller.decision import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION_ENABLE
+from tanist.controller.delta import ImageDelta
+from tanist.controller.partition_index import PartitionIndex
+from tanist.controller.partition_state import (
+    DIRECTORY_LOST,
+    DIRECTORY_MIGRATING,
+    DIRECTORY_UNASSIGNED,
+    NO_LEADER,
+    PartitionState,
+    merge,
+    state_of,
+)
+from tanist.wire.metadata import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    BrokerRegistrationChangeRecord,
+    ClearElrRecord,
+    ConfigRecord,
+    EndTransactionRecord,
+    FeatureLevelRecord,
+    FenceBrokerRecord,
+    NoOpRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+    UnfenceBrokerRecord,
+    UnregisterBrokerRecord,
+)
+from tanist.wire.schema import MetadataRecord
+
+__all__ = [
+    "BROKER",
+    "ELR_VERSION",
+    "METADATA_VERSION",
+    "NO_LEADER",
+    "TOPIC",
+    "BrokerRegistration",
+    "ControllerRegistration",
+    "Endpoint",
+    "ImageError",
+    "MetadataImage",
+    "PartitionState",
+    "TopicImage",
+]
+
+TOPIC: Final = 2
+BROKER: Final = 4
+"""Resource types of configurations. The name of a broker's is its id in digits, or "" for the cluster's default."""
+
+METADATA_VERSION: Final = "metadata.version"
+ELR_VERSION: Final = "eligible.leader.replicas.version"
+
+MINIMUM_METADATA_VERSION: Final = 7
+"""3.3-IV3: what a log without a metadata.version record is read as."""
+
+MAX_TRANSACTION_RECORDS: Final = 1_000_000
+"""Bound on what is buffered between BeginTransactionRecord and EndTransactionRecord."""
+
+
+class ImageError(Exception):
+    """A record that cannot apply to the image. In a committed log that is corruption, and fatal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    name: str
+    host: str
+    port: int
+    security_protocol: int
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRegistration:
+    """A broker that registered and was not unregistered since; it may be long dead."""
+
+    id: int
+    incarnation_id: UUID
+    epoch: int
+    endpoints: tuple[Endpoint, ...] = ()
+    features: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    rack: str | None = None
+    fenced: bool = True
+    in_controlled_shutdown: bool = False
+    directories: tuple[UUID, ...] = ()
+
+    @property
+    def active(self) -> bool:
+        """May lead and be in sync (rules 26, 30)."""
+        return not self.fenced and not self.in_controlled_shutdown
+
+    def has_online_directory(self, directory: UUID) -> bool:
+        """Whether a replica kept there can be used (rule 30). A broker that names no directories is trusted."""
+        if directory in (DIRECTORY_UNASSIGNED, DIRECTORY_MIGRATING):
+            return True
+        if directory == DIRECTORY_LOST:
+            return False
+        return not self.directories or directory in self.directories
+
+    def default_directory(self) -> UUID:
+        """Where a new replica goes: the only directory there is, else the broker's choice (KIP-858)."""
+        if not self.directories:
+            return DIRECTORY_MIGRATING
+        return self.directories[0] if len(self.directories) == 1 else DIRECTORY_UNASSIGNED
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerRegistration:
+    id: int
+    incarnation_id: UUID
+    zk_migration_ready: bool = False
+    endpoints: tuple[Endpoint, ...] = ()
+    features: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicImage:
+    """A topic. `partitions` belongs to the image: read it, never write it."""
+
+    name: str
+    topic_id: UUID
+    partitions: dict[int, PartitionState] = field(default_factory=dict)
+
+
+class MetadataImage:
+    """Everything the metadata log says, at one point of the log.
+
+    `static_configs` are the node's own defaults, the last place where a configuration is looked up; they are not part of
+    the image proper and do not take part in comparisons.
+    """
+
+    __slots__ = (
+        "_by_elr",
+        "_by_isr",
+        "_by_leader",
+        "_by_replica",
+        "_transaction",
+        "brokers",
+        "configs",
+        "controllers",
+        "features",
+        "next_producer_id",
+        "static_configs",
+        "topic_ids",
+        "topics",
+    )
+
+    def __init__(self, static_configs: Mapping[str, str] | None = None) -> None:
+        self.static_configs: Mapping[str, str] = dict(static_configs or {})
+        self.brokers: dict[int, BrokerRegistration] = {}
+        self.controllers: dict[int, ControllerRegistration] = {}
+        self.topics: dict[UUID, TopicImage] = {}
+        self.topic_ids: dict[str, UUID] = {}
+        self.configs: dict[tuple[int, str], dict[str, str]] = {}
+        self.features: dict[str, int] = {}
+        self.next_producer_id = 0
+        self._transaction: list[MetadataRecord] | None = None
+        self._by_isr = PartitionIndex()
+        self._by_elr = PartitionIndex()
+        self._by_leader = PartitionIndex()  # leaderless partitions are filed under NO_LEADER
+        self._by_replica = PartitionIndex()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, MetadataImage):
+            return NotImplemented
+        return all(
+            getattr(self, name) == getattr(other, name)
+            for name in (
+                "brokers",
+                "controllers",
+                "topics",
+                "topic_ids",
+                "configs",
+                "features",
+                "next_producer_id",
+                "_transaction",
+            )
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def copy(self) -> MetadataImage:
+        """An image that goes its own way from here. States and registrations are immutable and shared."""
+        clone = MetadataImage(self.static_configs)
+        clone.brokers = dict(self.brokers)
+        clone.controllers = dict(self.controllers)
+        clone.topics = {
+            topic_id: TopicImage(topic.name, topic_id, dict(topic.partitions))
+            for topic_id, topic in self.topics.items()
+        }
+        clone.topic_ids = dict(self.topic_ids)
+        clone.configs = {resource: dict(values) for resource, values in self.configs.items()}
+        clone.features = dict(self.features)
+        clone.next_producer_id = self.next_producer_id
+        clone._transaction = None if self._transaction is None else list(self._transaction)
+        clone._by_isr = self._by_isr.copy()
+        clone._by_elr = self._by_elr.copy()
+        clone._by_leader = self._by_leader.copy()
+        clone._by_replica = self._by_replica.copy()
+        return clone
+
+    # -- partitions ---------------------------------------------------------------------------------------------------
+
+    def topic(self, name: str) -> TopicImage | None:
+        topic_id = self.topic_ids.get(name)
+        return None if topic_id is None else self.topics[topic_id]
+
+    def partition(self, topic_id: UUID, partition: int) -> PartitionState | None:
+        topic = self.topics.get(topic_id)
+        return None if topic is None else topic.partitions.get(partition)
+
+    def partitions_in_isr(self, broker_id: int) -> Iterator[tuple[UUID, int]]:
+        return self._by_isr.of(broker_id)
+
+    def partitions_in_elr(self, broker_id: int) -> Iterator[tuple[UUID, int]]:
+        return self._by_elr.of(broker_id)
+
+    def partitions_led_by(self, broker_id: int) -> Iterator[tuple[UUID, int]]:
+        return self._by_leader.of(broker_id)
+
+    def partitions_on(self, broker_id: int) -> Iterator[tuple[UUID, int]]:
+        return self._by_replica.of(broker_id)
+
+    def leaderless_partitions(self) -> Iterator[tuple[UUID, int]]:
+        return self._by_leader.of(NO_LEADER)
+
+    def leads_any(self, broker_id: int) -> bool:
+        """Whether the broker leads anything: what a controlled shutdown waits for (fact 90)."""
+        return self._by_leader.any(broker_id)
+
+    def leader_count(self, broker_id: int) -> int:
+        return self._by_leader.count(broker_id)
+
+    # -- features and configurations ----------------------------------------------------------------------------------
+
+    @property
+    def metadata_version(self) -> int:
+        return self.features.get(METADATA_VERSION, MINIMUM_METADATA_VERSION)
+
+    @property
+    def elr_enabled(self) -> bool:
+        return self.features.get(ELR_VERSION, 0) >= 1
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._transaction is not None
+
+    def topic_config(self, topic_name: str, key: str) -> str | None:
+        """What was set on the topic itself."""
+        return self.configs.get((TOPIC, topic_name), {}).get(key)
+
+    def cluster_config(self, key: str) -> str | None:
+        """What was set as the default of all brokers."""
+        return self.configs.get((BROKER, ""), {}).get(key)
+
+    def resolved_config(
+        self, topic_name: str, key: str, *, node_id: int | None = None, broker_key: str | None = None
+    ) -> str | None:
+        """The value that holds for a topic: topic > node (if given) > cluster > static (fact 100).
+
+        `broker_key` is the configuration's name on brokers where it differs (retention.ms is log.retention.ms there).
+        """
+        value = self.topic_config(topic_name, key)
+        if value is not None:
+            return value
+        name = broker_key or key
+        if node_id is not None:
+            value = self.configs.get((BROKER, str(node_id)), {}).get(name)
+            if value is not None:
+                return value
+        value = self.cluster_config(name)
+        return value if value is not None else self.static_configs.get(name)
+
+    def min_insync_replicas(self, topic_name: str) -> int:
+        """The topic's min.insync.replicas as configured: before it is capped by a number of replicas."""
+        value = self.resolved_config(topic_name, MIN_INSYNC_REPLICAS)
+        if value is None:
+            return 1
+        try:
+            return int(value)
+        except ValueError as error:
+            raise ImageError(f"{MIN_INSYNC_REPLICAS} of topic {topic_name} is {value!r}") from error
+
+    def effective_min_isr(self, topic_id: UUID, partition: int = 0) -> int:
+        """min.insync.replicas capped by the partition's replicas, adding ones included (fact 3)."""
+        topic = self.topics[topic_id]
+        configured = self.min_insync_replicas(topic.name)
+        state = topic.partitions.get(partition)
+        return configured if state is None else min(configured, len(state.replicas))
+
+    def unclean_election_enabled(self, topic_name: str, node_id: int | None = None) -> bool:
+        value = self.resolved_config(topic_name, UNCLEAN_LEADER_ELECTION_ENABLE, node_id=node_id)
+        return value is not None and value.strip().lower() == "true"
+
+    # -- replay -------------------------------------------------------------------------------------------------------
+
+    def replay(self, record: MetadataRecord, delta: ImageDelta | None = None) -> None:
+        """Apply one record, and note in `delta` what it changed. `ImageError`, and no change, when it does not fit.
+
+        Records of a metadata transaction (KIP-868) are kept aside until its end, and forgotten when it is aborted.
+        """
+        apply = _APPLY.get(type(record))
+        if apply is None:
+            raise ImageError(f"{type(record).__name__} is not a record of the metadata log")
+        if self._transaction is not None and not isinstance(record, _TRANSACTION_MARKERS):
+            if len(self._transaction) >= MAX_TRANSACTION_RECORDS:
+                raise ImageError(f"a metadata transaction of more than {MAX_TRANSACTION_RECORDS} records")
+            self._transaction.append(record)
+            return
+        try:
+            apply(self, record, delta)
+        except ValueError as error:
+            raise ImageError(f"{type(record).__name__}: {error}") from error
+
+    def _begin_transaction(self, record: BeginTransactionRecord, delta: ImageDelta | None) -> None:
+        if self._transaction is not None:
+            raise ImageError("a metadata transaction begins within another")
+        self._transaction = []
+
+    def _end_transaction(self, record: EndTransactionRecord, delta: ImageDelta | None) -> None:
+        if self._transaction is None:
+            raise ImageError("a metadata transaction ends that has not begun")
+        # All or nothing: tried on a copy, for a record in the middle may turn out not to fit.
+        trial = self.copy()
+        trial._transaction = None
+        for each in self._transaction:
+            trial.replay(each)
+        pending, self._transaction = self._transaction, None
+        for each in pending:
+            self.replay(each, delta)
+
+    def _abort_transaction(self, record: AbortTransactionRecord, delta: ImageDelta | None) -> None:
+        if self._transaction is None:
+            raise ImageError("a metadata transaction is aborted that has not begun")
+        self._transaction = None
+
+    def _no_op(self, record: NoOpRecord, delta: ImageDelta | None) -> None:
+        """Moves the log's end, not the image."""
+
+    # brokers and controllers
+
+    def _register_broker(self, record: RegisterBrokerRecord, delta: ImageDelta | None) -> None:
+        if record.broker_id < 0:
+            raise ImageError(f"broker id {record.broker_id}")
+        registration = BrokerRegistration(
+            id=record.broker_id,
+            incarnation_id=record.incarnation_id,
+            epoch=record.broker_epoch,
+            endpoints=tuple(Endpoint(e.name, e.host, e.port, e.security_protocol) for e in record.end_points),
+            features={f.name: (f.min_supported_version, f.max_supported_version) for f in record.features},
+            rack=record.rack,
+            fenced=record.fenced,
+            in_controlled_shutdown=record.in_controlled_shutdown,
+            directories=tuple(record.log_dirs),
+        )
+        self._put_broker(registration, delta)
+
+    def _unregister_broker(self, record: UnregisterBrokerRecord, delta: ImageDelta | None) -> None:
+        registration = self._registered(record.broker_id, record.broker_epoch)
+        if delta is not None:
+            delta.broker_changed(registration.id, registration)
+        del self.brokers[registration.id]
+
+    def _change_registration(self, record: BrokerRegistrationChangeRecord, delta: ImageDelta | None) -> None:
+        registration = self._registered(record.broker_id, record.broker_epoch)
+        if record.fenced not in (-1, 0, 1):
+            raise ImageError(f"illegal fencing change {record.fenced}")
+        if record.in_controlled_shutdown not in (0, 1):  # there is no value for "leave" (fact 76)
+            raise ImageError(f"illegal controlled shutdown change {record.in_controlled_shutdown}")
+        self._put_broker(
+            replace(
+                registration,
+                fenced=registration.fenced if record.fenced == 0 else record.fenced == 1,
+                in_controlled_shutdown=registration.in_controlled_shutdown or record.in_controlled_shutdown == 1,
+                directories=tuple(record.log_dirs) or registration.directories,
+            ),
+            delta,
+        )
+
+    def _fence_broker(self, record: FenceBrokerRecord, delta: ImageDelta | None) -> None:
+        self._put_broker(replace(self._registered(record.id, record.epoch), fenced=True), delta)
+
+    def _unfence_broker(self, record: UnfenceBrokerRecord, delta: ImageDelta | None) -> None:
+        self._put_broker(replace(self._registered(record.id, record.epoch), fenced=False), delta)
+
+    def _registered(self, broker_id: int, epoch: int) -> BrokerRegistration:
+        registration = self.brokers.get(broker_id)
+        if registration is None:
+            raise ImageError(f"broker {broker_id} is not registered")
+        if registration.epoch != epoch:
+            raise ImageError(f"broker {broker_id} has epoch {registration.epoch}, not {epoch}")
+        return registration
+
+    def _put_broker(self, registration: BrokerRegistration, delta: ImageDelta | None) -> None:
+        if delta is not None:
+            delta.broker_changed(registration.id, self.brokers.get(registration.id))
+        self.brokers[registration.id] = registration
+
+    def _register_controller(self, record: RegisterControllerRecord, delta: ImageDelta | None) -> None:
+        if record.controller_id < 0:
+            raise ImageError(f"controller id {record.controller_id}")
+        self.controllers[record.controller_id] = ControllerRegistration(
+            id=record.controller_id,
+            incarnation_id=record.incarnation_id,
+            zk_migration_ready=record.zk_migration_ready,
+            endpoints=tuple(Endpoint(e.name, e.host, e.port, e.security_protocol) for e in record.end_points),
+            features={f.name: (f.min_supported_version, f.max_supported_version) for f in record.features},
+        )
+        if delta is not None:
+            delta.controllers.add(record.controller_id)
+
+    # topics and partitions
+
+    def _create_topic(self, record: TopicRecord, delta: ImageDelta | None) -> None:
+        if record.name in self.topic_ids:
+            raise ImageError(f"topic {record.name} exists already")
+        if record.topic_id in self.topics or record.topic_id.int == 0:
+            raise ImageError(f"topic id {record.topic_id} cannot be used for {record.name}")
+        self.topics[record.topic_id] = TopicImage(record.name, record.topic_id)
+        self.topic_ids[record.name] = record.topic_id
+        if delta is not None:
+            delta.created_topics[record.topic_id] = record.name
+
+    def _remove_topic(self, record: RemoveTopicRecord, delta: ImageDelta | None) -> None:
+        topic = self._existing_topic(record.topic_id)
+        if delta is not None:
+            delta.topic_deleted(topic.topic_id, topic.name, topic.partitions)
+            if (TOPIC, topic.name) in self.configs:
+                delta.configs.add((TOPIC, topic.name))
+        for number, state in topic.partitions.items():
+            self._index(topic.topic_id, number, state, None)
+        del self.topics[topic.topic_id]
+        del self.topic_ids[topic.name]
+        self.configs.pop((TOPIC, topic.name), None)
+
+    def _create_partition(self, record: PartitionRecord, delta: ImageDelta | None) -> None:
+        topic = self._existing_topic(record.topic_id)
+        if record.partition_id < 0:
+            raise ImageError(f"partition {record.partition_id} of topic {topic.name}")
+        self._put_partition(topic, record.partition_id, state_of(record), delta)
+
+    def _change_partition(self, record: PartitionChangeRecord, delta: ImageDelta | None) -> None:
+        topic = self._existing_topic(record.topic_id)
+        before = topic.partitions.get(record.partition_id)
+        if before is None:
+            raise ImageError(f"topic {topic.name} has no partition {record.partition_id}")
+        self._put_partition(topic, record.partition_id, merge(before, record), delta)
+
+    def _clear_elr(self, record: ClearElrRecord, delta: ImageDelta | None) -> None:
+        # Rule 55: an empty name means all topics; partitions that have neither field keep their epoch.
+        if record.topic_name:
+            topic = self.topic(record.topic_name)
+            if topic is None:
+                raise ImageError(f"no topic {record.topic_name}")
+            topics = [topic]
+        else:
+            topics = list(self.topics.values())
+        for each in topics:
+            for number, before in list(each.partitions.items()):
+                if before.elr or before.last_known_elr:
+                    after = replace(before, elr=(), last_known_elr=(), partition_epoch=before.partition_epoch + 1)
+                    self._put_partition(each, number, after, delta)
+
+    def _existing_topic(self, topic_id: UUID) -> TopicImage:
+        topic = self.topics.get(topic_id)
+        if topic is None:
+            raise ImageError(f"no topic has the id {topic_id}")
+        return topic
+
+    def _put_partition(self, topic: TopicImage, number: int, after: PartitionState, delta: ImageDelta | None) -> None:
+        before = topic.partitions.get(number)
+        self._index(topic.topic_id, number, before, after)
+        topic.partitions[number] = after
+        if delta is not None:
+            delta.partition_changed(topic.topic_id, number, before)
+
+    def _index(self, topic_id: UUID, number: int, before: PartitionState | None, after: PartitionState | None) -> None:
+        was, now = before or _ABSENT, after or _ABSENT
+        self._by_isr.update(was.isr, now.isr, topic_id, number)
+        self._by_elr.update(was.elr, now.elr, topic_id, number)
+        self._by_replica.update(was.replicas, now.replicas, topic_id, number)
+        self._by_leader.update(
+            () if before is None else (before.leader,), () if after is None else (after.leader,), topic_id, number
+        )
+
+    # configurations, features, producer ids
+
+    def _configure(self, record: ConfigRecord, delta: ImageDelta | None) -> None:
+        resource = (record.resource_type, record.resource_name)
+        if record.value is None:
+            values = self.configs.get(resource)
+            if values is not None:
+                values.pop(record.name, None)
+                if not values:
+                    del self.configs[resource]
+        else:
+            self.configs.setdefault(resource, {})[record.name] = record.value
+        if delta is not None:
+            delta.configs.add(resource)
+
+    def _set_feature(self, record: FeatureLevelRecord, delta: ImageDelta | None) -> None:
+        if record.feature_level < 0:
+            raise ImageError(f"feature {record.name} at level {record.feature_level}")
+        if record.feature_level == 0:
+            self.features.pop(record.name, None)
+        else:
+            self.features[record.name] = record.feature_level
+        if delta is not None:
+            delta.features.add(record.name)
+
+    def _set_next_producer_id(self, record: ProducerIdsRecord, delta: ImageDelta | None) -> None:
+        if record.next_producer_id <= self.next_producer_id:
+            raise ImageError(f"next producer id {record.next_producer_id} after {self.next_producer_id}")
+        self.next_producer_id = record.next_producer_id
+        if delta is not None:
+            delta.producer_ids = True
+
+
+_ABSENT = PartitionState(replicas=(), isr=())
+
+_TRANSACTION_MARKERS = (BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord)
+
+_APPLY: dict[type[MetadataRecord], Callable[[MetadataImage, Any, ImageDelta | None], None]] = {
+    AbortTransactionRecord: MetadataImage._abort_transaction,
+    BeginTransactionRecord: MetadataImage._begin_transaction,
+    BrokerRegistrationChangeRecord: MetadataImage._change_registration,
+    ClearElrRecord: MetadataImage._clear_elr,
+    ConfigRecord: MetadataImage._configure,
+    EndTransactionRecord: MetadataImage._end_transaction,
+    FeatureLevelRecord: MetadataImage._set_feature,
+    FenceBrokerRecord: MetadataImage._fence_broker,
+    NoOpRecord: MetadataImage._no_op,
+    PartitionChangeRecord: MetadataImage._change_partition,
+    PartitionRecord: MetadataImage._create_partition,
+    ProducerIdsRecord: MetadataImage._set_next_producer_id,
+    RegisterBrokerRecord: MetadataImage._register_broker,
+    RegisterControllerRecord: MetadataImage._register_controller,
+    RemoveTopicRecord: MetadataImage._remove_topic,
+    TopicRecord: MetadataImage._create_topic,
+    UnfenceBrokerRecord: MetadataImage._unfence_broker,
+    UnregisterBrokerRecord: MetadataImage._unregister_broker,
+}
