@@ -1,7 +1,8 @@
 """Apache Kafka 4.3.1 as a reference: its jars, its tools, and clusters of its nodes as processes.
 
-The jars come from Maven Central (`pom.xml` beside this file pins them) into `.cache/kafka-4.3.1/`, by themselves, the first
-time they are asked for. Nothing but a Java of 17 or later and Maven is taken from the machine; `missing()` says which lacks.
+The jars come from Maven Central (`pom.xml` beside this file pins them) into `.cache/kafka-4.3.1/`, by themselves, the
+first time they are asked for. Nothing but a Java of 17 or later and Maven is taken from the machine; `missing()` says
+which of them lacks.
 
 Every process started here is ended by its own pid, by `stop()` and at the latest when the interpreter exits.
 """
@@ -351,9 +352,9 @@ class ApacheCluster:
         self._close_output(node)
 
     def stop(self) -> None:
-        # All at once: a last voter that is told to stop alone waits in vain for the quorum it has lost.
+        # All at once, and not for long: the last voters wait in vain for a quorum that has gone before them.
         enders = [
-            threading.Thread(target=self._end, args=(node, signal.SIGTERM, 20.0)) for node in self._members.values()
+            threading.Thread(target=self._end, args=(node, signal.SIGTERM, 8.0)) for node in self._members.values()
         ]
         for ender in enders:
             ender.start()

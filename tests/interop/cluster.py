@@ -1,7 +1,7 @@
 """What the process tests and the benchmark need of a cluster, whichever broker it is made of.
 
-`ApacheCluster` (`apache.py`) and `TanistCluster` (`tanist.py`) both satisfy `Cluster`, so that a test, a round of faults
-or a workload is written once and run against either. Everything is on 127.0.0.1, and ends with `stop()`.
+`ApacheCluster` (`apache.py`) and `TanistCluster` (`tanist_cluster.py`) both satisfy `Cluster`, so that a test, a round
+of faults or a workload is written once and run against either. Everything is on 127.0.0.1, and ends with `stop()`.
 """
 
 from __future__ import annotations

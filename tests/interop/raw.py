@@ -1,7 +1,8 @@
 """A small Kafka client written by hand from the protocol guide, for what the harness itself must ask.
 
 It shares no code with `tanist.wire`, so that a mistake there cannot hide behind the same mistake here. It speaks only
-old, plain versions that both sides of a comparison serve: Metadata v4, DescribeQuorum v0, ListOffsets v1, ApiVersions v0.
+old, plain versions that both sides of a comparison serve: Metadata v4, DescribeQuorum v0, ListOffsets v1 and
+ApiVersions v0.
 """
 
 from __future__ import annotations

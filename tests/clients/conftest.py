@@ -1,0 +1,63 @@
+"""One three-broker cluster for all the client tests of a run, and the libraries that speak to it."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+# The harness is a namespace package under the checkout; `pytest` alone does not put that on the path.
+if str(Path(__file__).resolve().parents[2]) not in sys.path:
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tests.clients import install
+from tests.interop import apache, target
+from tests.interop.cluster import Cluster
+
+
+@pytest.fixture(scope="session")
+def libraries() -> None:
+    """confluent-kafka, kafka-python and aiokafka can be imported from here on."""
+    install.activate()
+
+
+@pytest.fixture(scope="session")
+def java() -> None:
+    """Apache Kafka's own clients and tools can be run from here on."""
+    reason = apache.missing()
+    if reason is not None:
+        pytest.skip(reason)
+    apache.jars()
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Three brokers with everything at its default."""
+    if target.chosen() == "apache" and (reason := apache.missing()) is not None:
+        pytest.skip(reason)
+    running = target.make(target.chosen(), tmp_path_factory.mktemp("cluster"))
+    running.start()
+    try:
+        yield running
+    finally:
+        running.stop()
+
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def new_topic_name(request: pytest.FixtureRequest) -> Callable[[], str]:
+    """Names for topics that no other test has, and that tell whose they are."""
+    stem = re.sub(r"[^a-zA-Z0-9._-]+", "-", request.node.name).strip("-")[:80]
+    return lambda: f"{stem}-{next(_numbers)}"
+
+
+@pytest.fixture
+def topic_name(new_topic_name: Callable[[], str]) -> str:
+    """The name of a topic that does not exist yet."""
+    return new_topic_name()

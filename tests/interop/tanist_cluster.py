@@ -1,0 +1,102 @@
+"""tanist's own clusters, driven from outside by its command line alone, as an operator would.
+
+`tanist up --detach`, `down`, `start ID`, `stop ID` and `crash ID` are all that is used. What the command line does not
+tell (a node's process, the folder of its logs) is read from the files it leaves in the data folder.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.interop.cluster import HOST, free_ports, wait_ready
+from tests.interop.waiting import wait_for
+
+
+class CommandFailed(AssertionError):
+    """A `tanist` command ended with another exit code than 0."""
+
+
+def tanist(*arguments: str, timeout_s: float = 90.0) -> str:
+    """Run one `tanist` command in this interpreter's environment; gives what it printed."""
+    command = [str(Path(sys.executable).with_name("tanist")), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
+    if done.returncode != 0:
+        raise CommandFailed(f"tanist {' '.join(arguments)}: exit code {done.returncode}\n{done.stdout}\n{done.stderr}")
+    return done.stdout
+
+
+@dataclass(slots=True)
+class TanistCluster:
+    """A cluster that `tanist up` made, ids from 1, client ports from `first_port` on."""
+
+    directory: Path
+    nodes: int = 3
+    properties: Mapping[str, str] = field(default_factory=dict)
+    first_port: int | None = None
+    name: str = "tanist"
+    _port: int = field(default=0, init=False)
+    _up: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        self._port = self.first_port if self.first_port is not None else free_ports(2 * self.nodes)
+        atexit.register(self.stop)
+
+    @property
+    def node_ids(self) -> Sequence[int]:
+        return tuple(range(1, self.nodes + 1))
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join("{}:{}".format(*self.address(node_id)) for node_id in self.node_ids)
+
+    def address(self, node_id: int) -> tuple[str, int]:
+        return HOST, self._port + node_id - 1
+
+    def node_directory(self, node_id: int) -> Path:
+        return self.directory / f"node-{node_id}"
+
+    def log_directory(self, node_id: int) -> Path:
+        return next(self.node_directory(node_id).rglob("meta.properties")).parent
+
+    def pid(self, node_id: int) -> int | None:
+        try:
+            pid = int((self.node_directory(node_id) / "pid").read_text())
+            os.kill(pid, 0)
+        except (OSError, ValueError):
+            return None
+        return pid
+
+    def start(self) -> None:
+        settings = [part for item in self.properties.items() for part in ("--set", "=".join(item))]
+        self._up = True
+        try:
+            tanist(
+                "up", "--detach", "--data", str(self.directory), "--port", str(self._port), "--nodes", str(self.nodes),
+                *settings,
+            )  # fmt: skip
+            wait_ready(self)
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        if self._up:
+            self._up = False
+            tanist("down", "--data", str(self.directory))
+
+    def start_node(self, node_id: int) -> None:
+        tanist("start", str(node_id), "--data", str(self.directory))
+
+    def stop_node(self, node_id: int) -> None:
+        tanist("stop", str(node_id), "--data", str(self.directory))
+        wait_for(lambda: self.pid(node_id) is None, f"tanist node {node_id} stops")
+
+    def kill_node(self, node_id: int) -> None:
+        tanist("crash", str(node_id), "--data", str(self.directory))
+        wait_for(lambda: self.pid(node_id) is None, f"tanist node {node_id} is dead")
