@@ -1,0 +1,450 @@
+"""A node's static configuration: Kafka's `server.properties`, checked once and then never changed.
+
+Owns `NodeConfig`: every setting that the code reads is an attribute named like Kafka's property, with underscores
+(`replica.fetch.max.bytes` is `replica_fetch_max_bytes`). Names, types, defaults and ranges come from
+`controller.settings`, so that DescribeConfigs and the node cannot disagree; what must hold *between* settings is
+checked here. Every complaint is one line that says what is wrong and what to write instead.
+
+Unknown names are kept (`static`) and reported (`warnings`), as Kafka does. Settings that would promise a safety this
+node does not give (TLS, SASL, an authorizer) are refused instead of ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from tanist.broker.endpoints import (
+    ConfigError,
+    Endpoint,
+    Voter,
+    parse_listeners,
+    parse_protocol_map,
+    parse_servers,
+    parse_voters,
+)
+from tanist.broker.properties import PropertiesError, parse_properties
+from tanist.controller.broker_settings import BROKER_SETTINGS, is_kafka_only
+from tanist.controller.definitions import Value, split_list
+from tanist.controller.settings import validate_static_configs
+
+__all__ = ["ConfigError", "Endpoint", "NodeConfig", "PropertiesError", "Voter", "parse_properties"]
+
+RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+
+
+def _from(name: str) -> Any:
+    """An attribute that is the parsed value of one setting."""
+    if name not in BROKER_SETTINGS:
+        raise KeyError(name)
+    return field(metadata={"setting": name})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeConfig:
+    """What a node was told. Built by `from_properties`; what has no comment is Kafka's setting of that name."""
+
+    # Who it is.
+    node_id: int
+    roles: frozenset[str]
+    broker_rack: str | None = _from("broker.rack")
+
+    # Where it is.
+    listeners: tuple[Endpoint, ...]
+    """All listeners to bind, the controllers' included."""
+    advertised_listeners: tuple[Endpoint, ...]
+    """What brokers register and clients are told. Port 0: the port that the listener of this name was given."""
+    controller_listener_names: tuple[str, ...]
+    inter_broker_listener_name: str
+
+    # The quorum.
+    controller_quorum_voters: tuple[Voter, ...]
+    controller_quorum_bootstrap_servers: tuple[tuple[str, int], ...]
+    controller_quorum_append_linger_ms: int = _from("controller.quorum.append.linger.ms")
+    controller_quorum_auto_join_enable: bool = _from("controller.quorum.auto.join.enable")
+    controller_quorum_election_backoff_max_ms: int = _from("controller.quorum.election.backoff.max.ms")
+    controller_quorum_election_timeout_ms: int = _from("controller.quorum.election.timeout.ms")
+    controller_quorum_fetch_max_bytes: int = _from("controller.quorum.fetch.max.bytes")
+    controller_quorum_fetch_snapshot_max_bytes: int = _from("controller.quorum.fetch.snapshot.max.bytes")
+    controller_quorum_fetch_timeout_ms: int = _from("controller.quorum.fetch.timeout.ms")
+    controller_quorum_request_timeout_ms: int = _from("controller.quorum.request.timeout.ms")
+    controller_quorum_retry_backoff_ms: int = _from("controller.quorum.retry.backoff.ms")
+    metadata_log_max_record_bytes_between_snapshots: int = _from("metadata.log.max.record.bytes.between.snapshots")
+    metadata_log_max_snapshot_interval_ms: int = _from("metadata.log.max.snapshot.interval.ms")
+    metadata_log_segment_bytes: int = _from("metadata.log.segment.bytes")
+    metadata_log_segment_ms: int = _from("metadata.log.segment.ms")
+    metadata_max_idle_interval_ms: int = _from("metadata.max.idle.interval.ms")
+    metadata_max_retention_bytes: int = _from("metadata.max.retention.bytes")
+    metadata_max_retention_ms: int = _from("metadata.max.retention.ms")
+
+    # Disks.
+    log_dirs: tuple[str, ...]
+    metadata_log_dir: str
+
+    # The controller.
+    auto_leader_rebalance_enable: bool = _from("auto.leader.rebalance.enable")
+    default_replication_factor: int = _from("default.replication.factor")
+    delete_topic_enable: bool = _from("delete.topic.enable")
+    leader_imbalance_check_interval_seconds: int = _from("leader.imbalance.check.interval.seconds")
+    min_insync_replicas: int = _from("min.insync.replicas")
+    num_partitions: int = _from("num.partitions")
+    unclean_leader_election_enable: bool = _from("unclean.leader.election.enable")
+    unclean_leader_election_interval_ms: int = _from("unclean.leader.election.interval.ms")
+
+    # The broker's standing.
+    auto_create_topics_enable: bool = _from("auto.create.topics.enable")
+    broker_heartbeat_interval_ms: int = _from("broker.heartbeat.interval.ms")
+    broker_session_timeout_ms: int = _from("broker.session.timeout.ms")
+    controlled_shutdown_enable: bool = _from("controlled.shutdown.enable")
+    initial_broker_registration_timeout_ms: int = _from("initial.broker.registration.timeout.ms")
+    max_request_partition_size_limit: int = _from("max.request.partition.size.limit")
+
+    # Replication.
+    replica_fetch_backoff_ms: int = _from("replica.fetch.backoff.ms")
+    replica_fetch_max_bytes: int = _from("replica.fetch.max.bytes")
+    replica_fetch_min_bytes: int = _from("replica.fetch.min.bytes")
+    replica_fetch_response_max_bytes: int = _from("replica.fetch.response.max.bytes")
+    replica_fetch_wait_max_ms: int = _from("replica.fetch.wait.max.ms")
+    replica_high_watermark_checkpoint_interval_ms: int = _from("replica.high.watermark.checkpoint.interval.ms")
+    replica_lag_time_max_ms: int = _from("replica.lag.time.max.ms")
+    replica_selector_class: str | None = _from("replica.selector.class")
+    replica_socket_receive_buffer_bytes: int = _from("replica.socket.receive.buffer.bytes")
+    replica_socket_timeout_ms: int = _from("replica.socket.timeout.ms")
+
+    # Connections.
+    connections_max_idle_ms: int = _from("connections.max.idle.ms")
+    fetch_max_bytes: int = _from("fetch.max.bytes")
+    max_connections: int = _from("max.connections")
+    max_connections_per_ip: int = _from("max.connections.per.ip")
+    max_connections_per_ip_overrides: Mapping[str, int]
+    max_incremental_fetch_session_cache_slots: int = _from("max.incremental.fetch.session.cache.slots")
+    queued_max_requests: int = _from("queued.max.requests")
+    request_timeout_ms: int = _from("request.timeout.ms")
+    socket_connection_setup_timeout_ms: int = _from("socket.connection.setup.timeout.ms")
+    socket_listen_backlog_size: int = _from("socket.listen.backlog.size")
+    socket_receive_buffer_bytes: int = _from("socket.receive.buffer.bytes")
+    socket_request_max_bytes: int = _from("socket.request.max.bytes")
+    socket_send_buffer_bytes: int = _from("socket.send.buffer.bytes")
+
+    # Logs. What topics can override is not here but in `controller.settings.topic_configs(topic, levels)`.
+    log_cleaner_backoff_ms: int = _from("log.cleaner.backoff.ms")
+    log_cleaner_dedupe_buffer_size: int = _from("log.cleaner.dedupe.buffer.size")
+    log_cleaner_enable: bool = _from("log.cleaner.enable")
+    log_dir_failure_timeout_ms: int = _from("log.dir.failure.timeout.ms")
+    log_flush_offset_checkpoint_interval_ms: int = _from("log.flush.offset.checkpoint.interval.ms")
+    log_flush_scheduler_interval_ms: int = _from("log.flush.scheduler.interval.ms")
+    log_flush_start_offset_checkpoint_interval_ms: int = _from("log.flush.start.offset.checkpoint.interval.ms")
+    log_retention_check_interval_ms: int = _from("log.retention.check.interval.ms")
+    message_max_bytes: int = _from("message.max.bytes")
+
+    # The coordinators.
+    group_initial_rebalance_delay_ms: int = _from("group.initial.rebalance.delay.ms")
+    group_max_session_timeout_ms: int = _from("group.max.session.timeout.ms")
+    group_max_size: int = _from("group.max.size")
+    group_min_session_timeout_ms: int = _from("group.min.session.timeout.ms")
+    offset_metadata_max_bytes: int = _from("offset.metadata.max.bytes")
+    offsets_commit_timeout_ms: int = _from("offsets.commit.timeout.ms")
+    offsets_retention_check_interval_ms: int = _from("offsets.retention.check.interval.ms")
+    offsets_retention_minutes: int = _from("offsets.retention.minutes")
+    offsets_topic_num_partitions: int = _from("offsets.topic.num.partitions")
+    offsets_topic_replication_factor: int = _from("offsets.topic.replication.factor")
+    offsets_topic_segment_bytes: int = _from("offsets.topic.segment.bytes")
+    producer_id_expiration_ms: int = _from("producer.id.expiration.ms")
+    transaction_max_timeout_ms: int = _from("transaction.max.timeout.ms")
+    transaction_state_log_min_isr: int = _from("transaction.state.log.min.isr")
+    transaction_state_log_num_partitions: int = _from("transaction.state.log.num.partitions")
+    transaction_state_log_replication_factor: int = _from("transaction.state.log.replication.factor")
+    transaction_state_log_segment_bytes: int = _from("transaction.state.log.segment.bytes")
+    transactional_id_expiration_ms: int = _from("transactional.id.expiration.ms")
+
+    static: Mapping[str, str]
+    """The properties as given: DescribeConfigs' STATIC_BROKER level, and the bottom of the resolution order."""
+    warnings: tuple[str, ...]
+    """What was ignored, a sentence each."""
+
+    @property
+    def is_broker(self) -> bool:
+        return "broker" in self.roles
+
+    @property
+    def is_controller(self) -> bool:
+        return "controller" in self.roles
+
+    def listener(self, name: str) -> Endpoint:
+        """The listener of this name. `KeyError` if there is none."""
+        for endpoint in self.listeners:
+            if endpoint.name == name:
+                return endpoint
+        raise KeyError(name)
+
+    @property
+    def rack_aware_reads(self) -> bool:
+        """Whether consumers are sent to a replica in their own rack."""
+        return self.replica_selector_class == RACK_AWARE_SELECTOR
+
+    @classmethod
+    def from_text(cls, text: str, *, hostname: str = "localhost") -> NodeConfig:
+        """The configuration in a properties file's text. Raises `ConfigError` or `PropertiesError`."""
+        return cls.from_properties(parse_properties(text), hostname=hostname)
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, str], *, hostname: str = "localhost") -> NodeConfig:
+        """Check and build. `hostname` is advertised where a listener names no host. Raises `ConfigError`."""
+        static = dict(properties)
+        complaints = validate_static_configs(static)
+        if complaints:
+            raise ConfigError(complaints[0])
+        _refuse_false_promises(static)
+        roles = _roles(static)
+        node_id = _node_id(static)
+        protocols = parse_protocol_map(_text(static, "listener.security.protocol.map") or "")
+        listeners, advertised, controller_names, between_brokers = _network(static, roles, protocols, hostname)
+        voters, servers = _quorum(static, roles, node_id)
+        log_dirs = split_list(static.get("log.dirs") or _text(static, "log.dir") or "")
+        if not log_dirs or "" in log_dirs:
+            raise ConfigError("log.dirs names no folder; write log.dirs=/some/folder (several are separated by commas)")
+        if len(set(log_dirs)) != len(log_dirs):
+            raise ConfigError("log.dirs names a folder twice; each may stand there once")
+        values: dict[str, Any] = {
+            attribute.name: _value(static, attribute.metadata["setting"])
+            for attribute in fields(cls)
+            if "setting" in attribute.metadata
+        }
+        config = cls(
+            node_id=node_id,
+            roles=roles,
+            listeners=listeners,
+            advertised_listeners=advertised,
+            controller_listener_names=controller_names,
+            inter_broker_listener_name=between_brokers,
+            controller_quorum_voters=voters,
+            controller_quorum_bootstrap_servers=servers,
+            log_dirs=log_dirs,
+            metadata_log_dir=(static.get("metadata.log.dir") or "").strip() or log_dirs[0],
+            max_connections_per_ip_overrides=_per_ip(static.get("max.connections.per.ip.overrides", "")),
+            static=static,
+            warnings=_warnings(static),
+            **values,
+        )
+        _check_relations(config)
+        return config
+
+
+def _text(static: Mapping[str, str], name: str) -> str | None:
+    given = static.get(name)
+    return given if given is not None else BROKER_SETTINGS[name].default
+
+
+def _value(static: Mapping[str, str], name: str) -> Value:
+    text = _text(static, name)
+    return None if text is None else BROKER_SETTINGS[name].parse(text)
+
+
+def _refuse_false_promises(static: Mapping[str, str]) -> None:
+    if static.get("authorizer.class.name", "").strip():
+        raise ConfigError(
+            "authorizer.class.name: tanist has no authorizer and every client may do all; remove the line"
+        )
+    for name in ("create.topic.policy.class.name", "alter.config.policy.class.name"):
+        if static.get(name, "").strip():
+            raise ConfigError(f"{name}: tanist has no policies and would not enforce it; remove the line")
+    if _value(static, "unclean.recovery.manager.enabled"):
+        raise ConfigError("unclean.recovery.manager.enabled: there is no unclean recovery manager yet; set it to false")
+    selector = _value(static, "replica.selector.class")
+    if selector not in (None, "", RACK_AWARE_SELECTOR, "org.apache.kafka.common.replica.LeaderSelector"):
+        raise ConfigError(
+            f"replica.selector.class: '{selector}' is not known; use {RACK_AWARE_SELECTOR} or remove the line"
+        )
+
+
+def _roles(static: Mapping[str, str]) -> frozenset[str]:
+    roles = split_list(static.get("process.roles", ""))
+    if not roles:
+        raise ConfigError("process.roles is missing; set it to broker, controller, or broker,controller")
+    return frozenset(roles)
+
+
+def _node_id(static: Mapping[str, str]) -> int:
+    named, old = static.get("node.id"), static.get("broker.id")
+    if named is None and old is None:
+        raise ConfigError("node.id is missing; give this node a number that no other node of the cluster has")
+    if named is not None and old is not None and int(named) != int(old):
+        raise ConfigError(f"node.id is {named} but broker.id is {old}; they are one thing, remove broker.id")
+    node_id = int(named if named is not None else old or -1)
+    if node_id < 0:
+        raise ConfigError(f"node.id is {node_id}; it must be 0 or more")
+    return node_id
+
+
+def _network(
+    static: Mapping[str, str], roles: frozenset[str], protocols: Mapping[str, str], hostname: str
+) -> tuple[tuple[Endpoint, ...], tuple[Endpoint, ...], tuple[str, ...], str]:
+    """Listeners, advertised listeners, controller listener names, and the listener between brokers."""
+    controller_names = tuple(name.upper() for name in split_list(static.get("controller.listener.names", "")))
+    if not controller_names:
+        raise ConfigError(
+            "controller.listener.names is missing; name the controllers' listener, for example CONTROLLER"
+        )
+    # Kafka lets the controllers' listener do without an entry in the map if the map was left alone.
+    protocols = dict(protocols)
+    if "listener.security.protocol.map" not in static:
+        for name in controller_names:
+            protocols.setdefault(name, "PLAINTEXT")
+    for name in controller_names:
+        if name not in protocols:
+            raise ConfigError(
+                f"controller.listener.names: listener {name} has no security protocol; add {name}:PLAINTEXT to "
+                "listener.security.protocol.map"
+            )
+    listeners = parse_listeners(_text(static, "listeners") or "", protocols, "listeners")
+    if not listeners:
+        raise ConfigError("listeners names no address; write for example listeners=PLAINTEXT://:9092")
+    taken: dict[int, str] = {}
+    for endpoint in listeners:
+        if endpoint.port and taken.setdefault(endpoint.port, endpoint.name) != endpoint.name:
+            raise ConfigError(
+                f"listeners: {taken[endpoint.port]} and {endpoint.name} both use port {endpoint.port}; "
+                "each listener needs its own port"
+            )
+    ours = [endpoint.name for endpoint in listeners if endpoint.name in controller_names]
+    if "controller" in roles and not ours:
+        raise ConfigError(
+            f"controller.listener.names is {','.join(controller_names)} but listeners has none of them; "
+            "add one, for example CONTROLLER://:9093"
+        )
+    if "controller" not in roles and ours:
+        raise ConfigError(f"listeners has the controllers' {ours[0]} but process.roles has no controller; remove it")
+    if roles == {"controller"} and len(ours) != len(listeners):
+        raise ConfigError(
+            "listeners may only have listeners of controller.listener.names when process.roles=controller"
+        )
+    for endpoint in listeners:
+        if endpoint.security_protocol != "PLAINTEXT":
+            raise ConfigError(
+                f"listeners: {endpoint.name} is {endpoint.security_protocol}, but tanist speaks PLAINTEXT only; "
+                "put TLS and authentication in front of it, or use PLAINTEXT"
+            )
+    if "broker" not in roles:
+        return listeners, (), controller_names, ""
+    advertised = _advertised(static, protocols, listeners, controller_names, hostname)
+    return listeners, advertised, controller_names, _inter_broker(static, advertised)
+
+
+def _advertised(
+    static: Mapping[str, str],
+    protocols: Mapping[str, str],
+    listeners: tuple[Endpoint, ...],
+    controller_names: tuple[str, ...],
+    hostname: str,
+) -> tuple[Endpoint, ...]:
+    given = static.get("advertised.listeners")
+    source = listeners if given is None else parse_listeners(given, protocols, "advertised.listeners")
+    advertised = []
+    for endpoint in source:
+        if endpoint.name in controller_names:
+            continue
+        if endpoint.host in ("0.0.0.0", "::"):
+            raise ConfigError(
+                f"advertised.listeners: nobody can connect to {endpoint.host}; set advertised.listeners to "
+                f"{endpoint.name}://the-name-of-this-host:{endpoint.port}"
+            )
+        if all(endpoint.name != bound.name for bound in listeners):
+            raise ConfigError(
+                f"advertised.listeners: {endpoint.name} is not among listeners; add it there or remove it here"
+            )
+        advertised.append(Endpoint(endpoint.name, endpoint.host or hostname, endpoint.port, endpoint.security_protocol))
+    if not advertised:
+        raise ConfigError("a broker needs a listener that is not the controllers'; add for example PLAINTEXT://:9092")
+    return tuple(advertised)
+
+
+def _inter_broker(static: Mapping[str, str], advertised: tuple[Endpoint, ...]) -> str:
+    name = static.get("inter.broker.listener.name", "").strip().upper()
+    if name and "security.inter.broker.protocol" in static:
+        raise ConfigError(
+            "inter.broker.listener.name and security.inter.broker.protocol exclude each other; keep the first"
+        )
+    names = [endpoint.name for endpoint in advertised]
+    if not name:
+        name = (_text(static, "security.inter.broker.protocol") or "").strip().upper()
+        if name not in names and len(names) == 1 and "security.inter.broker.protocol" not in static:
+            # Kafka would insist on a listener called PLAINTEXT; with one broker listener there is nothing to choose.
+            return names[0]
+    if name not in names:
+        raise ConfigError(f"inter.broker.listener.name: {name} is not advertised; use one of {', '.join(names)}")
+    return name
+
+
+def _quorum(
+    static: Mapping[str, str], roles: frozenset[str], node_id: int
+) -> tuple[tuple[Voter, ...], tuple[tuple[str, int], ...]]:
+    voters = parse_voters(static.get("controller.quorum.voters", ""))
+    servers = parse_servers(static.get("controller.quorum.bootstrap.servers", ""))
+    if not voters and not servers:
+        raise ConfigError("controller.quorum.voters is missing; list the controllers as id@host:port,id@host:port")
+    if voters:
+        listed = any(voter.node_id == node_id for voter in voters)
+        if "controller" in roles and not listed:
+            raise ConfigError(
+                f"controller.quorum.voters lacks node {node_id}, which is a controller; add {node_id}@host:port"
+            )
+        if "controller" not in roles and listed:
+            raise ConfigError(
+                f"controller.quorum.voters has node {node_id}, which is only a broker; "
+                "remove it, or add controller to process.roles"
+            )
+    return voters, servers
+
+
+def _per_ip(text: str) -> dict[str, int]:
+    limits: dict[str, int] = {}
+    for item in split_list(text):
+        address, separator, count = item.rpartition(":")
+        if not separator or not address or not count.isdecimal():
+            raise ConfigError(f"max.connections.per.ip.overrides: '{item}' is not address:count")
+        limits[address] = int(count)
+    return limits
+
+
+def _warnings(static: Mapping[str, str]) -> tuple[str, ...]:
+    warnings = []
+    for name in static:
+        if is_kafka_only(name):
+            warnings.append(f"{name} has no meaning in tanist and is ignored")
+        elif name not in BROKER_SETTINGS:
+            warnings.append(f"{name} is not a known setting and is ignored")
+    return tuple(warnings)
+
+
+def _check_relations(config: NodeConfig) -> None:
+    """What must hold between two settings."""
+    static = config.static
+    for name, least in (("log.retention.ms", 1), ("log.retention.minutes", 1), ("log.retention.hours", 1)):
+        if name in static:
+            if int(static[name]) == 0:
+                raise ConfigError(f"{name} is 0, which keeps nothing; use {least} or more, or -1 for no limit")
+            break  # the finer unit wins, so the coarser ones do not count
+    if "log.roll.ms" in static and int(static["log.roll.ms"]) < 1:
+        raise ConfigError("log.roll.ms must be 1 or more")
+    if config.replica_fetch_wait_max_ms > config.replica_lag_time_max_ms:
+        raise ConfigError(
+            f"replica.fetch.wait.max.ms ({config.replica_fetch_wait_max_ms}) exceeds replica.lag.time.max.ms "
+            f"({config.replica_lag_time_max_ms}), so idle followers would leave the ISR; lower the first"
+        )
+    if config.replica_fetch_wait_max_ms > config.replica_socket_timeout_ms:
+        raise ConfigError(
+            f"replica.fetch.wait.max.ms ({config.replica_fetch_wait_max_ms}) exceeds replica.socket.timeout.ms "
+            f"({config.replica_socket_timeout_ms}), so every idle fetch would time out; lower the first"
+        )
+    if config.broker_heartbeat_interval_ms < 1 or config.broker_session_timeout_ms < 1:
+        raise ConfigError("broker.heartbeat.interval.ms and broker.session.timeout.ms must be 1 or more")
+    if config.broker_heartbeat_interval_ms >= config.broker_session_timeout_ms:
+        raise ConfigError(
+            f"broker.heartbeat.interval.ms ({config.broker_heartbeat_interval_ms}) must be below "
+            f"broker.session.timeout.ms ({config.broker_session_timeout_ms}), or every broker would be fenced"
+        )
+    if config.default_replication_factor < 1:
+        raise ConfigError("default.replication.factor must be 1 or more")
+    if config.max_connections_per_ip == 0 and not config.max_connections_per_ip_overrides:
+        raise ConfigError("max.connections.per.ip is 0, which locks everyone out; add max.connections.per.ip.overrides")

@@ -1,0 +1,247 @@
+"""What a configuration name is: its type, default, checks, and where it may be changed.
+
+Owns the vocabulary (`Setting`, `ConfigType`, `Update`, the checks) and the parsing of one value. The tables written in
+it are `topic_settings` and `broker_settings`; `settings` validates and resolves. It must never know about an image or
+a node.
+
+Values travel as text everywhere (records, requests, properties files), so parsing is also the only validation. The
+words of a refusal are those that Kafka's own tools and tests look for.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from typing import TypeAlias
+
+
+class ConfigType(IntEnum):
+    """DescribeConfigs' `config_type` numbers."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+    CLASS = 8
+    PASSWORD = 9
+
+
+class ConfigSource(IntEnum):
+    """DescribeConfigs' `config_source` numbers: which level a value came from."""
+
+    UNKNOWN = 0
+    TOPIC = 1
+    DYNAMIC_BROKER = 2
+    DYNAMIC_CLUSTER = 3
+    STATIC_BROKER = 4
+    DEFAULT = 5
+
+
+class Update(Enum):
+    """How a broker setting may be changed while the broker runs."""
+
+    READ_ONLY = "read-only"
+    PER_BROKER = "per-broker"
+    CLUSTER_WIDE = "cluster-wide"
+
+
+Value: TypeAlias = bool | int | float | str | tuple[str, ...] | None
+Check: TypeAlias = Callable[[Value], str | None]
+"""Gives the complaint about a parsed value, or None."""
+
+
+class InvalidConfig(ValueError):
+    """A name or value that is refused (INVALID_CONFIG on the wire)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Synonym:
+    """A broker setting that a topic setting falls back to; `factor` turns its unit into the topic setting's."""
+
+    name: str
+    factor: int = 1
+
+    def convert(self, value: str) -> str:
+        """The value in the topic setting's unit. A negative amount means "no limit" in every unit."""
+        if self.factor == 1:
+            return value
+        amount = int(value)
+        return str(amount * self.factor if amount >= 0 else -1)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One configuration name. `default` is text; None means that there is no value unless one is given."""
+
+    name: str
+    type: ConfigType
+    default: str | None
+    doc: str
+    check: Check | None = None
+    update: Update = Update.READ_ONLY
+    synonyms: tuple[Synonym, ...] = ()
+    internal: bool = False
+
+    @property
+    def sensitive(self) -> bool:
+        return self.type is ConfigType.PASSWORD
+
+    def parse(self, text: str) -> Value:
+        """The typed value of `text`. Raises `InvalidConfig` with a sentence fit for the client."""
+        value = self._typed(text)
+        complaint = self.check(value) if self.check is not None else None
+        if complaint is not None:
+            raise InvalidConfig(complaint if complaint.startswith("Invalid value") else self._refusal(text, complaint))
+        return value
+
+    def _typed(self, text: str) -> Value:
+        trimmed = text.strip()
+        kind = self.type
+        if kind in _INTEGER_BITS:
+            if _INTEGER.fullmatch(trimmed) is None:
+                raise InvalidConfig(self._refusal(text, f"Not a number of type {kind.name}"))
+            number = int(trimmed)
+            limit = 1 << (_INTEGER_BITS[kind] - 1)
+            if not -limit <= number < limit:
+                raise InvalidConfig(self._refusal(text, f"Not a number of type {kind.name}"))
+            return number
+        if kind is ConfigType.DOUBLE:
+            try:
+                real = float(trimmed) if _REAL.fullmatch(trimmed) else math.nan
+            except ValueError:
+                real = math.nan
+            if math.isnan(real):
+                raise InvalidConfig(self._refusal(text, "Not a number of type DOUBLE"))
+            return real
+        if kind is ConfigType.BOOLEAN:
+            lowered = trimmed.lower()
+            if lowered not in ("true", "false"):
+                raise InvalidConfig(self._refusal(text, "Expected value to be either true or false"))
+            return lowered == "true"
+        if kind is ConfigType.LIST:
+            return split_list(trimmed)
+        if kind is ConfigType.PASSWORD:
+            return text
+        return trimmed
+
+    def _refusal(self, text: str, complaint: str) -> str:
+        shown = "[hidden]" if self.sensitive else text.strip()
+        return f"Invalid value {shown} for configuration {self.name}: {complaint}"
+
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
+_REAL = re.compile(r"[+-]?([0-9]{1,400}\.?[0-9]{0,400}|\.[0-9]{1,400})([eE][+-]?[0-9]{1,4})?[dDfF]?")
+_INTEGER_BITS = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
+_COMMA = re.compile(r"\s*,\s*")
+
+INT_MAX = (1 << 31) - 1
+LONG_MAX = (1 << 63) - 1
+
+
+def split_list(text: str) -> tuple[str, ...]:
+    """The elements of a LIST value, trimmed; empty text is the empty list."""
+    trimmed = text.strip()
+    return tuple(_COMMA.split(trimmed)) if trimmed else ()
+
+
+def _shown(bound: float) -> str:
+    return str(int(bound)) if bound == int(bound) else str(bound)
+
+
+@dataclass(frozen=True, slots=True)
+class AtLeast:
+    """A number that is `low` or more."""
+
+    low: float
+
+    def __call__(self, value: Value) -> str | None:
+        if isinstance(value, (int, float)) and value < self.low:
+            return f"Value must be at least {_shown(self.low)}"
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """A number in [low, high]."""
+
+    low: float
+    high: float
+
+    def __call__(self, value: Value) -> str | None:
+        if isinstance(value, (int, float)):
+            if value < self.low:
+                return f"Value must be at least {_shown(self.low)}"
+            if value > self.high:
+                return f"Value must be no more than {_shown(self.high)}"
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class BetweenOr:
+    """A number in [low, high], or one value apart (compression.gzip.level: 1-9 or -1)."""
+
+    low: int
+    high: int
+    other: int
+
+    def __call__(self, value: Value) -> str | None:
+        if isinstance(value, int) and not self.low <= value <= self.high and value != self.other:
+            return f"Value must be between {self.low} and {self.high} or equal to {self.other}"
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """One of some words, case-sensitive."""
+
+    words: tuple[str, ...]
+
+    def __call__(self, value: Value) -> str | None:
+        if value not in self.words:
+            return f"String must be one of: {', '.join(self.words)}"
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class EachOf:
+    """A list whose elements all come from some words."""
+
+    name: str
+    words: tuple[str, ...]
+
+    def __call__(self, value: Value) -> str | None:
+        for element in value if isinstance(value, tuple) else ():
+            if not element:
+                return f"Invalid value for configuration {self.name}: values must not be empty"
+            if element not in self.words:
+                return (
+                    f"Invalid value {element} for configuration {self.name}: "
+                    f"String must be one of: {', '.join(self.words)}"
+                )
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class ThrottledReplicas:
+    """`*`, or a list of `partition:broker`."""
+
+    name: str
+
+    def __call__(self, value: Value) -> str | None:
+        if not isinstance(value, tuple) or value == ("*",):
+            return None
+        if all(_PARTITION_AND_BROKER.fullmatch(element) for element in value):
+            return None
+        return (
+            f"Invalid value [{', '.join(value)}] for configuration {self.name}: {self.name} must be the literal '*' or "
+            "a list of replicas in the following format: [partitionId]:[brokerId],[partitionId]:[brokerId],..."
+        )
+
+
+_PARTITION_AND_BROKER = re.compile(r"[0-9]+:[0-9]+")
