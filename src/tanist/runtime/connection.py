@@ -1,0 +1,470 @@
+"""One TCP connection: bytes in, frames out; chunks in, bytes out.
+
+In: one receive buffer per connection that starts small, grows while the traffic needs it and shrinks when it does
+not. Frames are views into it, several per `recv`. Before memory that a frame pointed to is used again, the turn is
+finished, so that the callbacks that frames have scheduled have run (the promise of `ConnectionHandler.on_frame`).
+
+Out: what is sent in a turn goes out when the turn is finished: one `sendmsg` for many small chunks, `sendfile` for
+ranges of files, with MSG_MORE on what comes before them. What the network does not take waits for the socket to be
+writable.
+
+It must never size a buffer by what a peer merely declares: a buffer is at most `_TRUST` times what has arrived.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import struct
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tanist.ports import Chunk, ConnectionHandler, FileRange
+from tanist.runtime.files import DiskFile
+
+if TYPE_CHECKING:
+    from tanist.runtime.network import Address, SocketNetwork
+
+_LENGTH = struct.Struct(">i")
+_MSG_MORE: int = getattr(socket, "MSG_MORE", 0)
+_IN_PROGRESS = frozenset({0, errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EALREADY})
+
+RECEIVE_BYTES_MIN = 4096
+RECEIVE_BYTES_KEPT = 65_536
+"""As far as a buffer grows because there is much to read; beyond it only for a frame that is bigger."""
+
+_TRUST = 8
+_VECTOR_MAX = 512
+_SEND_BYTES_PER_TURN = 4 << 20
+"""What one connection may hand to the network in one go before others get their turn."""
+
+
+class SocketConnection:
+    """The `Connection` port on a raw socket."""
+
+    __slots__ = (
+        "_addresses", "_blocked", "_buffer", "_closed", "_connect_timer", "_fd", "_head_sent", "_in_dirty",
+        "_lent_turn", "_max_frame_bytes", "_network", "_open", "_out", "_paused", "_peak", "_peer",
+        "_pending_bytes", "_read", "_reading", "_sock", "_view", "_wanted", "_written", "accepted", "handler",
+    )  # fmt: skip
+
+    def __init__(self, network: SocketNetwork, peer: Any, max_frame_bytes: int) -> None:
+        self.handler: ConnectionHandler | None = None
+        self.accepted = False
+        self._network = network
+        self._peer = peer
+        self._max_frame_bytes = max_frame_bytes
+        self._sock: socket.socket | None = None
+        self._fd = -1
+        self._open = False
+        self._closed = False
+        self._reading = False
+        self._paused = False
+        self._addresses: list[Address] = []
+        self._connect_timer: Any = None
+        # The receive buffer: [_read, _written) has arrived and was not delivered. None while there is nothing to hold.
+        self._buffer: bytearray | None = None
+        self._view: memoryview | None = None
+        self._read = 0
+        self._written = 0
+        self._wanted = 0
+        """Bytes of the frame at `_read`, its length included, once they are known; else 0."""
+        self._peak = 0
+        """The most that `_written` was since the last `shrink`."""
+        self._lent_turn = -1
+        # The send queue: `_head_sent` bytes of its first chunk are gone.
+        self._out: deque[Chunk] = deque()
+        self._head_sent = 0
+        self._pending_bytes = 0
+        self._blocked = False
+        self._in_dirty = False
+
+    # -- Connection
+
+    @property
+    def peer(self) -> str:
+        peer = self._peer
+        if not isinstance(peer, str):
+            host, port = peer[0], peer[1]
+            peer = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+            self._peer = peer
+        return peer
+
+    @property
+    def pending_bytes(self) -> int:
+        return self._pending_bytes
+
+    def send(self, chunks: Sequence[Chunk]) -> None:
+        if self._closed:
+            return
+        for chunk in chunks:
+            if type(chunk) is FileRange:
+                length = chunk.length
+                if length == 0:
+                    continue
+                _disk_file(chunk).pin()
+            else:
+                length = len(chunk)  # type: ignore[arg-type]
+                if length == 0:
+                    continue
+                if self._blocked or not self._open:
+                    chunk = _kept(chunk)
+            self._pending_bytes += length
+            self._out.append(chunk)
+        if not self._in_dirty and not self._blocked and self._open:
+            self._in_dirty = True
+            network = self._network
+            network.dirty.append(self)
+            network.loop.wake_hooks()
+
+    def pause(self) -> None:
+        self._paused = True
+
+    def resume(self) -> None:
+        if not self._paused or self._closed:
+            self._paused = False
+            return
+        self._paused = False
+        if self._open:
+            self._watch()
+            if self._written - self._read >= 4:
+                self._network.loop.post(self._deliver_again)
+
+    def close(self) -> None:
+        if not self._closed:
+            if self._open and self._out and not self._blocked:
+                self.flush()  # what the network takes at once still leaves
+            self.end("closed here")
+
+    # -- from the network
+
+    def start_connecting(self, addresses: list[Address]) -> None:
+        """Try the addresses one after the other until one answers."""
+        self._addresses = addresses[::-1]
+        if not self._closed:
+            self._connect_next("no address")
+
+    def open_with(self, sock: socket.socket) -> None:
+        """The socket is connected: frames may flow."""
+        self._sock = sock
+        self._fd = sock.fileno()
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._open = True
+        self._watch()
+
+    def end(self, reason: str) -> None:
+        """Close, and tell the handler in a later turn."""
+        if self._closed:
+            return
+        self._closed = True
+        self._open = False
+        self._drop_socket()
+        if self._connect_timer is not None:
+            self._connect_timer.cancel()
+            self._connect_timer = None
+        for chunk in self._out:
+            if type(chunk) is FileRange:
+                _disk_file(chunk).unpin()
+        self._out.clear()
+        self._pending_bytes = 0
+        self._buffer = self._view = None
+        self._read = self._written = 0
+        self._network.forget(self)
+        handler, self.handler = self.handler, None
+        if handler is not None:
+            self._network.loop.post(lambda: handler.on_close(reason))
+
+    # -- connecting
+
+    def _connect_next(self, reason: str) -> None:
+        if not self._addresses:
+            self.end(reason)
+            return
+        loop = self._network.loop
+        family, address = self._addresses.pop()
+        try:
+            sock = socket.socket(family, socket.SOCK_STREAM)
+        except OSError as error:
+            self.end(f"cannot open a socket: {error.strerror or error}")
+            return
+        sock.setblocking(False)
+        code = sock.connect_ex(address)
+        if code not in _IN_PROGRESS:
+            sock.close()
+            self._connect_next(os.strerror(code))
+            return
+        self._sock = sock
+        self._fd = sock.fileno()
+        loop.aio.add_writer(self._fd, self._on_connected)
+        self._connect_timer = loop.call_at(loop.now_ms() + self._network.connect_timeout_ms, self._on_connect_timeout)
+
+    def _on_connected(self) -> None:
+        sock = self._sock
+        if sock is None or self._closed:
+            return
+        self._network.loop.aio.remove_writer(self._fd)
+        self._connect_timer.cancel()
+        self._connect_timer = None
+        code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if code == 0 and sock.getsockname() == sock.getpeername():
+            code = errno.ECONNREFUSED  # TCP met itself on an ephemeral port: nobody is listening
+        if code:
+            self._sock = None
+            self._fd = -1
+            sock.close()
+            self._connect_next(os.strerror(code))
+            return
+        self.open_with(sock)
+        handler = self.handler
+        if handler is not None:
+            try:
+                handler.on_open(self)
+            except Exception as error:
+                self._network.loop.failed("on_open", error)
+                self.end(f"error in on_open: {error!r}")
+                return
+        if self._open and self._out:
+            self.flush()
+
+    def _on_connect_timeout(self) -> None:
+        self._connect_timer = None
+        self._drop_socket()
+        self._connect_next(f"no answer within {self._network.connect_timeout_ms} ms")
+
+    def _drop_socket(self) -> None:
+        sock = self._sock
+        if sock is not None:
+            aio = self._network.loop.aio
+            aio.remove_reader(self._fd)
+            aio.remove_writer(self._fd)
+            self._reading = self._blocked = False
+            self._sock = None
+            self._fd = -1
+            sock.close()
+
+    # -- receiving
+
+    def _watch(self) -> None:
+        if not self._reading:
+            self._reading = True
+            self._network.loop.aio.add_reader(self._fd, self._on_readable)
+
+    def _on_readable(self) -> None:
+        sock = self._sock
+        if sock is None:
+            return
+        if self._paused:
+            self._reading = False
+            self._network.loop.aio.remove_reader(self._fd)
+            return
+        view = self._room()
+        if view is None:
+            return
+        written = self._written
+        try:
+            if self._wanted > RECEIVE_BYTES_KEPT:
+                # A big frame is received to its exact end, so that nothing behind it has to be moved.
+                count = sock.recv_into(view[written : self._read + self._wanted])
+            elif written:
+                count = sock.recv_into(view[written:])
+            else:
+                count = sock.recv_into(view)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            self.end(error.strerror or str(error))
+            return
+        if count == 0:
+            self.end("closed by the other side")
+            return
+        self._written = written = written + count
+        if written > self._peak:
+            self._peak = written
+        if written >= self._read + self._wanted:
+            self._deliver()
+
+    def _room(self) -> memoryview | None:
+        """The receive buffer with room behind `_written`; None if the connection was closed meanwhile.
+
+        Grows, compacts or rewinds the buffer. A buffer is replaced, never resized, so memory that was lent stays valid;
+        where the same memory is to be written over, the turn is finished first.
+        """
+        view = self._view
+        if view is None:
+            return self._replace_buffer(RECEIVE_BYTES_MIN)
+        capacity = len(view)
+        read, written, wanted = self._read, self._written, self._wanted
+        if read < written < capacity and read + max(wanted, 4) <= capacity:
+            return view  # the rest of the frame fits behind what is there
+        left = written - read
+        if wanted > capacity:
+            return self._replace_buffer(min(wanted, max(RECEIVE_BYTES_KEPT, _TRUST * left)))
+        if written == capacity and left < capacity < RECEIVE_BYTES_KEPT:
+            return self._replace_buffer(capacity * 4)  # the last recv filled it: there is more where that came from
+        network = self._network
+        if self._lent_turn == network.loop.turn:
+            network.loop.finish_turn()
+            if self._closed:
+                return None
+        if left:
+            view[:left] = view[read:written]
+        self._read = 0
+        self._written = left
+        return view
+
+    def _replace_buffer(self, size: int) -> memoryview:
+        read, written = self._read, self._written
+        buffer = bytearray(size)
+        if written > read and self._view is not None:
+            buffer[: written - read] = self._view[read:written]
+        self._buffer = buffer
+        self._view = view = memoryview(buffer)
+        self._read = 0
+        self._written = written - read
+        if size > RECEIVE_BYTES_MIN:
+            self._network.watch_buffer(self)
+        return view
+
+    def shrink(self) -> bool:
+        """Give up buffer space that was not used since the last call; True while there is more to give up later."""
+        view = self._view
+        if view is None:
+            return False
+        peak, self._peak = self._peak, 0
+        if self._read == self._written:
+            if peak == 0:
+                self._buffer = self._view = None
+                self._read = self._written = 0
+                return False
+            if peak * 4 <= len(view):
+                self._replace_buffer(max(RECEIVE_BYTES_MIN, 1 << (peak - 1).bit_length()))
+        return True
+
+    def _deliver(self) -> None:
+        """Hand every whole frame to the handler, unless it pauses or closes the connection."""
+        handler, buffer, view = self.handler, self._buffer, self._view
+        if handler is None or buffer is None or view is None:
+            return
+        self._lent_turn = self._network.loop.turn
+        read, written = self._read, self._written
+        self._wanted = 0
+        try:
+            while written - read >= 4:
+                length: int = _LENGTH.unpack_from(buffer, read)[0]
+                if not 0 <= length <= self._max_frame_bytes:
+                    self.end(f"a frame of {length} bytes where at most {self._max_frame_bytes} are allowed")
+                    return
+                end = read + 4 + length
+                if end > written:
+                    self._wanted = end - read
+                    return
+                self._read = end
+                handler.on_frame(view[read + 4 : end])
+                read = end
+                if self._paused or self._closed:
+                    return
+        except Exception as error:
+            self._network.loop.failed("on_frame", error)
+            self.end(f"error in on_frame: {error!r}")
+
+    def _deliver_again(self) -> None:
+        if not self._paused:
+            self._deliver()
+
+    # -- sending
+
+    def flush(self) -> None:
+        """Hand what is queued to the network; what it does not take waits until the socket is writable."""
+        self._in_dirty = False
+        if self._open and not self._blocked and self._out and not self._write() and self._open:
+            # The queue now outlives the turn, so it must not point into memory that is only lent.
+            self._out = deque(_kept(chunk) for chunk in self._out)
+            self._blocked = True
+            self._network.loop.aio.add_writer(self._fd, self._on_writable)
+
+    def _on_writable(self) -> None:
+        if self._open and self._write() and self._open:
+            self._blocked = False
+            self._network.loop.aio.remove_writer(self._fd)
+
+    def _write(self) -> bool:
+        """Send from the head of the queue; True when it is empty."""
+        sock, out = self._sock, self._out
+        if sock is None:
+            return False
+        budget = _SEND_BYTES_PER_TURN
+        try:
+            while out:
+                if budget <= 0:
+                    return False
+                head = out[0]
+                if type(head) is FileRange:
+                    sent = self._send_file(head, budget)
+                    if sent == 0:
+                        self.end(f"{head.file.path} is shorter than what was to be sent of it")
+                        return False
+                else:
+                    sent = self._send_bytes(sock, head)
+                budget -= sent
+                self._pending_bytes -= sent
+        except (BlockingIOError, InterruptedError):
+            return False
+        except OSError as error:
+            self.end(error.strerror or str(error))
+            return False
+        return True
+
+    def _send_file(self, head: FileRange, budget: int) -> int:
+        done = self._head_sent
+        file = _disk_file(head)
+        sent = os.sendfile(self._fd, file.fd, head.offset + done, min(head.length - done, budget))
+        if done + sent == head.length:
+            self._out.popleft()
+            self._head_sent = 0
+            file.unpin()
+        else:
+            self._head_sent = done + sent
+        return sent
+
+    def _send_bytes(self, sock: socket.socket, head: Any) -> int:
+        out, done = self._out, self._head_sent
+        if done:
+            head = memoryview(head)[done:]
+        if len(out) == 1:
+            sent = sock.send(head)
+        else:
+            vector = [head]
+            flags = 0
+            for index in range(1, len(out) if len(out) < _VECTOR_MAX else _VECTOR_MAX):
+                chunk = out[index]
+                if type(chunk) is FileRange:
+                    flags = _MSG_MORE
+                    break
+                vector.append(chunk)
+            sent = sock.sendmsg(vector, (), flags)
+        passed = done + sent
+        while out:
+            chunk = out[0]
+            if type(chunk) is FileRange or passed < len(chunk):  # type: ignore[arg-type]
+                break
+            passed -= len(chunk)  # type: ignore[arg-type]
+            out.popleft()
+        self._head_sent = passed
+        return sent
+
+
+def _kept(chunk: Chunk) -> Chunk:
+    """The chunk in memory of its own, if it stands in memory that its lender may write over."""
+    if type(chunk) is memoryview and not chunk.readonly:
+        return bytes(chunk)
+    return chunk
+
+
+def _disk_file(chunk: FileRange) -> DiskFile:
+    file = chunk.file
+    if type(file) is not DiskFile:
+        raise TypeError(f"cannot send from a {type(file).__name__}: it is not a file of the real disk")
+    return file

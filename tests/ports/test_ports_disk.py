@@ -1,0 +1,249 @@
+"""What `Disk` and `File` promise, whoever implements them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+
+def test_write_read_and_size(world: Any) -> None:
+    file = world.disk.open(f"{world.folder}/a")
+    assert (file.size, file.synced, file.path) == (0, 0, f"{world.folder}/a")
+    file.write(0, [b"hello ", bytearray(b"wor"), memoryview(b"ld")])
+    assert file.size == 11
+    assert file.read(0, 100) == b"hello world"
+    assert file.read(6, 3) == b"wor"
+    assert file.read(11, 5) == b""
+    assert file.read(50, 5) == b""
+    file.write(6, [b"there!!"])
+    assert file.read(0, 100) == b"hello there!!"
+    file.write(0, [])
+    file.write(3, [b""])
+    assert file.size == 13
+    file.close()
+    file.close()
+    again = world.disk.open(f"{world.folder}/a", create=False)
+    assert again.size == 13
+    assert again.read(0, 13) == b"hello there!!"
+    again.close()
+
+
+def test_a_gap_reads_as_zeros(world: Any) -> None:
+    file = world.disk.open(f"{world.folder}/a")
+    file.write(4, [b"end"])
+    assert file.read(0, 10) == b"\0\0\0\0end"
+
+
+def test_more_buffers_than_a_system_call_takes(world: Any) -> None:
+    file = world.disk.open(f"{world.folder}/a")
+    buffers = [bytes([index % 256]) * 3 for index in range(3000)]
+    file.write(0, buffers)
+    assert file.read(0, 10_000) == b"".join(buffers)
+
+
+def test_truncate_cuts_and_extends(world: Any) -> None:
+    file = world.disk.open(f"{world.folder}/a")
+    file.write(0, [b"0123456789"])
+    file.truncate(4)
+    assert (file.size, file.read(0, 10)) == (4, b"0123")
+    file.truncate(6)
+    assert (file.size, file.read(0, 10)) == (6, b"0123\0\0")
+
+
+def test_open_without_create_and_missing_names(world: Any) -> None:
+    disk, folder = world.disk, world.folder
+    with pytest.raises(FileNotFoundError):
+        disk.open(f"{folder}/absent", create=False)
+    with pytest.raises(FileNotFoundError):
+        disk.open(f"{folder}/no-folder/a")
+    with pytest.raises(FileNotFoundError):
+        disk.read_file(f"{folder}/absent")
+    with pytest.raises(FileNotFoundError):
+        disk.list(f"{folder}/absent")
+    assert not disk.exists(f"{folder}/absent")
+    assert not disk.is_directory(f"{folder}/absent")
+    disk.remove(f"{folder}/absent")
+
+
+def test_folders(world: Any) -> None:
+    disk, folder = world.disk, world.folder
+    disk.make_directory(f"{folder}/topic-0/deep")
+    disk.make_directory(f"{folder}/topic-0/deep")
+    disk.write_file(f"{folder}/topic-0/b", b"b")
+    disk.open(f"{folder}/topic-0/a").close()
+    assert disk.list(f"{folder}/topic-0") == ["a", "b", "deep"]
+    assert disk.is_directory(f"{folder}/topic-0")
+    assert disk.exists(f"{folder}/topic-0/a")
+    assert not disk.is_directory(f"{folder}/topic-0/a")
+    disk.rename(f"{folder}/topic-0", f"{folder}/topic-0.0123-delete")
+    assert disk.list(folder) == ["topic-0.0123-delete"]
+    assert disk.read_file(f"{folder}/topic-0.0123-delete/b") == b"b"
+    disk.remove(f"{folder}/topic-0.0123-delete")
+    assert disk.list(folder) == []
+
+
+def test_rename_replaces_a_file(world: Any) -> None:
+    disk, folder = world.disk, world.folder
+    disk.write_file(f"{folder}/a", b"new")
+    disk.write_file(f"{folder}/b", b"old, and longer")
+    disk.rename(f"{folder}/a", f"{folder}/b")
+    assert disk.list(folder) == ["b"]
+    assert disk.read_file(f"{folder}/b") == b"new"
+    with pytest.raises(FileNotFoundError):
+        disk.rename(f"{folder}/a", f"{folder}/c")
+
+
+def test_an_open_file_survives_the_renaming_and_removal_of_its_folder(world: Any) -> None:
+    disk, folder = world.disk, world.folder
+    disk.make_directory(f"{folder}/t-0")
+    file = disk.open(f"{folder}/t-0/log")
+    file.write(0, [b"one"])
+    disk.rename(f"{folder}/t-0", f"{folder}/t-0-delete")
+    file.write(3, [b"two"])
+    assert disk.read_file(f"{folder}/t-0-delete/log") == b"onetwo"
+    done: list[OSError | None] = []
+    disk.sync([file], done.append)
+    world.run_until(lambda: bool(done), "the sync")
+    assert done == [None]
+    disk.remove(f"{folder}/t-0-delete")
+    assert file.read(0, 6) == b"onetwo"
+    file.close()
+
+
+@pytest.mark.parametrize("sync", [True, False])
+def test_write_file_replaces_the_whole(world: Any, sync: bool) -> None:
+    disk, folder = world.disk, world.folder
+    disk.write_file(f"{folder}/checkpoint", b"a longer first version", sync=sync)
+    disk.write_file(f"{folder}/checkpoint", memoryview(b"second"), sync=sync)
+    assert disk.read_file(f"{folder}/checkpoint") == b"second"
+    disk.write_file(f"{folder}/checkpoint", b"", sync=sync)
+    assert disk.read_file(f"{folder}/checkpoint") == b""
+    assert disk.list(folder) == ["checkpoint"]
+
+
+def test_write_file_into_a_missing_folder_is_an_error_and_leaves_nothing(world: Any) -> None:
+    with pytest.raises(FileNotFoundError):
+        world.disk.write_file(f"{world.folder}/none/checkpoint", b"x")
+    assert world.disk.list(world.folder) == []
+
+
+def test_an_open_reader_of_a_replaced_file_keeps_the_old_content(world: Any) -> None:
+    disk, folder = world.disk, world.folder
+    disk.write_file(f"{folder}/checkpoint", b"old")
+    before = disk.open(f"{folder}/checkpoint")
+    disk.write_file(f"{folder}/checkpoint", b"new")
+    assert before.read(0, 10) == b"old"
+    before.close()
+
+
+def test_sync_makes_what_was_there_durable_and_is_never_done_at_once(world: Any) -> None:
+    file = world.disk.open(f"{world.folder}/a")
+    file.write(0, [b"12345"])
+    assert file.synced == 0
+    done: list[OSError | None] = []
+    world.disk.sync([file], done.append)
+    assert done == []
+    world.run_until(lambda: bool(done), "the sync")
+    assert done == [None]
+    assert file.synced == 5
+    file.write(5, [b"678"])
+    assert (file.size, file.synced) == (8, 5)
+
+
+def test_sync_of_many_files_and_of_none(world: Any) -> None:
+    files = [world.disk.open(f"{world.folder}/{index}") for index in range(20)]
+    for file in files:
+        file.write(0, [b"abc"])
+    done: list[Any] = []
+    world.disk.sync(files, lambda error: done.append(("many", error)))
+    world.disk.sync([], lambda error: done.append(("none", error)))
+    world.disk.sync(files[:1], lambda error: done.append(("one", error)))
+    assert done == []
+    world.run_until(lambda: len(done) == 3, "all syncs")
+    assert sorted(done) == [("many", None), ("none", None), ("one", None)]
+    assert [file.synced for file in files] == [3] * 20
+
+
+def test_truncating_and_overwriting_lower_what_is_synced(world: Any) -> None:
+    disk = world.disk
+    file = disk.open(f"{world.folder}/a")
+    file.write(0, [b"0123456789"])
+    disk.sync_now(file)
+    assert file.synced == 10
+    file.truncate(6)
+    assert file.synced == 6
+    file.write(6, [b"abcd"])
+    assert (file.size, file.synced) == (10, 6)
+    file.write(2, [b"x"])
+    assert (file.size, file.synced) == (10, 2)
+    disk.sync_now(file)
+    assert file.synced == 10
+
+
+def test_what_changes_while_a_sync_runs_is_not_counted_as_synced(world: Any) -> None:
+    """Cut and written anew between the sync's start and its end: it may have made the old bytes durable, not the new."""
+    disk, clock = world.disk, world.clock
+    file = disk.open(f"{world.folder}/a")
+    file.write(0, [b"0123456789"])
+    done: list[OSError | None] = []
+
+    def start() -> None:
+        disk.sync([file], done.append)
+        clock.call_soon(lambda: clock.call_at(clock.now_ms(), change))
+
+    def change() -> None:
+        if not done:
+            changed.append(True)
+            file.truncate(4)
+            file.write(4, [b"abcdef"])
+
+    changed: list[bool] = []
+    clock.call_at(clock.now_ms(), start)
+    world.run_until(lambda: bool(done), "the sync")
+    assert file.synced == (4 if changed else 10)
+
+
+def test_syncs_are_told_to_all_who_asked_while_one_was_running(world: Any) -> None:
+    disk = world.disk
+    file = disk.open(f"{world.folder}/a")
+    done: list[int] = []
+    synced: list[int] = []
+    for index in range(50):
+        file.write(index * 2, [b"ab"])
+        disk.sync([file], lambda error, index=index: (done.append(index), synced.append(file.synced)))
+        if index % 10 == 0:
+            world.run_until(lambda: True)
+    world.run_until(lambda: len(done) == 50, "all syncs")
+    assert done == list(range(50))
+    assert all(length >= (index + 1) * 2 for index, length in zip(done, synced, strict=True))
+
+
+def test_a_file_closed_while_it_is_synced_is_still_synced(world: Any) -> None:
+    file = world.disk.open(f"{world.folder}/a")
+    file.write(0, [b"abc"])
+    done: list[OSError | None] = []
+    world.disk.sync([file], done.append)
+    file.close()
+    world.run_until(lambda: bool(done), "the sync")
+    assert done == [None]
+
+
+def test_run_gives_what_the_job_gave_or_raised_later(world: Any) -> None:
+    got: list[Any] = []
+
+    def fails() -> int:
+        raise ValueError("no")
+
+    world.disk.run(lambda: 6 * 7, got.append)
+    world.disk.run(fails, got.append)
+    assert got == []
+    world.run_until(lambda: len(got) == 2, "both jobs")
+    assert 42 in got
+    assert any(isinstance(result, ValueError) for result in got)
+
+
+def test_opening_a_folder_as_a_file_is_an_os_error(world: Any) -> None:
+    world.disk.make_directory(f"{world.folder}/d")
+    with pytest.raises(IsADirectoryError):
+        world.disk.open(f"{world.folder}/d")
