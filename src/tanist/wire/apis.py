@@ -1,7 +1,7 @@
 """Which requests there are: keys, classes, and the versions that a broker and a controller listen to.
 
-The version tables are Apache Kafka 4.3's, plus KIP-966: ElectLeaders 3 and GetReplicaLogInfo. Unstable versions are left
-out (InitProducerId 6). A node advertises those entries of its table for which it has a handler.
+The version tables are Apache Kafka 4.3's, plus KIP-966: ElectLeaders 3 and GetReplicaLogInfo. Unstable versions are
+left out (InitProducerId 6). A node advertises those entries of its table for which it has a handler.
 """
 
 from __future__ import annotations

@@ -12,6 +12,10 @@ class WireError(Exception):
     """Bytes that came from elsewhere are not what they should be: the peer's fault, so close its connection."""
 
 
+class UnsupportedVersion(WireError):
+    """A version of a message that we do not have."""
+
+
 class EncodingError(ValueError):
     """A message of ours cannot be put on the wire: a bug on this side."""
 
