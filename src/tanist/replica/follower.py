@@ -1,0 +1,274 @@
+"""The follower of one partition: what to fetch next, what to cut off, how far is committed.
+
+Owns what a replica does while another broker leads (facts 7, 113-116). It copies the leader's log, so wherever the two
+differ its own is wrong; the leader finds the place from the epoch that the follower last fetched (KIP-101, KIP-279,
+KIP-595) and the follower truncates to it. Its high watermark is what the leader said, one fetch late.
+
+It must never append or truncate on an answer to anything but its present fetch, and never serve beyond its own end.
+
+    phase       left by
+    IDLE        metadata that names a leader
+    FETCHING    an error out of range -> ASKING; an error "fenced" -> FENCED
+    ASKING      the leader's offsets -> FETCHING
+    FENCED      metadata with a newer leader epoch
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, NamedTuple
+
+from tanist.replica.effects import AskOffsets, Effect, FetchAgain, HighWatermarkSet, Truncated
+from tanist.replica.metadata import NO_EPOCH, NO_LEADER, UNKNOWN_OFFSET, PartitionMetadata, ReplicaConfig
+from tanist.replica.ports import ReplicaLog
+from tanist.wire.errors import ErrorCode
+
+
+class Phase(Enum):
+    """What a follower is doing."""
+
+    IDLE = "nobody leads"
+    FETCHING = "fetching, or about to"
+    ASKING = "asking the leader for its log start and end"
+    FENCED = "behind the metadata: the leader epoch has passed, waiting to hear of the next"
+
+
+class FetchPosition(NamedTuple):
+    """One partition's part of the next Fetch; the answer must come back with it."""
+
+    offset: int
+    last_fetched_epoch: int
+    current_leader_epoch: int
+    log_start_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedPartition:
+    """One partition's part of a Fetch response, and the position that was asked for."""
+
+    position: FetchPosition
+    error: int = 0
+    high_watermark: int = UNKNOWN_OFFSET
+    log_start_offset: int = UNKNOWN_OFFSET
+    records: Any = None
+    """Batches, to be appended as they are: a memoryview in a node. None or empty when there are none."""
+    diverging: tuple[int, int] | None = None
+    """(epoch, end offset) from the leader: the last point up to which the logs can agree."""
+
+
+class FollowerState:
+    """A replica that follows, in one leader epoch."""
+
+    __slots__ = ("broker_id", "config", "high_watermark", "log", "metadata", "phase", "retry_at_ms")
+
+    def __init__(
+        self,
+        broker_id: int,
+        log: ReplicaLog,
+        config: ReplicaConfig,
+        metadata: PartitionMetadata,
+        high_watermark: int,
+    ) -> None:
+        self.broker_id = broker_id
+        self.log = log
+        self.config = config
+        self.metadata = metadata
+        self.high_watermark = high_watermark
+        self.phase = Phase.IDLE if metadata.leader == NO_LEADER else Phase.FETCHING
+        self.retry_at_ms = 0
+        """After an error: no fetch before this time."""
+
+    # ---- what others read
+
+    @property
+    def leader(self) -> int:
+        return self.metadata.leader
+
+    @property
+    def leader_epoch(self) -> int:
+        return self.metadata.leader_epoch
+
+    @property
+    def isr(self) -> tuple[int, ...]:
+        return self.metadata.isr
+
+    @property
+    def partition_epoch(self) -> int:
+        return self.metadata.partition_epoch
+
+    def may_fetch(self, now_ms: int) -> bool:
+        """Whether this partition belongs in a fetch that is sent now."""
+        return self.phase is Phase.FETCHING and now_ms >= self.retry_at_ms
+
+    def fetch_position(self) -> FetchPosition:
+        """Where to go on. By asking for an offset the follower confirms that it has all below."""
+        log = self.log
+        return FetchPosition(log.log_end_offset, log.latest_epoch, self.metadata.leader_epoch, log.log_start_offset)
+
+    # ---- events
+
+    def started(self) -> list[Effect]:
+        """A leader epoch has begun in which this replica follows. While nobody leads, it keeps all it has."""
+        return [] if self.phase is Phase.IDLE else self._truncate_at_start()
+
+    def apply_metadata(self, metadata: PartitionMetadata) -> list[Effect]:
+        """Metadata of the same leader epoch. `Partition` makes a new follower for a new one."""
+        self.metadata = metadata
+        return []
+
+    def fetched(self, response: FetchedPartition, now_ms: int) -> list[Effect]:
+        """The leader has answered. Whatever it says counts only as the answer to the present position."""
+        if not self._answers_present_fetch(response.position):
+            return []
+        if response.error:
+            return self._on_error(response.error, now_ms)
+        if response.diverging is not None:
+            return [*self._on_divergence(*response.diverging), FetchAgain(0)]
+        if response.records:
+            appended = self.log.append_as_follower(response.records)
+            if appended.error:
+                return self._back_off(now_ms)
+        effects = self._adopt_high_watermark(response.high_watermark)
+        self._adopt_log_start(response.log_start_offset)
+        return effects
+
+    def offsets_answered(
+        self, log_start_offset: int, log_end_offset: int, current_leader_epoch: int, now_ms: int
+    ) -> list[Effect]:
+        """The leader has said which offsets it has (fact 116). `current_leader_epoch` is that of the question."""
+        if self.phase is not Phase.ASKING or current_leader_epoch != self.leader_epoch:
+            return []
+        self.phase = Phase.FETCHING
+        end = self.log.log_end_offset
+        if log_end_offset < end:
+            # Only an unclean election makes a leader that has less than we fetched. What it lacks is lost.
+            return [*self._truncate_to(log_end_offset), FetchAgain(0)]
+        if log_start_offset > end:
+            return [*self._restart_at(log_start_offset), FetchAgain(0)]
+        # In range after all. Something else is wrong with the position; don't ask again and again at once.
+        return self._back_off(now_ms)
+
+    def offsets_failed(self, current_leader_epoch: int, now_ms: int) -> list[Effect]:
+        """The question got an error or no answer: fetch again later, which leads back to the question if need be."""
+        if self.phase is not Phase.ASKING or current_leader_epoch != self.leader_epoch:
+            return []
+        self.phase = Phase.FETCHING
+        return self._back_off(now_ms)
+
+    def fetch_failed(self, now_ms: int) -> list[Effect]:
+        """The fetch as a whole got no answer."""
+        if self.phase is not Phase.FETCHING:
+            return []
+        return self._back_off(now_ms)
+
+    # ---- rules of a fetch
+
+    def _answers_present_fetch(self, position: FetchPosition) -> bool:
+        """Not one sent to an earlier leader, nor from before a truncation or another append."""
+        return (
+            self.phase is Phase.FETCHING
+            and position.offset == self.log.log_end_offset
+            and position.current_leader_epoch == self.metadata.leader_epoch
+            and position.last_fetched_epoch == self.log.latest_epoch
+        )
+
+    def _adopt_high_watermark(self, leader_high_watermark: int) -> list[Effect]:
+        """What the leader had committed when it answered, as far as it is here. May go back (fact 7)."""
+        log = self.log
+        high_watermark = max(log.log_start_offset, min(leader_high_watermark, log.log_end_offset))
+        if high_watermark == self.high_watermark:
+            return []
+        self.high_watermark = high_watermark
+        return [HighWatermarkSet(high_watermark)]
+
+    def _adopt_log_start(self, leader_log_start_offset: int) -> None:
+        """The leader has deleted old records; nobody deletes what is not committed."""
+        log_start_offset = min(leader_log_start_offset, self.high_watermark)
+        if log_start_offset > self.log.log_start_offset:
+            self.log.advance_log_start_offset(log_start_offset)
+
+    def _on_error(self, error: int, now_ms: int) -> list[Effect]:
+        if error == ErrorCode.OFFSET_OUT_OF_RANGE:
+            self.phase = Phase.ASKING
+            return [AskOffsets(self.leader, self.leader_epoch)]
+        if error == ErrorCode.FENCED_LEADER_EPOCH:
+            # The leader knows a newer epoch than we do. Asking again would get the same answer until we know it too.
+            self.phase = Phase.FENCED
+            return []
+        # UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_ID...: the leader is behind us, or we will hear.
+        return self._back_off(now_ms)
+
+    def _back_off(self, now_ms: int) -> list[Effect]:
+        delay_ms = self.config.replica_fetch_backoff_ms
+        self.retry_at_ms = now_ms + delay_ms
+        return [FetchAgain(delay_ms)]
+
+    # ---- rules of truncation
+
+    def _truncate_at_start(self) -> list[Effect]:
+        """A log without epochs can't be compared with the leader's, so only what is committed is kept (fact 114).
+
+        All others keep their whole log until the leader says where it diverges: truncating to the high watermark would
+        drop records that are committed and merely not known to be (KIP-101).
+        """
+        if self.log.latest_epoch != NO_EPOCH or self.log.log_end_offset == self.high_watermark:
+            return []
+        return self._truncate_to(self.high_watermark)
+
+    def _on_divergence(self, epoch: int, end_offset: int) -> list[Effect]:
+        return self._truncate_to(self._truncation_target(epoch, end_offset)[0])
+
+    def _truncation_target(self, epoch: int, end_offset: int) -> tuple[int, bool]:
+        """Where to cut when the leader's log has `epoch` up to `end_offset`; and whether that settles it (fact 114).
+
+        It does not when this log has never heard of `epoch`: then all of the later epochs go, and the next fetch gives
+        the epoch before them for comparison (KIP-279).
+        """
+        log = self.log
+        end = log.log_end_offset
+        if end_offset == UNKNOWN_OFFSET:
+            return end, True
+        own_epoch, own_end_offset = log.epochs.end_offset_for(epoch, end)
+        if own_end_offset == UNKNOWN_OFFSET:
+            return min(end_offset, end), True
+        if own_epoch != epoch:
+            return min(own_end_offset, end), False
+        return min(own_end_offset, end_offset, end), True
+
+    def _truncate_to(self, offset: int) -> list[Effect]:
+        """Cut the log, even at its very end: an epoch in which nothing was written may begin there."""
+        end, high_watermark = self.log.log_end_offset, self.high_watermark
+        self.log.truncate_to(offset)
+        return self._after_truncation(Truncated(offset, end, high_watermark))
+
+    def _restart_at(self, offset: int) -> list[Effect]:
+        """Nothing of this log is left at the leader: begin anew where its log begins (fact 116)."""
+        end, high_watermark = self.log.log_end_offset, self.high_watermark
+        self.log.truncate_fully_and_start_at(offset)
+        self.high_watermark = offset
+        return [Truncated(offset, end, high_watermark, fully=True), HighWatermarkSet(offset)]
+
+    def _after_truncation(self, truncated: Truncated) -> list[Effect]:
+        """The high watermark never points beyond the log."""
+        effects: list[Effect] = [truncated] if truncated.offset < truncated.previous_end_offset else []
+        if self.high_watermark > self.log.log_end_offset:
+            self.high_watermark = self.log.log_end_offset
+            effects.append(HighWatermarkSet(self.high_watermark))
+        return effects
+
+    # ---- for explorers of states
+
+    def copy(self, log: ReplicaLog) -> FollowerState:
+        """The same follower over another (copied) log."""
+        cls = type(self)
+        other = cls.__new__(cls)
+        for name in FollowerState.__slots__:
+            setattr(other, name, getattr(self, name))
+        other.log = log
+        return other
+
+    def snapshot(self, now_ms: int | None = None) -> tuple[object, ...]:
+        """Everything that decides what this follower will do, but for its log; with `now_ms`, times are waits."""
+        retry = self.retry_at_ms if now_ms is None else max(0, self.retry_at_ms - now_ms)
+        return ("follower", self.metadata, self.config, self.high_watermark, self.phase, retry)

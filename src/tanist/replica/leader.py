@@ -1,0 +1,552 @@
+"""The leader of one partition: the high watermark, the ISR, and when a produce is done.
+
+Owns what a broker may do only while it leads (facts 1-23, 108, 113, 118-120). Two rules carry the rest:
+
+* The high watermark never passes a replica of the *maximal* ISR, and never moves while the *committed* ISR has fewer
+  than `min.insync.replicas` members (KIP-966). So whoever the controller may elect, from the ISR or the ELR, has all
+  that was ever acknowledged or shown to a consumer.
+* The ISR is the controller's. The leader proposes, one change at a time, and counts with the larger set until it has
+  been told which one holds.
+
+It must never change the ISR by itself, lower the high watermark, or believe a fetch of another leader epoch. Each rule
+is a method of its own, so that a test can replace exactly one and show what it was good for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from tanist.replica.effects import (
+    Effect,
+    HighWatermarkAdvanced,
+    IsrChanged,
+    IsrUpdateFailed,
+    ProposeIsr,
+)
+from tanist.replica.isr import RETRY_BACKOFF_MS, AlterPartitionResult, PendingIsr, Verdict, verdict
+from tanist.replica.metadata import NO_EPOCH, BrokerView, PartitionMetadata, ReplicaConfig
+from tanist.replica.ports import ReplicaLog
+from tanist.replica.reads import ReadReplica, check_epoch, divergence
+from tanist.replica.remote import RemoteReplica
+from tanist.wire.errors import ErrorCode
+
+_NONE = int(ErrorCode.NONE)
+_NOT_LEADER_OR_FOLLOWER = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+_UNKNOWN_LEADER_EPOCH = int(ErrorCode.UNKNOWN_LEADER_EPOCH)
+_NOT_ENOUGH_REPLICAS = int(ErrorCode.NOT_ENOUGH_REPLICAS)
+_NOT_ENOUGH_REPLICAS_AFTER_APPEND = int(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+_INVALID_REQUIRED_ACKS = int(ErrorCode.INVALID_REQUIRED_ACKS)
+
+_BEYOND_ALL_OFFSETS = 1 << 63
+
+
+class FollowerFetch(NamedTuple):
+    """One partition's part of a follower's Fetch. One is made per fetch, and a tuple costs a quarter of a dataclass."""
+
+    broker_id: int
+    broker_epoch: int
+    fetch_offset: int
+    last_fetched_epoch: int
+    current_leader_epoch: int
+    log_start_offset: int
+
+
+class FetchDecision(NamedTuple):
+    """How to answer a follower's fetch. With an error or a `diverging` (epoch, end offset) no records are sent."""
+
+    error: int
+    diverging: tuple[int, int] | None
+    high_watermark: int
+    """As of before this fetch, so that a follower learns of its own progress one fetch later (fact 8)."""
+    effects: list[Effect]
+
+
+class AckStatus(NamedTuple):
+    """Whether a produce with acks=all is done, and with which error."""
+
+    done: bool
+    error: int
+
+
+_WAITING = AckStatus(False, _NONE)
+_ACKED = AckStatus(True, _NONE)
+_ACKED_TOO_FEW = AckStatus(True, _NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+
+
+class LeaderState:
+    """A replica that leads, from the metadata that said so until the metadata that says otherwise."""
+
+    __slots__ = (
+        "_min_isr",
+        "_slowest_member_offset",
+        "_under_min_isr",
+        "broker_id",
+        "brokers",
+        "config",
+        "high_watermark",
+        "leader_epoch",
+        "leader_epoch_start_offset",
+        "log",
+        "maximal_isr",
+        "members",
+        "metadata",
+        "others",
+        "pending",
+        "remotes",
+    )
+
+    def __init__(
+        self,
+        broker_id: int,
+        log: ReplicaLog,
+        config: ReplicaConfig,
+        brokers: BrokerView,
+        metadata: PartitionMetadata,
+        high_watermark: int,
+        now_ms: int,
+    ) -> None:
+        self.broker_id = broker_id
+        self.log = log
+        self.config = config
+        self.brokers = brokers
+        self.metadata = metadata
+        self.leader_epoch = metadata.leader_epoch
+        self.high_watermark = high_watermark
+        self.pending: PendingIsr | None = None
+        """The one proposal in flight (fact 9)."""
+        self.remotes: dict[int, RemoteReplica] = {}
+        self.maximal_isr: frozenset[int] = frozenset()
+        self.members: list[RemoteReplica] = []
+        """Followers in the maximal ISR; `others` are those outside it."""
+        self.others: list[RemoteReplica] = []
+        self._begin_epoch()
+        self._assign_replicas()
+        for remote in self.remotes.values():
+            remote.forget(now_ms, in_sync=remote.broker_id in metadata.isr)
+        self._settle()
+
+    # ---- what others read
+
+    @property
+    def isr(self) -> tuple[int, ...]:
+        """The committed ISR: what the controller is known to have (fact 5)."""
+        return self.metadata.isr
+
+    @property
+    def partition_epoch(self) -> int:
+        return self.metadata.partition_epoch
+
+    @property
+    def effective_min_isr(self) -> int:
+        return self._min_isr
+
+    @property
+    def under_min_isr(self) -> bool:
+        return self._under_min_isr
+
+    @property
+    def at_min_isr(self) -> bool:
+        return len(self.metadata.isr) == self._min_isr
+
+    @property
+    def in_sync_count(self) -> int:
+        return len(self.metadata.isr)
+
+    @property
+    def under_replicated(self) -> bool:
+        return len(self.metadata.isr) < len(self.metadata.replicas)
+
+    @property
+    def low_watermark(self) -> int:
+        """The log start that all live replicas have reached: when a DeleteRecords is done."""
+        lowest = self.log.log_start_offset
+        for remote in self.remotes.values():
+            if remote.log_start_offset < lowest:
+                status = self.brokers.registration(remote.broker_id)
+                if status is not None and not status.fenced:
+                    lowest = remote.log_start_offset
+        return lowest
+
+    def knows_what_is_committed(self) -> bool:
+        """A new leader's high watermark is a fetch behind its predecessor's, until it has passed them all (S19)."""
+        return self.high_watermark >= self.leader_epoch_start_offset
+
+    def own_read_replica(self) -> ReadReplica:
+        return ReadReplica(self.broker_id, self._rack(self.broker_id), self.log.log_end_offset, 0)
+
+    def read_replicas(self, fetch_offset: int, now_ms: int) -> list[ReadReplica]:
+        """Followers in the ISR that have `fetch_offset`, or would have it next (KIP-392)."""
+        return [
+            ReadReplica(
+                remote.broker_id, self._rack(remote.broker_id), remote.log_end_offset, now_ms - remote.last_caught_up_ms
+            )
+            for remote in self.remotes.values()
+            if remote.broker_id in self.isr and remote.log_start_offset <= fetch_offset <= remote.log_end_offset
+        ]
+
+    # ---- events
+
+    def started(self, now_ms: int) -> list[Effect]:
+        """Leadership has begun: an ISR of one may commit what the last leader left open (fact 6)."""
+        return self._advance(now_ms)
+
+    def apply_metadata(self, metadata: PartitionMetadata, now_ms: int) -> list[Effect]:
+        """This broker leads on. `Partition` has seen to it that the metadata is not older than what is known."""
+        before = self.metadata
+        new_epoch = metadata.leader_epoch > before.leader_epoch
+        if new_epoch or not self._repeats(metadata):
+            # The controller has moved on, so a proposal made before is either in this metadata or will be refused for
+            # its partition epoch (fact 25). Either way the committed ISR of this metadata is the largest possible one.
+            self.pending = None
+        self.metadata = metadata
+        self.leader_epoch = metadata.leader_epoch
+        self._assign_replicas()
+        if new_epoch:
+            remembers = self._remembers_followers(before.leader_epoch, metadata.leader_epoch)
+            self._begin_epoch()
+            for remote in self.remotes.values():
+                in_sync = remote.broker_id in metadata.isr
+                if remembers:
+                    remote.restart_clock(self.leader_epoch_start_offset, now_ms, in_sync=in_sync)
+                else:
+                    remote.forget(now_ms, in_sync=in_sync)
+        self._settle()
+        return self._isr_difference(before.isr) + self._advance(now_ms)
+
+    def appended(self, now_ms: int) -> list[Effect]:
+        """Records were appended to the log. They can only be committed if no member of the ISR is still at the HW."""
+        if self._slowest_member_offset <= self.high_watermark:
+            return []
+        return self._advance(now_ms)
+
+    def follower_fetch(self, fetch: FollowerFetch, now_ms: int) -> FetchDecision:
+        """A replica asks for records: decide, and believe that it has everything below what it asks for."""
+        high_watermark = self.high_watermark
+        error, diverging = self.check_fetch(fetch)
+        if error or diverging is not None:
+            return FetchDecision(error, diverging, high_watermark, [])
+        remote = self.remotes[fetch.broker_id]
+        if self._comes_from_former_life(fetch, remote):
+            return FetchDecision(_NOT_LEADER_OR_FOLLOWER, None, high_watermark, [])
+        confirmed = self._confirmed_offset(fetch)
+        moved = confirmed != remote.log_end_offset
+        remote.fetched(confirmed, fetch.log_start_offset, fetch.broker_epoch, self.log.log_end_offset, now_ms)
+        in_maximal_isr = fetch.broker_id in self.maximal_isr
+        if moved and in_maximal_isr:
+            self._slowest_member_offset = self._slowest_member()
+        effects: list[Effect] = []
+        if not in_maximal_isr and self._may_join_isr(remote):
+            effects += self._propose((*self.isr, remote.broker_id), self._maximal_isr_to_expand(remote.broker_id))
+        if moved and self.high_watermark < confirmed:
+            effects += self._advance(now_ms)
+        return FetchDecision(_NONE, None, high_watermark, effects)
+
+    def check_fetch(self, fetch: FollowerFetch) -> tuple[int, tuple[int, int] | None]:
+        """The error, or the divergence, with which to answer `fetch`; changes nothing.
+
+        For `follower_fetch`, and for a fetch that has waited for records and is to be answered now.
+        """
+        error = self._epoch_error(fetch.current_leader_epoch)
+        if error:
+            return error, None
+        if fetch.broker_id not in self.remotes:
+            # Either it or we have yet to hear of its assignment (fact 108).
+            return (_NOT_LEADER_OR_FOLLOWER if fetch.current_leader_epoch == NO_EPOCH else _UNKNOWN_LEADER_EPOCH), None
+        return self._divergence(fetch.fetch_offset, fetch.last_fetched_epoch)
+
+    def check_lag(self, now_ms: int) -> list[Effect]:
+        """Propose to drop members that are late. Due every `replica.lag.time.max.ms` / 2 (facts 10, 12)."""
+        if self.pending is not None:
+            return []
+        late = self._late_members(now_ms)
+        if late:
+            remaining = tuple(broker_id for broker_id in self.isr if broker_id not in late)
+            return self._propose(remaining, self._maximal_isr_to_shrink(remaining))
+        # Beyond fact 6: one that was about to join may have held the HW back (fact 4) and given up since.
+        return self._advance(now_ms)
+
+    def alter_partition_done(self, result: AlterPartitionResult, now_ms: int) -> list[Effect]:
+        """The controller has answered a proposal."""
+        if not self._is_awaited(result):
+            return []
+        if result.error:
+            return self._on_error(result)
+        # A success may still be older than the metadata that came by the other way (fact 19).
+        if result.leader_epoch != self.leader_epoch or result.partition_epoch < self.partition_epoch:
+            return []
+        before = self.isr
+        self.pending = None
+        self.metadata = replace(
+            self.metadata,
+            isr=result.isr,
+            partition_epoch=result.partition_epoch,
+            recovering=result.recovering,
+        )
+        self._settle()
+        return self._isr_difference(before) + self._advance(now_ms)
+
+    def alter_partition_failed(self, proposal: ProposeIsr, now_ms: int) -> list[Effect]:  # noqa: ARG002
+        """The request had no answer, or failed as a whole: it may have been applied, so ask again (fact 21)."""
+        if self.pending is None or self.pending.proposal != proposal:
+            return []
+        return [replace(proposal, delay_ms=RETRY_BACKOFF_MS)]
+
+    def min_isr_changed(self, min_insync_replicas: int) -> list[Effect]:
+        """`min.insync.replicas` is another one. That alone moves nothing (fact 6); the next fetch or append does."""
+        self.config = replace(self.config, min_insync_replicas=min_insync_replicas)
+        self._settle()
+        return []
+
+    # ---- produce
+
+    def check_before_append(self, acks: int) -> int:
+        """The error with which to refuse a produce before anything is appended, or 0 (facts 118, 120)."""
+        if acks == -1:
+            return _NOT_ENOUGH_REPLICAS if self._under_min_isr else _NONE
+        return _NONE if acks in (0, 1) else _INVALID_REQUIRED_ACKS
+
+    def acks_status(self, required_offset: int) -> AckStatus:
+        """Whether what lies below `required_offset` is committed (fact 119)."""
+        if self.high_watermark < required_offset:
+            return _WAITING
+        return _ACKED if len(self.maximal_isr) >= self._min_isr else _ACKED_TOO_FEW
+
+    # ---- rules of the high watermark
+
+    def _may_advance(self) -> bool:
+        """KIP-966: only with enough members in the *committed* ISR, whatever acks the producers use (fact 1)."""
+        return not self._under_min_isr
+
+    def _effective_min_isr(self) -> int:
+        """A partition can't have more replicas in sync than it has replicas (fact 2)."""
+        return min(self.config.min_insync_replicas, len(self.metadata.replicas))
+
+    def _high_watermark_candidate(self, now_ms: int) -> int:
+        """The lowest end offset among the leader, its maximal ISR, and those about to join (fact 4)."""
+        candidate = min(self._slowest_member_offset, self.log.log_end_offset)
+        for remote in self.others:
+            if remote.log_end_offset < candidate and self._is_about_to_join(remote, now_ms):
+                candidate = remote.log_end_offset
+        return candidate
+
+    def _is_about_to_join(self, remote: RemoteReplica, now_ms: int) -> bool:
+        """Outside the ISR but keeping up: if the HW waits, it need not chase an ever moving one (fact 4)."""
+        lag_ms_max = self.config.replica_lag_time_max_ms
+        return remote.is_caught_up(self.log.log_end_offset, now_ms, lag_ms_max) and self._is_eligible(remote)
+
+    def _slowest_member(self) -> int:
+        """The lowest end offset among followers in the maximal ISR."""
+        slowest = _BEYOND_ALL_OFFSETS
+        for remote in self.members:
+            if remote.log_end_offset < slowest:
+                slowest = remote.log_end_offset
+        return slowest
+
+    def _confirmed_offset(self, fetch: FollowerFetch) -> int:
+        """A follower has what lies below the offset it asks for; what it is about to be sent it does not have yet."""
+        return fetch.fetch_offset
+
+    def _advance(self, now_ms: int) -> list[Effect]:
+        if not self._may_advance():
+            return []
+        candidate = self._high_watermark_candidate(now_ms)
+        if candidate <= self.high_watermark:
+            return []
+        self.high_watermark = candidate
+        return [HighWatermarkAdvanced(candidate)]
+
+    # ---- rules of a fetch
+
+    def _epoch_error(self, current_leader_epoch: int) -> int:
+        """KIP-320: a fetch sent under another leader says nothing about the log this leader has."""
+        if current_leader_epoch == self.leader_epoch:
+            return _NONE
+        return check_epoch(current_leader_epoch, self.leader_epoch)
+
+    def _comes_from_former_life(self, fetch: FollowerFetch, remote: RemoteReplica) -> bool:
+        """The broker has registered anew since it sent this: its log may be another one by now (fact 16).
+
+        Stricter than Apache, which compares with unfenced registrations only, and not with fetches it has seen.
+        """
+        broker_epoch = fetch.broker_epoch
+        if broker_epoch == NO_EPOCH:
+            return False
+        if remote.broker_epoch is not None and broker_epoch < remote.broker_epoch:
+            return True
+        status = self.brokers.registration(fetch.broker_id)
+        return status is not None and broker_epoch < status.epoch
+
+    def _divergence(self, fetch_offset: int, last_fetched_epoch: int) -> tuple[int, tuple[int, int] | None]:
+        """Where the follower's log stops being a prefix of this one, if it does (fact 113, KIP-595)."""
+        return divergence(self.log, self.leader_epoch, fetch_offset, last_fetched_epoch)
+
+    # ---- rules of the ISR
+
+    def _may_join_isr(self, remote: RemoteReplica) -> bool:
+        """Fact 11; asked at every fetch of a follower outside the maximal ISR."""
+        return (
+            self.pending is None
+            and self._has_all_committed(remote)
+            and self._has_epoch_start(remote)
+            and self._is_eligible(remote)
+        )
+
+    def _has_all_committed(self, remote: RemoteReplica) -> bool:
+        return remote.log_end_offset >= self.high_watermark
+
+    def _has_epoch_start(self, remote: RemoteReplica) -> bool:
+        """A new leader's high watermark may be stale; all that was committed before lies below its epoch's start."""
+        return remote.log_end_offset >= self.leader_epoch_start_offset
+
+    def _is_eligible(self, remote: RemoteReplica) -> bool:
+        """Unfenced, not shutting down, and the same life of the broker as the one that fetched (fact 15, KIP-903)."""
+        if remote.broker_epoch is None:
+            return False
+        status = self.brokers.registration(remote.broker_id)
+        return (
+            status is not None
+            and not status.fenced
+            and not status.shutting_down
+            and remote.broker_epoch in (NO_EPOCH, status.epoch)
+        )
+
+    def _late_members(self, now_ms: int) -> frozenset[int]:
+        """Members, other than the leader, that have not caught up within `replica.lag.time.max.ms` (fact 12)."""
+        end = self.log.log_end_offset
+        lag_ms_max = self.config.replica_lag_time_max_ms
+        late = set()
+        for broker_id in self.isr:
+            if broker_id == self.broker_id:
+                continue
+            remote = self.remotes.get(broker_id)
+            if remote is None or not remote.is_caught_up(end, now_ms, lag_ms_max):
+                late.add(broker_id)
+        return frozenset(late)
+
+    def _maximal_isr_to_expand(self, joining: int) -> frozenset[int]:
+        """The controller may have added it by now, and may elect it (fact 5)."""
+        return frozenset((*self.isr, joining))
+
+    def _maximal_isr_to_shrink(self, remaining: tuple[int, ...]) -> frozenset[int]:  # noqa: ARG002
+        """The controller may not have removed anybody yet, and may elect any of them (fact 5)."""
+        return frozenset(self.isr)
+
+    def _propose(self, proposed: tuple[int, ...], maximal: frozenset[int]) -> list[Effect]:
+        proposal = ProposeIsr(
+            topic_id=self.metadata.topic_id,
+            partition=self.metadata.partition,
+            leader_epoch=self.leader_epoch,
+            partition_epoch=self.partition_epoch,
+            isr=tuple((broker_id, self._known_broker_epoch(broker_id)) for broker_id in proposed),
+            # Having been elected is all the recovery there is, so the first proposal says "recovered" (fact 23).
+            recovering=False,
+        )
+        self.pending = PendingIsr(proposal, maximal)
+        self._settle()
+        return [proposal]
+
+    def _known_broker_epoch(self, broker_id: int) -> int:
+        """The life of a member that the leader vouches for (fact 17)."""
+        if broker_id == self.broker_id:
+            status = self.brokers.registration(broker_id)
+            return NO_EPOCH if status is None else status.epoch
+        remote = self.remotes.get(broker_id)
+        return NO_EPOCH if remote is None else remote.broker_epoch_or_unknown
+
+    def _is_awaited(self, result: AlterPartitionResult) -> bool:
+        """An answer to a proposal that metadata has overtaken meanwhile is no news (fact 20)."""
+        return self.pending is not None and self.pending.proposal == result.proposal
+
+    def _on_error(self, result: AlterPartitionResult) -> list[Effect]:
+        """Fact 18."""
+        match verdict(result.error):
+            case Verdict.ROLLED_BACK:
+                self._on_rejected()
+            case Verdict.UNCLEAR:
+                return [IsrUpdateFailed(result.error), replace(result.proposal, delay_ms=RETRY_BACKOFF_MS)]
+            case Verdict.OVERTAKEN:
+                pass
+        return [IsrUpdateFailed(result.error)]
+
+    def _on_rejected(self) -> None:
+        """Nothing was changed: count with the committed ISR again."""
+        self.pending = None
+        self._settle()
+
+    def _repeats(self, metadata: PartitionMetadata) -> bool:
+        """Metadata that says nothing new must not end a proposal: the controller may be about to accept it."""
+        return metadata.partition_epoch == self.partition_epoch and set(metadata.isr) == set(self.isr)
+
+    # ---- rules of an epoch
+
+    def _begin_epoch(self) -> None:
+        """Record where this leader epoch begins, even if nothing is ever written in it (fact 22)."""
+        self.leader_epoch_start_offset = self.log.log_end_offset
+        self.log.epochs.assign(self.leader_epoch, self.leader_epoch_start_offset)
+
+    def _remembers_followers(self, previous_epoch: int, leader_epoch: int) -> bool:
+        """Whether what followers had in the previous epoch can be relied on in this one (fact 14).
+
+        Each election takes one epoch. If exactly one has passed, this broker was elected to succeed itself and nobody
+        can have truncated for another leader in between. If more have, there may have been one: Apache relies on the
+        old offsets even then, when it learns of both elections at once. We forget them.
+        """
+        return leader_epoch == previous_epoch + 1
+
+    # ---- bookkeeping
+
+    def _assign_replicas(self) -> None:
+        wanted = [broker_id for broker_id in self.metadata.replicas if broker_id != self.broker_id]
+        self.remotes = {broker_id: self.remotes.get(broker_id) or RemoteReplica(broker_id) for broker_id in wanted}
+
+    def _settle(self) -> None:
+        """Work out what follows from the ISR, the replicas and the settings. After every change of one of them."""
+        self.maximal_isr = self.pending.maximal if self.pending is not None else frozenset(self.isr)
+        self.members = [remote for remote in self.remotes.values() if remote.broker_id in self.maximal_isr]
+        self.others = [remote for remote in self.remotes.values() if remote.broker_id not in self.maximal_isr]
+        self._min_isr = self._effective_min_isr()
+        self._under_min_isr = len(self.isr) < self._min_isr
+        self._slowest_member_offset = self._slowest_member()
+
+    def _isr_difference(self, before: tuple[int, ...]) -> list[Effect]:
+        after = self.isr
+        if set(before) == set(after):
+            return []
+        grew = tuple(broker_id for broker_id in after if broker_id not in before)
+        shrank = tuple(broker_id for broker_id in before if broker_id not in after)
+        return [IsrChanged(after, grew, shrank)]
+
+    def _rack(self, broker_id: int) -> str | None:
+        status = self.brokers.registration(broker_id)
+        return None if status is None else status.rack
+
+    # ---- for explorers of states
+
+    def copy(self, log: ReplicaLog, brokers: BrokerView) -> LeaderState:
+        """The same leader over another (copied) log and view of the brokers."""
+        cls = type(self)
+        other = cls.__new__(cls)
+        for name in LeaderState.__slots__:
+            setattr(other, name, getattr(self, name))
+        other.log = log
+        other.brokers = brokers
+        other.remotes = {broker_id: remote.copy() for broker_id, remote in self.remotes.items()}
+        other._settle()
+        return other
+
+    def snapshot(self, now_ms: int | None = None) -> tuple[object, ...]:
+        """Everything that decides what this leader will do, but for its log: hashable, comparable.
+
+        With `now_ms`, times are given as ages, so that states which differ in the date only are equal.
+        """
+        lag_ms_max = self.config.replica_lag_time_max_ms
+        return (
+            "leader",
+            self.metadata,
+            self.config,
+            self.high_watermark,
+            self.leader_epoch_start_offset,
+            self.pending,
+            tuple(self.remotes[key].snapshot(now_ms, lag_ms_max) for key in sorted(self.remotes)),
+        )

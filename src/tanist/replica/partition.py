@@ -1,0 +1,195 @@
+"""One replica of one partition, whatever its role.
+
+Owns the change from role to role as the metadata log says (fact 22), and what outlives it: the log and the high
+watermark. All else is in `LeaderState` and `FollowerState`, which are made anew with each change, so that nothing of an
+old role can leak into the next.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from tanist.replica.effects import BecameFollower, BecameLeader, Effect, ProposeIsr, StoppedReplicating
+from tanist.replica.follower import FollowerState
+from tanist.replica.isr import AlterPartitionResult
+from tanist.replica.leader import LeaderState
+from tanist.replica.metadata import (
+    NO_EPOCH,
+    BrokerStatus,
+    BrokerView,
+    InvalidMetadata,
+    PartitionMetadata,
+    ReplicaConfig,
+)
+from tanist.replica.ports import ReplicaLog
+
+__all__ = ["BrokerStatus", "BrokerView", "InvalidMetadata", "Partition", "PartitionMetadata", "ReplicaConfig"]
+
+
+class Partition:
+    """A replica. `role` is a `LeaderState`, a `FollowerState`, or None when this broker is not one of the replicas."""
+
+    __slots__ = ("_config", "_high_watermark", "_metadata", "broker_id", "brokers", "log", "role")
+
+    leader_class: ClassVar[type[LeaderState]] = LeaderState
+    follower_class: ClassVar[type[FollowerState]] = FollowerState
+
+    def __init__(
+        self,
+        broker_id: int,
+        log: ReplicaLog,
+        config: ReplicaConfig,
+        brokers: BrokerView,
+        *,
+        checkpointed_high_watermark: int = 0,
+    ) -> None:
+        self.broker_id = broker_id
+        self.log = log
+        self.brokers = brokers
+        self.role: LeaderState | FollowerState | None = None
+        self._config = config
+        self._metadata: PartitionMetadata | None = None
+        self._high_watermark = self._recovered_high_watermark(checkpointed_high_watermark)
+
+    # ---- what others read
+
+    @property
+    def leader(self) -> LeaderState | None:
+        """The role, if it is that of the leader."""
+        return self.role if isinstance(self.role, LeaderState) else None
+
+    @property
+    def follower(self) -> FollowerState | None:
+        return self.role if isinstance(self.role, FollowerState) else None
+
+    @property
+    def metadata(self) -> PartitionMetadata | None:
+        """The latest known, which an answered AlterPartition may have brought before the metadata log did."""
+        return self._metadata if self.role is None else self.role.metadata
+
+    @property
+    def leader_epoch(self) -> int:
+        metadata = self.metadata
+        return NO_EPOCH if metadata is None else metadata.leader_epoch
+
+    @property
+    def partition_epoch(self) -> int:
+        metadata = self.metadata
+        return NO_EPOCH if metadata is None else metadata.partition_epoch
+
+    @property
+    def high_watermark(self) -> int:
+        return self._high_watermark if self.role is None else self.role.high_watermark
+
+    @property
+    def config(self) -> ReplicaConfig:
+        return self._config if self.role is None else self.role.config
+
+    # ---- events
+
+    def apply_metadata(self, metadata: PartitionMetadata, now_ms: int) -> list[Effect]:
+        """The metadata log says this. Older than what is known: ignored (fact 22)."""
+        known = self.metadata
+        if known is not None and not self._is_current(known, metadata):
+            return []
+        new_epoch = known is None or metadata.leader_epoch > known.leader_epoch
+        if metadata.leader == self.broker_id:
+            return self._lead(metadata, now_ms, new_epoch=new_epoch)
+        if self.broker_id in metadata.replicas:
+            return self._follow(metadata, new_epoch=new_epoch)
+        return self._stop(metadata)
+
+    def alter_partition_done(self, result: AlterPartitionResult, now_ms: int) -> list[Effect]:
+        """For a node that has an answer and does not care whether this replica still leads."""
+        return [] if self.leader is None else self.leader.alter_partition_done(result, now_ms)
+
+    def alter_partition_failed(self, proposal: ProposeIsr, now_ms: int) -> list[Effect]:
+        return [] if self.leader is None else self.leader.alter_partition_failed(proposal, now_ms)
+
+    def min_isr_changed(self, min_insync_replicas: int) -> list[Effect]:
+        """`min.insync.replicas` of the topic is another one; also while this replica does not lead."""
+        if self.leader is not None:
+            return self.leader.min_isr_changed(min_insync_replicas)
+        config = ReplicaConfig(
+            min_insync_replicas, self.config.replica_lag_time_max_ms, self.config.replica_fetch_backoff_ms
+        )
+        self._config = config
+        if self.follower is not None:
+            self.follower.config = config
+        return []
+
+    # ---- rules
+
+    def _recovered_high_watermark(self, checkpointed: int) -> int:
+        """A crash may have cost records that the checkpoint counts as committed (fact 117)."""
+        return max(self.log.log_start_offset, min(checkpointed, self.log.log_end_offset))
+
+    def _is_current(self, known: PartitionMetadata, metadata: PartitionMetadata) -> bool:
+        if metadata.topic_id != known.topic_id or metadata.partition != known.partition:
+            raise InvalidMetadata(f"{metadata.topic}-{metadata.partition} of another topic id: {metadata.topic_id}")
+        if metadata.partition_epoch < known.partition_epoch:
+            return False
+        if metadata.leader_epoch < known.leader_epoch:
+            raise InvalidMetadata(
+                f"{metadata.topic}-{metadata.partition}: leader epoch goes back "
+                f"from {known.leader_epoch} to {metadata.leader_epoch}"
+            )
+        if metadata.leader_epoch == known.leader_epoch and metadata.leader != known.leader:
+            raise InvalidMetadata(
+                f"{metadata.topic}-{metadata.partition}: both {known.leader} and {metadata.leader} "
+                f"lead in epoch {metadata.leader_epoch}"
+            )
+        return True
+
+    # ---- from role to role
+
+    def _lead(self, metadata: PartitionMetadata, now_ms: int, *, new_epoch: bool) -> list[Effect]:
+        if isinstance(self.role, LeaderState):
+            effects = self.role.apply_metadata(metadata, now_ms)
+            leader = self.role
+        else:
+            leader = self.leader_class(
+                self.broker_id, self.log, self.config, self.brokers, metadata, self.high_watermark, now_ms
+            )
+            self.role = leader
+            effects = leader.started(now_ms)
+        if new_epoch:
+            return [BecameLeader(leader.leader_epoch, leader.leader_epoch_start_offset), *effects]
+        return effects
+
+    def _follow(self, metadata: PartitionMetadata, *, new_epoch: bool) -> list[Effect]:
+        if isinstance(self.role, FollowerState) and not new_epoch:
+            return self.role.apply_metadata(metadata)
+        follower = self.follower_class(self.broker_id, self.log, self.config, metadata, self.high_watermark)
+        self.role = follower
+        return [BecameFollower(metadata.leader, metadata.leader_epoch), *follower.started()]
+
+    def _stop(self, metadata: PartitionMetadata) -> list[Effect]:
+        was_replica = self.role is not None
+        self._high_watermark = self.high_watermark
+        self._config = self.config
+        self._metadata = metadata
+        self.role = None
+        return [StoppedReplicating(metadata.leader_epoch)] if was_replica else []
+
+    # ---- for explorers of states
+
+    def copy(self, log: ReplicaLog, brokers: BrokerView) -> Partition:
+        """The same replica over another (copied) log and view of the brokers. Far cheaper than `copy.deepcopy`."""
+        cls = type(self)
+        other = cls.__new__(cls)
+        for name in Partition.__slots__:
+            setattr(other, name, getattr(self, name))
+        other.log = log
+        other.brokers = brokers
+        if isinstance(self.role, LeaderState):
+            other.role = self.role.copy(log, brokers)
+        elif isinstance(self.role, FollowerState):
+            other.role = self.role.copy(log)
+        return other
+
+    def snapshot(self, now_ms: int | None = None) -> tuple[object, ...]:
+        """Everything that decides what this replica will do, but for its log: hashable, comparable."""
+        if self.role is None:
+            return ("none", self._metadata, self._config, self._high_watermark)
+        return self.role.snapshot(now_ms)

@@ -1,0 +1,59 @@
+"""The log as a replica sees it.
+
+`tanist.log.log.Log` is one; so are the list-backed logs of the tests and the model checker, which is why this says as
+little as it can. The epochs of a log are a `tanist.log.epochs.LeaderEpochCache` everywhere: there is nothing in it to
+abstract from.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from tanist.log.epochs import LeaderEpochCache
+
+
+class AppendOutcome(Protocol):
+    """What an append reports: `tanist.log.log.AppendResult` and whatever else has an error code."""
+
+    @property
+    def error(self) -> int: ...
+
+
+class ReplicaLog(Protocol):
+    """One partition's log.
+
+    `latest_epoch` is the latest leader epoch the log knows of, -1 if none. Truncations to or beyond the end of the log
+    keep all records, yet must still drop epochs that begin there: a leader that wrote nothing leaves such an entry
+    behind, and it belongs to a history that never was.
+    """
+
+    @property
+    def log_start_offset(self) -> int: ...
+
+    @property
+    def log_end_offset(self) -> int: ...
+
+    @property
+    def latest_epoch(self) -> int: ...
+
+    @property
+    def epochs(self) -> LeaderEpochCache: ...
+
+    def append_as_follower(self, batches: Any, /) -> AppendOutcome:
+        """Append fetched batches verbatim. `Any`: a memoryview in a node, whatever the log is made of elsewhere."""
+
+    def truncate_to(self, offset: int, /) -> Any: ...
+
+    def truncate_fully_and_start_at(self, offset: int, /) -> Any: ...
+
+    def advance_log_start_offset(self, offset: int, /) -> Any: ...
+
+
+class ReadableLog(ReplicaLog, Protocol):
+    """A log that can also be searched by time, for ListOffsets."""
+
+    def offset_for_timestamp(self, timestamp_ms: int, /) -> tuple[int, int] | None:
+        """(timestamp, offset) of the first record at or after `timestamp_ms`."""
+
+    def max_timestamp(self) -> tuple[int, int] | None:
+        """(timestamp, offset) of the record with the highest timestamp."""

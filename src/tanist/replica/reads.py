@@ -1,0 +1,229 @@
+"""What a replica tells those who read: how far they may, from where, and when it can't say.
+
+Owns the checks that leader and follower share: leader epochs (fact 112, KIP-320), divergence of the reader's history
+(fact 113), bounds of a consumer's fetch, ListOffsets, OffsetForLeaderEpoch, the choice of a nearer replica (KIP-392).
+It must never show a consumer what is not committed (S18), nor call an offset the end of the partition while a new
+leader does not yet know how far its predecessor had committed (S19). Nothing here changes anything.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from tanist.replica.metadata import NO_EPOCH, UNKNOWN_OFFSET
+from tanist.replica.ports import ReadableLog, ReplicaLog
+from tanist.wire.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tanist.replica.leader import LeaderState
+    from tanist.replica.partition import Partition
+
+_NONE: Final = int(ErrorCode.NONE)
+_OFFSET_OUT_OF_RANGE: Final = int(ErrorCode.OFFSET_OUT_OF_RANGE)
+_NOT_LEADER_OR_FOLLOWER: Final = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+_LEADER_NOT_AVAILABLE: Final = int(ErrorCode.LEADER_NOT_AVAILABLE)
+_FENCED_LEADER_EPOCH: Final = int(ErrorCode.FENCED_LEADER_EPOCH)
+_UNKNOWN_LEADER_EPOCH: Final = int(ErrorCode.UNKNOWN_LEADER_EPOCH)
+_OFFSET_NOT_AVAILABLE: Final = int(ErrorCode.OFFSET_NOT_AVAILABLE)
+
+READ_UNCOMMITTED: Final = 0
+READ_COMMITTED: Final = 1
+AS_REPLICA: Final = -1
+"""Instead of an isolation level: a replica reads to the end of the log."""
+
+LATEST_TIMESTAMP: Final = -1
+EARLIEST_TIMESTAMP: Final = -2
+MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL_TIMESTAMP: Final = -4
+LATEST_TIERED_TIMESTAMP: Final = -5
+EARLIEST_PENDING_UPLOAD_TIMESTAMP: Final = -6
+
+NO_REDIRECT: Final = -1
+"""Read here: no other replica is nearer."""
+
+
+def check_epoch(given: int, own: int) -> int:
+    """The error for a request that names leader epoch `given`, -1 for none, at a replica in epoch `own` (fact 112)."""
+    if given in (own, NO_EPOCH):
+        return _NONE
+    return _FENCED_LEADER_EPOCH if given < own else _UNKNOWN_LEADER_EPOCH
+
+
+def divergence(
+    log: ReplicaLog, latest_epoch: int, fetch_offset: int, last_fetched_epoch: int
+) -> tuple[int, tuple[int, int] | None]:
+    """(error, None), or (0, (epoch, end offset)) where a reader's history stops being a prefix of `log` (fact 113).
+
+    `latest_epoch` is the log's: a reader whose last epoch it is, and who is not beyond the end, needs no look-up.
+    """
+    end = log.log_end_offset
+    if last_fetched_epoch != NO_EPOCH and not (last_fetched_epoch == latest_epoch and fetch_offset <= end):
+        epoch, end_of_epoch = log.epochs.end_offset_for(last_fetched_epoch, end)
+        if epoch == NO_EPOCH or end_of_epoch == UNKNOWN_OFFSET or fetch_offset < log.log_start_offset:
+            return _OFFSET_OUT_OF_RANGE, None
+        if epoch < last_fetched_epoch or end_of_epoch < fetch_offset:
+            return _NONE, (epoch, end_of_epoch)
+    if fetch_offset > end or fetch_offset < log.log_start_offset:
+        return _OFFSET_OUT_OF_RANGE, None
+    return _NONE, None
+
+
+# ---- Fetch by consumers
+
+
+class ConsumerRead(NamedTuple):
+    """How to answer a consumer's fetch: with an error, with a divergence, or with records below `upper_offset`."""
+
+    error: int
+    diverging: tuple[int, int] | None
+    upper_offset: int
+
+
+def consumer_fetch_bounds(isolation_level: int, high_watermark: int, last_stable_offset: int) -> int:
+    """The offset below which a consumer may read (S18)."""
+    if isolation_level == READ_COMMITTED:
+        return min(high_watermark, last_stable_offset)
+    return high_watermark
+
+
+def consumer_read(
+    partition: Partition,
+    *,
+    fetch_offset: int,
+    current_leader_epoch: int,
+    last_fetched_epoch: int,
+    isolation_level: int,
+    last_stable_offset: int,
+    leader_only: bool,
+) -> ConsumerRead:
+    """Check a consumer's fetch against this replica.
+
+    A fetch between the high watermark and the end is in range and finds nothing; beyond the end it is out of range.
+    That also sends a consumer which is ahead of this follower back to the leader. `leader_only`: a client from before
+    KIP-392 asks.
+    """
+    role = partition.role
+    if role is None:
+        return ConsumerRead(_NOT_LEADER_OR_FOLLOWER, None, UNKNOWN_OFFSET)
+    error = check_epoch(current_leader_epoch, role.leader_epoch)
+    if not error and leader_only and partition.leader is None:
+        error = _NOT_LEADER_OR_FOLLOWER
+    if error:
+        return ConsumerRead(error, None, UNKNOWN_OFFSET)
+    log = partition.log
+    error, diverging = divergence(log, log.latest_epoch, fetch_offset, last_fetched_epoch)
+    return ConsumerRead(
+        error, diverging, consumer_fetch_bounds(isolation_level, role.high_watermark, last_stable_offset)
+    )
+
+
+# ---- ListOffsets
+
+
+class ListedOffset(NamedTuple):
+    """One partition's answer to ListOffsets. Without error and with offset -1: there is no such record."""
+
+    error: int = 0
+    timestamp: int = -1
+    offset: int = -1
+    leader_epoch: int = -1
+
+
+def list_offsets(
+    partition: Partition,
+    log: ReadableLog,
+    *,
+    timestamp: int,
+    isolation_level: int,
+    last_stable_offset: int,
+    current_leader_epoch: int = NO_EPOCH,
+    version: int = 11,
+) -> ListedOffset:
+    """Answer ListOffsets for `timestamp`, a time or one of the negative constants above; only a leader does.
+
+    `isolation_level` is `AS_REPLICA` for a follower that asks, whose "latest" is the end of the log. `log` is the
+    partition's, as one that can be searched by time.
+    """
+    error = check_epoch(current_leader_epoch, partition.leader_epoch)
+    leader = partition.leader
+    if error or leader is None:
+        return ListedOffset(error or _NOT_LEADER_OR_FOLLOWER)
+    if timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
+        return ListedOffset(offset=log.log_start_offset, leader_epoch=log.epochs.epoch_at(log.log_start_offset))
+    if timestamp in (LATEST_TIERED_TIMESTAMP, EARLIEST_PENDING_UPLOAD_TIMESTAMP):
+        return ListedOffset()  # nothing is tiered
+    if isolation_level == AS_REPLICA:
+        end, knows_end = log.log_end_offset, True
+    else:
+        end = consumer_fetch_bounds(isolation_level, leader.high_watermark, last_stable_offset)
+        knows_end = leader.knows_what_is_committed()
+    if timestamp == LATEST_TIMESTAMP:
+        if not knows_end:
+            return ListedOffset(_not_available(version))
+        return ListedOffset(offset=end, leader_epoch=leader.leader_epoch)
+    found = log.max_timestamp() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
+    if found is not None and found[1] < end:
+        return ListedOffset(timestamp=found[0], offset=found[1], leader_epoch=log.epochs.epoch_at(found[1]))
+    return ListedOffset() if knows_end else ListedOffset(_not_available(version))
+
+
+def _not_available(version: int) -> int:
+    """ "Ask again soon", in words that old clients know (KIP-207)."""
+    return _OFFSET_NOT_AVAILABLE if version >= 5 else _LEADER_NOT_AVAILABLE
+
+
+# ---- OffsetForLeaderEpoch
+
+
+class EpochEnd(NamedTuple):
+    """One partition's answer to OffsetForLeaderEpoch; (-1, -1) without error when the epoch is not known."""
+
+    error: int
+    leader_epoch: int = NO_EPOCH
+    end_offset: int = UNKNOWN_OFFSET
+
+
+def offsets_for_leader_epoch(partition: Partition, current_leader_epoch: int, leader_epoch: int) -> EpochEnd:
+    """Where `leader_epoch` ended, in the log of a leader (fact 112; the epoch is checked first)."""
+    error = check_epoch(current_leader_epoch, partition.leader_epoch)
+    if error or partition.leader is None:
+        return EpochEnd(error or _NOT_LEADER_OR_FOLLOWER)
+    epoch, end_offset = partition.log.epochs.end_offset_for(leader_epoch, partition.log.log_end_offset)
+    return EpochEnd(_NONE, epoch, end_offset)
+
+
+# ---- Fetch from a nearer replica
+
+
+class ReadReplica(NamedTuple):
+    """A replica from which a consumer could read."""
+
+    broker_id: int
+    rack: str | None
+    log_end_offset: int
+    caught_up_age_ms: int
+
+
+def nearest_replica(client_rack: str | None, leader: ReadReplica, followers: Iterable[ReadReplica]) -> int:
+    """The leader if it is in the client's rack or nobody is; else whoever there has come furthest (KIP-392)."""
+    if not client_rack or leader.rack == client_rack:
+        return leader.broker_id
+    near = [replica for replica in followers if replica.rack == client_rack]
+    if not near:
+        return leader.broker_id
+    return max(
+        near, key=lambda replica: (replica.log_end_offset, -replica.caught_up_age_ms, -replica.broker_id)
+    ).broker_id
+
+
+def preferred_read_replica(client_rack: str | None, fetch_offset: int, leader: LeaderState, now_ms: int) -> int:
+    """Where the leader sends a consumer that gave its rack: another broker's id, or `NO_REDIRECT`.
+
+    Only ISR members that hold `fetch_offset` come into question; one that lags would send the consumer straight back.
+    """
+    if not client_rack:
+        return NO_REDIRECT
+    chosen = nearest_replica(client_rack, leader.own_read_replica(), leader.read_replicas(fetch_offset, now_ms))
+    return NO_REDIRECT if chosen == leader.broker_id else chosen
