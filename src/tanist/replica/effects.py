@@ -53,7 +53,7 @@ class ProposeIsr:
     """Send this partition's part of an AlterPartition, `delay_ms` from now.
 
     `isr` pairs each proposed member with the broker epoch the leader knows it by, -1 for unknown (fact 17). Give the
-    effect back in `AlterPartitionResult.proposal`: it tells answers to a proposal that was overtaken (fact 20).
+    effect back with the answer: that is how a leader knows answers to a proposal that was overtaken (fact 20).
     """
 
     topic_id: UUID

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from tanist.replica.effects import AskOffsets, Effect, FetchAgain, HighWatermarkSet, Truncated
 from tanist.replica.metadata import NO_EPOCH, NO_LEADER, UNKNOWN_OFFSET, PartitionMetadata, ReplicaConfig
@@ -43,18 +43,36 @@ class FetchPosition(NamedTuple):
     log_start_offset: int
 
 
+class FetchAnswer(Protocol):
+    """One partition's part of a Fetch response, as far as a follower reads it: `wire.fetch.FetchedPartition` is one."""
+
+    @property
+    def error(self) -> int: ...
+
+    @property
+    def high_watermark(self) -> int: ...
+
+    @property
+    def log_start_offset(self) -> int: ...
+
+    @property
+    def records(self) -> Any:
+        """Batches, to be appended as they are: a memoryview in a node. None or empty when there are none."""
+
+    @property
+    def diverging_epoch(self) -> tuple[int, int] | None:
+        """(epoch, end offset) from the leader: the last point up to which the logs can agree."""
+
+
 @dataclass(frozen=True, slots=True)
 class FetchedPartition:
-    """One partition's part of a Fetch response, and the position that was asked for."""
+    """The plainest `FetchAnswer`."""
 
-    position: FetchPosition
     error: int = 0
     high_watermark: int = UNKNOWN_OFFSET
     log_start_offset: int = UNKNOWN_OFFSET
     records: Any = None
-    """Batches, to be appended as they are: a memoryview in a node. None or empty when there are none."""
-    diverging: tuple[int, int] | None = None
-    """(epoch, end offset) from the leader: the last point up to which the logs can agree."""
+    diverging_epoch: tuple[int, int] | None = None
 
 
 class FollowerState:
@@ -117,20 +135,20 @@ class FollowerState:
         self.metadata = metadata
         return []
 
-    def fetched(self, response: FetchedPartition, now_ms: int) -> list[Effect]:
-        """The leader has answered. Whatever it says counts only as the answer to the present position."""
-        if not self._answers_present_fetch(response.position):
+    def fetched(self, answer: FetchAnswer, position: FetchPosition, now_ms: int) -> list[Effect]:
+        """The leader has answered a fetch from `position`. It counts only if that is still where this log ends."""
+        if not self._answers_present_fetch(position):
             return []
-        if response.error:
-            return self._on_error(response.error, now_ms)
-        if response.diverging is not None:
-            return [*self._on_divergence(*response.diverging), FetchAgain(0)]
-        if response.records:
-            appended = self.log.append_as_follower(response.records)
+        if answer.error:
+            return self._on_error(answer.error, now_ms)
+        if answer.diverging_epoch is not None:
+            return [*self._on_divergence(*answer.diverging_epoch), FetchAgain(0)]
+        if answer.records:
+            appended = self.log.append_as_follower(answer.records)
             if appended.error:
                 return self._back_off(now_ms)
-        effects = self._adopt_high_watermark(response.high_watermark)
-        self._adopt_log_start(response.log_start_offset)
+        effects = self._adopt_high_watermark(answer.high_watermark)
+        self._adopt_log_start(answer.log_start_offset)
         return effects
 
     def offsets_answered(

@@ -31,10 +31,9 @@ class PendingIsr:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterPartitionResult:
-    """One partition's answer out of an AlterPartition response, and the proposal it answers."""
+    """One partition's part of an AlterPartition response."""
 
     error: int
-    proposal: ProposeIsr
     leader: int = -1
     leader_epoch: int = -1
     isr: tuple[int, ...] = ()

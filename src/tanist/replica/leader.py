@@ -14,6 +14,7 @@ is a method of its own, so that a test can replace exactly one and show what it 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -39,6 +40,8 @@ _NOT_ENOUGH_REPLICAS_AFTER_APPEND = int(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPE
 _INVALID_REQUIRED_ACKS = int(ErrorCode.INVALID_REQUIRED_ACKS)
 
 _BEYOND_ALL_OFFSETS = 1 << 63
+
+__all__ = ["AckStatus", "AlterPartitionResult", "FetchDecision", "FollowerFetch", "LeaderState"]
 
 
 class FollowerFetch(NamedTuple):
@@ -266,12 +269,12 @@ class LeaderState:
         # Beyond fact 6: one that was about to join may have held the HW back (fact 4) and given up since.
         return self._advance(now_ms)
 
-    def alter_partition_done(self, result: AlterPartitionResult, now_ms: int) -> list[Effect]:
-        """The controller has answered a proposal."""
-        if not self._is_awaited(result):
+    def alter_partition_done(self, proposal: ProposeIsr, result: AlterPartitionResult, now_ms: int) -> list[Effect]:
+        """The controller has answered `proposal`."""
+        if not self._is_awaited(proposal):
             return []
         if result.error:
-            return self._on_error(result)
+            return self._on_error(proposal, result.error)
         # A success may still be older than the metadata that came by the other way (fact 19).
         if result.leader_epoch != self.leader_epoch or result.partition_epoch < self.partition_epoch:
             return []
@@ -288,15 +291,22 @@ class LeaderState:
 
     def alter_partition_failed(self, proposal: ProposeIsr, now_ms: int) -> list[Effect]:  # noqa: ARG002
         """The request had no answer, or failed as a whole: it may have been applied, so ask again (fact 21)."""
-        if self.pending is None or self.pending.proposal != proposal:
-            return []
-        return [replace(proposal, delay_ms=RETRY_BACKOFF_MS)]
+        return [replace(proposal, delay_ms=RETRY_BACKOFF_MS)] if self._is_awaited(proposal) else []
 
     def min_isr_changed(self, min_insync_replicas: int) -> list[Effect]:
         """`min.insync.replicas` is another one. That alone moves nothing (fact 6); the next fetch or append does."""
-        self.config = replace(self.config, min_insync_replicas=min_insync_replicas)
+        return self.set_config(replace(self.config, min_insync_replicas=min_insync_replicas))
+
+    def set_config(self, config: ReplicaConfig) -> list[Effect]:
+        self.config = config
         self._settle()
         return []
+
+    def brokers_changed(self, changed: Collection[int], now_ms: int) -> list[Effect]:
+        """Registrations have changed. One that was about to join may hold back the high watermark no longer."""
+        if not any(remote.broker_id in changed for remote in self.others):
+            return []
+        return self._advance(now_ms)
 
     # ---- produce
 
@@ -454,20 +464,20 @@ class LeaderState:
         remote = self.remotes.get(broker_id)
         return NO_EPOCH if remote is None else remote.broker_epoch_or_unknown
 
-    def _is_awaited(self, result: AlterPartitionResult) -> bool:
+    def _is_awaited(self, proposal: ProposeIsr) -> bool:
         """An answer to a proposal that metadata has overtaken meanwhile is no news (fact 20)."""
-        return self.pending is not None and self.pending.proposal == result.proposal
+        return self.pending is not None and self.pending.proposal == proposal
 
-    def _on_error(self, result: AlterPartitionResult) -> list[Effect]:
+    def _on_error(self, proposal: ProposeIsr, error: int) -> list[Effect]:
         """Fact 18."""
-        match verdict(result.error):
+        match verdict(error):
             case Verdict.ROLLED_BACK:
                 self._on_rejected()
             case Verdict.UNCLEAR:
-                return [IsrUpdateFailed(result.error), replace(result.proposal, delay_ms=RETRY_BACKOFF_MS)]
+                return [IsrUpdateFailed(error), replace(proposal, delay_ms=RETRY_BACKOFF_MS)]
             case Verdict.OVERTAKEN:
                 pass
-        return [IsrUpdateFailed(result.error)]
+        return [IsrUpdateFailed(error)]
 
     def _on_rejected(self) -> None:
         """Nothing was changed: count with the committed ISR again."""

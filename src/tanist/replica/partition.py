@@ -34,22 +34,14 @@ class Partition:
     leader_class: ClassVar[type[LeaderState]] = LeaderState
     follower_class: ClassVar[type[FollowerState]] = FollowerState
 
-    def __init__(
-        self,
-        broker_id: int,
-        log: ReplicaLog,
-        config: ReplicaConfig,
-        brokers: BrokerView,
-        *,
-        checkpointed_high_watermark: int = 0,
-    ) -> None:
+    def __init__(self, broker_id: int, log: ReplicaLog, config: ReplicaConfig, brokers: BrokerView) -> None:
         self.broker_id = broker_id
         self.log = log
         self.brokers = brokers
         self.role: LeaderState | FollowerState | None = None
         self._config = config
         self._metadata: PartitionMetadata | None = None
-        self._high_watermark = self._recovered_high_watermark(checkpointed_high_watermark)
+        self._high_watermark = log.log_start_offset
 
     # ---- what others read
 
@@ -87,6 +79,12 @@ class Partition:
 
     # ---- events
 
+    def restore_high_watermark(self, checkpointed: int) -> None:
+        """After a restart, before any role is taken: the high watermark that was last written down (fact 117)."""
+        if self.role is not None:
+            raise RuntimeError(f"replica {self.broker_id} has a role already, and a high watermark with it")
+        self._high_watermark = self._recovered_high_watermark(checkpointed)
+
     def apply_metadata(self, metadata: PartitionMetadata, now_ms: int) -> list[Effect]:
         """The metadata log says this. Older than what is known: ignored (fact 22)."""
         known = self.metadata
@@ -99,23 +97,20 @@ class Partition:
             return self._follow(metadata, new_epoch=new_epoch)
         return self._stop(metadata)
 
-    def alter_partition_done(self, result: AlterPartitionResult, now_ms: int) -> list[Effect]:
-        """For a node that has an answer and does not care whether this replica still leads."""
-        return [] if self.leader is None else self.leader.alter_partition_done(result, now_ms)
+    def alter_partition_done(self, proposal: ProposeIsr, result: AlterPartitionResult, now_ms: int) -> list[Effect]:
+        """The controller has answered; if this replica leads no more, nobody wants to know."""
+        return [] if self.leader is None else self.leader.alter_partition_done(proposal, result, now_ms)
 
     def alter_partition_failed(self, proposal: ProposeIsr, now_ms: int) -> list[Effect]:
         return [] if self.leader is None else self.leader.alter_partition_failed(proposal, now_ms)
 
-    def min_isr_changed(self, min_insync_replicas: int) -> list[Effect]:
-        """`min.insync.replicas` of the topic is another one; also while this replica does not lead."""
-        if self.leader is not None:
-            return self.leader.min_isr_changed(min_insync_replicas)
-        config = ReplicaConfig(
-            min_insync_replicas, self.config.replica_lag_time_max_ms, self.config.replica_fetch_backoff_ms
-        )
+    def set_config(self, config: ReplicaConfig) -> list[Effect]:
+        """The topic's or the broker's settings are other ones."""
         self._config = config
-        if self.follower is not None:
-            self.follower.config = config
+        if isinstance(self.role, LeaderState):
+            return self.role.set_config(config)
+        if isinstance(self.role, FollowerState):
+            self.role.config = config
         return []
 
     # ---- rules
