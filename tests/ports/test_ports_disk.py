@@ -182,7 +182,7 @@ def test_truncating_and_overwriting_lower_what_is_synced(world: Any) -> None:
 
 
 def test_what_changes_while_a_sync_runs_is_not_counted_as_synced(world: Any) -> None:
-    """Cut and written anew between the sync's start and its end: it may have made the old bytes durable, not the new."""
+    """Cut and written anew between the sync's start and its end: the old bytes may be what is durable."""
     disk, clock = world.disk, world.clock
     file = disk.open(f"{world.folder}/a")
     file.write(0, [b"0123456789"])
@@ -211,7 +211,7 @@ def test_syncs_are_told_to_all_who_asked_while_one_was_running(world: Any) -> No
     synced: list[int] = []
     for index in range(50):
         file.write(index * 2, [b"ab"])
-        disk.sync([file], lambda error, index=index: (done.append(index), synced.append(file.synced)))
+        disk.sync([file], lambda _, index=index: (done.append(index), synced.append(file.synced)))
         if index % 10 == 0:
             world.run_until(lambda: True)
     world.run_until(lambda: len(done) == 50, "all syncs")

@@ -68,7 +68,7 @@ def test_close_is_told_once_on_both_sides_and_never_from_inside(world: Any, pair
 
 
 def test_what_was_sent_before_a_close_still_arrives(world: Any, make_pair: Any, frame_of: Any) -> None:
-    def answer_and_close(server: Any, frame: bytes) -> None:
+    def answer_and_close(server: Any, _: bytes) -> None:
         server.send(frame_of(b"goodbye"))
         server.connection.close()
 
@@ -80,7 +80,7 @@ def test_what_was_sent_before_a_close_still_arrives(world: Any, make_pair: Any, 
 
 
 def test_no_frame_after_the_handler_has_closed(world: Any, make_pair: Any, frame_of: Any) -> None:
-    pair = make_pair(lambda server, frame: server.connection.close())
+    pair = make_pair(lambda server, _: server.connection.close())
     server = pair.opened()
     pair.client.send(frame_of(b"one") + frame_of(b"two"))
     world.run_until(lambda: bool(server.closed and pair.client.closed), "the end")
@@ -232,7 +232,7 @@ def test_a_receiver_that_does_not_read_holds_the_sender_back(world: Any, make_pa
 
 
 def test_closing_a_connection_that_is_held_back_drops_the_rest(world: Any, make_pair: Any, frame_of: Any) -> None:
-    pair = make_pair(lambda server, frame: server.connection.pause())
+    pair = make_pair(lambda server, _: server.connection.pause())
     server = pair.opened()
     pair.client.send(frame_of(b"stop"))
     world.run_until(lambda: bool(server.frames), "the stop")

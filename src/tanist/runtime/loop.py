@@ -106,6 +106,7 @@ class Loop:
 
     def finish_turn(self) -> None:
         """Run the callbacks and hooks now: whoever lent memory to callbacks calls this before it reuses the memory."""
+        scheduled, self._finish_scheduled = self._finish_scheduled, True  # what callbacks ask for is done right here
         rounds = 0
         while self._soon and rounds < _ROUNDS_MAX:
             callbacks, self._soon = self._soon, []
@@ -115,6 +116,7 @@ class Loop:
                     callback()
                 except Exception as error:
                     self.failed("callback", error)
+        self._finish_scheduled = scheduled
         for hook in self._hooks:
             hook()
         self.turn += 1
@@ -142,7 +144,6 @@ class Loop:
 
     def run(self) -> None:
         """Run until `stop`."""
-        asyncio.set_event_loop(self.aio)
         self.aio.run_forever()
 
     def stop(self) -> None:
@@ -156,7 +157,6 @@ class Loop:
         self._timers.clear()
         self._soon.clear()
         self._hooks.clear()
-        asyncio.set_event_loop(None)
         self.aio.close()
 
     # -- inner

@@ -1,0 +1,38 @@
+"""Fixtures of the real ports alone; what any set of ports must do is tested in `tests/ports`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tanist.runtime.loop import Loop
+
+
+class Runner:
+    """A loop, what failed on it, and a way to let it run until something is so."""
+
+    def __init__(self) -> None:
+        self.failures: list[tuple[str, BaseException]] = []
+        self.loop = Loop(on_failure=lambda where, error: self.failures.append((where, error)))
+
+    def until(self, condition: Callable[[], bool], patience_s: float = 20.0) -> None:
+        deadline = time.monotonic() + patience_s
+
+        def look() -> None:
+            if condition() or time.monotonic() > deadline:
+                self.loop.stop()
+            else:
+                self.loop.call_at(self.loop.now_ms() + 1, look)
+
+        self.loop.post(look)
+        self.loop.run()
+        assert condition()
+
+
+@pytest.fixture
+def runner() -> Iterator[Runner]:
+    runner = Runner()
+    yield runner
+    runner.loop.close()

@@ -1,0 +1,356 @@
+"""What the sockets do beyond the contract: limits, descriptors, buffers, slow and broken peers."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import socket
+import struct
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from tanist.ports import Connection, FileRange
+from tanist.runtime import connection as connection_module
+from tanist.runtime.disk import RealDisk
+from tanist.runtime.network import SocketNetwork
+
+
+class Handler:
+    def __init__(
+        self, connection: Connection | None = None, on: Callable[[Handler, bytes], None] | None = None
+    ) -> None:
+        self.connection: Any = connection
+        self.frames: list[bytes] = []
+        self.closed: list[str] = []
+        self._on = on
+
+    def on_open(self, connection: Connection) -> None:
+        self.connection = connection
+
+    def on_frame(self, frame: memoryview) -> None:
+        self.frames.append(bytes(frame))
+        if self._on is not None:
+            self._on(self, self.frames[-1])
+
+    def on_close(self, reason: str) -> None:
+        self.closed.append(reason)
+
+
+class Server:
+    """A network that listens, its handlers, and plain blocking sockets as clients."""
+
+    def __init__(self, runner: Any, on: Callable[[Handler, bytes], None] | None = None, **options: Any) -> None:
+        self.runner = runner
+        self.exhausted: list[str] = []
+        self.network = SocketNetwork(runner.loop, on_exhausted=self.exhausted.append, **options)
+        self.handlers: list[Handler] = []
+        self._on = on
+        self.listener = self.network.listen("127.0.0.1", 0, self._accept, max_frame_bytes=1 << 24)
+
+    def _accept(self, connection: Connection) -> Handler:
+        handler = Handler(connection, self._on)
+        self.handlers.append(handler)
+        return handler
+
+    def client(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.listener.port), timeout=20)
+
+
+@pytest.fixture
+def serve(runner: Any) -> Iterator[Callable[..., Server]]:
+    servers: list[Server] = []
+
+    def make(on: Callable[[Handler, bytes], None] | None = None, **options: Any) -> Server:
+        servers.append(Server(runner, on, **options))
+        return servers[-1]
+
+    yield make
+    for server in servers:
+        server.network.close()
+
+
+def frame(body: bytes) -> bytes:
+    return struct.pack(">i", len(body)) + body
+
+
+def test_at_the_limit_of_connections_the_next_waits_until_one_closes(runner: Any, serve: Any) -> None:
+    server = serve(max_connections=2)
+    clients = [server.client() for _ in range(4)]
+    for client in clients:
+        client.sendall(frame(b"here"))
+    runner.until(lambda: [handler.frames for handler in server.handlers] == [[b"here"]] * 2)
+    runner.until(lambda: server.exhausted != [])
+    assert server.network.accepted == 2
+    clients[0].close()
+    runner.until(lambda: len(server.handlers) == 3 and bool(server.handlers[2].frames))
+    clients[1].close()
+    runner.until(lambda: len(server.handlers) == 4 and bool(server.handlers[3].frames))
+    assert server.network.accepted == 2
+
+
+@contextmanager
+def few_descriptors() -> Iterator[Callable[[int], None]]:
+    """A function that leaves the process so many descriptors; call it on the loop, which opens some when it starts."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    def leave(spare: int) -> None:
+        probe = os.dup(0)
+        os.close(probe)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (probe + spare, hard))
+
+    try:
+        yield leave
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_out_of_descriptors_accepting_rests_and_then_goes_on(runner: Any, serve: Any) -> None:
+    server = serve()
+    clients = [server.client() for _ in range(3)]
+    for client in clients:
+        client.sendall(frame(b"here"))
+    with few_descriptors() as leave:
+        server.listener.rest()
+        runner.loop.post(lambda: (leave(1), server.listener.watch()))
+        runner.until(lambda: server.exhausted != [])
+        assert len(server.handlers) <= 1
+        assert "Too many open files" in server.exhausted[0]
+    runner.until(lambda: len(server.handlers) == 3 and all(handler.frames for handler in server.handlers))
+    assert len(server.exhausted) == 1
+    assert runner.failures == []
+
+
+def test_out_of_descriptors_a_connect_ends_with_a_reason(runner: Any, serve: Any) -> None:
+    server = serve()
+    handler = Handler()
+    with few_descriptors() as leave:
+        runner.loop.post(lambda: leave(0))
+        server.network.connect("127.0.0.1", server.listener.port, handler, max_frame_bytes=100)
+        runner.until(lambda: handler.closed != [])
+    assert "Too many open files" in handler.closed[0]
+
+
+def test_opening_a_file_out_of_descriptors_says_what_to_do(runner: Any, tmp_path: Any) -> None:
+    disk = RealDisk(runner.loop)
+    disk.open(f"{tmp_path}/a").close()
+    with few_descriptors() as leave:
+        leave(0)
+        with pytest.raises(OSError, match="ulimit -n") as caught:
+            disk.open(f"{tmp_path}/a")
+    assert caught.value.errno == errno.EMFILE
+
+
+def test_a_reset_by_the_peer_is_told(runner: Any, serve: Any) -> None:
+    server = serve()
+    client = server.client()
+    runner.until(lambda: len(server.handlers) == 1)
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    client.close()
+    runner.until(lambda: server.handlers[0].closed != [])
+    assert "reset" in server.handlers[0].closed[0].lower()
+    assert server.network.accepted == 0
+
+
+def test_an_error_in_a_handler_closes_its_connection_only(runner: Any, serve: Any) -> None:
+    def on(_: Handler, body: bytes) -> None:
+        if body == b"bad":
+            raise ValueError("cannot")
+
+    server = serve(on)
+    good, bad = server.client(), server.client()
+    bad.sendall(frame(b"bad") + frame(b"after"))
+    good.sendall(frame(b"good"))
+    runner.until(lambda: len(server.handlers) == 2 and any(handler.closed for handler in server.handlers))
+    runner.until(lambda: any(handler.frames == [b"good"] for handler in server.handlers))
+    assert [where for where, _ in runner.failures] == ["on_frame"]
+    assert bad.recv(1) == b""
+    assert sorted(handler.frames for handler in server.handlers) == [[b"bad"], [b"good"]]
+
+
+def test_a_declared_length_alone_takes_no_memory(runner: Any, serve: Any) -> None:
+    server = serve()
+    client = server.client()
+    client.sendall(struct.pack(">i", 1 << 24) + b"x" * 10)
+    runner.until(lambda: len(server.handlers) == 1 and server.handlers[0].connection._written == 14)
+    client.sendall(b"y")
+    runner.until(lambda: server.handlers[0].connection._written == 15)
+    assert len(server.handlers[0].connection._view) <= connection_module.RECEIVE_BYTES_KEPT
+
+
+def test_a_buffer_grows_for_a_big_frame_and_is_given_back_when_idle(runner: Any, serve: Any) -> None:
+    server = serve()
+    server.network.sweep_ms = 10
+    client = server.client()
+    body = os.urandom(5_000_000)
+    client.setblocking(False)
+    left = memoryview(frame(body))
+
+    def all_sent() -> bool:
+        nonlocal left
+        try:
+            while left:
+                left = left[client.send(left) :]
+        except BlockingIOError:
+            return False
+        return bool(server.handlers and server.handlers[0].frames)
+
+    runner.until(all_sent)
+    assert server.handlers[0].frames == [body]
+    served = server.handlers[0].connection
+    runner.until(lambda: served._view is None)
+    client.setblocking(True)
+    client.sendall(frame(b"small"))
+    runner.until(lambda: len(server.handlers[0].frames) == 2)
+    assert len(served._view) == connection_module.RECEIVE_BYTES_MIN
+
+
+def test_a_busy_connection_of_small_frames_gives_back_what_a_big_one_took(runner: Any, serve: Any) -> None:
+    server = serve()
+    client = server.client()
+    client.sendall(frame(bytes(60_000)))
+    runner.until(lambda: bool(server.handlers and server.handlers[0].frames))
+    served = server.handlers[0].connection
+    assert len(served._view) >= 60_004
+    served.shrink()
+    client.sendall(frame(b"small"))
+    runner.until(lambda: len(server.handlers[0].frames) == 2)
+    assert served.shrink()
+    assert len(served._view) == connection_module.RECEIVE_BYTES_MIN
+
+
+def test_an_idle_connection_costs_little(runner: Any, serve: Any) -> None:
+    server = serve()
+    clients = [server.client() for _ in range(20)]
+    runner.until(lambda: len(server.handlers) == 20)
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    clients += [server.client() for _ in range(200)]
+    for client in clients:
+        client.sendall(frame(b"hello"))
+    runner.until(lambda: sum(len(handler.frames) for handler in server.handlers) == 220)
+    cost = (tracemalloc.get_traced_memory()[0] - before) / 200
+    tracemalloc.stop()
+    for client in clients:
+        client.close()
+    assert cost < 10_000
+
+
+def test_a_slow_reader_of_a_file_keeps_it_open_and_gets_all(runner: Any, serve: Any, tmp_path: Any) -> None:
+    disk = RealDisk(runner.loop)
+    file = disk.open(f"{tmp_path}/segment")
+    content = os.urandom(1 << 20) * 20
+    file.write(0, [content])
+
+    def on(handler: Handler, _: bytes) -> None:
+        handler.connection.send([struct.pack(">i", len(content)), FileRange(file, 0, len(content))])
+        file.close()
+
+    server = serve(on)
+    client = server.client()
+    client.sendall(frame(b"fetch"))
+    runner.until(lambda: bool(server.handlers and server.handlers[0].frames))
+    assert file.fd >= 0
+    got = bytearray()
+    client.setblocking(False)
+
+    def read_all() -> bool:
+        try:
+            while chunk := client.recv(1 << 16):
+                got.extend(chunk)
+                if len(got) % 7 == 0:
+                    break
+        except BlockingIOError:
+            return len(got) == len(content) + 4
+        return False
+
+    runner.until(read_all)
+    assert got[4:] == content
+    assert file.fd == -1
+
+
+def test_a_connection_that_ends_lets_go_of_its_files(runner: Any, serve: Any, tmp_path: Any) -> None:
+    file = RealDisk(runner.loop).open(f"{tmp_path}/segment")
+    file.write(0, [bytes(20 << 20)])
+
+    def on(handler: Handler, _: bytes) -> None:
+        handler.connection.send([FileRange(file, 0, file.size), FileRange(file, 0, file.size)])
+        file.close()
+
+    server = serve(on)
+    client = server.client()
+    client.sendall(frame(b"fetch"))
+    runner.until(lambda: bool(server.handlers and server.handlers[0].frames))
+    assert file.fd >= 0
+    client.close()
+    runner.until(lambda: server.handlers[0].closed != [])
+    assert file.fd == -1
+
+
+def test_small_answers_of_one_turn_leave_in_one_system_call(runner: Any, serve: Any) -> None:
+    calls: list[int] = []
+
+    def on(handler: Handler, body: bytes) -> None:
+        connection = handler.connection
+        if not isinstance(connection._sock, Spy):
+            connection._sock = Spy(connection._sock)
+        connection.send([frame(body)])
+
+    class Spy:
+        def __init__(self, sock: socket.socket) -> None:
+            self._inner = sock
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._inner, name)
+
+        def sendmsg(self, vector: list[Any], *rest: Any) -> int:
+            calls.append(len(vector))
+            return self._inner.sendmsg(vector, *rest)
+
+    server = serve(on)
+    client = server.client()
+    client.sendall(b"".join(frame(b"%d" % index) for index in range(10)))
+    runner.until(lambda: bool(server.handlers) and len(server.handlers[0].frames) == 10)
+    assert calls == [10]
+    assert client.recv(1000) == b"".join(frame(b"%d" % index) for index in range(10))
+
+
+def test_names_are_looked_up_and_unknown_ones_end_the_connection(runner: Any, serve: Any) -> None:
+    server = serve()
+    known, unknown = Handler(), Handler()
+    server.network.connect("localhost", server.listener.port, known, max_frame_bytes=100)
+    server.network.connect("no-such-host.invalid", 1, unknown, max_frame_bytes=100)
+    runner.until(lambda: known.connection is not None and unknown.closed != [])
+    assert "no-such-host.invalid" in unknown.closed[0]
+
+
+def test_a_host_that_does_not_answer_times_out(runner: Any) -> None:
+    """A full backlog drops the handshake, as a dead host would."""
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))
+        deaf.listen(0)
+        fillers = []
+        for _ in range(4):
+            filler = socket.socket()
+            filler.setblocking(False)
+            filler.connect_ex(deaf.getsockname())
+            fillers.append(filler)
+        network = SocketNetwork(runner.loop, connect_timeout_ms=50)
+        handler = Handler()
+        network.connect("127.0.0.1", deaf.getsockname()[1], handler, max_frame_bytes=100)
+        runner.until(lambda: handler.closed != [])
+        for filler in fillers:
+            filler.close()
+    assert "50 ms" in handler.closed[0]
+
+
+def test_listening_on_every_interface(runner: Any, serve: Any) -> None:
+    server = serve()
+    listener = server.network.listen("", 0, Handler, max_frame_bytes=100)
+    handler = Handler()
+    server.network.connect("127.0.0.1", listener.port, handler, max_frame_bytes=100)
+    runner.until(lambda: handler.connection is not None)
