@@ -21,10 +21,11 @@ class Sample:
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
-def samples(count: int = 150) -> list[Sample]:
+def samples(count: int = 150, *, null_headers: bool = True) -> list[Sample]:
     """Records of every shape: null and empty keys and values, headers, large and small, all over three partitions.
 
-    Timestamps rise by `STEP_MS`, in order of the list, and so within each partition.
+    Timestamps rise by `STEP_MS`, in order of the list, and so within each partition. The pure Python clients refuse to
+    send a header without a value, and a record with neither key nor value.
     """
     made = []
     for number in range(count):
@@ -32,12 +33,12 @@ def samples(count: int = 150) -> list[Sample]:
         value: bytes | None = f"value-{number} ".encode() * (1 + number % 40)
         if number % 11 == 0:
             value = b""
-        elif number % 13 == 0:
+        elif number % 13 == 0 and key is not None:
             value = None
         headers: tuple[tuple[str, bytes | None], ...] = ()
         if number % 3 == 0:
             headers = (("trace", str(number).encode()), ("trace", b"again"), ("ünï", b"\x00\xff"), ("empty", b""))
-        if number % 17 == 0:
+        if null_headers and number % 17 == 0:
             headers = (*headers, ("null", None))
         made.append(Sample(number % PARTITIONS, FIRST_TIMESTAMP_MS + number * STEP_MS, key, value, headers))
     return made

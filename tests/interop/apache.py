@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import atexit
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -178,6 +179,72 @@ def tool(
     if output.returncode != 0:
         raise ToolFailed(str(output))
     return output
+
+
+class RunningTool:
+    """A tool in the background, whose output can be waited for. Leaving the context kills it if it still runs."""
+
+    def __init__(self, main: str, *arguments: str, flags: Sequence[str] = TOOL_FLAGS) -> None:
+        self.command = " ".join([main, *arguments])
+        self._process = subprocess.Popen(
+            java_command(main, *arguments, flags=flags),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self._lines: list[str] = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        if self._process.stdout is None:
+            raise ValueError("the tool was started without a pipe")
+        for line in self._process.stdout:
+            self._lines.append(line)
+
+    def __enter__(self) -> RunningTool:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
+        self._reader.join()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+
+    def wait_for_line(self, text: str, *, timeout_s: float = 60.0) -> str:
+        """The first line that contains the text."""
+
+        def seen() -> str | None:
+            return next((line for line in list(self._lines) if text in line), None)
+
+        return wait_for(seen, f"{self.command} prints {text}", timeout_s=timeout_s)
+
+    def finish(self, *, timeout_s: float = 90.0) -> str:
+        """Wait for its end, which must be a success; all it printed."""
+        self._process.wait(timeout_s)
+        self._reader.join()
+        output = "".join(self._lines)
+        if self._process.returncode != 0:
+            raise ToolFailed(f"{self.command}: exit code {self._process.returncode}\n{output}")
+        return output
+
+
+def reassign(bootstrap: str, plan: Mapping[str, object], *, timeout_s: float = 60.0) -> str:
+    """kafka-reassign-partitions: execute the plan, and verify until it says that it is complete; its last words."""
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(plan, file)
+        file.flush()
+        common = ("--bootstrap-server", bootstrap, "--reassignment-json-file", file.name)
+        tool(REASSIGN_PARTITIONS, *common, "--execute")
+
+        def complete() -> str | None:
+            told = tool(REASSIGN_PARTITIONS, *common, "--verify").stdout
+            return None if "is still in progress" in told else told
+
+        return wait_for(complete, "the reassignment completes", timeout_s=timeout_s)
 
 
 def random_cluster_id() -> str:

@@ -109,15 +109,23 @@ def wait_ready(
 
 
 def wait_in_sync(cluster: Cluster, topic: str, *, timeout_s: float = 60.0) -> ClusterState:
-    """Wait until every partition of the topic has a leader and all of its replicas in the ISR; gives that state."""
+    """Wait until every running node tells that all partitions have a leader and all replicas in the ISR.
+
+    Every node, because a client may ask any of them next, and their metadata need not arrive at once.
+    """
 
     def in_sync() -> ClusterState | None:
-        state = metadata(cluster, cluster.node_ids[0], (topic,))
-        partitions = state.topics.get(topic, ())
-        done = partitions and all(
-            partition.leader >= 0 and sorted(partition.isr) == sorted(partition.replicas) for partition in partitions
-        )
-        return state if done else None
+        state = None
+        for node_id in cluster.node_ids:
+            if cluster.pid(node_id) is None:
+                continue
+            state = metadata(cluster, node_id, (topic,))
+            partitions = state.topics.get(topic, ())
+            if not partitions or any(
+                partition.leader < 0 or sorted(partition.isr) != sorted(partition.replicas) for partition in partitions
+            ):
+                return None
+        return state
 
     return wait_for(in_sync, f"{cluster.name}: {topic} fully in sync", timeout_s=timeout_s)
 
