@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from tanist.ports import Buffer, File
-from tanist.runtime.files import DiskFile, sync_folder
+from tanist.runtime.files import DiskFile, sync_folder, write_whole
 from tanist.runtime.group_sync import GroupSync
 from tanist.runtime.ledger import SyncLedger, key_of
 from tanist.runtime.loop import Loop
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 JOB_THREADS = 2
-
-_fdatasync = getattr(os, "fdatasync", os.fsync)
 
 
 class RealDisk:
@@ -62,21 +60,12 @@ class RealDisk:
 
     def write_file(self, path: str, data: Buffer, *, sync: bool = True) -> None:
         passing = f"{path}.tmp"
-        fd = os.open(passing, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
         try:
-            try:
-                left = memoryview(data)
-                while left:
-                    left = left[os.write(fd, left) :]
-                if sync:
-                    _fdatasync(fd)
-                key = key_of(os.fstat(fd))
-            finally:
-                os.close(fd)
+            status = write_whole(passing, data, sync=sync)
             self._forget(path)
             if self._ledger is not None:
                 # Also without a sync: the promise is "old or new, never torn", so nobody may cut the new content.
-                self._ledger.adopt(key, len(data))
+                self._ledger.adopt(key_of(status), len(data))
             os.replace(passing, path)
         except OSError:
             self.remove(passing)

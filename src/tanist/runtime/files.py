@@ -158,6 +158,27 @@ class DiskFile:
         os.close(fd)
 
 
+def write_whole(path: str, data: Buffer, *, sync: bool) -> os.stat_result:
+    """Make or empty a file, and write all of it."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+    try:
+        left = memoryview(data)
+        while left:
+            left = left[os.write(fd, left) :]
+        if sync:
+            _fdatasync(fd)
+        return os.fstat(fd)
+    finally:
+        os.close(fd)
+
+
+def replace_file(path: str, data: Buffer) -> None:
+    """Put a file in place durably: a crash leaves the old content or the new."""
+    write_whole(f"{path}.tmp", data, sync=True)
+    os.replace(f"{path}.tmp", path)
+    sync_folder(os.path.dirname(path))
+
+
 def sync_folder(path: str) -> None:
     """Make the names in a folder durable. One that was renamed or removed meanwhile has none."""
     try:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -44,6 +45,8 @@ class SyncLedger:
         size = os.fstat(self._fd).st_size
         self._rows: dict[FileKey, int] = {}
         self._free: list[int] = []
+        self._lock = threading.Lock()
+        """Folders are removed off the loop, so rows are freed there; everything else happens on the loop."""
         try:
             self._map_rows(max(_ROWS_AT_FIRST, (size - _HEAD_BYTES) // _ROW_BYTES))
             if size and self._map[:8] != MAGIC:
@@ -68,30 +71,32 @@ class SyncLedger:
 
     def record(self, key: FileKey, synced_bytes: int) -> None:
         """Note a new length, for a file that `adopt` has seen and `drop` has not."""
-        row = self._rows.get(key)
-        if row is not None:
-            self._cells[row * 4 + 2] = synced_bytes
+        with self._lock:
+            row = self._rows.get(key)
+            if row is not None:
+                self._cells[row * 4 + 2] = synced_bytes
 
     def adopt(self, key: FileKey, synced_bytes: int) -> None:
         """Note a file, whatever an earlier file of the same inode had."""
-        row = self._rows.get(key)
-        if row is None:
-            if not self._free:
-                self._grow()
-            row = self._free.pop()
-            self._rows[key] = row
-            self._cells[row * 4] = key[0]
-            self._cells[row * 4 + 2] = synced_bytes
-            self._cells[row * 4 + 1] = key[1]  # last: it makes the row valid
-        else:
-            self._cells[row * 4 + 2] = synced_bytes
+        with self._lock:
+            row = self._rows.get(key)
+            if row is None:
+                if not self._free:
+                    self._grow()
+                row = self._free.pop()
+                self._rows[key] = row
+            cells, at = self._cells, row * 4
+            cells[at] = key[0]
+            cells[at + 2] = synced_bytes
+            cells[at + 1] = key[1]  # last: it makes the row valid
 
     def drop(self, key: FileKey) -> None:
         """The file is removed."""
-        row = self._rows.pop(key, None)
-        if row is not None:
-            self._cells[row * 4 + 1] = 0
-            self._free.append(row)
+        with self._lock:
+            row = self._rows.pop(key, None)
+            if row is not None:
+                self._cells[row * 4 + 1] = 0
+                self._free.append(row)
 
     def close(self) -> None:
         self._cells.release()

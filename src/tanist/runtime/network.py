@@ -9,6 +9,7 @@ non-blocking.
 from __future__ import annotations
 
 import errno
+import os
 import socket
 import threading
 from collections.abc import Callable
@@ -260,7 +261,9 @@ def _bound(host: str, port: int) -> socket.socket:
                 return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
             except OSError as error:
                 if error.errno not in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL):
-                    raise
+                    raise OSError(
+                        error.errno, f"cannot listen on port {port}: {os.strerror(error.errno or 0)}"
+                    ) from None
         host = "0.0.0.0"
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     family, address = min(((entry[0], entry[4]) for entry in found), key=_ipv4_first)
@@ -270,7 +273,7 @@ def _bound(host: str, port: int) -> socket.socket:
         if family == socket.AF_INET6:
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         sock.bind(address)
-    except BaseException:
+    except OSError as error:
         sock.close()
-        raise
+        raise OSError(error.errno, f"cannot listen on {host}:{port}: {error.strerror}") from None
     return sock

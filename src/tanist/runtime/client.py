@@ -1,0 +1,373 @@
+"""A small Kafka client that blocks: what the commands, the cluster's readiness check and tests ask brokers with.
+
+It owns connections, the negotiation of versions, the view of who leads what, and patience: what Kafka calls
+retriable is tried again, at another broker if need be, until a deadline. It speaks to any Kafka, Apache's included.
+It is not for throughput: one request is in flight at a time.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+from uuid import UUID
+
+from tanist.wire.errors import ErrorCode, WireError
+from tanist.wire.frames import correlation_id_of, decode_response, encode_request
+from tanist.wire.messages.api_versions_request import ApiVersionsRequest
+from tanist.wire.messages.api_versions_response import ApiVersionsResponse
+from tanist.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from tanist.wire.messages.metadata_response import MetadataResponse
+from tanist.wire.schema import Request, Response
+
+T = TypeVar("T")
+
+Address = tuple[str, int]
+
+_RESPONSE_BYTES_MAX = 1 << 30
+_BACKOFF_S = (0.01, 0.02, 0.05, 0.1, 0.2)
+
+
+class KafkaError(Exception):
+    """A broker's answer is an error."""
+
+    def __init__(self, code: int, message: str | None = None) -> None:
+        self.code = code
+        self.name = ErrorCode.name_of(code)
+        super().__init__(f"{self.name}: {message}" if message else self.name)
+
+    @property
+    def retriable(self) -> bool:
+        return self.code in ErrorCode._value2member_map_ and ErrorCode(self.code).is_retriable
+
+
+class Unreachable(Exception):
+    """No broker, or not the one that is needed, could be asked in time."""
+
+
+class Unsupported(Exception):
+    """The broker does not have this request, or no version of it that we have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    node_id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionView:
+    partition: int
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    offline: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicView:
+    name: str
+    topic_id: UUID
+    error_code: int
+    internal: bool
+    partitions: dict[int, PartitionView]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    """What one broker said in Metadata."""
+
+    brokers: dict[int, Broker] = field(default_factory=dict)
+    cluster_id: str | None = None
+    controller_id: int = -1
+    topics: dict[str, TopicView] = field(default_factory=dict)
+
+
+class BrokerConnection:
+    """One connection. Any trouble on it is an `OSError` or a `WireError`, and ends it."""
+
+    def __init__(self, address: Address, client_id: str, timeout_s: float) -> None:
+        self.address = address
+        self._client_id = client_id
+        self._correlation_id = 0
+        self._versions: dict[int, tuple[int, int]] = {}
+        self._sock = socket.create_connection(address, timeout=timeout_s)
+        try:
+            self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._negotiate()
+        except BaseException:
+            self._sock.close()
+            raise
+
+    def version_for(self, request: type[Request], max_version: int | None = None) -> int:
+        """The highest version of a request that both sides have. `Unsupported` if there is none."""
+        name = request.__name__
+        if request.API_KEY not in self._versions:
+            raise Unsupported(f"the broker at {self} has no {name}")
+        first, last = self._versions[request.API_KEY]
+        version = min(last, request.VERSIONS[1], last if max_version is None else max_version)
+        if version < max(first, request.VERSIONS[0]):
+            raise Unsupported(f"the broker at {self} has {name} {first} to {last}, we have {request.VERSIONS}")
+        return version
+
+    def ask(self, request: Request, timeout_s: float, max_version: int | None = None) -> Response:
+        return self._exchange(request, self.version_for(type(request), max_version), timeout_s)
+
+    def tell(self, request: Request, timeout_s: float, max_version: int | None = None) -> None:
+        """Send what has no answer: Produce with acks=0."""
+        self._send(request, self.version_for(type(request), max_version), timeout_s)
+
+    def close(self) -> None:
+        self._sock.close()
+
+    def __str__(self) -> str:
+        return f"{self.address[0]}:{self.address[1]}"
+
+    def _negotiate(self) -> None:
+        version = ApiVersionsRequest.VERSIONS[1]
+        timeout_s = self._sock.gettimeout() or 10.0
+        while True:
+            request = ApiVersionsRequest(client_software_name="tanist", client_software_version="0.1.0")
+            self._send(request, version, timeout_s)
+            frame = self._receive()
+            # A broker that does not have our version answers in version 0, with those that it has.
+            unsupported = len(frame) >= 6 and frame[4:6] == ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big")
+            answer = decode_response(request.API_KEY, 0 if unsupported else version, frame)
+            if not isinstance(answer, ApiVersionsResponse):
+                raise WireError(f"a {type(answer).__name__} in answer to ApiVersions")
+            if unsupported and version > 0:
+                version = min([api.max_version for api in answer.api_keys if api.api_key == request.API_KEY] or [0])
+                continue
+            if answer.error_code:
+                raise KafkaError(answer.error_code, f"ApiVersions at {self}")
+            self._versions = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
+            return
+
+    def _exchange(self, request: Request, version: int, timeout_s: float) -> Response:
+        self._send(request, version, timeout_s)
+        frame = self._receive()
+        if correlation_id_of(frame) != self._correlation_id:
+            raise WireError(f"answer {correlation_id_of(frame)} to request {self._correlation_id}")
+        return decode_response(request.API_KEY, version, frame)
+
+    def _send(self, request: Request, version: int, timeout_s: float) -> None:
+        self._correlation_id += 1
+        self._sock.settimeout(timeout_s)
+        self._sock.sendall(encode_request(request, version, self._correlation_id, self._client_id))
+
+    def _receive(self) -> memoryview:
+        length = int.from_bytes(self._receive_exactly(4), "big", signed=True)
+        if not 4 <= length <= _RESPONSE_BYTES_MAX:
+            raise WireError(f"a response of {length} bytes: is {self} a Kafka broker?")
+        return self._receive_exactly(length)
+
+    def _receive_exactly(self, length: int) -> memoryview:
+        buffer = bytearray(min(length, 1 << 20))
+        filled = 0
+        while filled < length:
+            if filled == len(buffer):
+                buffer.extend(bytes(min(length - filled, filled)))
+            with memoryview(buffer) as view:
+                count = self._sock.recv_into(view[filled:])
+            if count == 0:
+                raise ConnectionResetError(f"{self} closed the connection")
+            filled += count
+        return memoryview(buffer)
+
+
+class Client:
+    """Connections to a cluster, made when needed."""
+
+    def __init__(self, bootstrap: Sequence[Address], *, client_id: str = "tanist", timeout_s: float = 30.0) -> None:
+        if not bootstrap:
+            raise ValueError("a client needs at least one address")
+        self.timeout_s = timeout_s
+        """How long a request and its retries may take altogether, unless the caller says otherwise."""
+        self.view = ClusterView()
+        """The last metadata that was asked for."""
+        self._client_id = client_id
+        self._bootstrap = list(bootstrap)
+        self._connections: dict[Address, BrokerConnection] = {}
+        self._last: Address | None = None
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+
+    # -- one request
+
+    def ask(
+        self,
+        request: Request,
+        answer: type[T],
+        *,
+        node_id: int | None = None,
+        timeout_s: float | None = None,
+        max_version: int | None = None,
+    ) -> T:
+        """The answer of one broker (any, or `node_id`), without looking at its errors.
+
+        A broken connection is made anew once, for it may have been idle too long; then it is `Unreachable`.
+        """
+        limit_s = self.timeout_s if timeout_s is None else timeout_s
+        trouble: Exception | None = None
+        for address in self._addresses(node_id):
+            for attempt in (1, 2):
+                fresh = address not in self._connections
+                try:
+                    found = self._connected(address, limit_s).ask(request, limit_s, max_version)
+                except (OSError, WireError) as error:
+                    self._drop(address)
+                    trouble = _placed(error, address)
+                    if fresh or attempt == 2 or isinstance(error, TimeoutError):
+                        break
+                    continue
+                if not isinstance(found, answer):
+                    raise TypeError(f"{type(found).__name__} is not the {answer.__name__} that was expected")
+                self._last = address
+                return found
+        raise Unreachable(str(trouble) if trouble is not None else f"broker {node_id} is not among those alive")
+
+    def tell(self, request: Request, node_id: int, *, max_version: int | None = None) -> None:
+        """Send what has no answer."""
+        for address in self._addresses(node_id):
+            try:
+                self._connected(address, self.timeout_s).tell(request, self.timeout_s, max_version)
+            except OSError as error:
+                self._drop(address)
+                raise Unreachable(str(_placed(error, address))) from error
+            return
+        raise Unreachable(f"broker {node_id} is not among those alive")
+
+    def persist(self, attempt: Callable[[], T], *, timeout_s: float | None = None) -> T:
+        """Repeat `attempt` while it fails for a reason that may pass, until the time is up; then raise that reason."""
+        deadline = time.monotonic() + (self.timeout_s if timeout_s is None else timeout_s)
+        tries = 0
+        while True:
+            try:
+                return attempt()
+            except (KafkaError, Unreachable) as error:
+                if isinstance(error, KafkaError) and not error.retriable:
+                    raise
+                pause_s = _BACKOFF_S[min(tries, len(_BACKOFF_S) - 1)]
+                if time.monotonic() + pause_s > deadline:
+                    raise
+            time.sleep(pause_s)
+            tries += 1
+
+    # -- who is who
+
+    def metadata(self, topics: Iterable[str] | None = (), *, node_id: int | None = None) -> ClusterView:
+        """Ask one broker; `topics` None means all of them. The answer also becomes `view`."""
+        wanted = None if topics is None else tuple(MetadataRequestTopic(name=name) for name in topics)
+        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+        answer = self.ask(request, MetadataResponse, node_id=node_id, timeout_s=min(self.timeout_s, 10.0))
+        if answer.error_code:
+            raise KafkaError(answer.error_code)
+        self.view = _cluster_view(answer)
+        return self.view
+
+    def leader_of(self, topic: str, partition: int) -> int:
+        """The leader's id by the present view, which is refreshed if it does not know. Raises `KafkaError`."""
+        found = self._partition(topic, partition)
+        if found is None:
+            view = self.metadata([topic])
+            about = view.topics.get(topic)
+            if about is not None and about.error_code:
+                raise KafkaError(about.error_code, topic)
+            found = self._partition(topic, partition)
+        if found is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}-{partition}")
+        if found.leader < 0:
+            self.forget(topic)
+            raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"{topic}-{partition}")
+        return found.leader
+
+    def forget(self, topic: str) -> None:
+        """The view of a topic has proved wrong."""
+        self.view.topics.pop(topic, None)
+
+    # -- inner
+
+    def _partition(self, topic: str, partition: int) -> PartitionView | None:
+        about = self.view.topics.get(topic)
+        return None if about is None else about.partitions.get(partition)
+
+    def _addresses(self, node_id: int | None) -> list[Address]:
+        if node_id is not None:
+            if node_id not in self.view.brokers:
+                self.metadata()
+            broker = self.view.brokers.get(node_id)
+            return [] if broker is None else [(broker.host, broker.port)]
+        known = [(broker.host, broker.port) for broker in self.view.brokers.values()]
+        ordered = ([self._last] if self._last is not None else []) + known + self._bootstrap
+        return list(dict.fromkeys(ordered))
+
+    def _connected(self, address: Address, timeout_s: float) -> BrokerConnection:
+        connection = self._connections.get(address)
+        if connection is None:
+            connection = BrokerConnection(address, self._client_id, min(timeout_s, 10.0))
+            self._connections[address] = connection
+        return connection
+
+    def _drop(self, address: Address) -> None:
+        connection = self._connections.pop(address, None)
+        if connection is not None:
+            connection.close()
+
+
+def parse_bootstrap(text: str) -> list[Address]:
+    """`host:port,host:port`, Kafka's bootstrap.servers. `ValueError` says what is wrong with it."""
+    found: list[Address] = []
+    for item in text.split(","):
+        host, colon, port = item.strip().rpartition(":")
+        if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65536:
+            raise ValueError(f"{item.strip()!r} is not host:port")
+        found.append((host.removeprefix("[").removesuffix("]"), int(port)))
+    return found
+
+
+def _cluster_view(answer: MetadataResponse) -> ClusterView:
+    topics = {}
+    for topic in answer.topics:
+        partitions = {
+            found.partition_index: PartitionView(
+                found.partition_index,
+                found.leader_id,
+                found.leader_epoch,
+                found.replica_nodes,
+                found.isr_nodes,
+                found.offline_replicas,
+            )
+            for found in topic.partitions
+        }
+        name = topic.name or ""
+        topics[name] = TopicView(name, topic.topic_id, topic.error_code, topic.is_internal, partitions)
+    return ClusterView(
+        {broker.node_id: Broker(broker.node_id, broker.host, broker.port, broker.rack) for broker in answer.brokers},
+        answer.cluster_id,
+        answer.controller_id,
+        topics,
+    )
+
+
+def _placed(error: Exception, address: Address) -> Exception:
+    """The error with the address it is about."""
+    where = f"{address[0]}:{address[1]}"
+    if isinstance(error, TimeoutError):
+        return Unreachable(f"{where} does not answer")
+    if isinstance(error, OSError) and error.strerror:
+        return Unreachable(f"{where}: {error.strerror}")
+    return Unreachable(f"{where}: {error}")

@@ -1,0 +1,140 @@
+"""`cluster.json`: what a data folder knows about its cluster between commands. Who the nodes are, where, and their
+processes.
+
+Written by one command at a time (a lock beside it), replaced atomically, read by anybody. It must never be the only
+witness that a process runs: a mark is checked against the system each time.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tanist.runtime.files import replace_file
+from tanist.runtime.processes import ProcessMark, wait_until
+
+FILE_NAME = "cluster.json"
+_LOCK_NAME = "cluster.lock"
+_FORMAT = 1
+_LOCK_PATIENCE_S = 120.0
+
+
+class ClusterError(Exception):
+    """What a command could not do; the text says why and what to do."""
+
+
+@dataclass(slots=True)
+class NodeEntry:
+    """One node of the cluster. Ports that the node does not have are 0."""
+
+    node_id: int
+    roles: tuple[str, ...]
+    broker_port: int
+    controller_port: int
+    rack: str | None = None
+    process: ProcessMark | None = None
+    """The last process that was started for it; None once it was stopped in an orderly way."""
+
+    @property
+    def is_broker(self) -> bool:
+        return "broker" in self.roles
+
+    @property
+    def is_controller(self) -> bool:
+        return "controller" in self.roles
+
+    @property
+    def alive(self) -> bool:
+        return self.process is not None and self.process.alive
+
+
+@dataclass(slots=True)
+class ClusterFile:
+    """The whole file."""
+
+    cluster_id: str
+    host: str
+    nodes: list[NodeEntry]
+    config: dict[str, str] = field(default_factory=dict)
+    """What was given with `--config`, for every node."""
+
+    def node(self, node_id: int) -> NodeEntry:
+        for entry in self.nodes:
+            if entry.node_id == node_id:
+                return entry
+        ids = ", ".join(str(entry.node_id) for entry in self.nodes)
+        raise ClusterError(f"there is no node {node_id}; the nodes are {ids}")
+
+    @property
+    def brokers(self) -> list[NodeEntry]:
+        return [entry for entry in self.nodes if entry.is_broker]
+
+    @property
+    def controllers(self) -> list[NodeEntry]:
+        return [entry for entry in self.nodes if entry.is_controller]
+
+    @property
+    def running(self) -> list[NodeEntry]:
+        return [entry for entry in self.nodes if entry.alive]
+
+    def save(self, folder: Path) -> None:
+        content = {"format": _FORMAT} | asdict(self)
+        replace_file(str(folder / FILE_NAME), (json.dumps(content, indent=2) + "\n").encode())
+
+
+def load(folder: Path) -> ClusterFile | None:
+    """The file in a data folder; None if there is none. `ClusterError` if it cannot be understood."""
+    path = folder / FILE_NAME
+    try:
+        content: dict[str, Any] = json.loads(path.read_bytes())
+        if content["format"] != _FORMAT:
+            raise ClusterError(f"{path} was written by another version of tanist (format {content['format']})")
+        nodes = [
+            NodeEntry(
+                entry["node_id"],
+                tuple(entry["roles"]),
+                entry["broker_port"],
+                entry["controller_port"],
+                entry["rack"],
+                None if entry["process"] is None else ProcessMark(**entry["process"]),
+            )
+            for entry in content["nodes"]
+        ]
+        return ClusterFile(content["cluster_id"], content["host"], nodes, content["config"])
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError) as error:
+        raise ClusterError(
+            f"{path} is damaged ({error!r}): restore it, or start over in another --data folder"
+        ) from None
+
+
+def load_existing(folder: Path) -> ClusterFile:
+    """The file in a data folder that must have one."""
+    found = load(folder)
+    if found is None:
+        raise ClusterError(f"there is no cluster in {folder}: make one with `tanist up --data {folder}`")
+    return found
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other commands from changing this cluster meanwhile."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / _LOCK_NAME).open("w") as lock:
+
+        def take() -> bool:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+            return True
+
+        if not wait_until(take, _LOCK_PATIENCE_S):
+            raise ClusterError(f"another command is still busy with {folder}: let it finish or stop it")
+        yield

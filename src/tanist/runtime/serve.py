@@ -1,0 +1,214 @@
+"""One node as a process: `python -m tanist.runtime.serve server.properties [--override KEY=VALUE]...`.
+
+It reads the configuration, puts a `broker.Node` on the real ports, starts it, and stops it on a signal: the first
+SIGTERM or SIGINT asks for a controlled shutdown and ends with exit code 0, a second one ends the process at once.
+What the node has to say goes to standard output, a line each, in the shape of Kafka's own logs.
+
+It must start fast (a cluster of three is up when the slowest of three processes on two cores is), so it imports only
+what serving needs; the command line's libraries are not among it.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import resource
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import NoReturn, Protocol
+
+from tanist.broker.config import ConfigError, NodeConfig, PropertiesError, parse_properties
+from tanist.ports import Clock, Disk, Network, Random
+from tanist.runtime.chance import SystemRandom
+from tanist.runtime.disk import RealDisk
+from tanist.runtime.ledger import LEDGER_NAME
+from tanist.runtime.loop import Loop
+from tanist.runtime.network import SocketNetwork
+
+Report = Callable[[str, str], None]
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+
+_GC_THRESHOLDS = (50_000, 20, 50)
+"""A broker allocates little that is cyclic: collecting 70 times less often than by default costs no memory."""
+
+
+class ServedNode(Protocol):
+    """What `serve` needs of `broker.Node`."""
+
+    def start(self) -> None: ...
+
+    def stop(self, done: Callable[[], None]) -> None: ...
+
+
+class MakeNode(Protocol):
+    """The constructor of `broker.Node`."""
+
+    def __call__(
+        self,
+        config: NodeConfig,
+        clock: Clock,
+        disk: Disk,
+        network: Network,
+        random: Random,
+        report: Report,
+        on_fatal: Callable[[str], None],
+    ) -> ServedNode: ...
+
+
+def report(level: str, message: str) -> None:
+    """Print a line. A log that cannot be written to (a full disk, a closed pipe) must not take the node down."""
+    now_ms = time.time_ns() // 1_000_000
+    stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(now_ms / 1000))
+    try:
+        print(f"[{stamp},{now_ms % 1000:03d}] {level} {message}", flush=True)
+    except OSError:
+        return
+
+
+def load_config(path: str, overrides: Mapping[str, str]) -> NodeConfig:
+    """The configuration in a properties file, overrides applied. `ConfigError`, `PropertiesError`, `OSError`."""
+    with open(path, encoding="utf-8") as file:
+        properties = parse_properties(file.read())
+    properties.update(overrides)
+    return NodeConfig.from_properties(properties, hostname=socket.gethostname())
+
+
+def serve(config: NodeConfig, make_node: MakeNode) -> int:
+    """Run a node until it is told to stop; gives the exit code."""
+    began = time.monotonic()
+    descriptors = _raise_descriptor_limit()
+    for warning in config.warnings:
+        report("WARN", warning)
+    for folder in config.log_dirs:
+        if not os.path.isdir(folder):
+            report("ERROR", f"{folder} does not exist: format it first (`tanist format -c FILE -t CLUSTER_ID`)")
+            return EXIT_FAILED
+    loop = Loop(on_failure=_report_failure)
+    disk = RealDisk(loop, f"{config.log_dirs[0]}/{LEDGER_NAME}")
+    network = SocketNetwork(
+        loop,
+        # Half of the descriptors are for files: a partition has at least three open.
+        max_connections=min(config.max_connections, max(64, descriptors // 2)),
+        connect_timeout_ms=config.socket_connection_setup_timeout_ms,
+        on_exhausted=lambda why: report("WARN", why),
+    )
+    process = _Process(loop)
+    try:
+        node = make_node(config, loop, disk, network, SystemRandom(), report, process.fatal)
+        process.stop_with(node)
+        node.start()
+    except (OSError, ValueError) as error:
+        report("ERROR", f"node {config.node_id} cannot start: {_told(error)}")
+        return EXIT_FAILED
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_GC_THRESHOLDS)
+    where = ", ".join(f"{endpoint.name}://{endpoint.host}:{endpoint.port}" for endpoint in config.listeners)
+    roles = " and ".join(sorted(config.roles))
+    took_ms = round((time.monotonic() - began) * 1000)
+    report("INFO", f"node {config.node_id} ({roles}, process {os.getpid()}) serves {where}; started in {took_ms} ms")
+    loop.run()
+    network.close()
+    disk.close()
+    loop.close()
+    return process.exit_code
+
+
+class _Process:
+    """How the process comes to its end."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+        self._node: ServedNode | None = None
+        self._stopping = False
+        self.exit_code = 0
+
+    def stop_with(self, node: ServedNode) -> None:
+        self._node = node
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            self._loop.aio.add_signal_handler(number, self._on_signal, number)
+
+    def fatal(self, reason: str) -> None:
+        """The node cannot go on and has said why; nothing is closed in an orderly way, so recovery will run."""
+        del reason
+        self.exit_code = EXIT_FAILED
+        self._loop.stop()
+
+    def _on_signal(self, number: int) -> None:
+        if self._stopping or self._node is None:
+            report("WARN", f"{signal.Signals(number).name} again: ending at once")
+            os._exit(128 + number)
+        self._stopping = True
+        report("INFO", f"{signal.Signals(number).name}: shutting down (once more to end at once)")
+        self._node.stop(self._loop.stop)
+
+
+def _report_failure(where: str, error: BaseException) -> None:
+    """A bug: an error that nobody expected. Say all there is to say about it, and go on with the rest."""
+    import traceback
+
+    report("ERROR", f"unexpected error in {where}: {error!r}\n{''.join(traceback.format_exception(error)).rstrip()}")
+
+
+def _told(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror}{f': {error.filename}' if error.filename else ''}"
+    return str(error)
+
+
+def _raise_descriptor_limit() -> int:
+    """As many open files as the system lets us have; gives their number."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+            soft = hard
+        except (OSError, ValueError):  # macOS says "unlimited" and means less
+            return soft
+    return soft if soft > 0 else 1 << 20
+
+
+def _usage(problem: str) -> NoReturn:
+    print(f"{problem}\nusage: tanist serve FILE [--override KEY=VALUE]...", file=sys.stderr)
+    raise SystemExit(EXIT_USAGE)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The command line, by hand: a click command costs more to import than a node takes to start."""
+    path: str | None = None
+    overrides: dict[str, str] = {}
+    rest = list(arguments)
+    while rest:
+        word = rest.pop(0)
+        if word == "--override" or word.startswith("--override="):
+            pair = word.partition("=")[2] if "=" in word else (rest.pop(0) if rest else "")
+            name, equals, value = pair.partition("=")
+            if not equals or not name:
+                _usage(f"--override takes KEY=VALUE, not {pair!r}")
+            overrides[name.strip()] = value.strip()
+        elif word.startswith("-") or path is not None:
+            _usage(f"cannot make sense of {word!r}")
+        else:
+            path = word
+    if path is None:
+        _usage("which node? Name its properties file")
+    try:
+        config = load_config(path, overrides)
+    except (ConfigError, PropertiesError, UnicodeDecodeError) as error:
+        print(f"{path}: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    except OSError as error:
+        print(f"cannot read {path}: {error.strerror or error}", file=sys.stderr)
+        return EXIT_USAGE
+    from tanist.broker.node import Node
+
+    return serve(config, Node)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
