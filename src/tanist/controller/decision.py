@@ -39,6 +39,8 @@ class ControllerSettings:
     max_partitions_per_batch: int = 10_000
     """Most partitions one CreateTopics or CreatePartitions request may ask for (Kafka's limit on records a batch)."""
 
+    delete_topic_enable: bool = True
+
     auto_leader_rebalance_enable: bool = True
     leader_imbalance_check_interval_ms: int = 300_000
     max_elections_per_imbalance_check: int = 1_000

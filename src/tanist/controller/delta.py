@@ -1,8 +1,8 @@
 """What a batch of metadata records changed, for those who act on changes.
 
-Owns `ImageDelta`, filled in by `MetadataImage.replay(record, delta)`: per thing that changed, what it was *before the first
-change of the batch* (what it is now, the image knows). Its size is that of the batch, never that of the cluster. Must never
-be kept across batches: take a fresh one each time.
+Owns `ImageDelta`, filled in by `MetadataImage.replay(record, delta)`: per thing that changed, what it was *before the
+first change of the batch* (what it is now, the image knows). Its size is that of the batch, never that of the cluster.
+Must never be kept across batches: take a fresh one each time.
 """
 
 from __future__ import annotations

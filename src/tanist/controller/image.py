@@ -1,8 +1,9 @@
 """The cluster as the metadata log describes it, and the one way to change that description.
 
-Owns `MetadataImage` and the values in it. `replay(record)` is the only mutator: controllers call it for what they write and
-for what they fetch, brokers for what is committed, so all hold the same image after the same records. A record that does
-not fit raises `ImageError` and changes nothing. Must never decide anything and never write a record of its own accord.
+Owns `MetadataImage` and the values in it. `replay(record)` is the only mutator: controllers call it for what they
+write and for what they fetch, brokers for what is committed, so all hold the same image after the same records. A
+record that does not fit raises `ImageError` and changes nothing. Must never decide anything and never write a record
+of its own accord.
 
 Rules: 54-55 (ClearElrRecord), 60 (features), 65-66 (epochs, in `partition_state`), 70-77 (record kinds), 3 and 100
 (resolution of configurations). Lookups by broker go through maintained indexes (`partition_index`): a broker with
@@ -12,22 +13,16 @@ thousands of partitions is fenced without a scan of the cluster.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Final
 from uuid import UUID
 
 from tanist.controller.decision import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION_ENABLE
 from tanist.controller.delta import ImageDelta
-from tanist.controller.partition_index import PartitionIndex
-from tanist.controller.partition_state import (
-    DIRECTORY_LOST,
-    DIRECTORY_MIGRATING,
-    DIRECTORY_UNASSIGNED,
-    NO_LEADER,
-    PartitionState,
-    merge,
-    state_of,
-)
+from tanist.controller.partition_state import PartitionState, merge, state_of
+from tanist.controller.registration import BrokerRegistration, ControllerRegistration, Endpoint
+from tanist.controller.topic_table import TopicImage, TopicTable
+from tanist.wire.ids import NO_LEADER
 from tanist.wire.metadata import (
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -83,78 +78,15 @@ class ImageError(Exception):
     """A record that cannot apply to the image. In a committed log that is corruption, and fatal."""
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    name: str
-    host: str
-    port: int
-    security_protocol: int
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerRegistration:
-    """A broker that registered and was not unregistered since; it may be long dead."""
-
-    id: int
-    incarnation_id: UUID
-    epoch: int
-    endpoints: tuple[Endpoint, ...] = ()
-    features: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    rack: str | None = None
-    fenced: bool = True
-    in_controlled_shutdown: bool = False
-    directories: tuple[UUID, ...] = ()
-
-    @property
-    def active(self) -> bool:
-        """May lead and be in sync (rules 26, 30)."""
-        return not self.fenced and not self.in_controlled_shutdown
-
-    def has_online_directory(self, directory: UUID) -> bool:
-        """Whether a replica kept there can be used (rule 30). A broker that names no directories is trusted."""
-        if directory in (DIRECTORY_UNASSIGNED, DIRECTORY_MIGRATING):
-            return True
-        if directory == DIRECTORY_LOST:
-            return False
-        return not self.directories or directory in self.directories
-
-    def default_directory(self) -> UUID:
-        """Where a new replica goes: the only directory there is, else the broker's choice (KIP-858)."""
-        if not self.directories:
-            return DIRECTORY_MIGRATING
-        return self.directories[0] if len(self.directories) == 1 else DIRECTORY_UNASSIGNED
-
-
-@dataclass(frozen=True, slots=True)
-class ControllerRegistration:
-    id: int
-    incarnation_id: UUID
-    zk_migration_ready: bool = False
-    endpoints: tuple[Endpoint, ...] = ()
-    features: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class TopicImage:
-    """A topic. `partitions` belongs to the image: read it, never write it."""
-
-    name: str
-    topic_id: UUID
-    partitions: dict[int, PartitionState] = field(default_factory=dict)
-
-
 class MetadataImage:
     """Everything the metadata log says, at one point of the log.
 
-    `static_configs` are the node's own defaults, the last place where a configuration is looked up; they are not part of
-    the image proper and do not take part in comparisons.
+    `static_configs` are the node's own defaults, the last place where a configuration is looked up; they are not part
+    of the image proper and do not take part in comparisons.
     """
 
     __slots__ = (
-        "_by_elr",
-        "_by_isr",
-        "_by_leader",
-        "_by_replica",
+        "_table",
         "_transaction",
         "brokers",
         "configs",
@@ -162,24 +94,17 @@ class MetadataImage:
         "features",
         "next_producer_id",
         "static_configs",
-        "topic_ids",
-        "topics",
     )
 
     def __init__(self, static_configs: Mapping[str, str] | None = None) -> None:
         self.static_configs: Mapping[str, str] = dict(static_configs or {})
         self.brokers: dict[int, BrokerRegistration] = {}
         self.controllers: dict[int, ControllerRegistration] = {}
-        self.topics: dict[UUID, TopicImage] = {}
-        self.topic_ids: dict[str, UUID] = {}
         self.configs: dict[tuple[int, str], dict[str, str]] = {}
         self.features: dict[str, int] = {}
         self.next_producer_id = 0
         self._transaction: list[MetadataRecord] | None = None
-        self._by_isr = PartitionIndex()
-        self._by_elr = PartitionIndex()
-        self._by_leader = PartitionIndex()  # leaderless partitions are filed under NO_LEADER
-        self._by_replica = PartitionIndex()
+        self._table = TopicTable()
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, MetadataImage):
@@ -205,52 +130,51 @@ class MetadataImage:
         clone = MetadataImage(self.static_configs)
         clone.brokers = dict(self.brokers)
         clone.controllers = dict(self.controllers)
-        clone.topics = {
-            topic_id: TopicImage(topic.name, topic_id, dict(topic.partitions))
-            for topic_id, topic in self.topics.items()
-        }
-        clone.topic_ids = dict(self.topic_ids)
+        clone._table = self._table.copy()
         clone.configs = {resource: dict(values) for resource, values in self.configs.items()}
         clone.features = dict(self.features)
         clone.next_producer_id = self.next_producer_id
         clone._transaction = None if self._transaction is None else list(self._transaction)
-        clone._by_isr = self._by_isr.copy()
-        clone._by_elr = self._by_elr.copy()
-        clone._by_leader = self._by_leader.copy()
-        clone._by_replica = self._by_replica.copy()
         return clone
 
     # -- partitions ---------------------------------------------------------------------------------------------------
 
+    @property
+    def topics(self) -> dict[UUID, TopicImage]:
+        return self._table.topics
+
+    @property
+    def topic_ids(self) -> dict[str, UUID]:
+        return self._table.topic_ids
+
     def topic(self, name: str) -> TopicImage | None:
-        topic_id = self.topic_ids.get(name)
-        return None if topic_id is None else self.topics[topic_id]
+        return self._table.topic(name)
 
     def partition(self, topic_id: UUID, partition: int) -> PartitionState | None:
-        topic = self.topics.get(topic_id)
+        topic = self._table.topics.get(topic_id)
         return None if topic is None else topic.partitions.get(partition)
 
     def partitions_in_isr(self, broker_id: int) -> Iterator[tuple[UUID, int]]:
-        return self._by_isr.of(broker_id)
+        return self._table.by_isr.of(broker_id)
 
     def partitions_in_elr(self, broker_id: int) -> Iterator[tuple[UUID, int]]:
-        return self._by_elr.of(broker_id)
+        return self._table.by_elr.of(broker_id)
 
     def partitions_led_by(self, broker_id: int) -> Iterator[tuple[UUID, int]]:
-        return self._by_leader.of(broker_id)
+        return self._table.by_leader.of(broker_id)
 
     def partitions_on(self, broker_id: int) -> Iterator[tuple[UUID, int]]:
-        return self._by_replica.of(broker_id)
+        return self._table.by_replica.of(broker_id)
 
     def leaderless_partitions(self) -> Iterator[tuple[UUID, int]]:
-        return self._by_leader.of(NO_LEADER)
+        return self._table.by_leader.of(NO_LEADER)
 
     def leads_any(self, broker_id: int) -> bool:
         """Whether the broker leads anything: what a controlled shutdown waits for (fact 90)."""
-        return self._by_leader.any(broker_id)
+        return self._table.by_leader.any(broker_id)
 
     def leader_count(self, broker_id: int) -> int:
-        return self._by_leader.count(broker_id)
+        return self._table.by_leader.count(broker_id)
 
     # -- features and configurations ----------------------------------------------------------------------------------
 
@@ -333,12 +257,12 @@ class MetadataImage:
         except ValueError as error:
             raise ImageError(f"{type(record).__name__}: {error}") from error
 
-    def _begin_transaction(self, record: BeginTransactionRecord, delta: ImageDelta | None) -> None:
+    def _begin_transaction(self, _record: BeginTransactionRecord, _delta: ImageDelta | None) -> None:
         if self._transaction is not None:
             raise ImageError("a metadata transaction begins within another")
         self._transaction = []
 
-    def _end_transaction(self, record: EndTransactionRecord, delta: ImageDelta | None) -> None:
+    def _end_transaction(self, _record: EndTransactionRecord, delta: ImageDelta | None) -> None:
         if self._transaction is None:
             raise ImageError("a metadata transaction ends that has not begun")
         # All or nothing: tried on a copy, for a record in the middle may turn out not to fit.
@@ -350,12 +274,12 @@ class MetadataImage:
         for each in pending:
             self.replay(each, delta)
 
-    def _abort_transaction(self, record: AbortTransactionRecord, delta: ImageDelta | None) -> None:
+    def _abort_transaction(self, _record: AbortTransactionRecord, _delta: ImageDelta | None) -> None:
         if self._transaction is None:
             raise ImageError("a metadata transaction is aborted that has not begun")
         self._transaction = None
 
-    def _no_op(self, record: NoOpRecord, delta: ImageDelta | None) -> None:
+    def _no_op(self, _record: NoOpRecord, _delta: ImageDelta | None) -> None:
         """Moves the log's end, not the image."""
 
     # brokers and controllers
@@ -433,76 +357,28 @@ class MetadataImage:
     # topics and partitions
 
     def _create_topic(self, record: TopicRecord, delta: ImageDelta | None) -> None:
-        if record.name in self.topic_ids:
-            raise ImageError(f"topic {record.name} exists already")
-        if record.topic_id in self.topics or record.topic_id.int == 0:
-            raise ImageError(f"topic id {record.topic_id} cannot be used for {record.name}")
-        self.topics[record.topic_id] = TopicImage(record.name, record.topic_id)
-        self.topic_ids[record.name] = record.topic_id
-        if delta is not None:
-            delta.created_topics[record.topic_id] = record.name
+        self._table.create(record.name, record.topic_id, delta)
 
     def _remove_topic(self, record: RemoveTopicRecord, delta: ImageDelta | None) -> None:
-        topic = self._existing_topic(record.topic_id)
-        if delta is not None:
-            delta.topic_deleted(topic.topic_id, topic.name, topic.partitions)
-            if (TOPIC, topic.name) in self.configs:
-                delta.configs.add((TOPIC, topic.name))
-        for number, state in topic.partitions.items():
-            self._index(topic.topic_id, number, state, None)
-        del self.topics[topic.topic_id]
-        del self.topic_ids[topic.name]
-        self.configs.pop((TOPIC, topic.name), None)
+        topic = self._table.remove(record.topic_id, delta)
+        if self.configs.pop((TOPIC, topic.name), None) is not None and delta is not None:
+            delta.configs.add((TOPIC, topic.name))
 
     def _create_partition(self, record: PartitionRecord, delta: ImageDelta | None) -> None:
-        topic = self._existing_topic(record.topic_id)
+        topic = self._table.existing(record.topic_id)
         if record.partition_id < 0:
             raise ImageError(f"partition {record.partition_id} of topic {topic.name}")
-        self._put_partition(topic, record.partition_id, state_of(record), delta)
+        self._table.put(topic, record.partition_id, state_of(record), delta)
 
     def _change_partition(self, record: PartitionChangeRecord, delta: ImageDelta | None) -> None:
-        topic = self._existing_topic(record.topic_id)
+        topic = self._table.existing(record.topic_id)
         before = topic.partitions.get(record.partition_id)
         if before is None:
             raise ImageError(f"topic {topic.name} has no partition {record.partition_id}")
-        self._put_partition(topic, record.partition_id, merge(before, record), delta)
+        self._table.put(topic, record.partition_id, merge(before, record), delta)
 
     def _clear_elr(self, record: ClearElrRecord, delta: ImageDelta | None) -> None:
-        # Rule 55: an empty name means all topics; partitions that have neither field keep their epoch.
-        if record.topic_name:
-            topic = self.topic(record.topic_name)
-            if topic is None:
-                raise ImageError(f"no topic {record.topic_name}")
-            topics = [topic]
-        else:
-            topics = list(self.topics.values())
-        for each in topics:
-            for number, before in list(each.partitions.items()):
-                if before.elr or before.last_known_elr:
-                    after = replace(before, elr=(), last_known_elr=(), partition_epoch=before.partition_epoch + 1)
-                    self._put_partition(each, number, after, delta)
-
-    def _existing_topic(self, topic_id: UUID) -> TopicImage:
-        topic = self.topics.get(topic_id)
-        if topic is None:
-            raise ImageError(f"no topic has the id {topic_id}")
-        return topic
-
-    def _put_partition(self, topic: TopicImage, number: int, after: PartitionState, delta: ImageDelta | None) -> None:
-        before = topic.partitions.get(number)
-        self._index(topic.topic_id, number, before, after)
-        topic.partitions[number] = after
-        if delta is not None:
-            delta.partition_changed(topic.topic_id, number, before)
-
-    def _index(self, topic_id: UUID, number: int, before: PartitionState | None, after: PartitionState | None) -> None:
-        was, now = before or _ABSENT, after or _ABSENT
-        self._by_isr.update(was.isr, now.isr, topic_id, number)
-        self._by_elr.update(was.elr, now.elr, topic_id, number)
-        self._by_replica.update(was.replicas, now.replicas, topic_id, number)
-        self._by_leader.update(
-            () if before is None else (before.leader,), () if after is None else (after.leader,), topic_id, number
-        )
+        self._table.clear_elr(record.topic_name, delta)
 
     # configurations, features, producer ids
 
@@ -536,8 +412,6 @@ class MetadataImage:
         if delta is not None:
             delta.producer_ids = True
 
-
-_ABSENT = PartitionState(replicas=(), isr=())
 
 _TRANSACTION_MARKERS = (BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord)
 

@@ -1,7 +1,7 @@
 """One partition as the metadata log has it, and how a change record alters it.
 
-Owns `PartitionState` and `merge`, the meaning of a PartitionChangeRecord (facts 65, 66). Must never decide what a change
-ought to be: that is `partition_change`.
+Owns `PartitionState` and `merge`, the meaning of a PartitionChangeRecord (facts 65, 66). Must never decide what a
+change ought to be: that is `partition_change`.
 """
 
 from __future__ import annotations
@@ -9,21 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import UUID
 
+from tanist.wire.ids import MIGRATING_DIRECTORY, NO_LEADER
 from tanist.wire.metadata import PartitionChangeRecord, PartitionRecord
 
-NO_LEADER = -1
 NO_LEADER_CHANGE = -2
 RECOVERED = 0
 RECOVERING = 1
 NO_RECOVERY_CHANGE = -1
-
-# KIP-858: reserved directory ids.
-DIRECTORY_MIGRATING = UUID(int=0)
-"""A replica placed before directories were known to the controller."""
-DIRECTORY_UNASSIGNED = UUID(int=1)
-"""The broker is to choose one of its directories."""
-DIRECTORY_LOST = UUID(int=2)
-"""The broker found the replica in a directory that is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +88,7 @@ def merge(before: PartitionState, record: PartitionChangeRecord) -> PartitionSta
     else:
         # Written before directories were assigned: who stays keeps its own, a newcomer has none that is known.
         known = dict(zip(before.replicas, before.directories))
-        directories = tuple(known.get(broker_id, DIRECTORY_MIGRATING) for broker_id in replicas)
+        directories = tuple(known.get(broker_id, MIGRATING_DIRECTORY) for broker_id in replicas)
     leader, leader_epoch = before.leader, before.leader_epoch
     if record.leader != NO_LEADER_CHANGE:
         _check_leader(record.leader)
@@ -140,7 +132,7 @@ def _recovery(value: int) -> bool:
 
 def _directories(replicas: tuple[int, ...], directories: tuple[UUID, ...]) -> tuple[UUID, ...]:
     if not directories:
-        return (DIRECTORY_MIGRATING,) * len(replicas)
+        return (MIGRATING_DIRECTORY,) * len(replicas)
     if len(directories) != len(replicas):
         raise ValueError(f"{len(directories)} directories for {len(replicas)} replicas")
     return directories

@@ -1,0 +1,129 @@
+"""AlterPartition: a leader asks for another ISR.
+
+Owns the checks of facts 24-26, in Kafka's order, and the answers of 27-29. The broker epochs of KIP-903 keep a replica
+out of the ISR whose log is that of an earlier life (safety A5, A6); partition epochs keep an old request from undoing
+a newer change (A7). Must never change a partition by other means than `partition_change`.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from tanist.controller.decision import ControllerSettings, Decision
+from tanist.controller.image import MetadataImage, PartitionState
+from tanist.controller.partition_change import Intent, merge
+from tanist.controller.partition_context import ChangeMaker
+from tanist.controller.partition_state import RECOVERED, RECOVERING
+from tanist.wire.errors import ErrorCode
+from tanist.wire.messages.alter_partition_request import AlterPartitionRequest, BrokerState
+from tanist.wire.messages.alter_partition_request import PartitionData as Wanted
+from tanist.wire.messages.alter_partition_response import AlterPartitionResponse, PartitionData, TopicData
+from tanist.wire.schema import MetadataRecord
+
+ANY_EPOCH = -1
+"""A leader that does not know a follower's broker epoch, or a request too old to carry it."""
+
+
+def alter_partition(image: MetadataImage, request: AlterPartitionRequest, settings: ControllerSettings) -> Decision:
+    """Rule 24, then each partition by itself; as none depends on another, the records may be cut into batches."""
+    registration = image.brokers.get(request.broker_id)
+    if registration is None or registration.epoch != request.broker_epoch:
+        return Decision(response=AlterPartitionResponse(error_code=ErrorCode.STALE_BROKER_EPOCH))
+    change = _IsrChange(image, settings, request.broker_id)
+    topics = tuple(
+        TopicData(
+            topic_id=topic.topic_id,
+            partitions=tuple(change.decide(topic.topic_id, wanted) for wanted in topic.partitions),
+        )
+        for topic in request.topics
+    )
+    return Decision(records=tuple(change.records), response=AlterPartitionResponse(topics=topics), atomic=False)
+
+
+class _IsrChange:
+    """One request at work. A partition named twice is judged the second time by what the first has made of it."""
+
+    __slots__ = ("_changed", "_image", "_maker", "_sender", "records")
+
+    def __init__(self, image: MetadataImage, settings: ControllerSettings, sender: int) -> None:
+        self._image = image
+        self._maker = ChangeMaker(image, settings)
+        self._sender = sender
+        self._changed: dict[tuple[UUID, int], PartitionState] = {}
+        self.records: list[MetadataRecord] = []
+
+    def decide(self, topic_id: UUID, wanted: Wanted) -> PartitionData:
+        if topic_id not in self._image.topics:
+            return _refusal(wanted, ErrorCode.UNKNOWN_TOPIC_ID)
+        key = (topic_id, wanted.partition_index)
+        before = self._changed.get(key) or self._image.partition(*key)
+        if before is None:
+            return _refusal(wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        members = _members(wanted)
+        error = self._error(before, wanted, members)
+        if error is not ErrorCode.NONE:
+            return _refusal(wanted, error)
+        intent = Intent(
+            topic_id=topic_id,
+            partition=wanted.partition_index,
+            target_isr=tuple(member.broker_id for member in members),
+            election=self._maker.election(topic_id),  # rule 29
+            target_recovering=wanted.leader_recovery_state == RECOVERING,
+        )
+        record = self._maker.change(before, intent)
+        after = before
+        if record is not None:  # rule 28: without a change there is no record, and that is a success
+            after = self._changed[key] = merge(before, record)
+            self.records.append(record)
+        if after.leader != self._sender:
+            # Rule 27: the ISR ended a reassignment that takes the sender away. It is done, but not for the sender to
+            # know.
+            return _refusal(wanted, ErrorCode.NEW_LEADER_ELECTED)
+        return PartitionData(
+            partition_index=wanted.partition_index,
+            leader_id=after.leader,
+            leader_epoch=after.leader_epoch,
+            isr=after.isr,
+            leader_recovery_state=RECOVERING if after.recovering else RECOVERED,
+            partition_epoch=after.partition_epoch,
+        )
+
+    def _error(self, before: PartitionState, wanted: Wanted, members: tuple[BrokerState, ...]) -> ErrorCode:
+        """Rule 25; the order matters to the leader, which treats the answers differently (fact 18)."""
+        if wanted.leader_epoch > before.leader_epoch or wanted.partition_epoch > before.partition_epoch:
+            return ErrorCode.NOT_CONTROLLER  # the leader knows more than we do: we are not the controller any more
+        if wanted.leader_epoch < before.leader_epoch:
+            return ErrorCode.FENCED_LEADER_EPOCH
+        if self._sender != before.leader:
+            return ErrorCode.INVALID_REQUEST
+        if wanted.partition_epoch < before.partition_epoch:
+            return ErrorCode.INVALID_UPDATE_VERSION
+        isr = [member.broker_id for member in members]
+        if len(set(isr)) != len(isr) or not set(isr) <= set(before.replicas) or before.leader not in isr:
+            return ErrorCode.INVALID_REQUEST
+        recovering = wanted.leader_recovery_state == RECOVERING
+        if wanted.leader_recovery_state not in (RECOVERED, RECOVERING):
+            return ErrorCode.INVALID_REQUEST
+        if recovering and (len(isr) > 1 or not before.recovering):
+            return ErrorCode.INVALID_REQUEST
+        if not all(self._eligible(member) for member in members):
+            return ErrorCode.INELIGIBLE_REPLICA
+        return ErrorCode.NONE
+
+    def _eligible(self, member: BrokerState) -> bool:
+        """Rule 26, for every member, also those that are in the ISR already."""
+        registration = self._image.brokers.get(member.broker_id)
+        if registration is None or not registration.active:
+            return False
+        return member.broker_epoch in (ANY_EPOCH, registration.epoch)
+
+
+def _members(wanted: Wanted) -> tuple[BrokerState, ...]:
+    """Version 3 has epochs (KIP-903); version 2 has bare ids, whose epochs are not checked (rule 26)."""
+    if wanted.new_isr_with_epochs:
+        return wanted.new_isr_with_epochs
+    return tuple(BrokerState(broker_id=broker_id, broker_epoch=ANY_EPOCH) for broker_id in wanted.new_isr)
+
+
+def _refusal(wanted: Wanted, error: ErrorCode) -> PartitionData:
+    return PartitionData(partition_index=wanted.partition_index, error_code=error)

@@ -1,0 +1,368 @@
+"""What becomes of a partition: the one place where KIP-966 is decided.
+
+Owns `partition_change(before, intent, context) -> PartitionChangeRecord | None`, a pure function, and `merge`, which
+says what the record does. Everything that alters a partition goes through it: AlterPartition, fencing, unfencing,
+shutdowns, registrations, elections, reassignments. It must never look at an image, a request or a clock; what it has
+to know of the world is in `Context`.
+
+Rules are those of the fact sheet: 30-38 (election), 39-53 and 62-64 (ELR), 65-69 (epochs), 105 (completion). The steps
+stand in the order of rule 39. Deviations from Apache 4.3 are marked DEVIATION with what would go wrong otherwise; each
+keeps a sentence of the KIP that Apache's code does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from uuid import UUID
+
+from tanist.controller.assignment import Reassignment, complete
+from tanist.controller.partition_state import (
+    RECOVERED,
+    RECOVERING,
+    PartitionState,
+    merge,
+)
+from tanist.wire.ids import NO_LEADER, UNASSIGNED_DIRECTORY
+from tanist.wire.metadata import PartitionChangeRecord, record_version
+
+__all__ = ["Context", "Elected", "Election", "Intent", "elect", "merge", "partition_change"]
+
+FIRST_WITHOUT_SHRINK_BUMP = 12
+"""3.6-IV0: from here on brokers do not need a new leader epoch when the ISR shrinks (rule 68)."""
+
+ELR_RECORD_VERSION = 2
+DIRECTORIES_RECORD_VERSION = 1
+"""First versions of the change record that can carry these fields (rule 72)."""
+
+
+def _any_directory(_broker_id: int) -> UUID:
+    """The broker is to choose."""
+    return UNASSIGNED_DIRECTORY
+
+
+class Election(Enum):
+    """Whom to look for when a leader is needed."""
+
+    ONLINE = "the present leader if it can stay, else anyone who cannot lose committed records"
+    PREFERRED = "the first replica if it cannot lose committed records, else as ONLINE"
+    UNCLEAN = "as ONLINE, and failing that any live replica"
+    DESIGNATED = "`Intent.desired_leader` if it lives, else as ONLINE"
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """What somebody wants of a partition. None means "as it is"."""
+
+    topic_id: UUID
+    partition: int
+    target_isr: tuple[int, ...] | None = None
+    target_replicas: tuple[int, ...] | None = None
+    target_removing: tuple[int, ...] | None = None
+    target_adding: tuple[int, ...] | None = None
+    target_directories: Mapping[int, UUID] | None = None
+    """Directories of some replicas, where they change."""
+    election: Election = Election.ONLINE
+    desired_leader: int | None = None
+    """For DESIGNATED: what an operator or an unclean recovery has chosen."""
+    unclean_shutdown: frozenset[int] = frozenset()
+    """Brokers whose log may have lost records: never elected, out of the ELR at once (rule 41)."""
+    removed_broker: int | None = None
+    """A broker on its way out, which the context may still show as alive: never elected (rule 30)."""
+    target_recovering: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a change depends on besides the partition itself."""
+
+    min_isr: int
+    """min.insync.replicas of the topic. It is capped here by the replicas the partition will have."""
+    elr_enabled: bool
+    metadata_version: int
+    acceptable: Callable[[int], bool]
+    """Registered, unfenced, not shutting down, and its directory for this partition is online (rule 30)."""
+    last_known_leader: bool = True
+    """LastKnownElr names the last leader (Apache's first phase, rule 50); False: all lost ELR members (rule 51)."""
+    default_directory: Callable[[int], UUID] = _any_directory
+
+
+@dataclass(frozen=True, slots=True)
+class Elected:
+    """Who leads (or -1), and whether committed records may be lost by it."""
+
+    leader: int
+    unclean: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A partition on its way to its next state."""
+
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    removing: tuple[int, ...]
+    adding: tuple[int, ...]
+    elr: tuple[int, ...]
+    lost: tuple[int, ...]
+    """Members of the ELR that had an unclean shutdown: the KIP's LastKnownELR."""
+    min_isr: int
+
+
+def partition_change(before: PartitionState, intent: Intent, context: Context) -> PartitionChangeRecord | None:
+    """The record that carries out the intent as far as the rules allow, or None when nothing changes."""
+    target = _target(before, intent, context)
+    target = _complete_reassignment(target, context)
+    target = _populate_elr(before, target, intent, context)
+    elected = elect(before, target, intent, context)
+    after = _after(before, target, elected, intent, context)
+    return _record(before, after, intent, context)
+
+
+# -- 1. what is wanted ------------------------------------------------------------------------------------------------
+
+
+def _target(before: PartitionState, intent: Intent, context: Context) -> Target:
+    def wanted(value: tuple[int, ...] | None, present: tuple[int, ...]) -> tuple[int, ...]:
+        return present if value is None else value
+
+    replicas = wanted(intent.target_replicas, before.replicas)
+    if not replicas or len(set(replicas)) != len(replicas):
+        raise ValueError(f"illegal replicas {list(replicas)}")
+    isr = wanted(intent.target_isr, before.isr)
+    if len(set(isr)) != len(isr):  # that they are replicas is checked by those who take an ISR from outside (rule 25)
+        raise ValueError(f"illegal ISR {list(isr)}")
+    return Target(
+        replicas=replicas,
+        isr=isr,
+        removing=wanted(intent.target_removing, before.removing),
+        adding=wanted(intent.target_adding, before.adding),
+        elr=before.elr,
+        lost=before.last_known_elr,
+        min_isr=_effective_min_isr(context, replicas),
+    )
+
+
+def _effective_min_isr(context: Context, replicas: tuple[int, ...]) -> int:
+    """KIP: "the effective min.insync.replicas will be min(min.insync.replicas, replication factor)".
+
+    DEVIATION from rule 3, where the replicas of partition 0 count for all partitions of the topic: after partition 0
+    alone was given fewer replicas, the others would keep no ELR although their ISR is too small. The leader counts the
+    same way as we do (rule 2), so the high watermark stands still exactly while an ELR is kept.
+    """
+    return min(context.min_isr, len(replicas))
+
+
+def _complete_reassignment(target: Target, context: Context) -> Target:
+    """Rule 105: end the reassignment if the target ISR allows it.
+
+    DEVIATION (with ELR on), KIP "other behaviors" 4a: "the reassignment can only be completed if the ISR size is
+    larger or equal to min ISR". Members of the ISR that leave cannot stay in the ELR, so completing earlier would
+    throw away the copies that make up for the small ISR.
+    """
+    done = complete(Reassignment(target.replicas, target.removing, target.adding), target.isr)
+    if done is None:
+        return target
+    min_isr = _effective_min_isr(context, done.replicas)
+    if context.elr_enabled and len(done.isr) < min_isr:
+        return target
+    return replace(target, replicas=done.replicas, isr=done.isr, removing=(), adding=(), min_isr=min_isr)
+
+
+# -- 2. who is eligible besides the ISR -------------------------------------------------------------------------------
+
+
+def _populate_elr(before: PartitionState, target: Target, intent: Intent, context: Context) -> Target:
+    if not context.elr_enabled:
+        return replace(target, elr=_leftover_elr(before, target, intent))
+    if len(target.isr) >= target.min_isr:
+        return replace(target, elr=(), lost=())  # rule 40: the high watermark moves on without them
+    # Rule 41, KIP: "retain the current members of the ELR; add (the current ISR - the proposed ISR) to ELR; remove the
+    # duplicate member in both ISR and ELR". More than min ISR - |ISR| members may be eligible.
+    candidates = set(before.elr) | set(before.isr)
+    elr = (candidates - set(target.isr) - intent.unclean_shutdown) & _staying(target)
+    # Rule 51 (full KIP): who was eligible since the ISR fell below min ISR, and is not any more.
+    lost = ((candidates | set(before.last_known_elr)) - set(target.isr) - elr) & _staying(target)
+    return replace(target, elr=tuple(sorted(elr)), lost=tuple(sorted(lost)))
+
+
+def _staying(target: Target) -> set[int]:
+    """DEVIATION from rule 62, KIP: "the controller will make sure that upon completion, the ELR only contains replicas
+    in the final replica set". A broker kept in the ELR without being a replica counts as eligible again when it is
+    made one later, long after its log stopped following the high watermark.
+    """
+    return set(target.replicas)
+
+
+def _leftover_elr(before: PartitionState, target: Target, intent: Intent) -> tuple[int, ...]:
+    """With ELR off, an ELR left from before is emptied by the next change (rule 53), but not while it is all there is.
+
+    DEVIATION: Apache elects from it (rule 38) yet forgets it on a change that finds nobody, and keeps members in it
+    that restart uncleanly meanwhile (rule 46). It is sound as long as nobody leads: no watermark has moved.
+    """
+    if target.isr:
+        return ()
+    return tuple(
+        replica for replica in before.elr if replica in target.replicas and replica not in intent.unclean_shutdown
+    )
+
+
+# -- 3. who leads -----------------------------------------------------------------------------------------------------
+
+
+def elect(before: PartitionState, target: Target, intent: Intent, context: Context) -> Elected:
+    """Rules 30-34, in the order of KIP-966's "delivery plan" for its first phase."""
+
+    def acceptable(replica: int) -> bool:
+        if replica == intent.removed_broker or replica in intent.unclean_shutdown:
+            return False
+        return replica in target.replicas and context.acceptable(replica)
+
+    def valid(replica: int) -> bool:
+        # Rule 31: one dead member left in the ISR shuts the way to the ELR, for it may have newer records.
+        eligible = replica in target.isr or (not target.isr and replica in target.elr)
+        return eligible and acceptable(replica)
+
+    def first(fits: Callable[[int], bool]) -> int | None:
+        return next((replica for replica in target.replicas if fits(replica)), None)
+
+    desired = intent.desired_leader
+    if intent.election is Election.DESIGNATED and desired is not None and acceptable(desired):
+        return Elected(desired, unclean=not valid(desired))
+    if intent.election is Election.PREFERRED and valid(target.replicas[0]):
+        return Elected(target.replicas[0])  # rule 33a
+    if valid(before.leader):
+        return Elected(before.leader)  # rules 32a, 33b: nobody is replaced without need
+    clean = first(valid)
+    if clean is not None:
+        return Elected(clean)  # rules 32b, 33c
+    last = _last_known_leader(before, target, context)
+    if last is not None and acceptable(last):
+        return Elected(last, unclean=True)  # rules 32c, 33d
+    if intent.election is Election.UNCLEAN:
+        live = first(acceptable)
+        if live is not None:
+            return Elected(live, unclean=True)  # rule 32: regardless of ISR and ELR
+    return Elected(NO_LEADER)
+
+
+def _last_known_leader(before: PartitionState, target: Target, context: Context) -> int | None:
+    """Rule 34: with nobody in sync or eligible, the last leader is the least bad; no configuration is asked.
+
+    Only the stored field counts, and only with one entry: with more it is a LastKnownELR written in the other mode.
+    """
+    if not context.elr_enabled or not context.last_known_leader or target.isr or target.elr:
+        return None
+    return before.last_known_elr[0] if len(before.last_known_elr) == 1 else None
+
+
+# -- 4. what the partition is then ------------------------------------------------------------------------------------
+
+
+def _after(
+    before: PartitionState, target: Target, elected: Elected, intent: Intent, context: Context
+) -> PartitionState:
+    isr, elr, lost = target.isr, target.elr, target.lost
+    recovering = before.recovering if intent.target_recovering is None else intent.target_recovering
+    if elected.unclean:
+        # Rule 36: nothing that is known of the others is worth anything now.
+        isr, elr, lost, recovering = (elected.leader,), (), (), True
+    elif elected.leader != NO_LEADER and elected.leader not in isr:
+        # Rule 35: a clean election from the ELR; the rest of it stays eligible until records are committed again.
+        isr = (elected.leader,)
+        elr = tuple(replica for replica in elr if replica != elected.leader)
+        if len(isr) >= target.min_isr:
+            # DEVIATION, KIP invariant "if ELR is not empty, the ISR is under min ISR": Apache keeps it in this corner
+            # (min ISR lowered to 1 meanwhile), and the watermark would run away from it.
+            elr, lost = (), ()
+    if not isr and not context.elr_enabled:
+        isr = before.isr  # rule 49: without ELR the last members stay listed while nobody leads
+    if not context.elr_enabled and elected.leader != NO_LEADER:
+        elr = ()  # rule 53
+    return PartitionState(
+        replicas=target.replicas,
+        isr=isr,
+        removing=target.removing,
+        adding=target.adding,
+        leader=elected.leader,
+        recovering=recovering,
+        directories=_directories(before, target, intent, context),
+        elr=elr,
+        last_known_elr=_last_known_elr(before, elected, lost, context),
+    )
+
+
+def _last_known_elr(
+    before: PartitionState, elected: Elected, lost: tuple[int, ...], context: Context
+) -> tuple[int, ...]:
+    if not context.elr_enabled:
+        return before.last_known_elr  # rule 53: left behind; rule 34 does not read it then
+    if not context.last_known_leader:
+        return lost
+    if elected.leader != NO_LEADER:
+        return ()  # rules 50, 52
+    if before.has_leader:
+        # Rule 50: remember who led last. DEVIATION: also over an entry left from before (rule 53): it is stale.
+        return (before.leader,)
+    return before.last_known_elr
+
+
+def _directories(before: PartitionState, target: Target, intent: Intent, context: Context) -> tuple[UUID, ...]:
+    """KIP-858: replicas keep their directories; new ones go where their broker puts new replicas."""
+    known = dict(zip(before.replicas, before.directories))
+    known.update(intent.target_directories or {})
+    return tuple(
+        known[replica] if replica in known else context.default_directory(replica) for replica in target.replicas
+    )
+
+
+# -- 5. the record ----------------------------------------------------------------------------------------------------
+
+
+def _record(
+    before: PartitionState, after: PartitionState, intent: Intent, context: Context
+) -> PartitionChangeRecord | None:
+    """The difference, in a record of the version that the metadata version prescribes (rule 72)."""
+    version = record_version(PartitionChangeRecord, context.metadata_version)
+    record = PartitionChangeRecord(partition_id=intent.partition, topic_id=intent.topic_id)
+    changed = False
+    if after.isr != before.isr:
+        record.isr = after.isr
+        changed = True
+    if after.leader != before.leader or _needs_leader_epoch(before, after, context):
+        record.leader = after.leader  # rule 37: otherwise the field is left out, for writing it counts (rule 66)
+        changed = True
+    if after.replicas != before.replicas:
+        record.replicas = after.replicas
+        changed = True
+    if after.removing != before.removing:
+        record.removing_replicas = after.removing
+        changed = True
+    if after.adding != before.adding:
+        record.adding_replicas = after.adding
+        changed = True
+    if after.recovering != before.recovering:
+        record.leader_recovery_state = RECOVERING if after.recovering else RECOVERED
+        changed = True
+    if version >= ELR_RECORD_VERSION:
+        # Order means nothing in these two (rule 64), and Apache's is a hash set's.
+        if set(after.elr) != set(before.elr):
+            record.eligible_leader_replicas = after.elr
+            changed = True
+        if set(after.last_known_elr) != set(before.last_known_elr):
+            record.last_known_elr = after.last_known_elr
+            changed = True
+    if version >= DIRECTORIES_RECORD_VERSION and after.directories != before.directories:
+        record.directories = after.directories
+        changed = True
+    return record if changed else None
+
+
+def _needs_leader_epoch(before: PartitionState, after: PartitionState, context: Context) -> bool:
+    """Whether the leader is written though it stays, so that its epoch grows."""
+    if not set(before.replicas) <= set(after.replicas):
+        return True  # rule 67: a replica that was dropped must not be believed any longer
+    if context.metadata_version < FIRST_WITHOUT_SHRINK_BUMP:
+        return not set(before.isr) <= set(after.isr)  # rule 68
+    return False  # rule 69

@@ -1,0 +1,103 @@
+"""What a partition change has to know of the cluster, read from the image.
+
+Owns the step from a `MetadataImage` to the `Context` of `partition_change`: who is acceptable as a leader (rule 30),
+which min ISR holds, whether ELR is on, whether the topic allows unclean elections (rules 29, 101). Must never decide
+anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from uuid import UUID
+
+from tanist.controller.decision import ControllerSettings
+from tanist.controller.image import MetadataImage, PartitionState
+from tanist.controller.partition_change import (
+    DIRECTORIES_RECORD_VERSION,
+    ELR_RECORD_VERSION,
+    Context,
+    Election,
+    Intent,
+    partition_change,
+)
+from tanist.wire.ids import UNASSIGNED_DIRECTORY
+from tanist.wire.metadata import PartitionChangeRecord, record_version
+
+
+class ChangeMaker:
+    """Makes partition changes against one image. For the length of one decision: it caches what it has read.
+
+    `arriving` is a broker that this very decision unfences, so that the image does not show it as active yet (fact
+    78). One that leaves is the intent's `removed_broker`.
+    """
+
+    __slots__ = ("_arriving", "_elr_enabled", "_image", "_metadata_version", "_settings", "_topics")
+
+    def __init__(
+        self,
+        image: MetadataImage,
+        settings: ControllerSettings,
+        *,
+        arriving: int | None = None,
+    ) -> None:
+        self._image = image
+        self._settings = settings
+        self._arriving = arriving
+        self._metadata_version = image.metadata_version
+        # A metadata version whose records cannot carry an ELR is one without ELR (KIP: "the controller will also
+        # ignore").
+        self._elr_enabled = image.elr_enabled and supports_elr(image.metadata_version)
+        self._topics: dict[UUID, tuple[int, Election]] = {}
+
+    def change(self, state: PartitionState, intent: Intent) -> PartitionChangeRecord | None:
+        return partition_change(state, intent, self.context(intent.topic_id, state))
+
+    def context(self, topic_id: UUID, state: PartitionState) -> Context:
+        return Context(
+            min_isr=self._topic(topic_id)[0],
+            elr_enabled=self._elr_enabled,
+            metadata_version=self._metadata_version,
+            acceptable=self.acceptable(state),
+            last_known_leader=self._settings.last_known_leader,
+            default_directory=self.default_directory,
+        )
+
+    def election(self, topic_id: UUID) -> Election:
+        """ONLINE, or UNCLEAN where the topic's configuration says that an election may be (rules 29, 101)."""
+        return self._topic(topic_id)[1]
+
+    def acceptable(self, state: PartitionState) -> Callable[[int], bool]:
+        """Rule 30: registered, unfenced, not shutting down, and its directory for the partition online."""
+
+        def test(broker_id: int) -> bool:
+            registration = self._image.brokers.get(broker_id)
+            if registration is None:
+                return False
+            if not registration.active and broker_id != self._arriving:
+                return False
+            if broker_id not in state.replicas:
+                return True  # to be added: it will choose a directory that works
+            return registration.has_online_directory(state.directory_of(broker_id))
+
+        return test
+
+    def default_directory(self, broker_id: int) -> UUID:
+        registration = self._image.brokers.get(broker_id)
+        return UNASSIGNED_DIRECTORY if registration is None else registration.default_directory()
+
+    def _topic(self, topic_id: UUID) -> tuple[int, Election]:
+        known = self._topics.get(topic_id)
+        if known is None:
+            name = self._image.topics[topic_id].name
+            unclean = self._image.unclean_election_enabled(name, self._settings.node_id)
+            known = (self._image.min_insync_replicas(name), Election.UNCLEAN if unclean else Election.ONLINE)
+            self._topics[topic_id] = known
+        return known
+
+
+def supports_elr(metadata_version: int) -> bool:
+    return record_version(PartitionChangeRecord, metadata_version) >= ELR_RECORD_VERSION
+
+
+def supports_directories(metadata_version: int) -> bool:
+    return record_version(PartitionChangeRecord, metadata_version) >= DIRECTORIES_RECORD_VERSION
