@@ -1,0 +1,68 @@
+"""The metadata log's Raft (KRaft): one replica as a sans-IO state machine, its log, its snapshots, its stored votes."""
+
+from __future__ import annotations
+
+from tanist.quorum.config import RaftConfig
+from tanist.quorum.describe import QuorumInfo
+from tanist.quorum.effects import (
+    AppendOutcome,
+    BatchTooLarge,
+    Effect,
+    Elected,
+    HighWatermark,
+    IllegalTransition,
+    LeaderChanged,
+    NotLeader,
+    QuorumError,
+    QuorumInconsistent,
+    Reply,
+    SaveElectionState,
+    Send,
+    SnapshotInstalled,
+    SteppedDown,
+    SyncLog,
+    Truncated,
+)
+from tanist.quorum.memory import MemoryLog
+from tanist.quorum.raft import RaftNode
+from tanist.quorum.raft_log import CorruptBatch, MetadataBatch, RaftLog
+from tanist.quorum.rules import QuorumRules
+from tanist.quorum.store import ElectionState, QuorumStateFile, UnreadableState
+from tanist.quorum.voters import Endpoint, LogEnd, ReplicaKey, SnapshotId, Voter, VoterSet
+
+__all__ = [
+    "AppendOutcome",
+    "BatchTooLarge",
+    "CorruptBatch",
+    "Effect",
+    "Elected",
+    "ElectionState",
+    "Endpoint",
+    "HighWatermark",
+    "IllegalTransition",
+    "LeaderChanged",
+    "LogEnd",
+    "MemoryLog",
+    "MetadataBatch",
+    "NotLeader",
+    "QuorumError",
+    "QuorumInconsistent",
+    "QuorumInfo",
+    "QuorumRules",
+    "QuorumStateFile",
+    "RaftConfig",
+    "RaftLog",
+    "RaftNode",
+    "ReplicaKey",
+    "Reply",
+    "SaveElectionState",
+    "Send",
+    "SnapshotId",
+    "SnapshotInstalled",
+    "SteppedDown",
+    "SyncLog",
+    "Truncated",
+    "UnreadableState",
+    "Voter",
+    "VoterSet",
+]

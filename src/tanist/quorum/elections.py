@@ -1,0 +1,297 @@
+"""Getting a leader: Vote, BeginQuorumEpoch, EndQuorumEpoch, and what any response reveals (rules 134-140).
+
+Owns both sides of the three requests and the waiting of the roles without a leader. It decides by `rules` and the
+role, changes the role through `state.Quorum`, and never touches the log but to ask how far it goes.
+"""
+
+from __future__ import annotations
+
+from tanist.quorum import messages
+from tanist.quorum.effects import QuorumInconsistent, Reply
+from tanist.quorum.leading import Leading
+from tanist.quorum.messages import Answer
+from tanist.quorum.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
+from tanist.quorum.state import Quorum
+from tanist.quorum.voters import ReplicaKey, Voter
+from tanist.wire.errors import ErrorCode
+from tanist.wire.ids import ZERO_UUID
+from tanist.wire.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
+from tanist.wire.messages.begin_quorum_epoch_response import BeginQuorumEpochResponse
+from tanist.wire.messages.end_quorum_epoch_request import EndQuorumEpochRequest
+from tanist.wire.messages.end_quorum_epoch_response import EndQuorumEpochResponse
+from tanist.wire.messages.vote_request import VoteRequest
+from tanist.wire.messages.vote_response import VoteResponse
+
+
+class Elections:
+    def __init__(self, quorum: Quorum, leading: Leading) -> None:
+        self._quorum = quorum
+        self._leading = leading
+
+    # -- requests of others
+
+    def vote(self, source: object, request: VoteRequest, now_ms: int) -> None:
+        """Rule 135, its checks in Kafka's order."""
+        quorum = self._quorum
+        if not self._is_our_cluster(request.cluster_id):
+            quorum.want(Reply(source, VoteResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)))
+            return
+        part = messages.only(request.topics)
+        if part is None:
+            quorum.want(Reply(source, VoteResponse(error_code=ErrorCode.INVALID_REQUEST)))
+            return
+        ask = messages.vote_ask(part)
+        error, granted = ErrorCode.NONE, False
+        if quorum.rules.is_illegal_ask(ask):
+            error = ErrorCode.INVALID_REQUEST
+        elif ask.epoch < quorum.epoch:
+            error = ErrorCode.FENCED_LEADER_EPOCH
+        else:
+            if ask.epoch > quorum.epoch:
+                quorum.become_unattached(ask.epoch, now_ms)
+            if not messages.is_for(request.voter_id, part.voter_directory_id, quorum.me):
+                error = ErrorCode.INVALID_VOTER_KEY
+            else:
+                granted = quorum.rules.grants_vote(quorum.role, ask, quorum.log_end)
+                if granted and not ask.pre_vote and quorum.role.voted != ask.candidate:
+                    self._cast(ask.candidate, now_ms)
+        quorum.want(
+            Reply(source, messages.vote_reply(quorum.voters, quorum.role.leader_id, quorum.epoch, error, granted))
+        )
+
+    def _cast(self, candidate: ReplicaKey, now_ms: int) -> None:
+        quorum = self._quorum
+        if quorum.role.voted is None:
+            quorum.vote_for(candidate, now_ms)
+
+    def begin_quorum_epoch(self, source: object, request: BeginQuorumEpochRequest, now_ms: int) -> None:
+        """Rule 138."""
+        quorum = self._quorum
+        if not self._is_our_cluster(request.cluster_id):
+            quorum.want(Reply(source, BeginQuorumEpochResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)))
+            return
+        part = messages.only(request.topics)
+        if part is None:
+            quorum.want(Reply(source, BeginQuorumEpochResponse(error_code=ErrorCode.INVALID_REQUEST)))
+            return
+        error = self._leader_claim_error(part.leader_id, part.leader_epoch)
+        if error == ErrorCode.NONE:
+            self.learn(part.leader_id, part.leader_epoch, now_ms)
+            if not messages.is_for(request.voter_id, part.voter_directory_id, quorum.me):
+                error = ErrorCode.INVALID_VOTER_KEY
+        quorum.want(Reply(source, messages.begin_reply(quorum.voters, quorum.role.leader_id, quorum.epoch, error)))
+
+    def end_quorum_epoch(self, source: object, request: EndQuorumEpochRequest, now_ms: int) -> None:
+        """Rule 139."""
+        quorum = self._quorum
+        if not self._is_our_cluster(request.cluster_id):
+            quorum.want(Reply(source, EndQuorumEpochResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)))
+            return
+        part = messages.only(request.topics)
+        if part is None:
+            quorum.want(Reply(source, EndQuorumEpochResponse(error_code=ErrorCode.INVALID_REQUEST)))
+            return
+        error = self._leader_claim_error(part.leader_id, part.leader_epoch)
+        if error == ErrorCode.NONE:
+            self.learn(part.leader_id, part.leader_epoch, now_ms)
+            role = quorum.role
+            if isinstance(role, Follower) and role.leader_id == part.leader_id:
+                preferred = messages.preferred_candidates(part)
+                position = self._position(preferred)
+                wait = quorum.rules.end_quorum_backoff_ms(
+                    position, len(preferred), quorum.config.election_backoff_max_ms
+                )
+                role.deadline_ms = now_ms + wait
+                # The leader itself says that it is leaving, so nobody who asks for a pre-vote is disturbing it.
+                role.leader_lost = True
+        quorum.want(Reply(source, messages.end_reply(quorum.voters, quorum.role.leader_id, quorum.epoch, error)))
+
+    def _position(self, preferred: tuple[ReplicaKey, ...]) -> int:
+        me = self._quorum.me
+        for position, key in enumerate(preferred):
+            if key.node_id == me.node_id and key.directory_id in (ZERO_UUID, me.directory_id):
+                return position
+        return len(preferred)
+
+    def _is_our_cluster(self, cluster_id: str | None) -> bool:
+        return cluster_id is None or cluster_id == self._quorum.cluster_id
+
+    def _leader_claim_error(self, leader_id: int, epoch: int) -> ErrorCode:
+        """Of somebody who says that it leads, or led, `epoch`."""
+        quorum = self._quorum
+        if epoch < quorum.epoch:
+            return ErrorCode.FENCED_LEADER_EPOCH
+        if leader_id < 0 or leader_id not in quorum.voters:
+            return ErrorCode.INVALID_REQUEST
+        return ErrorCode.NONE
+
+    # -- what others reveal
+
+    def learn(self, leader_id: int | None, epoch: int, now_ms: int) -> None:
+        """`epoch`, which is not below ours, is led by `leader_id`, or by nobody that is known."""
+        quorum = self._quorum
+        if leader_id == quorum.me.node_id:
+            if epoch > quorum.epoch or not isinstance(quorum.role, (Leader, Resigned)):
+                raise QuorumInconsistent(f"epoch {epoch} is said to be led by this node, {leader_id}, which is not so")
+            return
+        if not quorum.rules.accepts_leader(quorum.role, epoch, leader_id):
+            raise QuorumInconsistent(
+                f"epoch {epoch} is led by {quorum.role.leader_id}, and is said to be by {leader_id}"
+            )
+        if leader_id is not None and leader_id not in quorum.voters:
+            leader_id = None
+        if epoch > quorum.epoch:
+            if leader_id is None:
+                quorum.become_unattached(epoch, now_ms)
+            else:
+                quorum.become_follower(epoch, leader_id, now_ms)
+        elif epoch == quorum.epoch and leader_id is not None and self._seeks_leader():
+            quorum.become_follower(epoch, leader_id, now_ms)
+
+    def _seeks_leader(self) -> bool:
+        """A prospective node that has a leader doubts it; others that have none take the first they hear of."""
+        role = self._quorum.role
+        return isinstance(role, (Unattached, Candidate)) or (isinstance(role, Prospective) and role.leader_id is None)
+
+    def common_answer(self, answer: Answer, now_ms: int) -> bool | None:
+        """What every response is examined for first.
+
+        True: that was all there is to it; False: likewise, but leave the peer alone for a moment; None: go on.
+        """
+        quorum = self._quorum
+        if answer.epoch < quorum.epoch or answer.error == ErrorCode.UNKNOWN_LEADER_EPOCH:
+            return answer.error in (ErrorCode.NONE, ErrorCode.FENCED_LEADER_EPOCH)
+        stale = answer.error in (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if answer.epoch > quorum.epoch or stale:
+            before = quorum.role
+            self.learn(answer.leader_id, answer.epoch, now_ms)
+            # Asking the same again would give the same answer: only a change makes that worth it.
+            return quorum.role is not before
+        if answer.leader_id is not None and quorum.role.leader_id is None:
+            self.learn(answer.leader_id, answer.epoch, now_ms)
+            return None if answer.error == ErrorCode.NONE else True
+        if answer.error == ErrorCode.BROKER_NOT_AVAILABLE:
+            return False
+        return None
+
+    # -- answers to our own requests
+
+    def vote_answered(self, voter_id: int, response: VoteResponse, now_ms: int) -> bool:
+        """True if the voter is worth asking at once, should there be more to ask."""
+        quorum = self._quorum
+        role = quorum.role
+        if response.error_code == ErrorCode.UNSUPPORTED_VERSION and isinstance(role, Prospective):
+            # Rule 134: a voter that does not know pre-votes can't be asked, so stand for election without.
+            self._stand(now_ms)
+            return True
+        part = messages.only(response.topics)
+        if response.error_code != ErrorCode.NONE or part is None:
+            return False
+        done = self.common_answer(messages.answer(part.error_code, part), now_ms)
+        if done is not None:
+            return done
+        if part.error_code != ErrorCode.NONE:
+            return False
+        if isinstance(role, (Prospective, Candidate)) and quorum.role is role:
+            role.tally.record(voter_id, part.vote_granted)
+        return True
+
+    def begin_answered(self, response: BeginQuorumEpochResponse, now_ms: int) -> bool:
+        part = messages.only(response.topics)
+        if response.error_code != ErrorCode.NONE or part is None:
+            return False
+        done = self.common_answer(messages.answer(part.error_code, part), now_ms)
+        if done is not None:
+            return done
+        return part.error_code == ErrorCode.NONE
+
+    def end_answered(self, voter_id: int, response: EndQuorumEpochResponse, now_ms: int) -> bool:
+        part = messages.only(response.topics)
+        if response.error_code != ErrorCode.NONE or part is None:
+            return False
+        done = self.common_answer(messages.answer(part.error_code, part), now_ms)
+        if done is not None:
+            return done
+        role = self._quorum.role
+        if part.error_code == ErrorCode.NONE and isinstance(role, Resigned):
+            role.untold.discard(voter_id)
+            return True
+        return False
+
+    # -- time
+
+    def act(self, now_ms: int) -> None:
+        """What the present role does of itself: time out, ask for votes, count them."""
+        role = self._quorum.role
+        if isinstance(role, Unattached):
+            self._act_unattached(role, now_ms)
+        elif isinstance(role, Follower):
+            self._act_follower(role, now_ms)
+        elif isinstance(role, Prospective):
+            self._act_prospective(role, now_ms)
+        elif isinstance(role, Candidate):
+            self._act_candidate(role, now_ms)
+        elif isinstance(role, Resigned):
+            self._act_resigned(role, now_ms)
+
+    def _act_unattached(self, role: Unattached, now_ms: int) -> None:
+        quorum = self._quorum
+        if quorum.is_voter and not quorum.stopping and role.expired(now_ms):
+            quorum.become_prospective(now_ms)
+
+    def _act_follower(self, role: Follower, now_ms: int) -> None:
+        quorum = self._quorum
+        if quorum.is_voter and not quorum.stopping and role.expired(now_ms):
+            quorum.become_prospective(now_ms)
+
+    def _act_prospective(self, role: Prospective, now_ms: int) -> None:
+        if role.tally.is_won:
+            self._stand(now_ms)
+        elif role.tally.is_lost or role.expired(now_ms):
+            self._give_up(role, now_ms)
+        else:
+            self._ask_for_votes(role, now_ms, pre_vote=True)
+
+    def _give_up(self, role: Prospective, now_ms: int) -> None:
+        quorum = self._quorum
+        if role.leader_id is not None and role.endpoint is not None:
+            quorum.become_follower(role.epoch, role.leader_id, now_ms)
+        else:
+            quorum.become_unattached(role.epoch, now_ms)
+
+    def _stand(self, now_ms: int) -> None:
+        self._quorum.become_candidate(now_ms)
+
+    def _act_candidate(self, role: Candidate, now_ms: int) -> None:
+        quorum = self._quorum
+        if role.tally.is_won:
+            self._leading.begin(quorum.become_leader(now_ms), role.tally.granted, now_ms)
+        elif role.expired(now_ms):
+            quorum.become_prospective(now_ms)
+        elif not role.tally.is_lost:
+            self._ask_for_votes(role, now_ms, pre_vote=False)
+
+    def _act_resigned(self, role: Resigned, now_ms: int) -> None:
+        quorum = self._quorum
+        leader = quorum.voters.get(quorum.me.node_id)
+        if leader is not None:
+            for voter_id in sorted(role.untold):
+                if quorum.requests.is_free(voter_id, now_ms):
+                    request = messages.end_quorum_epoch(
+                        quorum.cluster_id, leader, role.epoch, role.preferred, quorum.config.listener_name
+                    )
+                    quorum.send(voter_id, request, now_ms)
+        if role.expired(now_ms) and not quorum.stopping:
+            # A new epoch, so that nobody is told any more that this node leads.
+            quorum.become_unattached(quorum.rules.next_epoch(role.epoch), now_ms)
+
+    def _ask_for_votes(self, role: Prospective | Candidate, now_ms: int, *, pre_vote: bool) -> None:
+        for voter_id in role.tally.unrecorded:
+            voter = self._quorum.voters.get(voter_id)
+            if voter is not None and self._quorum.requests.is_free(voter_id, now_ms):
+                self._ask(voter, role, now_ms, pre_vote=pre_vote)
+
+    def _ask(self, voter: Voter, role: Prospective | Candidate, now_ms: int, *, pre_vote: bool) -> None:
+        quorum = self._quorum
+        request = messages.vote(quorum.cluster_id, quorum.me, voter, role.epoch, quorum.log_end, pre_vote=pre_vote)
+        quorum.send(voter.node_id, request, now_ms)

@@ -1,0 +1,296 @@
+"""One replica of the metadata log: KRaft's Raft as a sans-IO state machine.
+
+`RaftNode` is told what happened (a request, an answer, a sync that is done, the time) and gives back the effects, in
+order (`effects`). It owns nothing but the others' wiring: roles and what is stored in `state`, getting a leader in
+`elections`, being one in `leading`, following one in `following`; what they decide by is in `rules`. It never reads
+a clock, sends, waits or syncs. It appends to, cuts and reads the log it was given, in the call that needs it.
+
+After every call `next_deadline_ms` says when `tick` is due.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from uuid import UUID
+
+from tanist.ports import Random
+from tanist.quorum.config import RaftConfig
+from tanist.quorum.describe import QuorumInfo, describe_quorum, quorum_info
+from tanist.quorum.effects import AppendOutcome, Effect, HighWatermark, NotLeader, Reply, SyncLog
+from tanist.quorum.elections import Elections
+from tanist.quorum.following import Following
+from tanist.quorum.leading import Leading
+from tanist.quorum.raft_log import MetadataBatch, RaftLog
+from tanist.quorum.requests import Asked
+from tanist.quorum.roles import Follower, Leader, Resigned
+from tanist.quorum.rules import QuorumRules
+from tanist.quorum.state import Quorum
+from tanist.quorum.store import ElectionState
+from tanist.quorum.voters import Endpoint, ReplicaKey, SnapshotId, Voter, VoterSet
+from tanist.wire.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
+from tanist.wire.messages.begin_quorum_epoch_response import BeginQuorumEpochResponse
+from tanist.wire.messages.describe_quorum_request import DescribeQuorumRequest
+from tanist.wire.messages.end_quorum_epoch_request import EndQuorumEpochRequest
+from tanist.wire.messages.end_quorum_epoch_response import EndQuorumEpochResponse
+from tanist.wire.messages.fetch_request import FetchRequest
+from tanist.wire.messages.fetch_response import FetchResponse
+from tanist.wire.messages.fetch_snapshot_request import FetchSnapshotRequest
+from tanist.wire.messages.fetch_snapshot_response import FetchSnapshotResponse
+from tanist.wire.messages.vote_request import VoteRequest
+from tanist.wire.messages.vote_response import VoteResponse
+from tanist.wire.schema import Request, Response
+
+
+class RaftNode:
+    """A voter, or, if it is not among `voters`, an observer."""
+
+    def __init__(
+        self,
+        node_id: int,
+        directory_id: UUID,
+        cluster_id: str,
+        voters: Sequence[Voter],
+        log: RaftLog,
+        stored: ElectionState,
+        config: RaftConfig,
+        random: Random,
+        rules: QuorumRules | None = None,
+    ) -> None:
+        self._quorum = Quorum(
+            ReplicaKey(node_id, directory_id),
+            cluster_id,
+            VoterSet(voters),
+            log,
+            stored,
+            config,
+            random,
+            rules or QuorumRules(),
+        )
+        self._leading = Leading(self._quorum)
+        self._elections = Elections(self._quorum, self._leading)
+        self._following = Following(self._quorum, self._elections)
+        self._now_ms = 0
+        self._started = False
+
+    # -- what is known
+
+    @property
+    def node_id(self) -> int:
+        return self._quorum.me.node_id
+
+    @property
+    def is_voter(self) -> bool:
+        return self._quorum.is_voter
+
+    @property
+    def role(self) -> str:
+        """Unattached, Follower, Prospective, Candidate, Leader or Resigned."""
+        return self._quorum.role.NAME
+
+    @property
+    def epoch(self) -> int:
+        return self._quorum.epoch
+
+    @property
+    def leader_id(self) -> int | None:
+        return self._quorum.leader_id
+
+    @property
+    def leader_endpoint(self) -> Endpoint | None:
+        return self._quorum.endpoint_of(self._quorum.leader_id)
+
+    @property
+    def is_leader(self) -> bool:
+        """Elected. Whether it may append already, `Elected` says."""
+        return isinstance(self._quorum.role, Leader)
+
+    @property
+    def high_watermark(self) -> int:
+        return self._quorum.high_watermark
+
+    @property
+    def log(self) -> RaftLog:
+        return self._quorum.log
+
+    @property
+    def stored(self) -> ElectionState:
+        """The election state that was last asked to be saved."""
+        return self._quorum.stored
+
+    @property
+    def durable_end(self) -> int:
+        """Records below this are known to survive a loss of power."""
+        return self._quorum.durability.durable_end
+
+    def read_committed(self, from_offset: int) -> Iterator[MetadataBatch]:
+        """Everything committed from `from_offset` on, which must not be below the log's start."""
+        return self._quorum.log.read_batches(from_offset, self._quorum.high_watermark)
+
+    def describe(self, now_ms: int) -> QuorumInfo:
+        return quorum_info(self._quorum, now_ms, self._leading.wall_offset_ms)
+
+    # -- life
+
+    def start(self, now_ms: int, wall_ms: int | None = None) -> list[Effect]:
+        """Take the role that the stored state and the log give (rule 133)."""
+        if self._started:
+            raise ValueError("started twice")
+        self._started = True
+        if wall_ms is not None:
+            self._leading.wall_offset_ms = wall_ms - now_ms
+        quorum = self._quorum
+        quorum.initialize(now_ms)
+        if quorum.log.end_offset > 0 and quorum.is_voter:
+            # Recovery read the log from the page cache, which a loss of power would take.
+            quorum.log_grew()
+        if quorum.high_watermark > 0:
+            quorum.want(HighWatermark(quorum.high_watermark))
+        only_voter = quorum.is_voter and len(quorum.voters) == 1
+        if only_voter and quorum.role.NAME in ("Unattached", "Follower", "Resigned"):
+            quorum.become_prospective(now_ms)
+        return self._settle(now_ms)
+
+    def tick(self, now_ms: int) -> list[Effect]:
+        self._quorum.requests.expire(now_ms)
+        return self._settle(now_ms)
+
+    @property
+    def next_deadline_ms(self) -> int | None:
+        """When `tick` is due: a timeout of the role, of a request, or of a fetch that waits."""
+        quorum = self._quorum
+        times = (
+            quorum.role.deadline_ms if self._heeds_deadline() else None,
+            quorum.requests.next_deadline_ms(self._now_ms),
+            self._leading.next_deadline_ms(quorum.role),
+        )
+        return min((time for time in times if time is not None), default=None)
+
+    def _heeds_deadline(self) -> bool:
+        """An observer and a node that stops let their timeouts pass."""
+        quorum = self._quorum
+        deadline_ms = quorum.role.deadline_ms
+        if deadline_ms is None or isinstance(quorum.role, Leader):
+            return True
+        if quorum.stopping:
+            return False
+        return quorum.is_voter or isinstance(quorum.role, Resigned) or deadline_ms > self._now_ms
+
+    # -- messages
+
+    def receive(self, source: object, request: Request, now_ms: int, *, api_version: int) -> list[Effect]:
+        """Somebody's request. It is answered by a `Reply` with `source`, at once or (a Fetch) later."""
+        if isinstance(request, FetchRequest):
+            self._leading.fetch(source, request, now_ms, api_version)
+        elif isinstance(request, VoteRequest):
+            self._elections.vote(source, request, now_ms)
+        elif isinstance(request, BeginQuorumEpochRequest):
+            self._elections.begin_quorum_epoch(source, request, now_ms)
+        elif isinstance(request, EndQuorumEpochRequest):
+            self._elections.end_quorum_epoch(source, request, now_ms)
+        elif isinstance(request, FetchSnapshotRequest):
+            self._leading.fetch_snapshot(source, request, now_ms)
+        elif isinstance(request, DescribeQuorumRequest):
+            answer = describe_quorum(self._quorum, request, now_ms, self._leading.wall_offset_ms)
+            self._quorum.want(Reply(source, answer))
+        else:
+            raise TypeError(f"{type(request).__name__} is not a request of the quorum")
+        return self._settle(now_ms)
+
+    def response(self, request_id: int, response: Response | None, now_ms: int) -> list[Effect]:
+        """The answer to a `Send`; None: there will be none. Answers that nobody waits for any more are dropped."""
+        asked = self._quorum.requests.answered(request_id)
+        if asked is None:
+            return self._settle(now_ms)
+        if response is None or not self._answered(asked, response, now_ms):
+            self._quorum.requests.failed(asked.to, now_ms)
+        return self._settle(now_ms)
+
+    def _answered(self, asked: Asked, response: Response, now_ms: int) -> bool:
+        if isinstance(response, FetchResponse):
+            return self._following.fetch_answered(asked, response, now_ms)
+        if isinstance(response, VoteResponse):
+            return self._elections.vote_answered(asked.to, response, now_ms)
+        if isinstance(response, BeginQuorumEpochResponse):
+            return self._elections.begin_answered(response, now_ms)
+        if isinstance(response, EndQuorumEpochResponse):
+            return self._elections.end_answered(asked.to, response, now_ms)
+        if isinstance(response, FetchSnapshotResponse):
+            return self._following.snapshot_answered(asked, response, now_ms)
+        raise TypeError(f"{type(response).__name__} is not a response of the quorum")
+
+    # -- the log
+
+    def append(self, records: Sequence[bytes], now_ms: int, wall_ms: int) -> AppendOutcome:
+        """Append framed record values as one batch. `NotLeader` unless this node was `Elected`; `BatchTooLarge`."""
+        first, last = self._leading.append(records, now_ms, wall_ms)
+        return AppendOutcome(first, last, self._settle(now_ms))
+
+    def log_synced(self, end_offset: int, now_ms: int) -> list[Effect]:
+        """A `SyncLog` is done: what the log held below `end_offset` when it began is durable."""
+        quorum = self._quorum
+        if quorum.durability.synced(end_offset, quorum.log.end_offset):
+            quorum.want(SyncLog())
+        if isinstance(quorum.role, Leader):
+            self._leading.own_log_durable(quorum.role)
+        return self._settle(now_ms)
+
+    def snapshot_created(self, snapshot_id: SnapshotId, now_ms: int, wall_ms: int) -> list[Effect]:
+        """The node has written a snapshot of what is committed: drop what is no longer needed."""
+        latest = self._quorum.log.latest_snapshot_id
+        if latest is None or latest < snapshot_id:
+            raise ValueError(f"the log has no snapshot {snapshot_id}, its latest is {latest}")
+        self._quorum.log.clean(wall_ms)
+        return self._settle(now_ms)
+
+    # -- leaving
+
+    def resign(self, now_ms: int) -> list[Effect]:
+        """Stop leading and tell the others, the best replicated first (rules 139, 140). `NotLeader`."""
+        if not self.is_leader:
+            raise NotLeader(f"a {self.role} of epoch {self.epoch} has nothing to resign from")
+        self._quorum.become_resigned(now_ms)
+        return self._settle(now_ms)
+
+    def shutdown(self, now_ms: int) -> list[Effect]:
+        """The node is about to stop: hand leadership over, stand for no election, lead no more."""
+        self._quorum.stopping = True
+        if self.is_leader and len(self._quorum.voters) > 1:
+            self._quorum.become_resigned(now_ms)
+        return self._settle(now_ms)
+
+    @property
+    def has_handed_over(self) -> bool:
+        """After `shutdown`: another has been heard of that leads or stands, or there is nobody to hand over to."""
+        quorum = self._quorum
+        alone = len(quorum.voters) == 1
+        return not quorum.is_voter or alone or not isinstance(quorum.role, (Leader, Resigned))
+
+    def peer_lost(self, node_id: int, now_ms: int) -> list[Effect]:
+        """A connection to `node_id` was refused or reset: its process is gone, or was."""
+        quorum = self._quorum
+        role = quorum.role
+        if isinstance(role, Follower) and role.leader_id == node_id and not role.leader_lost:
+            role.leader_lost = True
+            if quorum.is_voter:
+                others = [voter.node_id for voter in quorum.voters.others(node_id)]
+                wait = quorum.rules.lost_leader_backoff_ms(
+                    others.index(quorum.me.node_id), len(others), quorum.lost_in_a_row, quorum.config, quorum.random
+                )
+                quorum.lost_in_a_row += 1
+                if role.deadline_ms is None or now_ms + wait < role.deadline_ms:
+                    role.deadline_ms = now_ms + wait
+        return self._settle(now_ms)
+
+    # -- within
+
+    def _settle(self, now_ms: int) -> list[Effect]:
+        """Let the role do what it does of itself until nothing changes; then hand out what is wanted."""
+        self._now_ms = now_ms
+        quorum = self._quorum
+        while True:
+            before = quorum.role
+            self._elections.act(now_ms)
+            self._leading.act(now_ms)
+            self._following.act(now_ms)
+            if quorum.role is before:
+                return quorum.take_effects()

@@ -1,0 +1,83 @@
+"""What the quorum needs of a log: the protocol that `MetadataLog` (files) and `MemoryLog` (tests, model checker)
+keep.
+
+A log never decides what may be cut or committed; `rules` does. All of it is synchronous: it touches the page cache,
+and the node makes it durable when a `SyncLog` asks for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+from tanist.ports import Chunk
+from tanist.quorum.voters import LogEnd, SnapshotId
+
+
+class MetadataBatch(NamedTuple):
+    """A batch as a reader of metadata wants it. A control batch has no values, but it has taken offsets."""
+
+    offset: int
+    epoch: int
+    timestamp: int
+    values: Sequence[bytes]
+
+
+class CorruptBatch(Exception):
+    """Bytes that were fetched are not whole, consecutive batches. Nothing was appended."""
+
+
+class RaftLog(Protocol):
+    @property
+    def start_offset(self) -> int: ...
+
+    @property
+    def end_offset(self) -> int: ...
+
+    @property
+    def last_epoch(self) -> int:
+        """Epoch of the last record; of the snapshot if the log is empty after one; 0 if there is nothing at all."""
+
+    @property
+    def earliest_snapshot_id(self) -> SnapshotId | None: ...
+
+    @property
+    def latest_snapshot_id(self) -> SnapshotId | None: ...
+
+    def end_of_epoch(self, epoch: int) -> LogEnd:
+        """The largest epoch not above `epoch` and where it ended; the log's end if `epoch` is newer than that."""
+
+    def begin_epoch(self, epoch: int) -> None:
+        """An epoch begins at the end of the log, even if no record of it is ever written (rule 143)."""
+
+    def append(self, batches: memoryview, epoch: int) -> None:
+        """Append batches as they are; one that is cut off at the end is left out.
+
+        `CorruptBatch` if one does not follow the log, is of an epoch above `epoch` or below the log's, or fails its CRC.
+        """
+
+    def truncate_to(self, offset: int) -> None: ...
+
+    def read(self, offset: int, max_bytes: int) -> Chunk | None:
+        """Whole batches from the one that holds `offset` on, at least one; None at the end of the log."""
+
+    def read_batches(self, from_offset: int, to_offset: int) -> Iterator[MetadataBatch]:
+        """The batches that begin in [from_offset, to_offset)."""
+
+    def snapshot_size(self, snapshot_id: SnapshotId) -> int | None:
+        """None: there is no such snapshot."""
+
+    def snapshot_chunk(self, snapshot_id: SnapshotId, position: int, max_bytes: int) -> Chunk: ...
+
+    def begin_download(self, snapshot_id: SnapshotId) -> None:
+        """An empty partial snapshot; what is left of an earlier download is dropped."""
+
+    def write_download(self, snapshot_id: SnapshotId, position: int, data: memoryview) -> None: ...
+
+    def finish_download(self, snapshot_id: SnapshotId) -> None:
+        """The partial snapshot is whole: keep it durably, then replace the log by one that begins at its end."""
+
+    def abandon_download(self) -> None: ...
+
+    def clean(self, wall_ms: int) -> bool:
+        """Drop what retention allows to be dropped: old snapshots, and the log below the oldest kept one."""

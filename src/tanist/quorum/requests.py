@@ -1,0 +1,84 @@
+"""What this node has asked of the others and not heard back: one request at a time to each.
+
+Owns request ids, the timeout of each request and the pause after a failure. Answers to requests that were forgotten
+(a change of role forgets them all) find nothing here, which is how a vote of an earlier election is kept from
+counting in this one, and an old leader's records from being appended.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tanist.wire.schema import Request
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request under way."""
+
+    request_id: int
+    to: int
+    request: Request
+    expires_ms: int
+
+
+class Requests:
+    __slots__ = ("_asked", "_backoff_until_ms", "_next_id", "_retry_backoff_ms", "_timeout_ms")
+
+    def __init__(self, timeout_ms: int, retry_backoff_ms: int) -> None:
+        self._timeout_ms = timeout_ms
+        self._retry_backoff_ms = retry_backoff_ms
+        self._next_id = 1
+        self._asked: dict[int, Asked] = {}
+        self._backoff_until_ms: dict[int, int] = {}
+
+    @property
+    def idle(self) -> bool:
+        return not self._asked
+
+    def is_free(self, peer: int, now_ms: int) -> bool:
+        """Nothing is under way to `peer`, and it did not just fail."""
+        return peer not in self._asked and now_ms >= self._backoff_until_ms.get(peer, now_ms)
+
+    def is_failing(self, peer: int, now_ms: int) -> bool:
+        return now_ms < self._backoff_until_ms.get(peer, now_ms)
+
+    def is_asking(self, peer: int) -> bool:
+        return peer in self._asked
+
+    def ask(self, peer: int, request: Request, now_ms: int) -> Asked:
+        if peer in self._asked:
+            raise ValueError(f"a request to {peer} is under way")
+        asked = Asked(self._next_id, peer, request, now_ms + self._timeout_ms)
+        self._next_id += 1
+        self._asked[peer] = asked
+        self._backoff_until_ms.pop(peer, None)
+        return asked
+
+    def answered(self, request_id: int) -> Asked | None:
+        """The request, which is now done with; None if it is not waited for."""
+        for peer, asked in self._asked.items():
+            if asked.request_id == request_id:
+                del self._asked[peer]
+                return asked
+        return None
+
+    def failed(self, peer: int, now_ms: int) -> None:
+        """Leave `peer` alone for a moment."""
+        self._backoff_until_ms[peer] = now_ms + self._retry_backoff_ms
+
+    def expire(self, now_ms: int) -> None:
+        """Give up what took too long. It is asked again after the pause, if it still matters."""
+        for asked in [asked for asked in self._asked.values() if now_ms >= asked.expires_ms]:
+            del self._asked[asked.to]
+            self.failed(asked.to, now_ms)
+
+    def forget_all(self) -> None:
+        self._asked.clear()
+        self._backoff_until_ms.clear()
+
+    def next_deadline_ms(self, now_ms: int) -> int | None:
+        """When a request expires or a pause ends, whichever is first."""
+        times = [asked.expires_ms for asked in self._asked.values()]
+        times += [until for until in self._backoff_until_ms.values() if until > now_ms]
+        return min(times, default=None)

@@ -1,0 +1,317 @@
+"""The node's place in the quorum: its role, what it has stored of it, and what it wants done (rules 133-143).
+
+`Quorum` is what the duties (`elections`, `leading`, `following`) share. It owns every change of role: it checks the
+change against the table, stores what must be stored before anybody hears of it, forgets the requests of the role
+that ended, and says who leads. Epochs and the high watermark only grow here (S9). It knows nothing of messages.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from tanist.ports import Random
+from tanist.quorum.config import RaftConfig
+from tanist.quorum.durability import Durability
+from tanist.quorum.effects import (
+    Effect,
+    HighWatermark,
+    IllegalTransition,
+    LeaderChanged,
+    QuorumInconsistent,
+    SaveElectionState,
+    Send,
+    SteppedDown,
+    SyncLog,
+)
+from tanist.quorum.progress import Progress
+from tanist.quorum.raft_log import RaftLog
+from tanist.quorum.requests import Requests
+from tanist.quorum.roles import (
+    Candidate,
+    Follower,
+    Leader,
+    Prospective,
+    Resigned,
+    Role,
+    Tally,
+    Unattached,
+    is_allowed,
+)
+from tanist.quorum.rules import QuorumRules
+from tanist.quorum.store import ElectionState
+from tanist.quorum.voters import Endpoint, LogEnd, ReplicaKey, VoterSet
+from tanist.wire.schema import Request
+
+
+class Quorum:
+    def __init__(
+        self,
+        me: ReplicaKey,
+        cluster_id: str,
+        voters: VoterSet,
+        log: RaftLog,
+        stored: ElectionState,
+        config: RaftConfig,
+        random: Random,
+        rules: QuorumRules,
+    ) -> None:
+        self.me = me
+        self.cluster_id = cluster_id
+        self.voters = voters
+        self.log = log
+        self.stored = stored
+        self.config = config
+        self.random = random
+        self.rules = rules
+        self.is_voter = voters.is_voter(me)
+        self.requests = Requests(config.request_timeout_ms, config.retry_backoff_ms)
+        self.durability = Durability()
+        self.role: Role = Unattached(epoch=stored.epoch, voted=stored.voted)
+        self.high_watermark = log.latest_snapshot_id.end_offset if log.latest_snapshot_id is not None else 0
+        self.lost_in_a_row = 0
+        """How often the leader was seen to be gone since a fetch last succeeded."""
+        self.stopping = False
+        """The node is shutting down: it no longer stands for election."""
+        self._effects: list[Effect] = []
+        self._told: tuple[int | None, int] | None = None
+
+    # -- what is wanted
+
+    def want(self, effect: Effect) -> None:
+        self._effects.append(effect)
+
+    def take_effects(self) -> list[Effect]:
+        effects, self._effects = self._effects, []
+        return effects
+
+    def send(self, to: int, request: Request, now_ms: int) -> None:
+        asked = self.requests.ask(to, request, now_ms)
+        self.want(Send(asked.request_id, to, request))
+
+    def log_grew(self) -> None:
+        """A voter's records must become durable before they count (rule 142); an observer's do not count."""
+        if self.is_voter and self.durability.written():
+            self.want(SyncLog())
+
+    def advance_high_watermark(self, offset: int) -> bool:
+        """To `offset`, or to the end of the log if that is not there yet; never back."""
+        offset = min(offset, self.log.end_offset)
+        if offset <= self.high_watermark:
+            return False
+        self.high_watermark = offset
+        self.want(HighWatermark(offset))
+        return True
+
+    # -- what is known
+
+    @property
+    def epoch(self) -> int:
+        return self.role.epoch
+
+    @property
+    def log_end(self) -> LogEnd:
+        return LogEnd(self.log.last_epoch, self.log.end_offset)
+
+    @property
+    def leader_id(self) -> int | None:
+        """Who leads now: a resigned leader does not."""
+        return None if isinstance(self.role, Resigned) else self.role.leader_id
+
+    def endpoint_of(self, node_id: int | None) -> Endpoint | None:
+        voter = None if node_id is None else self.voters.get(node_id)
+        return None if voter is None else voter.endpoint
+
+    def directory_of(self, node_id: int) -> UUID:
+        voter = self.voters.get(node_id)
+        return ReplicaKey(node_id).directory_id if voter is None else voter.directory_id
+
+    # -- changes of role
+
+    def initialize(self, now_ms: int) -> None:
+        """Rule 133: where a node begins."""
+        stored = self.stored
+        if stored.voted is not None and stored.voted.node_id == self.me.node_id and not self._is_me(stored.voted):
+            # The vote was for this id with another directory, which is another replica: it is not ours to stand on.
+            stored = ElectionState(stored.epoch, stored.leader_id, None)
+        known_leader = stored.leader_id is not None and stored.leader_id in self.voters
+        target = self.rules.initial_role(stored, self.log_end, self.me.node_id, known_leader)
+        if stored.epoch < self.log_end.epoch:
+            self._enter(Unattached(epoch=self.log_end.epoch, deadline_ms=self._election_deadline(now_ms)))
+        elif target is Resigned:
+            untold = {voter.node_id for voter in self.voters.others(self.me.node_id)}
+            self._enter(
+                Resigned(
+                    epoch=stored.epoch,
+                    leader_id=self.me.node_id,
+                    voted=stored.voted,
+                    untold=untold,
+                    deadline_ms=now_ms + self.rules.election_timeout_ms(self.config, self.random),
+                )
+            )
+        elif target is Candidate and self.is_voter:
+            self._enter(
+                Candidate(
+                    epoch=stored.epoch,
+                    voted=self.me,
+                    tally=self._tally(),
+                    deadline_ms=self._election_deadline(now_ms),
+                )
+            )
+        elif target is Follower:
+            self._enter(self._follower(stored.epoch, self._known(stored.leader_id), stored.voted, now_ms))
+        else:
+            self._enter(
+                Unattached(
+                    epoch=stored.epoch,
+                    leader_id=stored.leader_id,
+                    voted=self.stored.voted,
+                    deadline_ms=self._election_deadline(now_ms),
+                )
+            )
+
+    def become_unattached(self, epoch: int, now_ms: int) -> None:
+        """A higher epoch is known, its leader is not; or nobody would elect us and no leader is known."""
+        before = self.role
+        same_epoch = epoch == before.epoch
+        waits = isinstance(before, (Candidate, Prospective, Unattached)) and not same_epoch
+        # Who was waiting for an election waits no longer because of another one's epoch.
+        deadline = before.deadline_ms if waits else self._election_deadline(now_ms)
+        self._change(
+            Unattached(
+                epoch=epoch,
+                leader_id=before.leader_id if same_epoch else None,
+                voted=before.voted if same_epoch else None,
+                deadline_ms=deadline,
+            )
+        )
+
+    def become_follower(self, epoch: int, leader_id: int, now_ms: int) -> None:
+        if leader_id == self.me.node_id:
+            raise QuorumInconsistent(f"node {leader_id} is told to follow itself in epoch {epoch}")
+        voted = self.role.voted if epoch == self.epoch else None
+        self._change(self._follower(epoch, leader_id, voted, now_ms))
+
+    def vote_for(self, candidate: ReplicaKey, now_ms: int) -> None:
+        """Rule 137. The candidate is as good as we are: wait for it."""
+        role = self.role
+        if isinstance(role, Prospective):
+            self._change(
+                Prospective(
+                    epoch=role.epoch,
+                    leader_id=role.leader_id,
+                    endpoint=role.endpoint,
+                    voted=candidate,
+                    tally=self._tally(),
+                    deadline_ms=self._election_deadline(now_ms),
+                )
+            )
+        elif isinstance(role, Unattached):
+            self._change(Unattached(epoch=role.epoch, voted=candidate, deadline_ms=self._election_deadline(now_ms)))
+        else:
+            raise IllegalTransition(f"a {role.NAME} does not vote")
+
+    def become_prospective(self, now_ms: int) -> None:
+        before = self.role
+        leader_id = None if isinstance(before, (Resigned, Candidate)) else before.leader_id
+        self._change(
+            Prospective(
+                epoch=before.epoch,
+                leader_id=leader_id,
+                endpoint=self.endpoint_of(leader_id),
+                voted=before.voted,
+                tally=self._tally(),
+                deadline_ms=self._election_deadline(now_ms),
+            )
+        )
+
+    def become_candidate(self, now_ms: int) -> None:
+        self._change(
+            Candidate(
+                epoch=self.rules.next_epoch(self.epoch),
+                voted=self.me,
+                tally=self._tally(),
+                deadline_ms=self._election_deadline(now_ms),
+            )
+        )
+
+    def become_leader(self, now_ms: int) -> Leader:
+        others = [voter.node_id for voter in self.voters.others(self.me.node_id)]
+        leader = Leader(
+            epoch=self.epoch,
+            leader_id=self.me.node_id,
+            voted=self.role.voted,
+            epoch_start_offset=self.log.end_offset,
+            progress=Progress(self.me.node_id, self.voters, now_ms),
+            begin_quorum_ms=now_ms,
+            deadline_ms=now_ms + self.rules.check_quorum_ms(self.config) if others else None,
+        )
+        self._change(leader)
+        return leader
+
+    def become_resigned(self, now_ms: int) -> None:
+        leader = self.role
+        if not isinstance(leader, Leader):
+            raise IllegalTransition(f"a {leader.NAME} has nothing to resign from")
+        self._change(
+            Resigned(
+                epoch=leader.epoch,
+                leader_id=leader.leader_id,
+                voted=leader.voted,
+                preferred=leader.progress.successors(),
+                untold={voter.node_id for voter in self.voters.others(self.me.node_id)},
+                deadline_ms=self._election_deadline(now_ms),
+            )
+        )
+
+    def _change(self, role: Role) -> None:
+        before = self.role
+        if not is_allowed(type(before), type(role)):
+            raise IllegalTransition(f"{before.NAME} to {role.NAME}")
+        if role.epoch < before.epoch:
+            raise IllegalTransition(f"epoch {before.epoch} to {role.epoch}")
+        self._enter(role)
+        if isinstance(before, Leader) and before.announced:
+            self.want(SteppedDown(before.epoch))
+
+    def _enter(self, role: Role) -> None:
+        if not self.is_voter and isinstance(role, (Candidate, Prospective, Leader)):
+            raise IllegalTransition(f"an observer becomes no {role.NAME}")
+        self.role = role
+        self.requests.forget_all()
+        wanted = role.election()
+        if self.rules.must_store(self.stored, wanted):
+            self.want(SaveElectionState(wanted))
+        self.stored = wanted
+        told = (self.leader_id, role.epoch)
+        if told != self._told:
+            self._told = told
+            self.want(LeaderChanged(*told))
+
+    def _follower(self, epoch: int, leader_id: int, voted: ReplicaKey | None, now_ms: int) -> Follower:
+        endpoint = self.endpoint_of(leader_id)
+        if endpoint is None:
+            raise QuorumInconsistent(f"the leader {leader_id} of epoch {epoch} is not a voter")
+        return Follower(
+            epoch=epoch,
+            leader_id=leader_id,
+            voted=voted,
+            endpoint=endpoint,
+            deadline_ms=now_ms + self.config.fetch_timeout_ms,
+        )
+
+    def _known(self, node_id: int | None) -> int:
+        if node_id is None:
+            raise IllegalTransition("no leader to follow")
+        return node_id
+
+    def _is_me(self, key: ReplicaKey) -> bool:
+        return key.node_id == self.me.node_id and key.directory_id in (ReplicaKey(0).directory_id, self.me.directory_id)
+
+    def _tally(self) -> Tally:
+        return Tally(self.voters.ids, self.voters.majority, self.me.node_id)
+
+    def _election_deadline(self, now_ms: int) -> int | None:
+        """Rule 134. Observers never stand for election."""
+        if not self.is_voter:
+            return None
+        return now_ms + self.rules.election_timeout_ms(self.config, self.random)

@@ -1,0 +1,65 @@
+"""Fetches that a leader holds until it has something to tell (long polls).
+
+Owns who waits, for what, until when. At most one fetch waits for each replica, and there is a bound on all of them:
+what does not fit is answered at once, which costs the follower a round trip and nobody any memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tanist.quorum.voters import ReplicaKey
+from tanist.wire.messages.fetch_request import FetchPartition
+
+MAX_HELD = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class HeldFetch:
+    source: object
+    replica: ReplicaKey
+    part: FetchPartition
+    max_bytes: int
+    expires_ms: int
+
+
+class HeldFetches:
+    __slots__ = ("_held",)
+
+    def __init__(self) -> None:
+        self._held: dict[object, HeldFetch] = {}
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def hold(self, fetch: HeldFetch) -> list[HeldFetch]:
+        """Those that must be answered now: the same replica's earlier one, or `fetch` itself if there is no room."""
+        # A fetch without a replica id is of nobody in particular, so it is known by its connection.
+        key: object = fetch.replica if fetch.replica.node_id >= 0 else fetch.source
+        earlier = self._held.pop(key, None)
+        if len(self._held) >= MAX_HELD:
+            return [fetch] if earlier is None else [earlier, fetch]
+        self._held[key] = fetch
+        return [] if earlier is None else [earlier]
+
+    def take_all(self) -> list[HeldFetch]:
+        held = list(self._held.values())
+        self._held.clear()
+        return held
+
+    def take_news(self, log_end: int, high_watermark: int) -> list[HeldFetch]:
+        """Those that ask for less than the log has, or know of less than is committed."""
+        return self._take(lambda f: f.part.fetch_offset < log_end or f.part.high_watermark < high_watermark)
+
+    def take_expired(self, now_ms: int) -> list[HeldFetch]:
+        return self._take(lambda fetch: now_ms >= fetch.expires_ms)
+
+    def next_deadline_ms(self) -> int | None:
+        return min((fetch.expires_ms for fetch in self._held.values()), default=None)
+
+    def _take(self, is_due: Callable[[HeldFetch], bool]) -> list[HeldFetch]:
+        due = [(key, fetch) for key, fetch in self._held.items() if is_due(fetch)]
+        for key, _ in due:
+            del self._held[key]
+        return [fetch for _, fetch in due]

@@ -1,0 +1,383 @@
+"""A virtual network of quorum nodes: time, loss, reordering, duplication, crashes that take what was not synced.
+
+One seed decides everything. Messages are passed as objects. The checks of `Checker` run after every event.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from tanist.quorum import (
+    Effect,
+    Elected,
+    ElectionState,
+    HighWatermark,
+    LeaderChanged,
+    MemoryLog,
+    NotLeader,
+    QuorumRules,
+    RaftConfig,
+    RaftNode,
+    Reply,
+    SaveElectionState,
+    Send,
+    SnapshotId,
+    SnapshotInstalled,
+    SteppedDown,
+    SyncLog,
+    Truncated,
+    Voter,
+)
+
+CLUSTER_ID = "quorum-test-cluster"
+FETCH_VERSION = 18
+
+
+class Chance:
+    """`ports.Random` from a seed."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+
+    def below(self, n: int) -> int:
+        return self._random.randrange(n)
+
+    def bytes(self, n: int) -> bytes:
+        return self._random.randbytes(n)
+
+    def chance(self, percent: float) -> bool:
+        return self._random.random() * 100 < percent
+
+
+def directory(node_id: int) -> UUID:
+    return UUID(int=1000 + node_id)
+
+
+def voters_of(ids: Sequence[int]) -> tuple[Voter, ...]:
+    return tuple(Voter(node_id, directory(node_id), f"node{node_id}", 9000 + node_id) for node_id in ids)
+
+
+@dataclass
+class Faults:
+    """Percentages, and how long things take."""
+
+    loss: float = 0.0
+    duplicate: float = 0.0
+    delay_ms: int = 5
+    sync_ms: int = 3
+
+
+@dataclass
+class Machine:
+    """One node's process and disk."""
+
+    node_id: int
+    node: RaftNode | None = None
+    log: MemoryLog = field(default_factory=MemoryLog)
+    saved: ElectionState = field(default_factory=ElectionState)
+    life: int = 0
+    announced_epoch: int | None = None
+    applied: list[bytes] = field(default_factory=list)
+    applied_offset: int = 0
+    trace: list[str] = field(default_factory=list)
+    timer_ms: int | None = None
+    durable_end: int = 0
+
+
+class Network:
+    def __init__(
+        self,
+        seed: int,
+        voter_ids: Sequence[int] = (1, 2, 3),
+        observer_ids: Sequence[int] = (),
+        *,
+        config: RaftConfig | None = None,
+        faults: Faults | None = None,
+        rules: QuorumRules | None = None,
+        report_lost: bool = True,
+    ) -> None:
+        self.chance = Chance(seed)
+        self.config = config or RaftConfig()
+        self.faults = faults or Faults()
+        self.rules = rules
+        self.report_lost = report_lost
+        self.now_ms = 0
+        self.voters = voters_of(voter_ids)
+        self.machines = {node_id: Machine(node_id) for node_id in (*voter_ids, *observer_ids)}
+        self.cut: set[frozenset[int]] = set()
+        self.events = 0
+        self._queue: list[tuple[int, int, Callable[[], None]]] = []
+        self._sequence = 0
+        self.on_event: Callable[[], None] | None = None
+        self.on_effect: Callable[[int, Effect], None] | None = None
+
+    # -- the world
+
+    def at(self, delay_ms: int, action: Callable[[], None]) -> None:
+        self._sequence += 1
+        heapq.heappush(self._queue, (self.now_ms + delay_ms, self._sequence, action))
+
+    def step(self) -> bool:
+        if not self._queue:
+            return False
+        when_ms, _, action = heapq.heappop(self._queue)
+        self.now_ms = max(self.now_ms, when_ms)
+        self.events += 1
+        action()
+        if self.on_event is not None:
+            self.on_event()
+        return True
+
+    def run_for(self, duration_ms: int) -> None:
+        end_ms = self.now_ms + duration_ms
+        while self._queue and self._queue[0][0] <= end_ms:
+            self.step()
+        self.now_ms = end_ms
+
+    def run_until(self, condition: Callable[[], bool], limit_ms: int = 60_000) -> None:
+        end_ms = self.now_ms + limit_ms
+        while not condition():
+            if not self._queue or self._queue[0][0] > end_ms:
+                raise AssertionError(f"not so after {limit_ms} ms: {self.describe()}")
+            self.step()
+
+    def describe(self) -> str:
+        parts = []
+        for machine in self.machines.values():
+            node = machine.node
+            state = "down" if node is None else f"{node.role}@{node.epoch} hw={node.high_watermark}"
+            parts.append(f"{machine.node_id}:{state} end={machine.log.end_offset}")
+        return f"t={self.now_ms} " + ", ".join(parts)
+
+    # -- nodes
+
+    def start(self, *node_ids: int) -> None:
+        for node_id in node_ids or tuple(self.machines):
+            machine = self.machines[node_id]
+            machine.life += 1
+            machine.announced_epoch = None
+            machine.applied = []
+            machine.applied_offset = 0
+            machine.node = RaftNode(
+                node_id,
+                directory(node_id),
+                CLUSTER_ID,
+                self.voters,
+                machine.log,
+                machine.saved,
+                self.config,
+                self.chance,
+                self.rules,
+            )
+            self._do(machine, machine.node.start(self.now_ms, self.now_ms + 1_000_000))
+
+    def crash(self, node_id: int, *, lose_unsynced: bool = True) -> None:
+        """Stop the process. With `lose_unsynced`, what was not synced is gone too: a loss of power."""
+        machine = self.machines[node_id]
+        if machine.node is None:
+            return
+        durable = machine.durable_end
+        machine.node = None
+        machine.life += 1
+        machine.timer_ms = None
+        if lose_unsynced:
+            keep = durable + self.chance.below(max(1, machine.log.end_offset - durable + 1))
+            machine.log = machine.log.crashed(keep)
+        machine.durable_end = min(machine.durable_end, machine.log.end_offset)
+        if self.report_lost:
+            for other in self.machines.values():
+                if other.node is not None and self._linked(node_id, other.node_id):
+                    self._later(other, 1, lambda node, now_ms: node.peer_lost(node_id, now_ms))
+
+    def node(self, node_id: int) -> RaftNode:
+        node = self.machines[node_id].node
+        if node is None:
+            raise AssertionError(f"node {node_id} is down")
+        return node
+
+    def leader(self) -> RaftNode | None:
+        leaders = [m.node for m in self.machines.values() if m.node is not None and m.announced_epoch is not None]
+        return max(leaders, key=lambda node: node.epoch, default=None)
+
+    def append(self, node_id: int, *values: bytes) -> tuple[int, int] | None:
+        machine = self.machines[node_id]
+        if machine.node is None:
+            return None
+        try:
+            outcome = machine.node.append(values, self.now_ms, self.now_ms + 1_000_000)
+        except NotLeader:
+            return None
+        self._do(machine, outcome.effects)
+        return outcome.first_offset, outcome.last_offset
+
+    def snapshot(self, node_id: int) -> SnapshotId | None:
+        """A snapshot of what is applied, and cleaning."""
+        machine = self.machines[node_id]
+        node = machine.node
+        if node is None or machine.applied_offset <= machine.log.start_offset:
+            return None
+        epoch = max((b.epoch for b in machine.log.read_batches(0, machine.applied_offset)), default=None)
+        if epoch is None:
+            return None
+        snapshot_id = SnapshotId(machine.applied_offset, epoch)
+        machine.log.create_snapshot(snapshot_id, list(machine.applied), wall_ms=self.now_ms + 1_000_000)
+        self._do(machine, node.snapshot_created(snapshot_id, self.now_ms, self.now_ms + 1_000_000))
+        return snapshot_id
+
+    def partition(self, *groups: Sequence[int]) -> None:
+        """Only those of one group reach each other."""
+        self.cut = {
+            frozenset((a, b))
+            for a in self.machines
+            for b in self.machines
+            if a < b and not any(a in group and b in group for group in groups)
+        }
+
+    def heal(self) -> None:
+        self.cut = set()
+        self.faults = Faults(delay_ms=self.faults.delay_ms, sync_ms=self.faults.sync_ms)
+
+    def do(self, node_id: int, effects: list[Effect]) -> None:
+        self._do(self.machines[node_id], effects)
+
+    # -- effects
+
+    def _do(self, machine: Machine, effects: list[Effect]) -> None:
+        for effect in effects:
+            if self.on_effect is not None:
+                self.on_effect(machine.node_id, effect)
+            if isinstance(effect, SaveElectionState):
+                machine.saved = effect.state
+            elif isinstance(effect, Send):
+                self._send(machine, effect)
+            elif isinstance(effect, Reply):
+                self._reply(machine, effect)
+            elif isinstance(effect, SyncLog):
+                self._sync(machine)
+            elif isinstance(effect, HighWatermark):
+                self._apply(machine, effect.offset)
+            elif isinstance(effect, Elected):
+                machine.announced_epoch = effect.epoch
+            elif isinstance(effect, SteppedDown):
+                machine.announced_epoch = None
+            elif isinstance(effect, Truncated):
+                machine.durable_end = min(machine.durable_end, effect.offset)
+            elif isinstance(effect, SnapshotInstalled):
+                self._load_snapshot(machine, effect.snapshot_id)
+            elif not isinstance(effect, LeaderChanged):
+                raise AssertionError(f"unknown effect {effect}")
+        self._rearm(machine)
+
+    def _rearm(self, machine: Machine) -> None:
+        node = machine.node
+        if node is None:
+            return
+        deadline_ms = node.next_deadline_ms
+        if deadline_ms is None or (machine.timer_ms is not None and self.now_ms <= machine.timer_ms <= deadline_ms):
+            return
+        machine.timer_ms = max(deadline_ms, self.now_ms)
+        life = machine.life
+        when_ms = machine.timer_ms
+
+        def fire() -> None:
+            if machine.life == life and machine.timer_ms == when_ms and machine.node is not None:
+                machine.timer_ms = None
+                self._do(machine, machine.node.tick(self.now_ms))
+
+        self.at(when_ms - self.now_ms, fire)
+
+    def _later(self, machine: Machine, delay_ms: int, call: Callable[[RaftNode, int], list[Effect]]) -> None:
+        life = machine.life
+
+        def run() -> None:
+            if machine.life == life and machine.node is not None:
+                self._do(machine, call(machine.node, self.now_ms))
+
+        self.at(delay_ms, run)
+
+    def _sync(self, machine: Machine) -> None:
+        end_offset = machine.log.end_offset
+        life = machine.life
+
+        def done() -> None:
+            if machine.life == life and machine.node is not None:
+                effects = machine.node.log_synced(end_offset, self.now_ms)
+                machine.durable_end = machine.node.durable_end
+                self._do(machine, effects)
+
+        self.at(self.chance.below(self.faults.sync_ms + 1), done)
+
+    def _apply(self, machine: Machine, offset: int) -> None:
+        node = machine.node
+        if node is None:
+            return
+        if machine.applied_offset < machine.log.start_offset:
+            latest = machine.log.latest_snapshot_id
+            if latest is None:
+                raise AssertionError("the log begins after its start and there is no snapshot")
+            self._load_snapshot(machine, latest)
+        for batch in machine.log.read_batches(machine.applied_offset, offset):
+            if batch.offset >= machine.applied_offset:
+                machine.applied.extend(batch.values)
+        machine.applied_offset = max(machine.applied_offset, offset)
+
+    def _load_snapshot(self, machine: Machine, snapshot_id: SnapshotId) -> None:
+        machine.applied = [value for batch in machine.log.read_snapshot(snapshot_id) for value in batch.values]
+        machine.applied_offset = snapshot_id.end_offset
+
+    # -- messages
+
+    def _linked(self, a: int, b: int) -> bool:
+        return frozenset((a, b)) not in self.cut
+
+    def _delay(self) -> int:
+        return self.chance.below(self.faults.delay_ms + 1)
+
+    def _send(self, machine: Machine, send: Send) -> None:
+        target = self.machines[send.to]
+        life = machine.life
+
+        def failed(delay_ms: int) -> None:
+            if machine.life == life:
+                self._later(machine, delay_ms, lambda node, now_ms: node.response(send.request_id, None, now_ms))
+
+        def arrive() -> None:
+            if target.node is None:
+                failed(1)
+                if self.report_lost:
+                    self._later(machine, 1, lambda node, now_ms: node.peer_lost(send.to, now_ms))
+                return
+            source = (machine.node_id, life, send.request_id)
+            version = FETCH_VERSION if send.request.API_KEY == 1 else send.request.VERSIONS[1]
+            self._do(target, target.node.receive(source, send.request, self.now_ms, api_version=version))
+
+        if not self._linked(machine.node_id, send.to) or self.chance.chance(self.faults.loss):
+            failed(self.config.request_timeout_ms // 2)
+            return
+        self.at(self._delay(), arrive)
+        if self.chance.chance(self.faults.duplicate):
+            self.at(self._delay() * 3, arrive)
+
+    def _reply(self, machine: Machine, reply: Reply) -> None:
+        node_id, life, request_id = reply.source  # type: ignore[misc]
+        target = self.machines[node_id]
+        if not self._linked(machine.node_id, node_id) or self.chance.chance(self.faults.loss):
+            if target.life == life:
+                self._later(
+                    target,
+                    self.config.request_timeout_ms // 2,
+                    lambda node, now_ms: node.response(request_id, None, now_ms),
+                )
+            return
+
+        def arrive() -> None:
+            if target.life == life and target.node is not None:
+                self._do(target, target.node.response(request_id, reply.response, self.now_ms))
+
+        self.at(self._delay(), arrive)
+        if self.chance.chance(self.faults.duplicate):
+            self.at(self._delay() * 3, arrive)
