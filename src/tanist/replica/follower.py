@@ -235,9 +235,9 @@ class FollowerState:
         return self._truncate_to(self.high_watermark)
 
     def _on_divergence(self, epoch: int, end_offset: int) -> list[Effect]:
-        return self._truncate_to(self._truncation_target(epoch, end_offset)[0])
+        return self._truncate_to(self.truncation_target(epoch, end_offset)[0])
 
-    def _truncation_target(self, epoch: int, end_offset: int) -> tuple[int, bool]:
+    def truncation_target(self, epoch: int, end_offset: int) -> tuple[int, bool]:
         """Where to cut when the leader's log has `epoch` up to `end_offset`; and whether that settles it (fact 114).
 
         It does not when this log has never heard of `epoch`: then all of the later epochs go, and the next fetch gives
