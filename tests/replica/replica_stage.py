@@ -585,7 +585,7 @@ class Stage:
                 if one[:both] != other[:both]:
                     raise Violation("S6", f"{first} and {second} differ below {both}")
                 for at in range(min(len(one), len(other)) - 1, -1, -1):
-                    if one[at].epoch == other[at].epoch:
+                    if one[at].leader_epoch == other[at].leader_epoch:
                         if one[: at + 1] != other[: at + 1]:
                             raise Violation("S6", f"{first} and {second} have different pasts of offset {at}")
                         break

@@ -18,9 +18,9 @@ class Entry(NamedTuple):
     """One record."""
 
     offset: int
-    epoch: int
+    leader_epoch: int
     value: str
-    timestamp_ms: int = -1
+    timestamp: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +56,9 @@ class MemoryLog:
     def latest_epoch(self) -> int:
         return self.epochs.latest_epoch
 
-    def append_as_leader(self, values: Iterable[str], leader_epoch: int, timestamp_ms: int = -1) -> Appended:
+    def append_as_leader(self, values: Iterable[str], leader_epoch: int, timestamp: int = -1) -> Appended:
         first = self.log_end_offset
-        entries = tuple(Entry(first + at, leader_epoch, value, timestamp_ms) for at, value in enumerate(values))
+        entries = tuple(Entry(first + at, leader_epoch, value, timestamp) for at, value in enumerate(values))
         return self.append_as_follower(entries)
 
     def append_as_follower(self, batches: tuple[Entry, ...], /) -> Appended:
@@ -66,7 +66,7 @@ class MemoryLog:
         if any(entry.offset != first + at for at, entry in enumerate(batches)):
             return Appended(int(ErrorCode.CORRUPT_MESSAGE), -1, -1)
         for entry in batches:
-            self.epochs.assign(entry.epoch, entry.offset)
+            self.epochs.assign(entry.leader_epoch, entry.offset)
         self.entries += tuple(batches)
         return Appended(0, first, self.log_end_offset - 1)
 
@@ -100,19 +100,11 @@ class MemoryLog:
             self._log_start_offset = offset
             self.epochs.truncate_from_start(offset)
 
-    def offset_for_timestamp(self, timestamp_ms: int, /) -> tuple[int, int] | None:
-        """(timestamp, offset) of the first record at or after `timestamp_ms`."""
-        for entry in self.entries:
-            if entry.timestamp_ms >= timestamp_ms:
-                return entry.timestamp_ms, entry.offset
-        return None
+    def offset_for_timestamp(self, timestamp_ms: int, /) -> Entry | None:
+        return next((entry for entry in self.entries if entry.timestamp >= timestamp_ms), None)
 
-    def max_timestamp(self) -> tuple[int, int] | None:
-        """(timestamp, offset) of the first record with the highest timestamp."""
-        if not self.entries:
-            return None
-        latest = max(self.entries, key=lambda entry: (entry.timestamp_ms, -entry.offset))
-        return latest.timestamp_ms, latest.offset
+    def max_timestamp(self) -> Entry | None:
+        return max(self.entries, key=lambda entry: (entry.timestamp, -entry.offset), default=None)
 
     def copy(self) -> MemoryLog:
         other = MemoryLog.__new__(MemoryLog)

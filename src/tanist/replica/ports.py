@@ -49,11 +49,24 @@ class ReplicaLog(Protocol):
     def advance_log_start_offset(self, offset: int, /) -> Any: ...
 
 
+class FoundRecord(Protocol):
+    """A record that was found by its time."""
+
+    @property
+    def timestamp(self) -> int: ...
+
+    @property
+    def offset(self) -> int: ...
+
+    @property
+    def leader_epoch(self) -> int: ...
+
+
 class ReadableLog(ReplicaLog, Protocol):
     """A log that can also be searched by time, for ListOffsets."""
 
-    def offset_for_timestamp(self, timestamp_ms: int, /) -> tuple[int, int] | None:
-        """(timestamp, offset) of the first record at or after `timestamp_ms`."""
+    def offset_for_timestamp(self, timestamp_ms: int, /) -> FoundRecord | None:
+        """The first record that is not earlier than `timestamp_ms`."""
 
-    def max_timestamp(self) -> tuple[int, int] | None:
-        """(timestamp, offset) of the record with the highest timestamp."""
+    def max_timestamp(self) -> FoundRecord | None:
+        """The first record with the highest timestamp."""

@@ -164,8 +164,8 @@ def list_offsets(
             return ListedOffset(_not_available(version))
         return ListedOffset(offset=end, leader_epoch=leader.leader_epoch)
     found = log.max_timestamp() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
-    if found is not None and found[1] < end:
-        return ListedOffset(timestamp=found[0], offset=found[1], leader_epoch=log.epochs.epoch_at(found[1]))
+    if found is not None and found.offset < end:
+        return ListedOffset(timestamp=found.timestamp, offset=found.offset, leader_epoch=found.leader_epoch)
     return ListedOffset() if knows_end else ListedOffset(_not_available(version))
 
 
