@@ -1,0 +1,63 @@
+"""ApiVersions (key 18): what this listener serves, and the cluster's features.
+
+A client that is newer than us asks in a version we do not know; it hears v0 with UNSUPPORTED_VERSION and our list, and
+asks again in a version both know (KIP-511).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tanist.broker.connection import Call
+from tanist.wire.errors import ErrorCode
+from tanist.wire.messages.api_versions_request import ApiVersionsRequest
+from tanist.wire.messages.api_versions_response import (
+    ApiVersion,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+
+if TYPE_CHECKING:
+    from tanist.broker.node import Node
+
+
+def handle(node: Node, request: ApiVersionsRequest, call: Call) -> None:
+    """Answer with the list of the listener's APIs."""
+    del request
+    call.reply(_response(node, call, ErrorCode.NONE))
+
+
+def unsupported(node: Node, call: Call) -> None:
+    """Answer a request of a version we do not know, without having read it."""
+    call.reply(_response(node, call, ErrorCode.UNSUPPORTED_VERSION), version=0)
+
+
+def _response(node: Node, call: Call, error: int) -> ApiVersionsResponse:
+    handlers: dict[int, Any] = call.connection.handlers
+    image = node.metadata.image
+    return ApiVersionsResponse(
+        error_code=error,
+        api_keys=tuple(
+            ApiVersion(api_key=key, min_version=advertised[0], max_version=advertised[1])
+            for key, advertised in sorted(advertised_versions(handlers).items())
+        ),
+        supported_features=tuple(
+            SupportedFeatureKey(name=name, min_version=low, max_version=high)
+            for name, (low, high) in sorted(node.supported_features().items())
+        ),
+        finalized_features_epoch=max(-1, node.metadata.applied_offset),
+        finalized_features=tuple(
+            FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+            for name, level in sorted(image.features.items())
+            if level > 0
+        ),
+    )
+
+
+def advertised_versions(handlers: dict[int, tuple[int, int, Any]]) -> dict[int, tuple[int, int]]:
+    """Versions to advertise. Produce says 0 though 3 is the first served: old librdkafka looks for it (KAFKA-18659)."""
+    advertised = {key: (low, high) for key, (low, high, _) in handlers.items()}
+    if 0 in advertised:
+        advertised[0] = (0, advertised[0][1])
+    return advertised

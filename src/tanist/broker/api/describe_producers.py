@@ -1,0 +1,56 @@
+"""DescribeProducers (key 61): the idempotent producers a leader remembers (KIP-664)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tanist.broker.connection import Call
+from tanist.wire.errors import ErrorCode
+from tanist.wire.messages.describe_producers_request import DescribeProducersRequest
+from tanist.wire.messages.describe_producers_response import (
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
+
+if TYPE_CHECKING:
+    from tanist.broker.node import Node
+
+
+def handle(node: Node, request: DescribeProducersRequest, call: Call) -> None:
+    """Answer for each partition."""
+    topics: list[TopicResponse] = []
+    for topic in request.topics:
+        parts: list[PartitionResponse] = []
+        for index in topic.partition_indexes:
+            hosted = node.replicas.get(topic.name, index)
+            if hosted is None or hosted.leader is None:
+                error = node.produce_absent_error(topic.name, index) if hosted is None else None
+                parts.append(
+                    PartitionResponse(
+                        partition_index=index,
+                        error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER if error is None else error,
+                    )
+                )
+                continue
+            parts.append(
+                PartitionResponse(
+                    partition_index=index,
+                    active_producers=tuple(
+                        ProducerState(
+                            producer_id=state.producer_id,
+                            producer_epoch=state.producer_epoch,
+                            last_sequence=state.last_sequence,
+                            last_timestamp=state.last_timestamp_ms,
+                            coordinator_epoch=state.coordinator_epoch,
+                            current_txn_start_offset=(
+                                -1 if state.transaction_first_offset is None else state.transaction_first_offset
+                            ),
+                        )
+                        for state in hosted.log.producers.active()
+                    ),
+                )
+            )
+        topics.append(TopicResponse(name=topic.name, partitions=tuple(parts)))
+    call.reply(DescribeProducersResponse(topics=tuple(topics)))

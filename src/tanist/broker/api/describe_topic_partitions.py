@@ -1,0 +1,89 @@
+"""DescribeTopicPartitions (key 75): topics page by page, with ELR and LastKnownElr (KIP-966; facts 121-125)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tanist.broker.api.metadata import replica_offline
+from tanist.broker.connection import Call
+from tanist.controller.topics import INTERNAL_TOPICS, topic_name_error
+from tanist.wire.errors import ErrorCode, WireError
+from tanist.wire.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest
+from tanist.wire.messages.describe_topic_partitions_response import (
+    Cursor,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from tanist.broker.node import Node
+    from tanist.controller.image import MetadataImage
+
+
+def handle(node: Node, request: DescribeTopicPartitionsRequest, call: Call) -> None:
+    """Describe topics in the order of their names, from the cursor on, up to the limit."""
+    call.reply(describe(node.metadata.image, request, node.config.max_request_partition_size_limit))
+
+
+def describe(
+    image: MetadataImage, request: DescribeTopicPartitionsRequest, limit: int
+) -> DescribeTopicPartitionsResponse:
+    """One page. `WireError` for a cursor that makes no sense: the message has no field for a general error."""
+    names = sorted({topic.name for topic in request.topics})
+    listing_all = not names
+    cursor = request.cursor
+    if cursor is not None and (cursor.partition_index < 0 or (names and cursor.topic_name not in names)):
+        raise WireError(f"cursor {cursor.topic_name}-{cursor.partition_index} is not within the request")
+    if listing_all:
+        names = sorted(image.topic_ids)
+    if cursor is not None:
+        names = [name for name in names if name >= cursor.topic_name]
+    budget = max(1, min(request.response_partition_limit, limit))
+    topics: list[DescribeTopicPartitionsResponseTopic] = []
+    next_cursor: Cursor | None = None
+    for name in names:
+        if budget == 0:
+            next_cursor = Cursor(topic_name=name, partition_index=0)
+            break
+        topic = image.topic(name)
+        if topic is None:
+            if not listing_all:
+                invalid = topic_name_error(name) is not None
+                error = ErrorCode.INVALID_TOPIC_EXCEPTION if invalid else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                topics.append(DescribeTopicPartitionsResponseTopic(error_code=error, name=name))
+            continue
+        first = cursor.partition_index if cursor is not None and cursor.topic_name == name else 0
+        wanted = [index for index in sorted(topic.partitions) if index >= first]
+        page, rest = wanted[:budget], wanted[budget:]
+        budget -= len(page)
+        partitions: list[DescribeTopicPartitionsResponsePartition] = []
+        for index in page:
+            state = topic.partitions[index]
+            leader = image.brokers.get(state.leader)
+            partitions.append(
+                DescribeTopicPartitionsResponsePartition(
+                    partition_index=index,
+                    leader_id=state.leader if leader is not None and not leader.fenced else -1,
+                    leader_epoch=state.leader_epoch,
+                    replica_nodes=state.replicas,
+                    isr_nodes=state.isr,
+                    eligible_leader_replicas=state.elr,
+                    last_known_elr=state.last_known_elr,
+                    offline_replicas=tuple(
+                        b for b in state.replicas if replica_offline(image, topic.topic_id, index, b)
+                    ),
+                )
+            )
+        topics.append(
+            DescribeTopicPartitionsResponseTopic(
+                name=name,
+                topic_id=topic.topic_id,
+                is_internal=name in INTERNAL_TOPICS,
+                partitions=tuple(partitions),
+            )
+        )
+        if rest:
+            next_cursor = Cursor(topic_name=name, partition_index=rest[0])
+            break
+    return DescribeTopicPartitionsResponse(topics=tuple(topics), next_cursor=next_cursor)

@@ -1,0 +1,46 @@
+"""Envelope (key 58): a request that a broker passes on for its client (KIP-590), on the controller's listener."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tanist.broker.connection import Call
+from tanist.wire.errors import ErrorCode, WireError
+from tanist.wire.frames import encode_response, parse_request_header
+from tanist.wire.messages.envelope_request import EnvelopeRequest
+from tanist.wire.messages.envelope_response import EnvelopeResponse
+
+if TYPE_CHECKING:
+    from tanist.broker.node import Node
+
+
+def handle(node: Node, request: EnvelopeRequest, call: Call) -> None:
+    """Unpack, have the inner request handled, and pack its answer."""
+    host = node.quorum.controller_host
+    if host is None or not host.active:
+        call.reply(EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER))
+        return
+    frame = memoryview(bytes(request.request_data))
+    try:
+        header = parse_request_header(frame)
+        entry = call.connection.handlers.get(header.api_key)
+        if entry is None or header.api_key == request.API_KEY or not entry[0] <= header.api_version <= entry[1]:
+            call.reply(EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST))
+            return
+        inner_request = node.decode(header, frame)
+    except WireError:
+        call.reply(EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST))
+        return
+    call.wait()
+    inner = Call(call.connection, header, frame)
+
+    def answer(response: Any) -> None:
+        if getattr(response, "error_code", 0) == ErrorCode.NOT_CONTROLLER:
+            # The asking broker looks for the new controller; its client never hears of it.
+            call.reply(EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER))
+            return
+        data = encode_response(response, header.api_version, header.correlation_id)[4:]
+        call.reply(EnvelopeResponse(response_data=data))
+
+    inner.reply_with = answer
+    entry[2](node, inner_request, inner)

@@ -1,0 +1,290 @@
+"""Fetch (key 1), versions 4-18, on broker listeners: consumers and followers; the hot path out.
+
+Record data is never touched: a read gives a range of a segment file, which the network sends from the page cache. A
+fetch that has too little to say waits on the partitions it asked for and in the purgatory; an append or a new high
+watermark looks at the waiters once, at the end of the turn. Sessions (KIP-227) are declined with session id 0, which
+every client answers with full fetches.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from tanist.broker.connection import ClientConnection, Slot
+from tanist.broker.hosted import HostedPartition
+from tanist.log.log import OffsetOutOfRange
+from tanist.ports import Chunk
+from tanist.replica.leader import FollowerFetch
+from tanist.replica.reads import READ_COMMITTED, consumer_read
+from tanist.wire.errors import ErrorCode
+from tanist.wire.fetch import FetchCall, FetchedPartition, FetchTarget, encode_fetch_response, parse_fetch
+from tanist.wire.produce import NodeEndpoint
+
+if TYPE_CHECKING:
+    from tanist.broker.node import Node
+
+_NOT_LEADER = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+_OUT_OF_RANGE = int(ErrorCode.OFFSET_OUT_OF_RANGE)
+_FOLLOWER_READS_VERSION = 11  # KIP-392: older consumers are served by leaders only
+_LEADER_HINT_VERSION = 16  # KIP-951
+
+
+class FetchWait:
+    """A fetch that waits for data or its deadline."""
+
+    __slots__ = ("call", "connection", "correlation_id", "done", "node", "slot", "targets", "version")
+
+    def __init__(
+        self,
+        node: Node,
+        connection: ClientConnection,
+        call: FetchCall,
+        version: int,
+        correlation_id: int,
+        targets: list[tuple[HostedPartition, FetchTarget]],
+    ) -> None:
+        self.node = node
+        self.connection = connection
+        self.call = call
+        self.version = version
+        self.correlation_id = correlation_id
+        self.targets = targets
+        self.slot: Slot = connection.reserve()
+        self.done = False
+
+    def look(self) -> None:
+        """Something happened to one of the partitions: answer if there is enough by now, or the role changed."""
+        if self.done:
+            return
+        if self.connection.closed:
+            self.done = True
+            return
+        available = 0
+        from_replica = self.call.replica_id >= 0
+        for hosted, target in self.targets:
+            leader = hosted.leader
+            if leader is None or hosted.leader_epoch != target.current_leader_epoch != -1:
+                if from_replica or hosted.follower is None or hosted.leader_epoch != target.current_leader_epoch != -1:
+                    self.expire()
+                    return
+                upper_offset = hosted.replica.high_watermark
+            elif from_replica:
+                upper_offset = hosted.log.log_end_offset
+            else:
+                upper_offset = leader.high_watermark
+            if upper_offset > target.fetch_offset:
+                available += hosted.log.bytes_available(target.fetch_offset, upper_offset)
+        if available >= self.call.min_bytes or (from_replica and self._high_watermark_is_news()):
+            self.expire()
+
+    def _high_watermark_is_news(self) -> bool:
+        """A follower that tells its high watermark (v18, KIP-1166) is answered at once when the leader's is higher."""
+        for hosted, target in self.targets:
+            leader = hosted.leader
+            if leader is not None and 0 <= target.high_watermark < leader.high_watermark:
+                return True
+        return False
+
+    def expire(self) -> None:
+        """Answer with what there is."""
+        if self.done:
+            return
+        self.done = True
+        connection = self.connection
+        if connection.fetch_wait is self:
+            connection.fetch_wait = None
+        if not connection.closed:
+            chunks, _, _ = _respond(self.node, connection, self.call, self.version, self.correlation_id, False)
+            connection.complete(self.slot, chunks)
+
+
+def handle_fetch(
+    node: Node, connection: ClientConnection, frame: memoryview, offset: int, version: int, correlation_id: int
+) -> None:
+    """Take a Fetch request."""
+    call = parse_fetch(frame, offset, version)
+    if call.session_id != 0:
+        error = ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+        connection.respond(encode_fetch_response(version, correlation_id, [], error=error))
+        return
+    if connection.fetch_wait is not None:
+        # A follower asks anew because its set of partitions has changed: let the one it waits for go first.
+        connection.fetch_wait.expire()
+    max_wait_ms = call.max_wait_ms
+    chunks, size_bytes, at_once = _respond(node, connection, call, version, correlation_id)
+    if at_once or size_bytes >= call.min_bytes or max_wait_ms <= 0 or not call.topics:
+        connection.respond(chunks)
+        return
+    targets: list[tuple[HostedPartition, FetchTarget]] = []
+    lookup = node.replicas.by_topic
+    for topic, parts in call.topics:
+        hosted_parts = lookup[topic]
+        for target in parts:
+            targets.append((hosted_parts[target.partition], target))
+    wait = FetchWait(node, connection, call, version, correlation_id, targets)
+    for hosted, _ in targets:
+        hosted.wait_for_data(wait)
+    if call.replica_id >= 0:
+        connection.fetch_wait = wait
+    node.purgatory.add(node.turn_ms + max_wait_ms, wait)
+
+
+def _respond(
+    node: Node, connection: ClientConnection, call: FetchCall, version: int, correlation_id: int, arriving: bool = True
+) -> tuple[list[Chunk], int, bool]:
+    """Read; give (encoded answer, bytes of records in it, must be sent at once: an error, divergence or hint).
+
+    `arriving`: the request is new. A held one that is answered now says nothing new about its follower (fact 13).
+    """
+    lookup = node.replicas.by_topic
+    left = call.max_bytes
+    total = 0
+    at_once = False
+    replica_id = call.replica_id
+    answers: list[tuple[str | UUID, list[FetchedPartition]]] = []
+    for topic, parts in call.topics:
+        hosted_parts = lookup.get(topic)
+        results: list[FetchedPartition] = []
+        answers.append((topic, results))
+        for target in parts:
+            hosted = None if hosted_parts is None else hosted_parts.get(target.partition)
+            if hosted is None:
+                result = FetchedPartition(
+                    target.partition, node.fetch_absent_error(topic, target.partition), -1, -1, -1, None
+                )
+            elif replica_id >= 0:
+                result = _read_for_follower(node, hosted, call, target, left, total == 0, arriving)
+            else:
+                result = _read_for_consumer(node, hosted, call, target, left, total == 0, version)
+            results.append(result)
+            records = result.records
+            if records is not None:
+                size_bytes: int = records.length  # type: ignore[union-attr]  # logs give FileRanges
+                total += size_bytes
+                left = left - size_bytes if left > size_bytes else 0
+            if result.error or result.diverging_epoch is not None or result.preferred_read_replica >= 0:
+                at_once = True
+    endpoints: tuple[NodeEndpoint, ...] = ()
+    if at_once and version >= _LEADER_HINT_VERSION:
+        endpoints = _leader_hints(node, connection, answers)
+    return encode_fetch_response(version, correlation_id, answers, node_endpoints=endpoints), total, at_once
+
+
+def _read_for_follower(
+    node: Node,
+    hosted: HostedPartition,
+    call: FetchCall,
+    target: FetchTarget,
+    left: int,
+    first: bool,
+    arriving: bool,
+) -> FetchedPartition:
+    leader = hosted.leader
+    index = target.partition
+    if leader is None:
+        error = ErrorCode.KAFKA_STORAGE_ERROR if hosted.stale else _NOT_LEADER
+        return FetchedPartition(index, error, -1, -1, -1, None)
+    log = hosted.log
+    start = log.log_start_offset
+    if arriving or hosted.leader_epoch != target.current_leader_epoch:
+        decision = leader.follower_fetch(
+            FollowerFetch(
+                call.replica_id,
+                call.replica_epoch,
+                target.fetch_offset,
+                target.last_fetched_epoch,
+                target.current_leader_epoch,
+                target.log_start_offset,
+            ),
+            node.turn_ms,
+        )
+        if decision.error:
+            return FetchedPartition(index, decision.error, -1, -1, start, None)
+        if decision.effects:
+            node.apply_replica_effects(hosted, decision.effects)
+        high_watermark = decision.high_watermark
+        if decision.diverging is not None:
+            return FetchedPartition(
+                index, 0, high_watermark, high_watermark, start, None, diverging_epoch=decision.diverging
+            )
+    else:
+        high_watermark = leader.high_watermark
+    records = None
+    if left > 0 or first:
+        limit = target.max_bytes if target.max_bytes < left else left
+        try:
+            piece = log.read(target.fetch_offset, limit, log.log_end_offset, first)
+        except OffsetOutOfRange:
+            return FetchedPartition(index, _OUT_OF_RANGE, -1, -1, start, None)
+        except OSError as failure:
+            node.disk_failed(hosted, failure)
+            return FetchedPartition(index, ErrorCode.KAFKA_STORAGE_ERROR, -1, -1, -1, None)
+        if piece is not None:
+            records = piece.chunk
+    return FetchedPartition(index, 0, high_watermark, high_watermark, start, records)
+
+
+def _read_for_consumer(
+    node: Node, hosted: HostedPartition, call: FetchCall, target: FetchTarget, left: int, first: bool, version: int
+) -> FetchedPartition:
+    index = target.partition
+    leader = hosted.leader
+    if hosted.stale:
+        return FetchedPartition(index, ErrorCode.KAFKA_STORAGE_ERROR, -1, -1, -1, None)
+    log = hosted.log
+    start = log.log_start_offset
+    high_watermark = hosted.replica.high_watermark if leader is None else leader.high_watermark
+    stable_offset = log.last_stable_offset(high_watermark)
+    error, diverging, upper_offset = consumer_read(
+        hosted.replica,
+        fetch_offset=target.fetch_offset,
+        current_leader_epoch=target.current_leader_epoch,
+        last_fetched_epoch=target.last_fetched_epoch,
+        isolation_level=call.isolation_level,
+        last_stable_offset=stable_offset,
+        leader_only=version < _FOLLOWER_READS_VERSION,
+    )
+    if error:
+        known = error == _OUT_OF_RANGE
+        return FetchedPartition(
+            index, error, high_watermark if known else -1, stable_offset if known else -1, start if known else -1, None
+        )
+    if call.rack_id and leader is not None:
+        preferred = node.preferred_read_replica(leader, call.rack_id, target.fetch_offset)
+        if preferred >= 0:
+            return FetchedPartition(
+                index, 0, high_watermark, stable_offset, start, None, preferred_read_replica=preferred
+            )
+    if diverging is not None:
+        return FetchedPartition(index, 0, high_watermark, stable_offset, start, None, diverging_epoch=diverging)
+    records = None
+    aborted = None
+    if target.fetch_offset < upper_offset and (left > 0 or first):
+        limit = target.max_bytes if target.max_bytes < left else left
+        try:
+            piece = log.read(target.fetch_offset, limit, upper_offset, first)
+            if piece is not None:
+                records = piece.chunk
+                if call.isolation_level == READ_COMMITTED:
+                    aborted = log.aborted_transactions(target.fetch_offset, upper_offset)
+        except OffsetOutOfRange:
+            return FetchedPartition(index, _OUT_OF_RANGE, high_watermark, stable_offset, start, None)
+        except OSError as failure:
+            node.disk_failed(hosted, failure)
+            return FetchedPartition(index, ErrorCode.KAFKA_STORAGE_ERROR, -1, -1, -1, None)
+    return FetchedPartition(index, 0, high_watermark, stable_offset, start, records, aborted)
+
+
+def _leader_hints(
+    node: Node, connection: ClientConnection, answers: list[tuple[str | UUID, list[FetchedPartition]]]
+) -> tuple[NodeEndpoint, ...]:
+    leaders: set[int] = set()
+    for topic, parts in answers:
+        for position, result in enumerate(parts):
+            if result.error in (_NOT_LEADER, ErrorCode.FENCED_LEADER_EPOCH):
+                leader = node.current_leader(topic, result.partition)
+                if leader is not None:
+                    parts[position] = result._replace(current_leader=leader)
+                    leaders.add(leader[0])
+    return node.endpoints_of(leaders, connection.listener) if leaders else ()

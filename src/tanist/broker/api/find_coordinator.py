@@ -1,0 +1,36 @@
+"""FindCoordinator (key 10). There are no groups and no transactions yet, and the answer says so instead of making
+clients wait for a coordinator that will never come."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tanist.broker.connection import Call
+from tanist.wire.errors import ErrorCode
+from tanist.wire.messages.find_coordinator_request import FindCoordinatorRequest
+from tanist.wire.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
+
+if TYPE_CHECKING:
+    from tanist.broker.node import Node
+
+_KINDS = {0: "consumer groups", 1: "transactions", 2: "share groups"}
+
+
+def handle(node: Node, request: FindCoordinatorRequest, call: Call) -> None:
+    """Refuse, with a reason that a client shows its user."""
+    del node
+    kind = _KINDS.get(request.key_type, f"coordinators of type {request.key_type}")
+    message = f"tanist has no {kind} yet; assign partitions to consumers by hand"
+    error = ErrorCode.INVALID_REQUEST
+    keys = request.coordinator_keys if call.version >= 4 else (request.key,)
+    call.reply(
+        FindCoordinatorResponse(
+            error_code=error,
+            error_message=message,
+            node_id=-1,
+            port=-1,
+            coordinators=tuple(
+                Coordinator(key=key, node_id=-1, port=-1, error_code=error, error_message=message) for key in keys
+            ),
+        )
+    )

@@ -1,0 +1,30 @@
+"""InitProducerId (key 22): an id for an idempotent producer. Transactions are not there yet."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tanist.broker.connection import Call
+from tanist.wire.errors import ErrorCode
+from tanist.wire.messages.init_producer_id_request import InitProducerIdRequest
+from tanist.wire.messages.init_producer_id_response import InitProducerIdResponse
+
+if TYPE_CHECKING:
+    from tanist.broker.node import Node
+
+
+def handle(node: Node, request: InitProducerIdRequest, call: Call) -> None:
+    """Give the next id of this broker's block; fetch a block from the controller when there is none."""
+    if request.transactional_id is not None:
+        call.reply(InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_epoch=-1))
+        return
+    call.wait()
+
+    def given(producer_id: int | None) -> None:
+        if producer_id is None:
+            # Retriable, and what Kafka says while its controller cannot be reached.
+            call.reply(InitProducerIdResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, producer_epoch=-1))
+        else:
+            call.reply(InitProducerIdResponse(producer_id=producer_id, producer_epoch=0))
+
+    node.producer_ids.next(given)

@@ -1,0 +1,187 @@
+"""Metadata (key 3), versions 0-13: brokers, topics, leaders; creation of topics on demand.
+
+The answer comes from the committed image alone, so any broker gives it. Encoded answers are kept until the image
+changes, because every client of a big cluster asks for the same thing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from tanist.broker.connection import Call
+from tanist.controller.image import MetadataImage, TopicImage
+from tanist.controller.topics import INTERNAL_TOPICS, topic_name_error
+from tanist.wire.errors import ErrorCode
+from tanist.wire.frames import encode_response
+from tanist.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from tanist.wire.messages.create_topics_response import CreateTopicsResponse
+from tanist.wire.messages.metadata_request import MetadataRequest
+from tanist.wire.messages.metadata_response import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from tanist.wire.schema import ZERO_UUID
+
+if TYPE_CHECKING:
+    from tanist.broker.node import Node
+
+_CREATE_TOPICS_VERSION = 7
+_CREATE_TIMEOUT_MS = 5_000
+_MAX_CACHED = 64
+
+
+def handle(node: Node, request: MetadataRequest, call: Call) -> None:
+    """Describe the topics asked for; None (in v0: an empty list) asks for all."""
+    topics = request.topics
+    if topics is not None and not topics and call.version == 0:
+        topics = None
+    if topics is None:
+        _reply_all(node, call)
+        return
+    missing = [
+        topic.name
+        for topic in topics
+        if topic.name and topic.topic_id == ZERO_UUID and topic.name not in node.metadata.image.topic_ids
+    ]
+    allowed = request.allow_auto_topic_creation if call.version >= 4 else True
+    if missing and allowed and node.config.auto_create_topics_enable:
+        valid = [name for name in dict.fromkeys(missing) if topic_name_error(name) is None]
+        if valid:
+            call.wait()
+            _create(node, call, request, valid)
+            return
+    call.reply(_response(node, call, request))
+
+
+def _reply_all(node: Node, call: Call) -> None:
+    """All topics: encode once per change of the image."""
+    version, listener = call.version, call.listener
+    key = (version, listener)
+    cached = node.metadata_cache.get(key)
+    if cached is None or cached[0] != node.metadata.version:
+        frame = encode_response(_response(node, call, MetadataRequest(topics=None)), version, 0)
+        if len(node.metadata_cache) >= _MAX_CACHED:
+            node.metadata_cache.clear()
+        cached = node.metadata_cache[key] = (node.metadata.version, frame)
+    frame = cached[1]
+    # Length, then the correlation id, then what is the same for everybody.
+    call.reply_chunks([frame[:4] + call.header.correlation_id.to_bytes(4, "big", signed=True) + frame[8:]])
+
+
+def _create(node: Node, call: Call, request: MetadataRequest, names: list[str]) -> None:
+    """Have the controller create the missing topics, and answer when they are there (or could not be made)."""
+    creation = CreateTopicsRequest(
+        topics=tuple(CreatableTopic(name=name, num_partitions=-1, replication_factor=-1) for name in names),
+        timeout_ms=_CREATE_TIMEOUT_MS,
+    )
+    deadline_ms = node.clock.now_ms() + _CREATE_TIMEOUT_MS
+
+    def created(response: CreateTopicsResponse | None) -> None:
+        if response is None:
+            if node.clock.now_ms() + 50 < deadline_ms:
+                node.clock.call_at(node.clock.now_ms() + 50, ask)
+            else:
+                call.reply(_response(node, call, request))
+            return
+        # The controller answers when the records are committed; this broker may be a moment behind.
+        node.when_topics_known(names, node.clock.now_ms() + 1_000, lambda: call.reply(_response(node, call, request)))
+
+    def ask() -> None:
+        node.controller_channel.call(creation, _CREATE_TOPICS_VERSION, _CREATE_TIMEOUT_MS, created)
+
+    ask()
+
+
+def _response(node: Node, call: Call, request: MetadataRequest) -> MetadataResponse:
+    image = node.metadata.image
+    listener = call.listener
+    brokers: list[MetadataResponseBroker] = []
+    alive: set[int] = set()
+    for broker in sorted(image.brokers.values(), key=lambda b: b.id):
+        if broker.fenced:
+            continue
+        for endpoint in broker.endpoints:
+            if endpoint.name == listener:
+                brokers.append(
+                    MetadataResponseBroker(node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack)
+                )
+                alive.add(broker.id)
+    if request.topics is None:
+        topics = [
+            _describe(node, image, image.topics[topic_id], alive) for _, topic_id in sorted(image.topic_ids.items())
+        ]
+    else:
+        topics = []
+        for wanted in request.topics:
+            topic_id = wanted.topic_id
+            name = wanted.name
+            if name and topic_id == ZERO_UUID:
+                topic = image.topic(name)
+                if topic is None:
+                    invalid = topic_name_error(name) is not None
+                    error = ErrorCode.INVALID_TOPIC_EXCEPTION if invalid else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                    topics.append(MetadataResponseTopic(error_code=error, name=name))
+                    continue
+            else:
+                topic = image.topics.get(topic_id)
+                if topic is None:
+                    topics.append(
+                        MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
+                    )
+                    continue
+            topics.append(_describe(node, image, topic, alive))
+    return MetadataResponse(
+        brokers=tuple(brokers),
+        cluster_id=node.cluster_id,
+        controller_id=_controller_for_clients(node, alive),
+        topics=tuple(topics),
+    )
+
+
+def _controller_for_clients(node: Node, alive: set[int]) -> int:
+    """A broker for clients' admin requests. All forward, so any will do; best the active controller's own."""
+    leader_id = node.quorum.leader_id
+    if leader_id in alive:
+        return leader_id
+    return min(alive) if alive else -1
+
+
+def _describe(node: Node, image: MetadataImage, topic: TopicImage, alive: set[int]) -> MetadataResponseTopic:
+    partitions: list[MetadataResponsePartition] = []
+    for index, state in sorted(topic.partitions.items()):
+        offline = tuple(b for b in state.replicas if b not in alive or replica_offline(image, topic.topic_id, index, b))
+        leader = state.leader
+        error: int = ErrorCode.NONE
+        if leader not in alive:
+            # No leader, or one that clients of this listener cannot reach, which is the same to them.
+            leader = -1
+            error = ErrorCode.LEADER_NOT_AVAILABLE
+        partitions.append(
+            MetadataResponsePartition(
+                error_code=error,
+                partition_index=index,
+                leader_id=leader,
+                leader_epoch=state.leader_epoch,
+                replica_nodes=state.replicas,
+                isr_nodes=state.isr,
+                offline_replicas=offline,
+            )
+        )
+    return MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.name in INTERNAL_TOPICS,
+        partitions=tuple(partitions),
+    )
+
+
+def replica_offline(image: MetadataImage, topic_id: UUID, index: int, broker_id: int) -> bool:
+    """The replica's broker is gone or fenced, or the directory it lies in is."""
+    broker = image.brokers.get(broker_id)
+    state = image.partition(topic_id, index)
+    if broker is None or broker.fenced or state is None:
+        return True
+    return not broker.has_online_directory(state.directory_of(broker_id))

@@ -1,0 +1,51 @@
+"""OffsetForLeaderEpoch (key 23): where a leader epoch ends in this leader's log (KIP-101, KIP-320; fact 112)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tanist.broker.connection import Call
+from tanist.replica.reads import offsets_for_leader_epoch
+from tanist.wire.errors import ErrorCode
+from tanist.wire.messages.offset_for_leader_epoch_request import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+)
+from tanist.wire.messages.offset_for_leader_epoch_response import (
+    EpochEndOffset,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderTopicResult,
+)
+
+if TYPE_CHECKING:
+    from tanist.broker.node import Node
+
+
+def handle(node: Node, request: OffsetForLeaderEpochRequest, call: Call) -> None:
+    """Answer for each partition."""
+    call.reply(
+        OffsetForLeaderEpochResponse(
+            topics=tuple(
+                OffsetForLeaderTopicResult(
+                    topic=topic.topic,
+                    partitions=tuple(_end_offset(node, topic.topic, wanted) for wanted in topic.partitions),
+                )
+                for topic in request.topics
+            )
+        )
+    )
+
+
+def _end_offset(node: Node, topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
+    hosted = node.replicas.get(topic, wanted.partition)
+    if hosted is None:
+        return EpochEndOffset(error_code=node.fetch_absent_error(topic, wanted.partition), partition=wanted.partition)
+    if hosted.stale:
+        return EpochEndOffset(error_code=ErrorCode.KAFKA_STORAGE_ERROR, partition=wanted.partition)
+    answer = offsets_for_leader_epoch(hosted.replica, wanted.current_leader_epoch, wanted.leader_epoch)
+    return EpochEndOffset(
+        error_code=answer.error,
+        partition=wanted.partition,
+        leader_epoch=answer.leader_epoch,
+        end_offset=answer.end_offset,
+    )

@@ -1,0 +1,152 @@
+"""Putting a node together from its folders: identity, log directories, the metadata log and the quorum's state.
+
+Owns the order in which things are found on disk and checked against the configuration; it is run once, in the node's
+constructor, before anything listens.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from tanist.broker.controller_host import ControllerHost
+from tanist.broker.endpoints import ConfigError
+from tanist.broker.metadata_quorum import MetadataQuorum
+from tanist.controller.controller import Controller
+from tanist.controller.decision import ControllerSettings
+from tanist.controller.image import MetadataImage
+from tanist.log.checkpoints import MetaProperties
+from tanist.log.directory import LogDirectory
+from tanist.ports import Disk, Random
+from tanist.quorum.config import RaftConfig
+from tanist.quorum.log import MetadataLog
+from tanist.quorum.raft import RaftNode
+from tanist.quorum.store import QuorumStateFile
+from tanist.quorum.voters import Voter
+from tanist.wire.schema import ZERO_UUID
+
+if TYPE_CHECKING:
+    from tanist.broker.config import NodeConfig
+    from tanist.broker.node import Node
+
+META_PROPERTIES = "meta.properties"
+METADATA_TOPIC = "__cluster_metadata"
+
+
+def new_uuid(random: Random) -> UUID:
+    """A random id, not one of Kafka's reserved ones (the first hundred), and not beginning with a dash in base64."""
+    while True:
+        value = UUID(bytes=random.bytes(16), version=4)
+        if value.bytes[0] >> 2 != 62:
+            return value
+
+
+def format_directory(disk: Disk, path: str, cluster_id: str, node_id: int, random: Random) -> MetaProperties:
+    """Make a log directory a node's own: the folder and its `meta.properties`."""
+    meta = MetaProperties(cluster_id, node_id, new_uuid(random))
+    disk.make_directory(path)
+    disk.write_file(f"{path}/{META_PROPERTIES}", meta.encode())
+    return meta
+
+
+def read_meta_properties(disk: Disk, path: str) -> MetaProperties | None:
+    """Whose folder this is; None if it was never formatted. `CheckpointError` when the file makes no sense."""
+    file = f"{path}/{META_PROPERTIES}"
+    if not disk.exists(file):
+        return None
+    return MetaProperties.decode(disk.read_file(file), file)
+
+
+def identify(config: NodeConfig, disk: Disk, random: Random) -> tuple[str, dict[str, MetaProperties]]:
+    """The cluster id, and the meta.properties of each folder of the node. `ConfigError` when they do not fit."""
+    found: dict[str, MetaProperties] = {}
+    missing: list[str] = []
+    for path in dict.fromkeys((config.metadata_log_dir, *config.log_dirs)):
+        meta = read_meta_properties(disk, path)
+        if meta is None:
+            missing.append(path)
+            continue
+        cluster_id = next(iter(found.values())).cluster_id if found else None
+        meta.require(f"{path}/{META_PROPERTIES}", cluster_id=cluster_id, node_id=config.node_id)
+        found[path] = meta
+    if not found:
+        raise ConfigError(
+            f"{missing[0]} is not formatted; run: tanist format --config FILE --cluster-id $(tanist random-uuid)"
+        )
+    cluster_id = next(iter(found.values())).cluster_id
+    for path in missing:  # a disk that was added to log.dirs, or replaced
+        found[path] = format_directory(disk, path, cluster_id, config.node_id, random)
+    return cluster_id, found
+
+
+def open_directories(node: Node, metas: dict[str, MetaProperties]) -> list[LogDirectory]:
+    """The log directories of a broker, not loaded yet."""
+    return [LogDirectory(node.disk, path, metas[path].directory_id) for path in node.config.log_dirs]
+
+
+def assemble_quorum(node: Node, directory_id: UUID) -> MetadataQuorum:
+    """The metadata log, its Raft replica, and the controller if the node has that role."""
+    config = node.config
+    folder = f"{config.metadata_log_dir}/{METADATA_TOPIC}-0"
+    node.disk.make_directory(folder)
+    voters = tuple(
+        # Static voters (kraft.version 0) are known by their node ids alone.
+        Voter(voter.node_id, ZERO_UUID, voter.host, voter.port)
+        for voter in config.controller_quorum_voters
+    )
+    if not voters:
+        raise ConfigError(
+            "controller.quorum.voters is missing; name the controllers, for example 1@localhost:9093,2@localhost:9095"
+        )
+    store = QuorumStateFile(node.disk, folder, [voter.node_id for voter in voters])
+    log = MetadataLog.open(
+        node.disk,
+        folder,
+        segment_bytes=config.metadata_log_segment_bytes,
+        segment_ms=config.metadata_log_segment_ms,
+        retention_bytes=config.metadata_max_retention_bytes,
+        retention_ms=config.metadata_max_retention_ms,
+        now_ms=node.clock.now_ms(),
+        wall_ms=node.clock.wall_ms(),
+    )
+    raft = RaftNode(
+        config.node_id,
+        directory_id,
+        node.cluster_id,
+        voters,
+        log,
+        store.load(),
+        RaftConfig(
+            election_timeout_ms=config.controller_quorum_election_timeout_ms,
+            fetch_timeout_ms=config.controller_quorum_fetch_timeout_ms,
+            election_backoff_max_ms=config.controller_quorum_election_backoff_max_ms,
+            append_linger_ms=config.controller_quorum_append_linger_ms,
+            request_timeout_ms=config.controller_quorum_request_timeout_ms,
+            retry_backoff_ms=config.controller_quorum_retry_backoff_ms,
+            fetch_max_bytes=config.controller_quorum_fetch_max_bytes,
+            fetch_snapshot_max_bytes=config.controller_quorum_fetch_snapshot_max_bytes,
+            listener_name=config.controller_listener_names[0],
+        ),
+        node.random,
+    )
+    quorum = MetadataQuorum(node, raft, log, store, voters)
+    if config.is_controller:
+        controller = Controller(config.node_id, MetadataImage(config.static), controller_settings(config), node.random)
+        quorum.controller_host = ControllerHost(node, controller)
+    return quorum
+
+
+def controller_settings(config: NodeConfig) -> ControllerSettings:
+    """The controller's static settings, out of the node's."""
+    return ControllerSettings(
+        min_insync_replicas=config.min_insync_replicas,
+        unclean_leader_election_enable=config.unclean_leader_election_enable,
+        default_replication_factor=config.default_replication_factor,
+        num_partitions=config.num_partitions,
+        auto_leader_rebalance_enable=config.auto_leader_rebalance_enable,
+        leader_imbalance_check_interval_ms=config.leader_imbalance_check_interval_seconds * 1000,
+        unclean_leader_election_interval_ms=config.unclean_leader_election_interval_ms,
+        broker_session_timeout_ms=config.broker_session_timeout_ms,
+        node_id=config.node_id,
+        static_configs=config.static,
+    )

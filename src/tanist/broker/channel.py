@@ -1,0 +1,153 @@
+"""The client side of RPCs between nodes: one connection, requests matched to answers by correlation id.
+
+A channel connects on demand and reports failure of every request that was under way when its connection ends. It never
+retries: whoever asked knows whether asking again is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tanist.ports import Clock, Connection, Network, Timer
+from tanist.wire.errors import WireError
+from tanist.wire.frames import correlation_id_of, decode_response, encode_request
+
+Answer = Callable[[Any | None], None]
+RawAnswer = Callable[[memoryview | None], None]
+
+
+class Channel:
+    """RPCs to one endpoint. `on_answer(None)` means: no answer will come (refused, reset, timed out, malformed)."""
+
+    MAX_IN_FLIGHT = 1000
+
+    def __init__(
+        self,
+        clock: Clock,
+        network: Network,
+        host: str,
+        port: int,
+        *,
+        client_id: str,
+        max_frame_bytes: int,
+        on_lost: Callable[[str], None] | None = None,
+    ) -> None:
+        self.host = host
+        self.port = port
+        self._clock = clock
+        self._network = network
+        self._client_id = client_id
+        self._max_frame_bytes = max_frame_bytes
+        self._on_lost = on_lost
+        self._connection: Connection | None = None
+        self._opened = False
+        self._closed = False
+        self._correlation_id = 0
+        self._in_flight: dict[int, tuple[RawAnswer, Timer]] = {}
+
+    @property
+    def connected(self) -> bool:
+        return self._connection is not None and self._opened
+
+    def call(self, request: Any, version: int, timeout_ms: int, on_answer: Answer) -> None:
+        """Send `request` (a generated message) at `version`; `on_answer` gets the decoded response or None."""
+        api_key: int = request.API_KEY
+
+        def decode(frame: memoryview | None) -> None:
+            if frame is None:
+                on_answer(None)
+                return
+            try:
+                response = decode_response(api_key, version, frame)
+            except WireError as error:
+                self._drop(f"malformed answer to api {api_key}: {error}")
+                on_answer(None)
+                return
+            on_answer(response)
+
+        self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
+        frame = encode_request(request, version, self._correlation_id, self._client_id)
+        self._send(frame, self._correlation_id, timeout_ms, decode)
+
+    def call_raw(self, encode: Callable[[int], bytes], timeout_ms: int, on_answer: RawAnswer) -> None:
+        """Send the frame that `encode(correlation_id)` gives; the answer's frame is passed on undecoded."""
+        self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
+        self._send(encode(self._correlation_id), self._correlation_id, timeout_ms, on_answer)
+
+    def close(self) -> None:
+        """Close for good; requests under way get None."""
+        self._closed = True
+        if self._connection is not None:
+            self._connection.close()
+
+    def _send(self, frame: bytes, correlation_id: int, timeout_ms: int, on_answer: RawAnswer) -> None:
+        if self._closed or len(self._in_flight) >= self.MAX_IN_FLIGHT:
+            self._clock.call_soon(lambda: on_answer(None))
+            return
+        if self._connection is None:
+            self._opened = False
+            handler = _Handler(self)
+            self._connection = handler.connection = self._network.connect(
+                self.host, self.port, handler, max_frame_bytes=self._max_frame_bytes
+            )
+        timer = self._clock.call_at(self._clock.now_ms() + timeout_ms, lambda: self._timed_out(correlation_id))
+        self._in_flight[correlation_id] = (on_answer, timer)
+        self._connection.send((frame,))
+
+    def _timed_out(self, correlation_id: int) -> None:
+        if correlation_id in self._in_flight:
+            # A late answer could not be told from one that never comes: the connection is spent.
+            self._drop("request timed out")
+
+    def _drop(self, reason: str) -> None:
+        connection, self._connection = self._connection, None
+        self._opened = False
+        if connection is not None:
+            connection.close()
+        waiting, self._in_flight = self._in_flight, {}
+        for on_answer, timer in waiting.values():
+            timer.cancel()
+            on_answer(None)
+        if connection is not None and not self._closed and self._on_lost is not None:
+            self._on_lost(reason)
+
+    def _on_open(self, connection: Connection | None) -> None:
+        if connection is self._connection:
+            self._opened = True
+
+    def _on_frame(self, connection: Connection | None, frame: memoryview) -> None:
+        if connection is not self._connection:
+            return
+        try:
+            correlation_id = correlation_id_of(frame)
+        except WireError:
+            self._drop("malformed answer")
+            return
+        entry = self._in_flight.pop(correlation_id, None)
+        if entry is None:
+            self._drop(f"answer to a request never sent ({correlation_id})")
+            return
+        on_answer, timer = entry
+        timer.cancel()
+        on_answer(frame)
+
+
+class _Handler:
+    """Ties callbacks to the connection they belong to, so that a late one of an old connection is not believed."""
+
+    __slots__ = ("channel", "connection")
+
+    def __init__(self, channel: Channel) -> None:
+        self.channel = channel
+        self.connection: Connection | None = None
+
+    def on_open(self, connection: Connection) -> None:
+        self.channel._on_open(self.connection)
+
+    def on_frame(self, frame: memoryview) -> None:
+        self.channel._on_frame(self.connection, frame)
+
+    def on_close(self, reason: str) -> None:
+        if self.connection is not None and self.connection is self.channel._connection:
+            self.channel._drop(reason)

@@ -1,0 +1,272 @@
+"""One accepted connection: frames in, answers out in the order of the requests (Kafka's promise to clients).
+
+Requests are handled as they arrive. An answer that is not ready (a long poll, an acks=all produce) holds a slot, and
+the answers behind it wait for their turn. What a turn has produced is sent in one go at the turn's end (`flush`).
+
+This file must not know any API beyond how to find its handler; Produce and Fetch are handed over without a header
+object because they are the hot path.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from tanist.ports import Chunk, Connection
+from tanist.wire.apis import ApiKey
+from tanist.wire.errors import WireError
+from tanist.wire.frames import RequestHeader, encode_response, parse_request_header
+
+if TYPE_CHECKING:
+    from tanist.broker.node import Node
+
+_FIXED_HEADER = struct.Struct(">hhih")  # api key, version, correlation id, length of the client id
+
+HotHandler = Callable[["ClientConnection", memoryview, int, int, int], None]
+"""(connection, frame, body offset, version, correlation id)"""
+ColdHandler = Callable[["Node", Any, "Call"], None]
+"""(node, decoded request, call)"""
+
+
+class Slot:
+    """The place of one answer in its connection's order. `chunks` is None until the answer is ready."""
+
+    __slots__ = ("chunks",)
+
+    def __init__(self, chunks: list[Chunk] | None = None) -> None:
+        self.chunks = chunks
+
+
+class Call:
+    """A request being handled: who asked, with which header, and where its answer goes."""
+
+    __slots__ = ("_slot", "connection", "frame", "header", "reply_with")
+
+    def __init__(self, connection: ClientConnection, header: RequestHeader, frame: memoryview) -> None:
+        self.connection = connection
+        self.header = header
+        self.frame = frame
+        self._slot: Slot | None = None
+        # An envelope's inner call answers through its outer one (`api/envelope.py`).
+        self.reply_with: Callable[[Any], None] | None = None
+
+    @property
+    def version(self) -> int:
+        return self.header.api_version
+
+    @property
+    def listener(self) -> str:
+        """Name of the listener the request came in by."""
+        return self.connection.listener
+
+    def reply(self, response: Any, *, version: int | None = None) -> None:
+        """Answer. Whoever took the call must see to it that this happens exactly once."""
+        if self.reply_with is not None:
+            self.reply_with(response)
+            return
+        header = self.header
+        frame = encode_response(response, header.api_version if version is None else version, header.correlation_id)
+        self.connection.complete(self._slot, [frame])
+
+    def reply_chunks(self, chunks: list[Chunk]) -> None:
+        """Answer with an encoded frame, length prefix included."""
+        self.connection.complete(self._slot, chunks)
+
+    def wait(self) -> None:
+        """The answer comes later: keep its place. The frame's memory is not valid by then."""
+        if self._slot is None and self.reply_with is None:
+            self._slot = self.connection.reserve()
+            self.frame = memoryview(b"")
+
+
+class ClientConnection:
+    """The handler of one accepted connection (`ports.ConnectionHandler`)."""
+
+    # A client that pipelines more than this many unanswered requests is not read from until some are answered; one that
+    # does not read its answers is not read from either (queue bounds, DESIGN "every queue has a bound").
+    MAX_UNANSWERED = 256
+    MAX_UNSENT_BYTES = 64 << 20
+
+    __slots__ = (
+        "_node",
+        "_paused",
+        "_touched",
+        "allowed",
+        "broker_identity",
+        "client_id",
+        "closed",
+        "connection",
+        "fetch_wait",
+        "handlers",
+        "hot_fetch",
+        "hot_produce",
+        "last_active_ms",
+        "listener",
+        "out",
+        "slots",
+    )
+
+    def __init__(
+        self,
+        node: Node,
+        connection: Connection,
+        listener: str,
+        handlers: dict[int, tuple[int, int, ColdHandler]],
+        hot_produce: HotHandler | None,
+        hot_fetch: HotHandler | None,
+    ) -> None:
+        self._node = node
+        self.connection = connection
+        self.listener = listener
+        self.handlers = handlers
+        self.hot_produce = hot_produce
+        self.hot_fetch = hot_fetch
+        self.out: list[Chunk] = []
+        self.slots: deque[Slot] = deque()
+        self.closed = False
+        self.client_id = ""
+        self.last_active_ms = node.clock.now_ms()
+        # (broker id, broker epoch) once a broker has identified itself on this connection by a heartbeat.
+        self.broker_identity: tuple[int, int] | None = None
+        # The replica fetch that is being held for this connection, if any (`api/fetch.py`).
+        self.fetch_wait: Any = None
+        self._touched = False
+        self._paused = False
+
+    # -- frames in
+
+    def on_open(self, connection: Connection) -> None:
+        """Accepted connections are open from the start."""
+
+    def on_frame(self, frame: memoryview) -> None:
+        try:
+            api_key, version, correlation_id, client_id_length = _FIXED_HEADER.unpack_from(frame)
+            if api_key == 0 and self.hot_produce is not None and 3 <= version <= 13:
+                offset = 10 + client_id_length if client_id_length > 0 else 10
+                if version >= 9:
+                    # Header v2 ends in tagged fields; nobody sends any, so one zero byte.
+                    if frame[offset] != 0:
+                        offset = parse_request_header(frame).body_offset
+                    else:
+                        offset += 1
+                self.hot_produce(self, frame, offset, version, correlation_id)
+            elif api_key == 1 and self.hot_fetch is not None and 4 <= version <= 18:
+                offset = 10 + client_id_length if client_id_length > 0 else 10
+                if version >= 12:
+                    if frame[offset] != 0:
+                        offset = parse_request_header(frame).body_offset
+                    else:
+                        offset += 1
+                self.hot_fetch(self, frame, offset, version, correlation_id)
+            else:
+                self._cold(api_key, version, frame)
+        except (WireError, struct.error, IndexError) as error:
+            self._node.report("WARN", f"closing {self.connection.peer}: malformed request: {error}")
+            self.close()
+            return
+        self.last_active_ms = self._node.turn_ms
+        if len(self.slots) >= self.MAX_UNANSWERED or self.connection.pending_bytes > self.MAX_UNSENT_BYTES:
+            self._paused = True
+            self.connection.pause()
+            self.touch()
+
+    def _cold(self, api_key: int, version: int, frame: memoryview) -> None:
+        entry = self.handlers.get(api_key)
+        if api_key == ApiKey.API_VERSIONS and (entry is None or not entry[0] <= version <= entry[1]):
+            # A client newer than us learns what we speak from a v0 answer with error 35 (KIP-511).
+            header = RequestHeader(api_key, version, *struct.unpack_from(">i", frame, 4), None, 0)
+            self._node.unsupported_api_versions(Call(self, header, frame))
+            return
+        if entry is None or not entry[0] <= version <= entry[1]:
+            raise WireError(f"api {api_key} version {version} is not served on listener {self.listener}")
+        header = parse_request_header(frame)
+        if header.client_id:
+            self.client_id = header.client_id
+        call = Call(self, header, frame)
+        entry[2](self._node, self._node.decode(header, frame), call)
+
+    # -- answers out
+
+    def respond(self, chunks: list[Chunk]) -> None:
+        """Queue an answer that is ready now."""
+        if self.slots:
+            self.slots.append(Slot(chunks))
+        else:
+            self.out.extend(chunks)
+        if not self._touched:
+            self._touched = True
+            self._node.touch(self)
+
+    def respond_one(self, frame: bytes) -> None:
+        """`respond` for the commonest answer: one piece."""
+        if self.slots:
+            self.slots.append(Slot([frame]))
+        else:
+            self.out.append(frame)
+        if not self._touched:
+            self._touched = True
+            self._node.touch(self)
+
+    def reserve(self) -> Slot:
+        """Hold the place of an answer that is not ready."""
+        slot = Slot()
+        self.slots.append(slot)
+        return slot
+
+    def complete(self, slot: Slot | None, chunks: list[Chunk]) -> None:
+        """Fill a reserved place (None: there was no wait)."""
+        if slot is None:
+            self.respond(chunks)
+            return
+        slot.chunks = chunks
+        self.touch()
+
+    def touch(self) -> None:
+        if not self._touched:
+            self._touched = True
+            self._node.touch(self)
+
+    def take(self) -> list[Chunk]:
+        """Take what is ready to be sent, in order; the connection counts as untouched again."""
+        self._touched = False
+        slots = self.slots
+        if slots:
+            out = self.out
+            while slots and (chunks := slots[0].chunks) is not None:
+                out.extend(chunks)
+                slots.popleft()
+        out, self.out = self.out, []
+        return out
+
+    def flush(self) -> None:
+        """End of turn: send what is ready."""
+        self.send(self.take())
+
+    def send(self, chunks: list[Chunk]) -> None:
+        """Send what `take` gave, and read on if the client had been held back."""
+        if self.closed:
+            return
+        if chunks:
+            self.connection.send(chunks)
+        if self._paused and len(self.slots) < self.MAX_UNANSWERED:
+            if self.connection.pending_bytes <= self.MAX_UNSENT_BYTES:
+                self._paused = False
+                self.connection.resume()
+            else:
+                self._node.flush_later(self)
+
+    def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            self.connection.close()
+
+    def on_close(self, reason: str) -> None:
+        self.closed = True
+        self.slots.clear()
+        self.out.clear()
+        if self.fetch_wait is not None:
+            self.fetch_wait.done = True
+            self.fetch_wait = None
+        self._node.connection_closed(self, reason)

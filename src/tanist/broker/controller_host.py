@@ -1,0 +1,215 @@
+"""The controller on its node: decisions become records in the metadata log, answers wait for their commit (fact 149).
+
+While this node leads the quorum, each request is decided by `controller.Controller` against an image that includes
+what is not committed yet; the decision's records are appended, replayed into that image, and the answer is kept until
+the high watermark covers them. An answer that carries no records of its own waits for the records before it, because
+it may speak of them. When leadership is lost, what was not committed is dropped with the image, and the askers hear
+NOT_CONTROLLER.
+
+A broker whose connection breaks is probed at once, and fenced when nobody listens there any more: fencing early is
+always safe, and waiting for the session to run out costs nine seconds.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tanist.broker.connection import Call
+from tanist.controller.controller import Controller, not_controller_response
+from tanist.controller.decision import Decision
+from tanist.controller.image import MetadataImage
+from tanist.ports import Connection, Timer
+from tanist.wire.metadata import encode_record, record_version
+
+if TYPE_CHECKING:
+    from tanist.broker.node import Node
+
+_PROBE_TIMEOUT_MS = 1000
+_MAX_PENDING = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    offset: int
+    call: Call | None
+    response: Any
+    request: Any
+
+
+class ControllerHost:
+    """Runs the `Controller` of a node with the controller role."""
+
+    def __init__(self, node: Node, controller: Controller) -> None:
+        self._node = node
+        self.controller = controller
+        self._pending: deque[_Pending] = deque()
+        self._epoch = -1
+        self._timer: Timer | None = None
+        self._probing: dict[int, _Probe] = {}
+
+    @property
+    def active(self) -> bool:
+        return self.controller.active
+
+    # -- leadership
+
+    def elected(self, epoch: int) -> None:
+        """This node leads the quorum, and everything older than its epoch is committed and replayed: claim."""
+        self._epoch = epoch
+        decision = self.controller.activate(epoch, self._node.clock.now_ms(), self._node.quorum.log_end_offset)
+        self._node.report("INFO", f"controller {self._node.node_id} is active in epoch {epoch}")
+        self._carry_out(decision, None, None)
+        self._probe_brokers()
+        self._arm()
+
+    def stepped_down(self, image: MetadataImage) -> None:
+        """Another node leads, or nobody: forget what was not committed. `image` is the committed state."""
+        waiting, self._pending = self._pending, deque()
+        if self.controller.active:
+            self._node.report("INFO", f"controller {self._node.node_id} resigns epoch {self._epoch}")
+        self.controller.deactivate(image)
+        for probe in list(self._probing.values()):
+            probe.end()
+        for pending in waiting:
+            if pending.call is not None:
+                pending.call.reply(not_controller_response(pending.request))
+        self._arm()
+
+    def committed(self) -> None:
+        """The high watermark moved: send the answers it covers."""
+        applied_offset = self._node.metadata.applied_offset
+        pending = self._pending
+        while pending and pending[0].offset <= applied_offset:
+            done = pending.popleft()
+            if done.call is not None and done.response is not None:
+                done.call.reply(done.response)
+
+    # -- requests
+
+    def handle(self, call: Call, request: Any) -> None:
+        """Decide a request of the controller's APIs."""
+        if not self.controller.active or len(self._pending) >= _MAX_PENDING:
+            call.reply(not_controller_response(request))
+            return
+        decision = self.controller.handle(
+            request,
+            self._node.clock.now_ms(),
+            next_offset=self._node.quorum.log_end_offset,
+            api_version=call.version,
+        )
+        self._carry_out(decision, call, request)
+        self._arm()
+
+    def _carry_out(self, decision: Decision | None, call: Call | None, request: Any) -> None:
+        if decision is None:
+            return
+        offset = self._node.quorum.log_end_offset - 1
+        if decision.records:
+            metadata_version = self.controller.image.metadata_version
+            values = []
+            for record in decision.records:
+                values.append(encode_record(record, record_version(type(record), metadata_version)))
+                self.controller.replay(record)
+                metadata_version = self.controller.image.metadata_version
+            offset = self._node.quorum.append(values, atomic=decision.atomic)
+        if call is None:
+            return
+        if offset <= self._node.metadata.applied_offset:
+            call.reply(decision.response)
+            return
+        call.wait()
+        self._pending.append(_Pending(offset, call, decision.response, request))
+
+    # -- time
+
+    def _arm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        deadline_ms = self.controller.next_deadline_ms if self.controller.active else None
+        if deadline_ms is not None:
+            self._timer = self._node.clock.call_at(deadline_ms, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        if self.controller.active:
+            decision = self.controller.tick(self._node.clock.now_ms(), self._node.quorum.log_end_offset)
+            self._carry_out(decision, None, None)
+        self._arm()
+
+    # -- brokers that vanish
+
+    def contact(self, broker_id: int, broker_epoch: int) -> None:
+        """A heartbeat came in (counted before it is queued, fact 94)."""
+        if self.controller.active:
+            self.controller.contact(broker_id, broker_epoch, self._node.clock.now_ms())
+
+    def connection_lost(self, broker_id: int, broker_epoch: int) -> None:
+        """The connection by which a broker sent its heartbeats has ended: is anybody there?"""
+        broker = self.controller.image.brokers.get(broker_id)
+        if self.controller.active and broker is not None and broker.epoch == broker_epoch and not broker.fenced:
+            self._probe(broker_id)
+
+    def _probe_brokers(self) -> None:
+        """A new controller gives every unfenced broker a fresh session (fact 95): see at once who is not there."""
+        for broker_id, broker in list(self.controller.image.brokers.items()):
+            if not broker.fenced and broker_id != self._node.node_id:
+                self._probe(broker_id)
+
+    def _probe(self, broker_id: int) -> None:
+        if broker_id in self._probing:
+            return
+        endpoint = self._node.endpoint_in(self.controller.image, broker_id)
+        if endpoint is not None:
+            self._probing[broker_id] = _Probe(self, broker_id, *endpoint)
+
+    def _probed(self, probe: _Probe, refused: bool) -> None:
+        if self._probing.get(probe.broker_id) is probe:
+            del self._probing[probe.broker_id]
+        broker = self.controller.image.brokers.get(probe.broker_id)
+        if not refused or not self.controller.active or broker is None or broker.epoch != probe.broker_epoch:
+            return
+        now_ms = self._node.clock.now_ms()
+        decision = self.controller.broker_lost(probe.broker_id, broker.epoch, now_ms)
+        if decision is not None and decision.records:
+            self._node.report("WARN", f"broker {probe.broker_id} is gone (connection refused): fenced")
+            self._carry_out(decision, None, None)
+        self._arm()
+
+
+class _Probe:
+    """One attempt to connect to a broker's listener. Refused means gone; open or slow means nothing."""
+
+    def __init__(self, host: ControllerHost, broker_id: int, address: str, port: int) -> None:
+        self._host = host
+        self.broker_id = broker_id
+        self.broker_epoch = host.controller.image.brokers[broker_id].epoch
+        self._done = False
+        node = host._node
+        self._timer = node.clock.call_at(node.clock.now_ms() + _PROBE_TIMEOUT_MS, lambda: self._finish(False))
+        self._connection = node.network.connect(address, port, self, max_frame_bytes=1024)
+
+    def on_open(self, connection: Connection) -> None:
+        self._finish(False)
+
+    def on_frame(self, frame: memoryview) -> None:
+        """Nothing was asked; nothing is believed."""
+
+    def on_close(self, reason: str) -> None:
+        self._finish(True)
+
+    def end(self) -> None:
+        self._done = True
+        self._timer.cancel()
+        self._connection.close()
+        self._host._probing.pop(self.broker_id, None)
+
+    def _finish(self, refused: bool) -> None:
+        if self._done:
+            return
+        self._done = True
+        self._timer.cancel()
+        self._connection.close()
+        self._host._probed(self, refused)

@@ -1,0 +1,81 @@
+"""One partition as this node hosts it: its log, its replica's state machine, and who waits for it.
+
+The replica (`replica.Partition`) decides; this is where the node keeps what belongs to the decision's surroundings: the
+produce requests waiting for the high watermark, the fetches waiting for data, and whether the turn has touched it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from tanist.log.directory import LogDirectory
+from tanist.log.log import Log
+from tanist.replica.follower import FollowerState
+from tanist.replica.leader import LeaderState
+from tanist.replica.partition import Partition
+
+if TYPE_CHECKING:
+    from tanist.broker.api.fetch import FetchWait
+    from tanist.broker.api.produce import ProduceWait
+
+
+class HostedPartition:
+    """A replica hosted by this broker."""
+
+    __slots__ = (
+        "ack_waiters",
+        "directory",
+        "dirty",
+        "fetch_waiters",
+        "follower",
+        "index",
+        "leader",
+        "leader_epoch",
+        "log",
+        "replica",
+        "stale",
+        "topic",
+        "topic_id",
+    )
+
+    # Waiters that are done stay in the list until it is next walked; past this size adding one sweeps the list.
+    SWEEP_WAITERS = 64
+
+    def __init__(self, topic: str, topic_id: UUID, index: int, replica: Partition, log: Log, directory: LogDirectory):
+        self.topic = topic
+        self.topic_id = topic_id
+        self.index = index
+        self.replica = replica
+        self.log = log
+        self.directory = directory
+        # The role, copied out of the replica after each metadata change, so that the hot path asks no questions.
+        self.leader: LeaderState | None = None
+        self.follower: FollowerState | None = None
+        self.leader_epoch = -1
+        # Touched in this turn: pending writes, or waiters to look at.
+        self.dirty = False
+        # True once the partition was deleted or its directory failed: no I/O any more.
+        self.stale = False
+        # acks=all produces, by the offset that the high watermark must reach, ascending.
+        self.ack_waiters: deque[tuple[int, ProduceWait, int]] = deque()
+        self.fetch_waiters: list[FetchWait] = []
+
+    def wait_for_data(self, waiter: FetchWait) -> None:
+        waiters = self.fetch_waiters
+        if len(waiters) >= self.SWEEP_WAITERS and len(waiters) & (len(waiters) - 1) == 0:
+            self.fetch_waiters = waiters = [w for w in waiters if not w.done]
+        waiters.append(waiter)
+
+    def take_role(self) -> None:
+        """Copy the replica's role after a metadata change."""
+        role = self.replica.role
+        self.leader = role if isinstance(role, LeaderState) else None
+        self.follower = role if isinstance(role, FollowerState) else None
+        metadata = self.replica.metadata
+        self.leader_epoch = -1 if metadata is None else metadata.leader_epoch
+
+    def __repr__(self) -> str:
+        role = "leader" if self.leader else "follower" if self.follower else "offline"
+        return f"<{self.topic}-{self.index} {role} epoch {self.leader_epoch}>"

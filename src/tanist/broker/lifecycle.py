@@ -1,0 +1,224 @@
+"""The broker's standing with the controller: registration, heartbeats, unfencing, controlled shutdown (facts 80-97).
+
+States are Kafka's: STARTING (not registered, or not caught up with the metadata), RECOVERY (caught up, roles taken
+from metadata), RUNNING (unfenced), PENDING_CONTROLLED_SHUTDOWN, SHUTTING_DOWN. A broker asks to be unfenced only once
+it has applied the metadata log up to its own registration: before that, the log may still call it the leader of
+partitions whose records it lost in a crash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from tanist.ports import Timer
+from tanist.wire.errors import ErrorCode
+from tanist.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from tanist.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
+from tanist.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
+from tanist.wire.messages.broker_registration_response import BrokerRegistrationResponse
+
+if TYPE_CHECKING:
+    from tanist.broker.node import Node
+
+_REGISTRATION_VERSION = 4
+_HEARTBEAT_VERSION = 1
+_STARTING_PACE_MS = 10  # fact 96
+_RETRY_MS = 20
+_RETRY_MAX_MS = 500
+
+
+class LifecycleState(Enum):
+    NOT_RUNNING = "NOT_RUNNING"
+    STARTING = "STARTING"
+    RECOVERY = "RECOVERY"
+    RUNNING = "RUNNING"
+    PENDING_CONTROLLED_SHUTDOWN = "PENDING_CONTROLLED_SHUTDOWN"
+    SHUTTING_DOWN = "SHUTTING_DOWN"
+
+
+class Lifecycle:
+    """Registers, beats, and shuts down in an orderly way."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self.state = LifecycleState.NOT_RUNNING
+        self.incarnation_id = UUID(bytes=node.random.bytes(16), version=4)
+        self.broker_epoch = -1
+        # What the last clean shutdown left, or -1 (facts 83, 87).
+        self.previous_broker_epoch = -1
+        self._timer: Timer | None = None
+        self._in_flight = False
+        self._retry_ms = _RETRY_MS
+        self._shutdown_done: Callable[[], None] | None = None
+        self._initial_deadline_ms = 0
+
+    def start(self, previous_broker_epoch: int) -> None:
+        self.state = LifecycleState.STARTING
+        self.previous_broker_epoch = previous_broker_epoch
+        self._initial_deadline_ms = self._node.clock.now_ms() + self._node.config.initial_broker_registration_timeout_ms
+        self._beat_in(0)
+
+    def stop(self) -> None:
+        """No more beats."""
+        self.state = LifecycleState.SHUTTING_DOWN
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def begin_controlled_shutdown(self, done: Callable[[], None]) -> None:
+        """Ask the controller to move the leaderships away; `done` once it lets go of us, or cannot be reached."""
+        self._shutdown_done = done
+        if self.state in (LifecycleState.NOT_RUNNING, LifecycleState.STARTING) or self.broker_epoch < 0:
+            self._shutdown_finished()
+            return
+        self.state = LifecycleState.PENDING_CONTROLLED_SHUTDOWN
+        self._beat_in(0)
+
+    def metadata_applied(self) -> None:
+        """The node has applied more metadata: perhaps the registration is in it now."""
+        if self.state is LifecycleState.STARTING and self.caught_up:
+            self.state = LifecycleState.RECOVERY
+            self._beat_in(0)
+
+    def controller_changed(self) -> None:
+        """Another controller, which may not know us: make contact at once."""
+        if self.state is not LifecycleState.NOT_RUNNING and self.state is not LifecycleState.SHUTTING_DOWN:
+            self._retry_ms = _RETRY_MS
+            self._beat_in(0)
+
+    @property
+    def caught_up(self) -> bool:
+        """The metadata holds this incarnation's registration."""
+        registration = self._node.metadata.image.brokers.get(self._node.node_id)
+        return (
+            registration is not None
+            and registration.incarnation_id == self.incarnation_id
+            and registration.epoch == self.broker_epoch
+        )
+
+    def _beat_in(self, delay_ms: int) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._node.clock.call_at(self._node.clock.now_ms() + delay_ms, self._beat)
+
+    def _beat(self) -> None:
+        self._timer = None
+        if self._in_flight or self.state in (LifecycleState.NOT_RUNNING, LifecycleState.SHUTTING_DOWN):
+            return
+        if self.broker_epoch < 0:
+            self._register()
+        else:
+            self._heartbeat()
+
+    def _register(self) -> None:
+        node = self._node
+        self._in_flight = True
+        request = BrokerRegistrationRequest(
+            broker_id=node.node_id,
+            cluster_id=node.cluster_id,
+            incarnation_id=self.incarnation_id,
+            listeners=tuple(
+                Listener(name=name, host=host, port=port, security_protocol=protocol)
+                for name, host, port, protocol in node.advertised_listeners()
+            ),
+            features=tuple(
+                Feature(name=name, min_supported_version=low, max_supported_version=high)
+                for name, (low, high) in sorted(node.supported_features().items())
+            ),
+            rack=node.config.broker_rack,
+            is_migrating_zk_broker=False,
+            log_dirs=node.replicas.directory_ids(),
+            previous_broker_epoch=self.previous_broker_epoch,
+        )
+        timeout_ms = node.config.broker_session_timeout_ms
+        node.controller_channel.call(request, _REGISTRATION_VERSION, timeout_ms, self._registered)
+
+    def _registered(self, response: BrokerRegistrationResponse | None) -> None:
+        self._in_flight = False
+        node = self._node
+        if self.state in (LifecycleState.NOT_RUNNING, LifecycleState.SHUTTING_DOWN):
+            return
+        if response is None or response.error_code == ErrorCode.NOT_CONTROLLER:
+            self._again()
+            return
+        if response.error_code:
+            name = ErrorCode(response.error_code).name
+            if response.error_code in (ErrorCode.DUPLICATE_BROKER_REGISTRATION, ErrorCode.NOT_ENOUGH_REPLICAS):
+                # Our previous life may still have a session; it ends by itself.
+                if node.clock.now_ms() > self._initial_deadline_ms:
+                    node.fatal(f"broker {node.node_id} is registered elsewhere ({name}): is another one running?")
+                    return
+                self._again()
+                return
+            node.fatal(f"the controller refuses to register broker {node.node_id}: {name}")
+            return
+        self.broker_epoch = response.broker_epoch
+        self._retry_ms = _RETRY_MS
+        node.report("INFO", f"registered broker {node.node_id} with epoch {self.broker_epoch}")
+        node.isr_changes.registered()
+        node.metadata_progress()
+        self._beat_in(0)
+
+    def _again(self) -> None:
+        # A little chance in it, so that brokers which lost one controller do not all call at the same instant.
+        delay_ms = self._retry_ms + self._node.random.below(self._retry_ms)
+        self._retry_ms = min(self._retry_ms * 2, _RETRY_MAX_MS)
+        self._beat_in(delay_ms)
+
+    def _heartbeat(self) -> None:
+        node = self._node
+        self._in_flight = True
+        shutting_down = self.state is LifecycleState.PENDING_CONTROLLED_SHUTDOWN
+        request = BrokerHeartbeatRequest(
+            broker_id=node.node_id,
+            broker_epoch=self.broker_epoch,
+            current_metadata_offset=node.metadata.applied_offset,
+            want_fence=self.state is LifecycleState.STARTING,
+            want_shut_down=shutting_down,
+            offline_log_dirs=node.replicas.offline_directory_ids(),
+        )
+        timeout_ms = node.config.broker_session_timeout_ms
+        node.controller_channel.call(request, _HEARTBEAT_VERSION, timeout_ms, self._beaten)
+
+    def _beaten(self, response: BrokerHeartbeatResponse | None) -> None:
+        self._in_flight = False
+        node = self._node
+        if self.state in (LifecycleState.NOT_RUNNING, LifecycleState.SHUTTING_DOWN):
+            return
+        if response is None or response.error_code:
+            if response is not None and response.error_code == ErrorCode.STALE_BROKER_EPOCH:
+                # Unregistered behind our back, or replaced: a new registration decides (as a new incarnation would).
+                node.report("WARN", f"broker {node.node_id}: epoch {self.broker_epoch} is stale, registering anew")
+                if self._shutdown_done is not None:
+                    self._shutdown_finished()
+                    return
+                self.broker_epoch = -1
+                self.state = LifecycleState.STARTING
+            self._again()
+            return
+        self._retry_ms = _RETRY_MS
+        if self.state is LifecycleState.PENDING_CONTROLLED_SHUTDOWN:
+            if response.should_shut_down:
+                self._shutdown_finished()
+            else:
+                self._beat_in(_STARTING_PACE_MS)
+            return
+        if self.state is LifecycleState.RECOVERY and not response.is_fenced:
+            self.state = LifecycleState.RUNNING
+            node.report("INFO", f"broker {node.node_id} is unfenced")
+        elif self.state is LifecycleState.RUNNING and response.is_fenced:
+            self.state = LifecycleState.RECOVERY
+            node.report("WARN", f"broker {node.node_id} was fenced")
+        if self.state is LifecycleState.RUNNING:
+            self._beat_in(node.config.broker_heartbeat_interval_ms)
+        else:
+            self._beat_in(_STARTING_PACE_MS)
+
+    def _shutdown_finished(self) -> None:
+        done, self._shutdown_done = self._shutdown_done, None
+        self.stop()
+        if done is not None:
+            done()

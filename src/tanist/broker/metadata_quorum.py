@@ -1,0 +1,328 @@
+"""The quorum on its node: carries out what `quorum.RaftNode` asks for, and feeds what is committed to the image.
+
+A node with the controller role is a voter, any other an observer; both hold the metadata log. Everything that is
+committed goes, in order, into the node's image (`metadata_view`), and from there to whoever listens. A standby
+controller replays the same records, so that it can take over at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tanist.broker.channel import Channel
+from tanist.broker.connection import Call
+from tanist.broker.controller_host import ControllerHost
+from tanist.controller.image import MetadataImage
+from tanist.controller.snapshot import from_records, to_records
+from tanist.ports import Connection, Timer
+from tanist.quorum.effects import (
+    Effect,
+    Elected,
+    HighWatermark,
+    LeaderChanged,
+    Reply,
+    SaveElectionState,
+    Send,
+    SnapshotInstalled,
+    SteppedDown,
+    SyncLog,
+    Truncated,
+)
+from tanist.quorum.log import MetadataLog
+from tanist.quorum.raft import RaftNode
+from tanist.quorum.store import QuorumStateFile
+from tanist.quorum.voters import Voter
+from tanist.wire.apis import ApiKey
+from tanist.wire.metadata import MetadataRecord, decode_record, encode_record, record_version
+
+if TYPE_CHECKING:
+    from tanist.broker.node import Node
+
+_VERSIONS = {
+    ApiKey.VOTE: 2,
+    ApiKey.BEGIN_QUORUM_EPOCH: 1,
+    ApiKey.END_QUORUM_EPOCH: 1,
+    ApiKey.FETCH: 17,
+    ApiKey.FETCH_SNAPSHOT: 1,
+}
+_PROBE_TIMEOUT_MS = 1000
+_HAND_OVER_PATIENCE_MS = 500
+
+
+class MetadataQuorum:
+    """Runs the `RaftNode` of a node."""
+
+    def __init__(self, node: Node, raft: RaftNode, log: MetadataLog, store: QuorumStateFile, voters: Sequence[Voter]):
+        self._node = node
+        self.raft = raft
+        self._log = log
+        self._store = store
+        self._voters = {voter.node_id: voter for voter in voters}
+        self._channels: dict[int, Channel] = {}
+        self._timer: Timer | None = None
+        self._armed_at_ms = -1
+        self._queue: list[Effect] = []
+        self._running = False
+        self._next_offset = 0
+        """Offset of the first committed record that is not applied yet."""
+        self._last_epoch = 0
+        self._bytes_since_snapshot = 0
+        self.controller_host: ControllerHost | None = None
+        self._probe: _LeaderProbe | None = None
+        self._handed_over: Callable[[], None] | None = None
+        self.closed = False
+
+    # -- life
+
+    def start(self) -> None:
+        """Load the latest snapshot, then take part."""
+        snapshot_id = self._log.latest_snapshot_id
+        if snapshot_id is not None:
+            self._load_snapshot()
+        self._do(self.raft.start(self._node.clock.now_ms(), self._node.clock.wall_ms()))
+
+    def shut_down(self, done: Callable[[], None]) -> None:
+        """Hand leadership over before going down; `done` when another has been heard of, or nobody answers."""
+        self._handed_over = done
+        self._node.clock.call_at(self._node.clock.now_ms() + _HAND_OVER_PATIENCE_MS, self._leave)
+        self._do(self.raft.shutdown(self._node.clock.now_ms()))
+
+    def _leave(self) -> None:
+        done, self._handed_over = self._handed_over, None
+        if done is not None:
+            done()
+
+    def close(self) -> None:
+        self.closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        for channel in self._channels.values():
+            channel.close()
+        if self._probe is not None:
+            self._probe.end()
+        self._log.close()
+
+    # -- what others ask
+
+    @property
+    def log_end_offset(self) -> int:
+        return self._log.end_offset
+
+    @property
+    def leader_id(self) -> int | None:
+        return self.raft.leader_id
+
+    def voter_endpoints(self) -> list[tuple[int, tuple[str, int]]]:
+        return [(voter.node_id, (voter.host, voter.port)) for voter in self._voters.values()]
+
+    def endpoint(self, node_id: int) -> tuple[str, int] | None:
+        voter = self._voters.get(node_id)
+        return None if voter is None else (voter.host, voter.port)
+
+    def append(self, values: Sequence[bytes], *, atomic: bool) -> int:
+        """Append controller records; give the offset of the last. Only for the active controller."""
+        del atomic  # the raft cuts batches by size; replay is record by record, so a cut batch is only less atomic
+        outcome = self.raft.append(values, self._node.clock.now_ms(), self._node.clock.wall_ms())
+        self._do(outcome.effects)
+        return outcome.last_offset
+
+    def receive(self, call: Call, request: Any) -> None:
+        """A quorum request from another node."""
+        call.wait()
+        self._do(self.raft.receive(call, request, self._node.clock.now_ms(), api_version=call.version))
+
+    # -- effects
+
+    def _do(self, effects: Sequence[Effect]) -> None:
+        """Carry out effects in order; what they cause queues behind them, so nothing here is re-entered."""
+        self._queue.extend(effects)
+        if self._running:
+            return
+        self._running = True
+        try:
+            position = 0
+            while position < len(self._queue):
+                effect = self._queue[position]
+                position += 1
+                self._carry_out(effect)
+        finally:
+            self._queue.clear()
+            self._running = False
+        self._arm()
+        if self._handed_over is not None and self.raft.has_handed_over:
+            self._leave()
+
+    def _carry_out(self, effect: Effect) -> None:
+        if self.closed:
+            return
+        if isinstance(effect, Send):
+            self._send(effect)
+        elif isinstance(effect, Reply):
+            call = effect.source
+            if isinstance(call, Call):
+                call.reply(effect.response)
+        elif isinstance(effect, SaveElectionState):
+            self._store.save(effect.state)
+        elif isinstance(effect, SyncLog):
+            end_offset = self._log.end_offset
+            self._node.disk.sync(self._log.files_to_sync(), lambda error: self._synced(end_offset, error))
+        elif isinstance(effect, HighWatermark):
+            self._apply_committed(effect.offset)
+        elif isinstance(effect, LeaderChanged):
+            if effect.leader_id is not None:
+                self._node.report("INFO", f"quorum leader is {effect.leader_id} in epoch {effect.epoch}")
+            self._node.leader_changed()
+        elif isinstance(effect, Elected):
+            if self.controller_host is not None:
+                self.controller_host.elected(effect.epoch)
+        elif isinstance(effect, SteppedDown):
+            if self.controller_host is not None:
+                self.controller_host.stepped_down(self._node.metadata.image.copy())
+        elif isinstance(effect, SnapshotInstalled):
+            self._load_snapshot()
+        elif isinstance(effect, Truncated):
+            self._node.report("INFO", f"metadata log truncated to {effect.offset}")
+
+    def _send(self, effect: Send) -> None:
+        request_id = effect.request_id
+        channel = self._channels.get(effect.to)
+        if channel is None:
+            voter = self._voters[effect.to]
+            channel = self._channels[effect.to] = Channel(
+                self._node.clock,
+                self._node.network,
+                voter.host,
+                voter.port,
+                client_id=f"raft-{self._node.node_id}",
+                max_frame_bytes=self._node.config.socket_request_max_bytes,
+                on_lost=lambda reason, to=effect.to: self._channel_lost(to),  # type: ignore[misc]
+            )
+        version = _VERSIONS[ApiKey(effect.request.API_KEY)]  # type: ignore[attr-defined]
+        timeout_ms = self._node.config.controller_quorum_request_timeout_ms
+        channel.call(effect.request, version, timeout_ms, lambda response: self._answered(request_id, response))
+
+    def _answered(self, request_id: int, response: Any | None) -> None:
+        if not self.closed:
+            self._do(self.raft.response(request_id, response, self._node.clock.now_ms()))
+
+    def _synced(self, end_offset: int, error: OSError | None) -> None:
+        if self.closed:
+            return
+        if error is not None:
+            self._node.fatal(f"the metadata log cannot be written: {error}")
+            return
+        self._do(self.raft.log_synced(end_offset, self._node.clock.now_ms()))
+
+    def _channel_lost(self, node_id: int) -> None:
+        """A connection to a voter broke. If it is the leader, look at once whether its process is gone."""
+        if not self.closed and node_id == self.raft.leader_id and self._probe is None:
+            voter = self._voters[node_id]
+            self._probe = _LeaderProbe(self, node_id, voter.host, voter.port)
+
+    def _leader_gone(self, node_id: int) -> None:
+        if not self.closed and node_id == self.raft.leader_id:
+            self._node.report("WARN", f"quorum leader {node_id} is gone (connection refused)")
+            self._do(self.raft.peer_lost(node_id, self._node.clock.now_ms()))
+
+    def _arm(self) -> None:
+        deadline_ms = self.raft.next_deadline_ms
+        if deadline_ms == self._armed_at_ms and self._timer is not None:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if deadline_ms is not None and not self.closed:
+            self._armed_at_ms = deadline_ms
+            self._timer = self._node.clock.call_at(deadline_ms, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        if not self.closed:
+            self._do(self.raft.tick(self._node.clock.now_ms()))
+
+    # -- committed records
+
+    def _apply_committed(self, high_watermark: int) -> None:
+        if high_watermark <= self._next_offset:
+            return
+        records: list[MetadataRecord] = []
+        host = self.controller_host
+        standby = host is not None and not host.active
+        for batch in self._log.read_batches(self._next_offset, high_watermark):
+            for value in batch.values:
+                self._bytes_since_snapshot += len(value)
+                records.append(decode_record(value))
+            self._last_epoch = batch.epoch
+        self._next_offset = high_watermark
+        if host is not None and standby:
+            for record in records:
+                host.controller.replay(record)
+        self._node.metadata.apply(records, high_watermark - 1)
+        if host is not None:
+            host.committed()
+        self._node.metadata_progress()
+        if self._bytes_since_snapshot >= self._node.config.metadata_log_max_record_bytes_between_snapshots:
+            self._write_snapshot()
+
+    def _load_snapshot(self) -> None:
+        snapshot_id = self._log.latest_snapshot_id
+        if snapshot_id is None or snapshot_id.end_offset <= self._next_offset:
+            return
+        values = self._log.read_snapshot(snapshot_id)
+        image = from_records((decode_record(value) for value in values), self._node.config.static)
+        self._next_offset = snapshot_id.end_offset
+        self._last_epoch = snapshot_id.epoch
+        self._bytes_since_snapshot = 0
+        host = self.controller_host
+        if host is not None and not host.active:
+            host.controller.deactivate(image.copy())
+        self._node.metadata.replace(image, snapshot_id.end_offset - 1)
+        self._node.metadata_progress()
+
+    def _write_snapshot(self) -> None:
+        """Snapshot what is applied, and let the log be cut below it (KIP-630)."""
+        self._bytes_since_snapshot = 0
+        image: MetadataImage = self._node.metadata.image
+        if image.in_transaction:
+            return
+        version = image.metadata_version
+        values = [encode_record(record, record_version(type(record), version)) for record in to_records(image)]
+        snapshot_id = self._log.create_snapshot(self._next_offset, self._last_epoch, values, self._node.clock.wall_ms())
+        now_ms, wall_ms = self._node.clock.now_ms(), self._node.clock.wall_ms()
+        self._do(self.raft.snapshot_created(snapshot_id, now_ms, wall_ms))
+        self._node.report("INFO", f"metadata snapshot at offset {self._next_offset}")
+
+
+class _LeaderProbe:
+    """One attempt to connect to the quorum leader. Refused means its process is gone; anything else means nothing."""
+
+    def __init__(self, quorum: MetadataQuorum, node_id: int, host: str, port: int) -> None:
+        self._quorum = quorum
+        self._node_id = node_id
+        self._done = False
+        node = quorum._node
+        self._timer = node.clock.call_at(node.clock.now_ms() + _PROBE_TIMEOUT_MS, lambda: self._finish(False))
+        self._connection = node.network.connect(host, port, self, max_frame_bytes=1024)
+
+    def on_open(self, connection: Connection) -> None:
+        self._finish(False)
+
+    def on_frame(self, frame: memoryview) -> None:
+        """Nothing was asked; nothing is believed."""
+
+    def on_close(self, reason: str) -> None:
+        self._finish(True)
+
+    def end(self) -> None:
+        self._done = True
+        self._timer.cancel()
+        self._connection.close()
+
+    def _finish(self, refused: bool) -> None:
+        if self._done:
+            return
+        self.end()
+        self._quorum._probe = None
+        if refused:
+            self._quorum._leader_gone(self._node_id)

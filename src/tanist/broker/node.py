@@ -1,0 +1,437 @@
+"""`Node`: a broker, a controller, or both, built from four ports.
+
+The node owns the parts and wires them; each part is in a file of its own. It is the only object that the runtime and
+the simulator know: `start`, `stop`, `status`. It decides nothing about replication, elections or votes; those are in
+the core's state machines, whose effects it carries out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+from uuid import UUID
+
+from tanist.broker.api.fetch import handle_fetch
+from tanist.broker.api.produce import handle_produce, high_watermark_advanced, leadership_lost
+from tanist.broker.api.table import BROKER_HANDLERS, CONTROLLER_HANDLERS, unsupported_api_versions
+from tanist.broker.assembly import assemble_quorum, identify, open_directories
+from tanist.broker.config import NodeConfig
+from tanist.broker.connection import Call, ClientConnection
+from tanist.broker.controller_channel import ControllerChannel
+from tanist.broker.endpoints import SECURITY_PROTOCOLS
+from tanist.broker.fetcher import Fetchers
+from tanist.broker.hosted import HostedPartition
+from tanist.broker.housekeeping import Housekeeping
+from tanist.broker.isr_changes import IsrChanges
+from tanist.broker.lifecycle import Lifecycle, LifecycleState
+from tanist.broker.metadata_view import MetadataView
+from tanist.broker.metrics import Metrics
+from tanist.broker.producer_ids import ProducerIds
+from tanist.broker.purgatory import Purgatory
+from tanist.broker.replicas import Replicas
+from tanist.broker.turn import Turn
+from tanist.controller.delta import ImageDelta
+from tanist.controller.features import SUPPORTED_FEATURES
+from tanist.controller.image import MetadataImage
+from tanist.controller.settings import TOPIC_RESOURCE, Levels, topic_configs
+from tanist.log.config import LogConfig
+from tanist.ports import Clock, Connection, Disk, Listener, Network, Random, Timer
+from tanist.replica.effects import (
+    Effect,
+    HighWatermarkAdvanced,
+    HighWatermarkSet,
+    IsrChanged,
+    IsrUpdateFailed,
+    ProposeIsr,
+    Truncated,
+)
+from tanist.replica.leader import LeaderState
+from tanist.replica.reads import preferred_read_replica
+from tanist.wire.errors import ErrorCode
+from tanist.wire.frames import RequestHeader, decode_request
+from tanist.wire.produce import NodeEndpoint
+
+Report = Callable[[str, str], None]
+"""(level, message): INFO, WARN, ERROR; for the operator to read."""
+
+_STOP_PATIENCE_MS = 10_000
+_STOP_WITHOUT_CONTROLLER_MS = 1_500
+
+
+class Node:
+    """One tanist node, over folders that `tanist format` has made."""
+
+    def __init__(
+        self,
+        config: NodeConfig,
+        clock: Clock,
+        disk: Disk,
+        network: Network,
+        random: Random,
+        report: Report,
+        on_fatal: Callable[[str], None],
+    ) -> None:
+        self.config = config
+        self.clock = clock
+        self.disk = disk
+        self.network = network
+        self.random = random
+        self.report = report
+        self._on_fatal = on_fatal
+        self.node_id = config.node_id
+        self.is_broker = config.is_broker
+        self.is_controller = config.is_controller
+        self.stopping_finally = False
+        self.metrics = Metrics()
+        self.purgatory = Purgatory(clock)
+        self.turn = Turn(self)
+        # The turn's marks are the hot path: reach them in one step.
+        self.touch = self.turn.touch
+        self.mark_dirty = self.turn.mark_dirty
+        self.after_writes = self.turn.after_writes
+        self.connections: set[ClientConnection] = set()
+        self._listeners: dict[str, Listener] = {}
+        self.metadata = MetadataView(MetadataImage(config.static))
+        self.cluster_id, metas = identify(config, disk, random)
+        directories = open_directories(self, metas) if self.is_broker else []
+        self.quorum = assemble_quorum(self, metas[config.metadata_log_dir].directory_id)
+        self.controller_channel = ControllerChannel(self)
+        self.lifecycle = Lifecycle(self)
+        self.replicas = Replicas(self, directories)
+        self.fetchers = Fetchers(self)
+        self.isr_changes = IsrChanges(self)
+        self.producer_ids = ProducerIds(self)
+        self.housekeeping = Housekeeping(self)
+        self.metadata_cache: dict[tuple[int, str], tuple[int, bytes]] = {}
+        """Encoded Metadata answers for all topics, by (version, listener): the image's version and the frame."""
+        self._awaiting_topics: list[tuple[list[str], Callable[[], None], Timer]] = []
+
+    # -- life
+
+    def start(self) -> None:
+        """Load the logs, open the listeners, join the quorum, register. `OSError` when an address is taken."""
+        previous_broker_epoch = -1
+        if self.is_broker:
+            previous_broker_epoch = self.replicas.read_previous_broker_epoch()
+            self.replicas.load()
+        for endpoint in self.config.listeners:
+            self._listen(endpoint.name, endpoint.host, endpoint.port)
+        self.metadata.on_change(self._metadata_changed)
+        self.quorum.start()
+        if self.is_broker:
+            self.housekeeping.start()
+            self.lifecycle.start(previous_broker_epoch)
+
+    def stop(self, done: Callable[[], None]) -> None:
+        """Controlled shutdown: hand leaderships over, close the logs cleanly, leave the quorum; then call `done`."""
+        self.report("INFO", f"node {self.node_id} is shutting down")
+        if not self.is_broker:
+            self._leave_quorum(done)
+            return
+        finished = False
+
+        def handed_over() -> None:
+            nonlocal finished
+            if not finished:
+                finished = True
+                deadline.cancel()
+                self._stop_broker()
+                self._leave_quorum(done)
+
+        def hopeless() -> None:
+            if not finished and self.quorum.leader_id is None:
+                self.report("WARN", "no controller to hand leaderships over to")
+                handed_over()
+
+        now_ms = self.clock.now_ms()
+        deadline = self.clock.call_at(now_ms + _STOP_PATIENCE_MS, handed_over)
+        self.clock.call_at(now_ms + _STOP_WITHOUT_CONTROLLER_MS, hopeless)
+        self.lifecycle.begin_controlled_shutdown(handed_over)
+
+    def _stop_broker(self) -> None:
+        self.lifecycle.stop()
+        self.housekeeping.stop()
+        self.fetchers.close()
+        for hosted in self.replicas:
+            leadership_lost(hosted)
+        for name, listener in list(self._listeners.items()):
+            if name not in self.config.controller_listener_names:
+                listener.close()
+                del self._listeners[name]
+        for connection in list(self.connections):
+            if connection.listener not in self.config.controller_listener_names:
+                connection.flush()
+                connection.close()
+        self.replicas.close(self.lifecycle.broker_epoch)
+
+    def _leave_quorum(self, done: Callable[[], None]) -> None:
+        def leave() -> None:
+            self.stopping_finally = True
+            for listener in self._listeners.values():
+                listener.close()
+            for connection in list(self.connections):
+                connection.close()
+            self.purgatory.clear()
+            self.controller_channel.close()
+            self.quorum.close()
+            self.report("INFO", f"node {self.node_id} has shut down")
+            done()
+
+        self.quorum.shut_down(leave)
+
+    def fatal(self, reason: str) -> None:
+        """The node cannot go on, and says why."""
+        if not self.stopping_finally:
+            self.stopping_finally = True
+            self.report("ERROR", reason)
+            self._on_fatal(reason)
+
+    def status(self) -> dict[str, Any]:
+        """State, for people and tests."""
+        return {
+            "node_id": self.node_id,
+            "state": self.lifecycle.state.value if self.is_broker else "CONTROLLER",
+            "broker_epoch": self.lifecycle.broker_epoch,
+            "quorum_leader": self.quorum.leader_id,
+            "quorum_epoch": self.quorum.raft.epoch,
+            "metadata_offset": self.metadata.applied_offset,
+            "partitions": sum(1 for _ in self.replicas),
+        }
+
+    # -- time of the turn
+
+    @property
+    def turn_ms(self) -> int:
+        return self.clock.now_ms()
+
+    @property
+    def turn_wall_ms(self) -> int:
+        return self.clock.wall_ms()
+
+    # -- connections
+
+    def _listen(self, name: str, host: str, port: int) -> None:
+        controller = name in self.config.controller_listener_names
+
+        def accept(connection: Connection) -> ClientConnection:
+            if controller:
+                client = ClientConnection(self, connection, name, CONTROLLER_HANDLERS, None, None)
+            else:
+                client = ClientConnection(self, connection, name, BROKER_HANDLERS, self._produce, self._fetch)
+            self.connections.add(client)
+            return client
+
+        self._listeners[name] = self.network.listen(
+            host, port, accept, max_frame_bytes=self.config.socket_request_max_bytes
+        )
+
+    def _produce(self, connection: ClientConnection, frame: memoryview, offset: int, version: int, number: int) -> None:
+        handle_produce(self, connection, frame, offset, version, number)
+
+    def _fetch(self, connection: ClientConnection, frame: memoryview, offset: int, version: int, number: int) -> None:
+        handle_fetch(self, connection, frame, offset, version, number)
+
+    def connection_closed(self, connection: ClientConnection, reason: str) -> None:
+        self.connections.discard(connection)
+        del reason
+        identity = connection.broker_identity
+        host = self.quorum.controller_host
+        if identity is not None and host is not None and not self.stopping_finally:
+            host.connection_lost(*identity)
+
+    def flush_later(self, connection: ClientConnection) -> None:
+        """A held-back client has not read its answers yet: look again shortly."""
+        self.clock.call_at(self.clock.now_ms() + 10, connection.touch)
+
+    def decode(self, header: RequestHeader, frame: memoryview) -> Any:
+        return decode_request(header, frame)
+
+    def unsupported_api_versions(self, call: Call) -> None:
+        unsupported_api_versions(self, call)
+
+    def port_of(self, listener: str) -> int | None:
+        """The port a listener is bound to (it may have been asked for port 0)."""
+        bound = self._listeners.get(listener)
+        return None if bound is None else bound.port
+
+    def advertised_listeners(self) -> list[tuple[str, str, int, int]]:
+        """(name, host, port, security protocol id) of the broker's listeners, as it registers them."""
+        found: list[tuple[str, str, int, int]] = []
+        for endpoint in self.config.advertised_listeners:
+            port = endpoint.port or self.port_of(endpoint.name) or 0
+            found.append((endpoint.name, endpoint.host, port, SECURITY_PROTOCOLS.index(endpoint.security_protocol)))
+        return found
+
+    def supported_features(self) -> dict[str, tuple[int, int]]:
+        return dict(SUPPORTED_FEATURES)
+
+    # -- metadata
+
+    def _metadata_changed(self, delta: ImageDelta) -> None:
+        if self.is_broker:
+            self.replicas.metadata_changed(delta)
+            if delta.brokers:
+                self.fetchers.endpoints_changed()
+
+        if delta.created_topics and self._awaiting_topics:
+            self._tell_topics_known()
+
+    def when_topics_known(self, names: list[str], deadline_ms: int, then: Callable[[], None]) -> None:
+        """Call `then` once this broker's metadata has the topics, or at the deadline."""
+        if all(name in self.metadata.image.topic_ids for name in names):
+            then()
+            return
+
+        def give_up() -> None:
+            self._awaiting_topics.remove(entry)
+            then()
+
+        entry = (names, then, self.clock.call_at(deadline_ms, give_up))
+        self._awaiting_topics.append(entry)
+
+    def _tell_topics_known(self) -> None:
+        for entry in list(self._awaiting_topics):
+            names, then, timer = entry
+            if all(name in self.metadata.image.topic_ids for name in names):
+                self._awaiting_topics.remove(entry)
+                timer.cancel()
+                then()
+
+    def metadata_progress(self) -> None:
+        """More metadata was applied, or the broker learned its epoch: perhaps it may take its roles now."""
+        if self.is_broker and not self.stopping_finally:
+            if self.lifecycle.caught_up:
+                self.replicas.activate()
+            self.lifecycle.metadata_applied()
+
+    def leader_changed(self) -> None:
+        """The quorum has another leader, or none."""
+        self.controller_channel.leader_changed()
+        if self.is_broker and self.quorum.leader_id is not None:
+            self.lifecycle.controller_changed()
+
+    def endpoint_in(self, image: MetadataImage, broker_id: int) -> tuple[str, int] | None:
+        """Where a broker listens for its peers, by `image`."""
+        broker = image.brokers.get(broker_id)
+        if broker is None:
+            return None
+        for endpoint in broker.endpoints:
+            if endpoint.name == self.config.inter_broker_listener_name:
+                return (endpoint.host, endpoint.port)
+        return (broker.endpoints[0].host, broker.endpoints[0].port) if broker.endpoints else None
+
+    def inter_broker_endpoint(self, broker_id: int) -> tuple[str, int] | None:
+        return self.endpoint_in(self.metadata.image, broker_id)
+
+    def endpoints_of(self, broker_ids: Iterable[int], listener: str) -> tuple[NodeEndpoint, ...]:
+        """Brokers as clients of `listener` reach them."""
+        found: list[NodeEndpoint] = []
+        for broker_id in sorted(broker_ids):
+            broker = self.metadata.image.brokers.get(broker_id)
+            for endpoint in broker.endpoints if broker is not None else ():
+                if endpoint.name == listener:
+                    found.append(NodeEndpoint(broker_id, endpoint.host, endpoint.port, broker.rack if broker else None))
+        return tuple(found)
+
+    def current_leader(self, topic: str | UUID, partition: int) -> tuple[int, int] | None:
+        """(leader, leader epoch) by the metadata, for hints to clients."""
+        topic_id = topic if isinstance(topic, UUID) else self.metadata.topic_id(topic)
+        state = None if topic_id is None else self.metadata.image.partition(topic_id, partition)
+        return None if state is None else (state.leader, state.leader_epoch)
+
+    def produce_absent_error(self, topic: str | UUID, partition: int) -> int:
+        """Why a partition that is produced to is not hosted here."""
+        if self.current_leader(topic, partition) is not None:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return ErrorCode.UNKNOWN_TOPIC_ID if isinstance(topic, UUID) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    fetch_absent_error = produce_absent_error
+
+    def log_config(self, topic: str) -> LogConfig:
+        """The topic's log configuration, resolved from all its sources (settings.py has the order)."""
+        configs = self.metadata.image.configs
+        levels = Levels.of(configs, self.node_id, self.config.static)
+        resolved = topic_configs(configs.get((TOPIC_RESOURCE, topic), {}), levels)
+        return LogConfig.from_topic_configs(resolved)
+
+    def min_insync_replicas(self, topic: str) -> int:
+        return self.metadata.image.min_insync_replicas(topic)
+
+    def preferred_read_replica(self, leader: LeaderState, rack_id: str, fetch_offset: int) -> int:
+        """KIP-392: a replica in the consumer's rack that has what it asks for, or -1 for the leader itself."""
+        if not self.config.rack_aware_reads:
+            return -1
+        return preferred_read_replica(rack_id, fetch_offset, leader, self.clock.now_ms())
+
+    # -- replicas
+
+    def appended(self, hosted: HostedPartition, leader: LeaderState, now_ms: int) -> None:
+        """The leader's log has grown."""
+        if not hosted.dirty:
+            self.mark_dirty(hosted)
+        effects = leader.appended(now_ms)
+        if effects:
+            self.apply_replica_effects(hosted, effects)
+
+    def apply_replica_effects(self, hosted: HostedPartition, effects: Sequence[Effect]) -> None:
+        """Carry out what a replica's state machine wants."""
+        for effect in effects:
+            kind = type(effect)
+            if kind is HighWatermarkAdvanced:
+                high_watermark_advanced(hosted)
+                self.mark_dirty(hosted)
+            elif kind is HighWatermarkSet:
+                self.mark_dirty(hosted)
+            elif isinstance(effect, ProposeIsr):
+                if hosted.leader is not None:
+                    self.isr_changes.propose(hosted, hosted.leader, effect)
+            elif isinstance(effect, IsrChanged):
+                self.metrics.isr_changed(effect)
+                self.report("INFO", f"{hosted.topic}-{hosted.index}: ISR is now {list(effect.isr)}")
+                high_watermark_advanced(hosted)
+            elif isinstance(effect, IsrUpdateFailed):
+                self.metrics.isr_update_failed()
+            elif isinstance(effect, Truncated):
+                self._truncated(hosted, effect)
+
+    def _truncated(self, hosted: HostedPartition, effect: Truncated) -> None:
+        lost = effect.previous_end_offset - effect.offset
+        if lost > 0 or effect.fully:
+            below = effect.offset < effect.previous_high_watermark
+            self.report(
+                "WARN" if below else "INFO",
+                f"{hosted.topic}-{hosted.index}: truncated {lost} records, from offset {effect.offset}"
+                + (", BELOW the high watermark " + str(effect.previous_high_watermark) if below else ""),
+            )
+        self.mark_dirty(hosted)
+
+    def role_changed(self, hosted: HostedPartition, before: LeaderState | None) -> None:
+        """The partition has a new leader epoch, or is gone: whoever waits on it must look elsewhere."""
+        if before is not None and hosted.leader is None:
+            error = ErrorCode.KAFKA_STORAGE_ERROR if hosted.stale else ErrorCode.NOT_LEADER_OR_FOLLOWER
+            leadership_lost(hosted, error)
+        waiters, hosted.fetch_waiters = hosted.fetch_waiters, []
+        for waiter in waiters:
+            waiter.expire()
+
+    def disk_failed(self, hosted: HostedPartition, failure: OSError) -> None:
+        """I/O on a partition's log failed: its whole directory goes offline."""
+        self.replicas.directory_failed(hosted.directory, failure)
+
+    def delete_later(self, paths: Iterable[str]) -> None:
+        """Remove files or folders that were renamed for deletion, after `file.delete.delay.ms`, off the loop."""
+        doomed = list(paths)
+        if not doomed:
+            return
+
+        def remove() -> None:
+            self.disk.run(lambda: [self.disk.remove(path) for path in doomed], removed)
+
+        def removed(result: object) -> None:
+            if isinstance(result, BaseException):
+                self.report("WARN", f"could not delete {doomed}: {result}")
+
+        self.clock.call_at(self.clock.now_ms() + self.config.log_segment_delete_delay_ms, remove)
+
+
+__all__ = ["LifecycleState", "Node"]

@@ -1,0 +1,282 @@
+"""The replicas that this broker hosts: their logs on its disks, their roles from the metadata.
+
+Owns the log directories and the table of hosted partitions. A change of the metadata creates logs, deletes them, and
+makes leaders and followers; nothing else does. No role is taken before the metadata holds this incarnation's
+registration (`lifecycle`): an older record may call us the leader of records that a crash took.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from tanist.broker.hosted import HostedPartition
+from tanist.controller.delta import ImageDelta
+from tanist.controller.image import MetadataImage
+from tanist.controller.partition_state import PartitionState
+from tanist.log.config import LogConfig
+from tanist.log.directory import LogDirectory
+from tanist.log.log import Log
+from tanist.replica.metadata import PartitionMetadata, ReplicaConfig
+from tanist.replica.partition import Partition
+
+if TYPE_CHECKING:
+    from tanist.broker.node import Node
+
+
+class Replicas:
+    """Hosted partitions by topic name and by topic id."""
+
+    def __init__(self, node: Node, directories: list[LogDirectory]) -> None:
+        self._node = node
+        self.directories = directories
+        self.by_topic: dict[str | UUID, dict[int, HostedPartition]] = {}
+        """Under its name and under its id, the same inner table: index -> partition."""
+        self._logs: dict[tuple[str, int], tuple[Log, LogDirectory]] = {}
+        """Logs found at start and not hosted (yet)."""
+        self._offline: dict[tuple[UUID, int], LogDirectory] = {}
+        self._active = False
+
+    # -- what there is
+
+    def __iter__(self) -> Iterator[HostedPartition]:
+        for topic, partitions in self.by_topic.items():
+            if isinstance(topic, str):
+                yield from partitions.values()
+
+    def get(self, topic: str | UUID, index: int) -> HostedPartition | None:
+        partitions = self.by_topic.get(topic)
+        return None if partitions is None else partitions.get(index)
+
+    def directory_ids(self) -> tuple[UUID, ...]:
+        return tuple(sorted(d.directory_id for d in self.directories if d.failed is None))
+
+    def offline_directory_ids(self) -> tuple[UUID, ...]:
+        return tuple(sorted(d.directory_id for d in self.directories if d.failed is not None))
+
+    # -- start and stop
+
+    def load(self) -> None:
+        """Load every log on disk (recovering them where the last shutdown was not clean)."""
+        node = self._node
+        for directory in self.directories:
+            try:
+                logs = directory.load(node.clock.now_ms(), node.clock.wall_ms(), self._config_on_disk)
+            except OSError as failure:
+                directory.failed = failure
+                node.report("ERROR", f"log directory {directory.path} is offline: {failure}")
+                continue
+            for log in logs:
+                recovery = log.recovery
+                if recovery.bytes_cut:
+                    node.report(
+                        "WARN",
+                        f"{log.topic}-{log.partition}: cut {recovery.bytes_cut} bytes at offset "
+                        f"{recovery.cut_at_offset} ({'; '.join(recovery.reasons)})",
+                    )
+                self._logs[(log.topic, log.partition)] = (log, directory)
+        if all(directory.failed is not None for directory in self.directories):
+            node.fatal("all log directories are offline")
+
+    def _config_on_disk(self, topic: str) -> LogConfig:
+        return self._node.log_config(topic)
+
+    def activate(self) -> None:
+        """The metadata holds our registration: take roles from the whole image, and from now on from its changes."""
+        if self._active:
+            return
+        self._active = True
+        image = self._node.metadata.image
+        for topic_id, topic in image.topics.items():
+            for index, state in topic.partitions.items():
+                if self._node.node_id in state.replicas:
+                    self._apply(topic.name, topic_id, index, state)
+        self._drop_strays(image)
+
+    def _drop_strays(self, image: MetadataImage) -> None:
+        """Logs that the metadata does not place here any more."""
+        for (topic, index), (log, directory) in list(self._logs.items()):
+            topic_id = image.topic_ids.get(topic)
+            state = None if topic_id is None else image.partition(topic_id, index)
+            if state is None or self._node.node_id not in state.replicas or topic_id != log.topic_id:
+                self._node.report("INFO", f"{topic}-{index} is not ours any more: deleting its log")
+                self._delete_log(directory, topic, index)
+                del self._logs[(topic, index)]
+
+    def close(self, broker_epoch: int) -> None:
+        """Flush, checkpoint and close all logs, and leave the mark of a clean shutdown (facts 86, 87)."""
+        self.checkpoint()
+        for hosted in self:
+            hosted.stale = True
+        for directory in self.directories:
+            if directory.failed is None:
+                try:
+                    directory.shutdown_cleanly(broker_epoch)
+                except OSError as failure:
+                    self._node.report("ERROR", f"{directory.path}: unclean shutdown: {failure}")
+
+    # -- metadata
+
+    def metadata_changed(self, delta: ImageDelta) -> None:
+        if not self._active:
+            return
+        image = self._node.metadata.image
+        for change in delta.local_changes(image, self._node.node_id):
+            hosted = self.get(change.topic_id, change.partition)
+            if change.after is not None and self._node.node_id in change.after.replicas:
+                self._apply(change.topic, change.topic_id, change.partition, change.after)
+            elif hosted is not None:
+                self._remove(hosted)
+        if delta.configs:
+            self._configs_changed(delta.configs)
+
+    def _apply(self, name: str, topic_id: UUID, index: int, state: PartitionState) -> None:
+        hosted = self.get(topic_id, index)
+        if hosted is None:
+            if (topic_id, index) in self._offline:
+                return
+            hosted = self._host(name, topic_id, index)
+            if hosted is None:
+                return
+        node = self._node
+        now_ms = node.clock.now_ms()
+        metadata = PartitionMetadata(
+            topic=name,
+            topic_id=topic_id,
+            partition=index,
+            leader=state.leader,
+            leader_epoch=state.leader_epoch,
+            partition_epoch=state.partition_epoch,
+            replicas=state.replicas,
+            isr=state.isr,
+            adding=state.adding,
+            removing=state.removing,
+            recovering=state.recovering,
+        )
+        before = hosted.leader
+        epoch_before = hosted.leader_epoch
+        try:
+            effects = hosted.replica.apply_metadata(metadata, now_ms)
+        except OSError as failure:
+            node.disk_failed(hosted, failure)
+            return
+        hosted.take_role()
+        if hosted.leader_epoch != epoch_before:
+            node.role_changed(hosted, before)
+        node.apply_replica_effects(hosted, effects)
+        if hosted.follower is not None and state.leader >= 0:
+            if hosted.leader_epoch != epoch_before or before is not None:
+                node.fetchers.follow(hosted, state.leader)
+        else:
+            node.fetchers.stop(hosted)
+
+    def _host(self, name: str, topic_id: UUID, index: int) -> HostedPartition | None:
+        node = self._node
+        found = self._logs.pop((name, index), None)
+        if found is not None and found[0].topic_id not in (None, topic_id):
+            # Deleted and created anew while we were away: the old log is another topic's (A50).
+            node.report("INFO", f"{name}-{index}: the log on disk belongs to a deleted topic of that name")
+            self._delete_log(found[1], name, index)
+            found = None
+        config = node.log_config(name)
+        if found is None:
+            directory = self._emptiest_directory()
+            if directory is None:
+                return None
+            try:
+                log = directory.create_log(name, index, topic_id, config, node.clock.now_ms())
+            except OSError as failure:
+                self.directory_failed(directory, failure)
+                return None
+        else:
+            log, directory = found
+            log.set_config(config)
+            log.assign_topic_id(topic_id)
+        replica = Partition(
+            node.node_id,
+            log,
+            self._replica_config(name),
+            node.metadata,
+            checkpointed_high_watermark=directory.high_watermark_checkpoint(name, index),
+        )
+        hosted = HostedPartition(name, topic_id, index, replica, log, directory)
+        self.by_topic.setdefault(topic_id, {})[index] = hosted
+        self.by_topic[name] = self.by_topic[topic_id]
+        return hosted
+
+    def _emptiest_directory(self) -> LogDirectory | None:
+        online = [d for d in self.directories if d.failed is None]
+        return min(online, key=lambda d: (len(d.logs), d.path)) if online else None
+
+    def _replica_config(self, topic: str) -> ReplicaConfig:
+        return ReplicaConfig(
+            min_insync_replicas=self._node.min_insync_replicas(topic),
+            replica_lag_time_max_ms=self._node.config.replica_lag_time_max_ms,
+            replica_fetch_backoff_ms=self._node.config.replica_fetch_backoff_ms,
+        )
+
+    def _configs_changed(self, changed: Iterable[tuple[int, str]]) -> None:
+        names = {name for kind, name in changed if kind == 2}
+        everything = any(kind == 4 for kind, _ in changed)
+        for hosted in self:
+            if everything or hosted.topic in names:
+                hosted.log.set_config(self._node.log_config(hosted.topic))
+                effects = hosted.replica.min_isr_changed(self._node.min_insync_replicas(hosted.topic))
+                self._node.apply_replica_effects(hosted, effects)
+
+    def _remove(self, hosted: HostedPartition) -> None:
+        """The partition is not ours any more: its topic was deleted, or it was reassigned."""
+        self._unhost(hosted)
+        self._delete_log(hosted.directory, hosted.topic, hosted.index)
+
+    def _unhost(self, hosted: HostedPartition) -> None:
+        hosted.stale = True
+        before, hosted.leader, hosted.follower = hosted.leader, None, None
+        self._node.fetchers.stop(hosted)
+        partitions = self.by_topic.get(hosted.topic_id)
+        if partitions is not None:
+            partitions.pop(hosted.index, None)
+            if not partitions:
+                del self.by_topic[hosted.topic_id]
+                if self.by_topic.get(hosted.topic) is partitions:
+                    del self.by_topic[hosted.topic]
+        self._node.role_changed(hosted, before)
+
+    def _delete_log(self, directory: LogDirectory, topic: str, index: int) -> None:
+        try:
+            doomed = directory.delete_log(topic, index)
+        except OSError as failure:
+            self.directory_failed(directory, failure)
+            return
+        self._node.delete_later(doomed)
+
+    # -- disks
+
+    def directory_failed(self, directory: LogDirectory, failure: OSError) -> None:
+        """I/O failed: the directory goes offline with all its partitions (fact 48); without any, the node goes down."""
+        if directory.failed is not None:
+            return
+        directory.failed = failure
+        self._node.report("ERROR", f"log directory {directory.path} is offline: {failure}")
+        for hosted in [h for h in self if h.directory is directory]:
+            self._offline[(hosted.topic_id, hosted.index)] = directory
+            self._unhost(hosted)
+        if all(d.failed is not None for d in self.directories):
+            self._node.fatal("all log directories are offline")
+            return
+        self._node.lifecycle.directories_changed()
+
+    def checkpoint(self) -> None:
+        """Write the recovery-point, high-watermark and log-start checkpoints (fact 117)."""
+        marks: dict[LogDirectory, dict[tuple[str, int], int]] = {d: {} for d in self.directories if d.failed is None}
+        for hosted in self:
+            if hosted.directory in marks:
+                marks[hosted.directory][(hosted.topic, hosted.index)] = hosted.replica.high_watermark
+        for directory, high_watermarks in marks.items():
+            try:
+                directory.checkpoint_recovery_points()
+                directory.checkpoint_high_watermarks(high_watermarks)
+                directory.checkpoint_log_starts()
+            except OSError as failure:
+                self.directory_failed(directory, failure)

@@ -1,0 +1,151 @@
+"""The end of a turn: what a burst of requests has produced is written, then told.
+
+A turn is everything a node does between two waits for input. Appends are queued on their logs while requests are
+handled; here they are written, one write a partition, and only then are waiting fetches looked at, follow-up requests
+sent and answers put on the wire. With `flush.messages` the telling waits for a sync as well: one sync for all that
+came together (group commit), and later turns wait behind it so that answers keep their order.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tanist.broker.connection import ClientConnection
+from tanist.broker.hosted import HostedPartition
+from tanist.ports import Chunk, File
+
+if TYPE_CHECKING:
+    from tanist.broker.node import Node
+
+
+class _Telling:
+    """What one turn has to tell once its writes are as durable as they must be."""
+
+    __slots__ = ("after_writes", "connections", "partitions", "ready")
+
+    def __init__(
+        self,
+        partitions: list[HostedPartition],
+        after_writes: list[Callable[[], None]],
+        connections: list[tuple[ClientConnection, list[Chunk]]],
+    ) -> None:
+        self.partitions = partitions
+        self.after_writes = after_writes
+        self.connections = connections
+        self.ready = False
+
+
+class Turn:
+    """Collects the marks of the running turn, and carries out its end."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._scheduled = False
+        self._dirty: list[HostedPartition] = []
+        self._after_writes: list[Callable[[], None]] = []
+        self._touched: list[ClientConnection] = []
+        self._held: deque[_Telling] = deque()
+
+    def mark_dirty(self, hosted: HostedPartition) -> None:
+        """The partition has queued appends, or news for those who wait on it."""
+        if not hosted.dirty:
+            hosted.dirty = True
+            self._dirty.append(hosted)
+            if not self._scheduled:
+                self._schedule()
+
+    def after_writes(self, callback: Callable[[], None]) -> None:
+        """Run `callback` once this turn's appends are written."""
+        self._after_writes.append(callback)
+        if not self._scheduled:
+            self._schedule()
+
+    def touch(self, connection: ClientConnection) -> None:
+        """The connection has an answer to send."""
+        self._touched.append(connection)
+        if not self._scheduled:
+            self._schedule()
+
+    def _schedule(self) -> None:
+        self._scheduled = True
+        self._node.clock.call_soon(self._end)
+
+    def _end(self) -> None:
+        dirty, self._dirty = self._dirty, []
+        sync_files: list[File] | None = None
+        synced: list[tuple[HostedPartition, int]] = []
+        for hosted in dirty:
+            hosted.dirty = False
+            if hosted.stale:
+                continue
+            log = hosted.log
+            try:
+                log.write_pending()
+            except OSError as failure:
+                self._write_failed(hosted, failure)
+                continue
+            if log.flush_messages_due:
+                sync_files = log.unflushed_files() + (sync_files or [])
+                synced.append((hosted, log.log_end_offset))
+        if sync_files is None and not self._held:
+            # The common case: the page cache is durable enough. Looking at waiters may touch more connections.
+            self._look(dirty)
+            while self._after_writes:
+                callbacks, self._after_writes = self._after_writes, []
+                for callback in callbacks:
+                    callback()
+            # What is marked from here on schedules the next turn: connections only send below.
+            self._scheduled = False
+            if self._dirty:
+                self._schedule()
+            touched, self._touched = self._touched, []
+            for connection in touched:
+                connection.flush()
+            return
+        self._scheduled = False
+        callbacks, self._after_writes = self._after_writes, []
+        touched, self._touched = self._touched, []
+        telling = _Telling(dirty, callbacks, [(connection, connection.take()) for connection in touched])
+        self._held.append(telling)
+        if sync_files is None:
+            telling.ready = True
+            return
+
+        def done(error: OSError | None) -> None:
+            for hosted, end_offset in synced:
+                if hosted.stale:
+                    continue
+                if error is not None:
+                    self._write_failed(hosted, error)
+                else:
+                    hosted.log.mark_flushed(end_offset)
+            telling.ready = True
+            self._tell_held()
+
+        self._node.disk.sync(sync_files, done)
+
+    def _tell_held(self) -> None:
+        while self._held and self._held[0].ready:
+            telling = self._held.popleft()
+            self._look(telling.partitions)
+            for callback in telling.after_writes:
+                callback()
+            for connection, chunks in telling.connections:
+                connection.send(chunks)
+
+    def _look(self, partitions: list[HostedPartition]) -> None:
+        for hosted in partitions:
+            waiters = hosted.fetch_waiters
+            if waiters:
+                hosted.fetch_waiters = []
+                for waiter in waiters:
+                    waiter.look()
+                hosted.fetch_waiters += [waiter for waiter in waiters if not waiter.done]
+
+    def _write_failed(self, hosted: HostedPartition, failure: OSError) -> None:
+        """Answers of this turn may speak of records that are not there: their connections close instead."""
+        for connection in self._touched:
+            connection.close()
+        self._node.disk_failed(hosted, failure)
