@@ -259,7 +259,7 @@ _REPLICATION: tuple[_Row, ...] = (
         None,
         None,
         _FIXED,
-        "Who serves consumers: the leader, or a near replica (org.apache.kafka.common.replica.RackAwareReplicaSelector).",
+        "Who serves consumers: the leader, or a replica in their rack (the RackAwareReplicaSelector).",
     ),
     ("replica.socket.receive.buffer.bytes", _I, "65536", None, _FIXED, "Socket buffer for replication."),
     ("replica.socket.timeout.ms", _I, "30000", None, _FIXED, "How long a replication request waits for its answer."),

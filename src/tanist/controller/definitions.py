@@ -1,8 +1,8 @@
 """What a configuration name is: its type, default, checks, and where it may be changed.
 
-Owns the vocabulary (`Setting`, `ConfigType`, `Update`, the checks) and the parsing of one value. The tables written in
-it are `topic_settings` and `broker_settings`; `settings` validates and resolves. It must never know about an image or
-a node.
+Owns the vocabulary (`Setting`, `ConfigType`, `Update`, the checks) and the parsing of one value. The tables written
+in it are `topic_settings` and `broker_settings`; `settings` validates and resolves. It must never know about an image
+or a node.
 
 Values travel as text everywhere (records, requests, properties files), so parsing is also the only validation. The
 words of a refusal are those that Kafka's own tools and tests look for.

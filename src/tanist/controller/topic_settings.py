@@ -60,7 +60,7 @@ TOPIC_SETTINGS: dict[str, Setting] = {
             "cleanup.policy",
             _LIST,
             "delete",
-            "What becomes of old segments: 'delete' drops them by age and size, 'compact' keeps each key's last record.",
+            "What becomes of old segments: 'delete' drops them by age and size, 'compact' keeps each key's newest.",
             EachOf("cleanup.policy", ("compact", "delete")),
             ("log.cleanup.policy",),
         ),

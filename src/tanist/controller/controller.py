@@ -1,0 +1,264 @@
+"""The controller as its node sees it: requests and time go in, decisions come out.
+
+Owns the dispatch of requests to the modules that decide them, the periodic tasks and their deadlines, and the two
+moments when it becomes active and ceases to be (rule 149). A `Decision` is only a proposal until the node has it
+committed; the image here contains what is proposed, so that decisions build on each other, and is replaced when
+leadership is lost.
+
+Must never change the image but by `replay`, and never answer while it is not active: what it believes then may be
+old.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+from tanist.controller import elections, topics
+from tanist.controller.alter_partition import alter_partition
+from tanist.controller.broker_settings import BROKER_SETTINGS
+from tanist.controller.brokers import Brokers
+from tanist.controller.configs import alter_configs, incremental_alter_configs
+from tanist.controller.decision import ControllerSettings, Decision
+from tanist.controller.directories import assign_replicas_to_dirs
+from tanist.controller.features import Bootstrap, bootstrap_records, update_features
+from tanist.controller.heartbeats import HeartbeatTable
+from tanist.controller.image import METADATA_VERSION, MetadataImage
+from tanist.controller.producer_ids import allocate_producer_ids
+from tanist.controller.reassignment import alter_partition_reassignments, list_partition_reassignments
+from tanist.controller.refusals import not_controller_response
+from tanist.ports import Random
+from tanist.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
+from tanist.wire.messages.alter_configs_request import AlterConfigsRequest
+from tanist.wire.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest
+from tanist.wire.messages.alter_partition_request import AlterPartitionRequest
+from tanist.wire.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
+from tanist.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from tanist.wire.messages.broker_registration_request import BrokerRegistrationRequest
+from tanist.wire.messages.controller_registration_request import ControllerRegistrationRequest
+from tanist.wire.messages.create_partitions_request import CreatePartitionsRequest
+from tanist.wire.messages.create_topics_request import CreateTopicsRequest
+from tanist.wire.messages.delete_topics_request import DeleteTopicsRequest
+from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest
+from tanist.wire.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
+from tanist.wire.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
+from tanist.wire.messages.unregister_broker_request import UnregisterBrokerRequest
+from tanist.wire.messages.update_features_request import UpdateFeaturesRequest
+from tanist.wire.metadata import AbortTransactionRecord, NoOpRecord
+from tanist.wire.schema import MetadataRecord
+
+__all__ = ["Bootstrap", "Controller", "not_controller_response"]
+
+
+class Controller:
+    """One node's controller, active or standing by."""
+
+    def __init__(
+        self,
+        node_id: int,
+        image: MetadataImage,
+        settings: ControllerSettings,
+        random: Random,
+        *,
+        cluster_id: str,
+        bootstrap: Bootstrap | None = None,
+        voter_ids: Collection[int] = (),
+    ) -> None:
+        self.node_id = node_id
+        self.image = image
+        self.settings = settings
+        self.active = False
+        self.epoch = -1
+        self._random = random
+        self._bootstrap = bootstrap or Bootstrap()
+        self._voter_ids = frozenset(voter_ids)
+        self._heartbeats = HeartbeatTable(settings.broker_session_timeout_ms)
+        self._brokers = Brokers(node_id, cluster_id, settings, self._heartbeats)
+        self._idle_interval_ms = _idle_interval_ms(settings)
+        self._last_append_ms = 0
+        self._last_tick_ms = 0
+        self._next_balance_ms: int | None = None
+        self._next_unclean_sweep_ms: int | None = None
+
+    # -- leadership
+
+    def activate(self, epoch: int, now_ms: int, next_offset: int) -> Decision:
+        """This node leads the quorum and has replayed all that came before (rule 149, A49).
+
+        Gives the records that begin this reign: an end to a metadata transaction that its predecessor left open, or the
+        first records of a new cluster.
+        """
+        if epoch <= self.epoch:
+            raise ValueError(f"controller {self.node_id} activated in epoch {epoch} after {self.epoch}")
+        self.active = True
+        self.epoch = epoch
+        self._heartbeats.activate(self.image.brokers, now_ms, next_offset - 1)
+        self._last_append_ms = self._last_tick_ms = now_ms
+        if self.settings.auto_leader_rebalance_enable:
+            self._next_balance_ms = now_ms + self.settings.leader_imbalance_check_interval_ms
+        self._next_unclean_sweep_ms = now_ms + self.settings.unclean_leader_election_interval_ms
+        records: list[MetadataRecord] = []
+        if self.image.in_transaction:
+            records.append(AbortTransactionRecord(reason="Controller failover"))
+        if self._log_is_empty():
+            records.extend(bootstrap_records(self._bootstrap, self.settings.min_insync_replicas))
+        return Decision(tuple(records))
+
+    def _log_is_empty(self) -> bool:
+        image = self.image
+        return METADATA_VERSION not in image.features and not (image.brokers or image.topics or image.configs)
+
+    def deactivate(self, image: MetadataImage) -> None:
+        """Another node leads: drop what was only proposed. `image` is what the committed records make."""
+        self.active = False
+        self.image = image
+        self._heartbeats.clear()
+        self._next_balance_ms = self._next_unclean_sweep_ms = None
+
+    def replay(self, record: MetadataRecord) -> None:
+        """Take a record into the image: one of its own at once, one of another controller's as it is committed."""
+        self.image.replay(record)
+
+    # -- requests
+
+    def handle(self, request: Any, now_ms: int, *, next_offset: int, api_version: int) -> Decision:
+        """Decide one request. `next_offset` is where the first of the decision's records will be in the log."""
+        if not self.active:
+            return Decision(response=not_controller_response(request))
+        decide = _DECIDE.get(type(request))
+        if decide is None:
+            raise ValueError(f"{type(request).__name__} is not for a controller")
+        return self._noted(decide(self, request, now_ms, next_offset, api_version), now_ms)
+
+    def contact(self, broker_id: int, epoch: int, now_ms: int) -> None:
+        """A broker's heartbeat has arrived; call this before anything that may delay it (rule 94)."""
+        if self.active:
+            self._brokers.contact(self.image, broker_id, epoch, now_ms)
+
+    def broker_lost(self, broker_id: int, epoch: int, now_ms: int) -> Decision | None:
+        """The broker's process is known to be gone: fence it now. Fencing early is always safe, late costs writes."""
+        if not self.active:
+            return None
+        decision = self._brokers.fence(self.image, broker_id, epoch)
+        return None if decision is None else self._noted(decision, now_ms)
+
+    def _noted(self, decision: Decision, now_ms: int) -> Decision:
+        if decision.records:
+            self._last_append_ms = now_ms
+        return decision
+
+    # -- time
+
+    @property
+    def next_deadline_ms(self) -> int | None:
+        """When `tick` has something to do next."""
+        if not self.active:
+            return None
+        expiry_ms = self._heartbeats.next_expiry_ms
+        deadlines = (
+            # More than one may have expired, and each tick fences one (rule 94): the next is due at once.
+            None if expiry_ms is None else max(expiry_ms, self._last_tick_ms),
+            self._next_balance_ms,
+            self._next_unclean_sweep_ms,
+            self._last_append_ms + self._idle_interval_ms if self._idle_interval_ms else None,
+        )
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+
+    def tick(self, now_ms: int, next_offset: int) -> Decision | None:
+        """Do what is due. At most one task writes records; the deadline tells whether there is more."""
+        deadline_ms = self.next_deadline_ms
+        if deadline_ms is None:
+            return None
+        overslept_ms = now_ms - deadline_ms
+        if overslept_ms > self._heartbeats.session_timeout_ms // 4:
+            self._heartbeats.overslept(overslept_ms, now_ms)
+        self._last_tick_ms = max(self._last_tick_ms, now_ms)
+        for task in (self._fence_expired, self._balance, self._elect_uncleanly, self._show_progress):
+            decision = task(now_ms)
+            if decision is not None and decision.records:
+                return self._noted(decision, now_ms)
+        return None
+
+    def _fence_expired(self, now_ms: int) -> Decision | None:
+        return self._brokers.fence_expired(self.image, now_ms)
+
+    def _balance(self, now_ms: int) -> Decision | None:
+        """Rule 98. A run that was cut short goes on at once."""
+        if self._next_balance_ms is None or now_ms < self._next_balance_ms:
+            return None
+        records, more = elections.preferred_elections(self.image, self.settings)
+        self._next_balance_ms = now_ms if more else now_ms + self.settings.leader_imbalance_check_interval_ms
+        return Decision(tuple(records), atomic=False)
+
+    def _elect_uncleanly(self, now_ms: int) -> Decision | None:
+        """Rule 100."""
+        if self._next_unclean_sweep_ms is None or now_ms < self._next_unclean_sweep_ms:
+            return None
+        records, more = elections.unclean_elections(self.image, self.settings)
+        self._next_unclean_sweep_ms = now_ms if more else now_ms + self.settings.unclean_leader_election_interval_ms
+        return Decision(tuple(records), atomic=False)
+
+    def _show_progress(self, now_ms: int) -> Decision | None:
+        """An idle log gets a record that says nothing, so that those who read it can tell idle from stuck."""
+        if not self._idle_interval_ms or now_ms < self._last_append_ms + self._idle_interval_ms:
+            return None
+        return Decision((NoOpRecord(),))
+
+
+def _idle_interval_ms(settings: ControllerSettings) -> int:
+    name = "metadata.max.idle.interval.ms"
+    setting = BROKER_SETTINGS[name]
+    return int(settings.static_configs.get(name, setting.default or "0"))
+
+
+# ---- who decides what
+
+
+_Decide = Callable[[Controller, Any, int, int, int], Decision]
+
+_DECIDE: dict[type, _Decide] = {
+    CreateTopicsRequest: lambda c, request, now_ms, offset, version: topics.create_topics(
+        c.image, request, c.settings, c._random
+    ),
+    DeleteTopicsRequest: lambda c, request, now_ms, offset, version: topics.delete_topics(c.image, request, c.settings),
+    CreatePartitionsRequest: lambda c, request, now_ms, offset, version: topics.create_partitions(
+        c.image, request, c.settings, c._random
+    ),
+    AlterPartitionRequest: lambda c, request, now_ms, offset, version: alter_partition(c.image, request, c.settings),
+    AlterPartitionReassignmentsRequest: lambda c, request, now_ms, offset, version: alter_partition_reassignments(
+        c.image, request, c.settings
+    ),
+    ListPartitionReassignmentsRequest: lambda c, request, now_ms, offset, version: Decision(
+        response=list_partition_reassignments(c.image, request)
+    ),
+    ElectLeadersRequest: lambda c, request, now_ms, offset, version: elections.elect_leaders(
+        c.image, request, c.settings
+    ),
+    IncrementalAlterConfigsRequest: lambda c, request, now_ms, offset, version: incremental_alter_configs(
+        c.image, request
+    ),
+    AlterConfigsRequest: lambda c, request, now_ms, offset, version: alter_configs(c.image, request),
+    UpdateFeaturesRequest: lambda c, request, now_ms, offset, version: update_features(
+        c.image,
+        request,
+        static_min_insync_replicas=c.settings.min_insync_replicas,
+        node_id=c.node_id,
+        voter_ids=c._voter_ids,
+        api_version=version,
+    ),
+    BrokerRegistrationRequest: lambda c, request, now_ms, offset, version: c._brokers.register(
+        c.image, request, now_ms, next_offset=offset, api_version=version
+    ),
+    BrokerHeartbeatRequest: lambda c, request, now_ms, offset, version: c._brokers.heartbeat(
+        c.image, request, now_ms, next_offset=offset
+    ),
+    UnregisterBrokerRequest: lambda c, request, now_ms, offset, version: c._brokers.unregister(c.image, request),
+    ControllerRegistrationRequest: lambda c, request, now_ms, offset, version: c._brokers.register_controller(
+        c.image, request
+    ),
+    AllocateProducerIdsRequest: lambda c, request, now_ms, offset, version: allocate_producer_ids(c.image, request),
+    AssignReplicasToDirsRequest: lambda c, request, now_ms, offset, version: assign_replicas_to_dirs(
+        c.image, request, c.settings
+    ),
+}
+"""Every request a controller decides. The order of arguments: request, now_ms, next_offset, api_version."""

@@ -1,0 +1,105 @@
+"""Which of a broker's directories holds which replica (KIP-858).
+
+Owns AssignReplicasToDirs: a broker with several log directories chooses one for a new replica and says which. A
+replica whose directory the broker has lost meanwhile leaves the ISR at once (rule 48). Must never move a replica by
+itself.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from tanist.controller.decision import ControllerSettings, Decision
+from tanist.controller.features import DIRECTORY_ASSIGNMENT_FROM
+from tanist.controller.image import BrokerRegistration, MetadataImage
+from tanist.controller.partition_change import Intent
+from tanist.controller.partition_context import ChangeMaker
+from tanist.controller.partition_state import PartitionState
+from tanist.wire.errors import ErrorCode
+from tanist.wire.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
+from tanist.wire.messages.assign_replicas_to_dirs_response import (
+    AssignReplicasToDirsResponse,
+    DirectoryData,
+    PartitionData,
+    TopicData,
+)
+from tanist.wire.schema import MetadataRecord
+
+_RESERVED_DIRECTORIES = 100
+
+
+def assign_replicas_to_dirs(
+    image: MetadataImage, request: AssignReplicasToDirsRequest, settings: ControllerSettings
+) -> Decision:
+    """Each replica succeeds or fails by itself. One that is where it is said to be writes no record."""
+    if image.metadata_version < DIRECTORY_ASSIGNMENT_FROM:
+        return Decision(response=AssignReplicasToDirsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION))
+    broker = image.brokers.get(request.broker_id)
+    if broker is None or broker.epoch != request.broker_epoch:
+        return Decision(response=AssignReplicasToDirsResponse(error_code=ErrorCode.STALE_BROKER_EPOCH))
+    assigner = _Assigner(image, broker, settings)
+    directories = tuple(
+        DirectoryData(
+            id=directory.id,
+            topics=tuple(
+                TopicData(
+                    topic_id=topic.topic_id,
+                    partitions=tuple(
+                        PartitionData(
+                            partition_index=partition.partition_index,
+                            error_code=assigner.assign(directory.id, topic.topic_id, partition.partition_index),
+                        )
+                        for partition in topic.partitions
+                    ),
+                )
+                for topic in directory.topics
+            ),
+        )
+        for directory in request.directories
+    )
+    response = AssignReplicasToDirsResponse(error_code=ErrorCode.NONE, directories=directories)
+    return Decision(tuple(assigner.records), response, atomic=False)
+
+
+class _Assigner:
+    """One request at work."""
+
+    def __init__(self, image: MetadataImage, broker: BrokerRegistration, settings: ControllerSettings) -> None:
+        self._image = image
+        self._broker = broker
+        self._maker = ChangeMaker(image, settings)
+        self._seen: set[tuple[UUID, int]] = set()
+        self.records: list[MetadataRecord] = []
+
+    def assign(self, directory: UUID, topic_id: UUID, partition: int) -> ErrorCode:
+        if directory.int < _RESERVED_DIRECTORIES:
+            return ErrorCode.INVALID_REQUEST
+        topic = self._image.topics.get(topic_id)
+        if topic is None:
+            return ErrorCode.UNKNOWN_TOPIC_ID
+        state = topic.partitions.get(partition)
+        if state is None:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if self._broker.id not in state.replicas:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if (topic_id, partition) in self._seen:
+            return ErrorCode.INVALID_REQUEST
+        self._seen.add((topic_id, partition))
+        record = self._maker.change(state, self._intent(state, directory, topic_id, partition))
+        if record is not None:
+            self.records.append(record)
+        return ErrorCode.NONE
+
+    def _intent(self, state: PartitionState, directory: UUID, topic_id: UUID, partition: int) -> Intent:
+        broker_id = self._broker.id
+        if directory in self._broker.directories:
+            return Intent(topic_id=topic_id, partition=partition, target_directories={broker_id: directory})
+        # It chose a directory that has failed since. One record says both: where the replica is, and that it is gone.
+        return Intent(
+            topic_id=topic_id,
+            partition=partition,
+            target_isr=tuple(replica for replica in state.isr if replica != broker_id),
+            target_directories={broker_id: directory},
+            election=self._maker.election(topic_id),
+            removed_broker=broker_id,
+        )

@@ -1,0 +1,194 @@
+"""Which brokers are alive: sessions, and the heartbeat's decision table.
+
+Owns the soft state of an active controller (`HeartbeatTable`): when each broker was last heard of, how far it has
+read the metadata log, and from which offset on its controlled shutdown counts. None of it is in the log; a new
+controller starts over (rule 95). Must never write a record: `brokers` does, by asking here.
+
+Rules 90 (the table), 92 (the shutdown offset), 94 and 95 (sessions). Sessions are kept in the order of their last
+contact, so the next expiry is known without a scan; where Apache looks every eighth of the timeout, we look when it
+is due.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from tanist.controller.image import BrokerRegistration
+
+UNKNOWN_OFFSET = -1
+NO_ACTIVE_BROKER = (1 << 63) - 1
+
+
+class BrokerState(Enum):
+    """What a broker is to the controller (rule 90)."""
+
+    FENCED = "FENCED"
+    UNFENCED = "UNFENCED"
+    CONTROLLED_SHUTDOWN = "CONTROLLED_SHUTDOWN"
+    SHUTDOWN_NOW = "SHUTDOWN_NOW"
+
+    @property
+    def fenced(self) -> bool:
+        return self in (BrokerState.FENCED, BrokerState.SHUTDOWN_NOW)
+
+
+def state_of(registration: BrokerRegistration) -> BrokerState:
+    if registration.fenced:
+        return BrokerState.FENCED
+    return BrokerState.CONTROLLED_SHUTDOWN if registration.in_controlled_shutdown else BrokerState.UNFENCED
+
+
+def next_state(
+    current: BrokerState,
+    *,
+    want_fence: bool,
+    want_shut_down: bool,
+    metadata_offset: int,
+    register_offset: int,
+    controlled_shutdown_offset: int,
+    leads_any: Callable[[], bool],
+    lowest_active_offset: Callable[[], int],
+) -> BrokerState:
+    """Rule 90. The two callables are only asked where the answer matters."""
+    if current is BrokerState.FENCED:
+        if want_shut_down:
+            return BrokerState.SHUTDOWN_NOW
+        # A48: before it has read its own registration, a broker may still believe in the roles of its former life.
+        if not want_fence and metadata_offset >= register_offset:
+            return BrokerState.UNFENCED
+        return BrokerState.FENCED
+    if current is BrokerState.UNFENCED:
+        if want_fence:
+            return BrokerState.SHUTDOWN_NOW if want_shut_down else BrokerState.FENCED
+        if want_shut_down:
+            return BrokerState.CONTROLLED_SHUTDOWN if leads_any() else BrokerState.SHUTDOWN_NOW
+        return BrokerState.UNFENCED
+    if current is BrokerState.CONTROLLED_SHUTDOWN:
+        # Nobody may still send clients to it: everyone active has to have read of its successors.
+        if leads_any() or controlled_shutdown_offset > lowest_active_offset():
+            return BrokerState.CONTROLLED_SHUTDOWN
+        return BrokerState.SHUTDOWN_NOW
+    raise ValueError(f"{current} is nothing that a broker can be")
+
+
+@dataclass(slots=True)
+class Session:
+    """What is known of one incarnation of a broker."""
+
+    epoch: int
+    contact_ms: int
+
+
+class HeartbeatTable:
+    """Sessions and offsets of the registered brokers. Lives as long as the controller is active."""
+
+    def __init__(self, session_timeout_ms: int) -> None:
+        if session_timeout_ms < 1:
+            raise ValueError(f"session timeout {session_timeout_ms} ms")
+        self.session_timeout_ms = session_timeout_ms
+        # In order of contact_ms: a contact moves its session to the end, and time does not go back.
+        self._sessions: dict[int, Session] = {}
+        self._metadata_offsets: dict[int, int] = {}
+        self._controlled_shutdown_offsets: dict[int, int] = {}
+        self._register_offsets: dict[int, int] = {}
+        self._activation_offset = UNKNOWN_OFFSET
+
+    def activate(
+        self, brokers: Mapping[int, BrokerRegistration], now_ms: int, last_offset: int = UNKNOWN_OFFSET
+    ) -> None:
+        """Forget everything, and give every unfenced broker a fresh session; fenced ones have none (rule 95).
+
+        `last_offset` is where the log ended before this controller: no registration or shutdown it has inherited can
+        lie beyond, so it stands for all of their offsets.
+        """
+        self.clear()
+        self._activation_offset = last_offset
+        for broker_id, registration in sorted(brokers.items()):
+            if not registration.fenced:
+                self._sessions[broker_id] = Session(registration.epoch, now_ms)
+
+    def clear(self) -> None:
+        self._sessions.clear()
+        self._metadata_offsets.clear()
+        self._controlled_shutdown_offsets.clear()
+        self._register_offsets.clear()
+        self._activation_offset = UNKNOWN_OFFSET
+
+    # -- sessions
+
+    def contact(self, broker_id: int, epoch: int, now_ms: int) -> None:
+        """The broker was heard of. The caller has checked that it is registered with this epoch (bounds the table)."""
+        self._sessions.pop(broker_id, None)
+        self._sessions[broker_id] = Session(epoch, now_ms)
+
+    def contact_time_ms(self, broker_id: int, epoch: int) -> int | None:
+        session = self._sessions.get(broker_id)
+        return session.contact_ms if session is not None and session.epoch == epoch else None
+
+    def has_valid_session(self, broker_id: int, epoch: int, now_ms: int) -> bool:
+        contact_ms = self.contact_time_ms(broker_id, epoch)
+        return contact_ms is not None and not self._expired(contact_ms, now_ms)
+
+    def _expired(self, contact_ms: int, now_ms: int) -> bool:
+        return contact_ms + self.session_timeout_ms < now_ms  # strictly (rule 94)
+
+    @property
+    def next_expiry_ms(self) -> int | None:
+        """The first instant at which a session will have expired."""
+        for session in self._sessions.values():
+            return session.contact_ms + self.session_timeout_ms + 1
+        return None
+
+    def pop_expired(self, now_ms: int) -> tuple[int, int] | None:
+        """End the oldest expired session: (broker id, epoch). The caller fences one broker a run (rule 94)."""
+        for broker_id, session in self._sessions.items():
+            if not self._expired(session.contact_ms, now_ms):
+                return None
+            del self._sessions[broker_id]
+            return broker_id, session.epoch
+        return None
+
+    def overslept(self, by_ms: int, now_ms: int) -> None:
+        """The controller itself did not run for `by_ms`, so nobody's silence in that time counts."""
+        for session in self._sessions.values():
+            session.contact_ms = min(session.contact_ms + by_ms, now_ms)
+
+    def end_session(self, broker_id: int) -> None:
+        """The broker was fenced: another incarnation may register at once."""
+        self._sessions.pop(broker_id, None)
+
+    def forget(self, broker_id: int) -> None:
+        """The broker was unregistered, or is another incarnation from here on."""
+        self._sessions.pop(broker_id, None)
+        self._metadata_offsets.pop(broker_id, None)
+        self._controlled_shutdown_offsets.pop(broker_id, None)
+        self._register_offsets.pop(broker_id, None)
+
+    # -- offsets
+
+    def set_register_offset(self, broker_id: int, offset: int) -> None:
+        """Where the broker's RegisterBrokerRecord is in the log."""
+        self._register_offsets[broker_id] = offset
+
+    def register_offset(self, broker_id: int) -> int:
+        """How far a broker must have read before it may be unfenced."""
+        return self._register_offsets.get(broker_id, self._activation_offset)
+
+    def set_metadata_offset(self, broker_id: int, offset: int) -> None:
+        self._metadata_offsets[broker_id] = offset
+
+    def metadata_offset(self, broker_id: int) -> int:
+        return self._metadata_offsets.get(broker_id, UNKNOWN_OFFSET)
+
+    def lowest_active_offset(self, brokers: Iterable[BrokerRegistration]) -> int:
+        """The least that a broker which is unfenced and not shutting down has read; infinite if there is none."""
+        return min((self.metadata_offset(broker.id) for broker in brokers if broker.active), default=NO_ACTIVE_BROKER)
+
+    def set_controlled_shutdown_offset(self, broker_id: int, offset: int) -> None:
+        """Where the batch that moved the broker's leaderships ends. Only the first counts (rule 92)."""
+        self._controlled_shutdown_offsets.setdefault(broker_id, offset)
+
+    def controlled_shutdown_offset(self, broker_id: int) -> int:
+        return self._controlled_shutdown_offsets.get(broker_id, self._activation_offset)
