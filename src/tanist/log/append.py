@@ -1,0 +1,203 @@
+"""May these bytes be appended? What the leader asks of a client's batches, and a follower of its leader's.
+
+Owns the checks and their order, which is Apache Kafka 4's, and the answer `AppendResult`. Header checks and the CRC
+need no record to be decoded; a compacted topic's records are decoded, to find those without a key. Nothing here
+changes a log, or the bytes: a refused batch leaves no trace.
+
+Deliberate differences from Apache, both for the sake of not decoding records: timestamps are checked, and believed,
+as the header states them (Apache checks each record, and corrects the header); and bytes after the last whole batch
+are an error, where Apache cuts them off.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from crc32c import crc32c
+
+from tanist.log.config import LogConfig
+from tanist.log.scan import CRC_START
+from tanist.wire.batch import HEADER, HEADER_BYTES, BatchHeader, decode_batch
+from tanist.wire.errors import ErrorCode, WireError
+
+LENGTH_END: Final = 12
+"""A batch's length field counts from here."""
+COMPRESSION_MASK: Final = 0x07
+LOG_APPEND_TIME: Final = 0x08
+TRANSACTIONAL: Final = 0x10
+CONTROL: Final = 0x20
+NO_TIMESTAMP: Final = -1
+_COMPRESSION_MAX: Final = 4
+_RECORD_ERRORS_MAX: Final = 1000
+
+
+class AppendResult(NamedTuple):
+    """What came of an append.
+
+    A named tuple, as one is made for every produce: a frozen dataclass costs three times as much.
+    """
+
+    error: int = 0
+    first_offset: int = -1
+    last_offset: int = -1
+    append_time_ms: int = -1
+    """-1 unless the topic's timestamps are of the append."""
+    duplicate: bool = False
+    """Nothing was appended: the offsets are those of the batch that this one repeats."""
+    message: str | None = None
+    record_errors: tuple[tuple[int, str], ...] = ()
+    """(index in the batch, what is wrong with it): which records made the broker refuse all of them."""
+
+
+class Examined(NamedTuple):
+    """One sound batch within a buffer."""
+
+    start: int
+    header: BatchHeader
+
+
+def split(batches: memoryview, max_message_bytes: int) -> list[Examined] | AppendResult:
+    """The whole batches of a buffer, each with a sound header and CRC, none larger than allowed."""
+    found: list[Examined] = []
+    start, end = 0, len(batches)
+    while start < end:
+        if end - start < HEADER_BYTES:
+            return refuse(ErrorCode.INVALID_RECORD, f"{end - start} bytes at {start} are too few for a batch")
+        header = BatchHeader(*HEADER.unpack_from(batches, start))
+        fault = header_fault(header, end - start)
+        if fault is not None:
+            return fault
+        if header.size_bytes > max_message_bytes:
+            return refuse(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"a batch of {header.size_bytes} bytes exceeds max.message.bytes={max_message_bytes}",
+            )
+        if crc32c(batches[start + CRC_START : start + header.size_bytes]) != header.crc:
+            return refuse(ErrorCode.CORRUPT_MESSAGE, f"the batch at byte {start} does not match its CRC")
+        found.append(Examined(start, header))
+        start += header.size_bytes
+    if not found:
+        return refuse(ErrorCode.INVALID_RECORD, "there must be at least one batch")
+    return found
+
+
+def examine_fetched(batches: memoryview) -> list[Examined] | AppendResult:
+    """The whole batches a leader has sent, their CRCs checked. The last may be cut off by the size of the fetch."""
+    found: list[Examined] = []
+    start, end = 0, len(batches)
+    while end - start >= HEADER_BYTES:
+        header = BatchHeader(*HEADER.unpack_from(batches, start))
+        if header.size_bytes > end - start and header.magic == 2:
+            break
+        if header.magic != 2 or header.size_bytes < HEADER_BYTES or header.last_offset_delta < 0:
+            return refuse(ErrorCode.CORRUPT_MESSAGE, f"what the leader sent at byte {start} is not a batch")
+        if crc32c(batches[start + CRC_START : start + header.size_bytes]) != header.crc:
+            return refuse(ErrorCode.CORRUPT_MESSAGE, f"the batch of offset {header.base_offset} does not match its CRC")
+        found.append(Examined(start, header))
+        start += header.size_bytes
+    return found
+
+
+def header_fault(header: BatchHeader, room: int) -> AppendResult | None:
+    """What is wrong with the frame of a batch, before its CRC is worth looking at."""
+    if header.magic in (0, 1):
+        return refuse(ErrorCode.INVALID_RECORD, f"magic {header.magic}: only record batches of format v2 are accepted")
+    if header.magic != 2 or header.size_bytes < HEADER_BYTES:
+        return refuse(ErrorCode.CORRUPT_MESSAGE, f"magic {header.magic}, {header.size_bytes} bytes: not a batch")
+    if header.size_bytes > room:
+        return refuse(ErrorCode.INVALID_RECORD, f"a batch of {header.size_bytes} bytes is cut off after {room}")
+    return None
+
+
+def examine(
+    batches: memoryview, config: LogConfig, wall_ms: int | None, *, internal: bool
+) -> list[Examined] | AppendResult:
+    """What a leader may append as it is, batch by batch; or why it may not."""
+    found = split(batches, config.max_message_bytes)
+    if isinstance(found, AppendResult):
+        return found
+    if not internal and len(found) > 1:
+        return refuse(ErrorCode.INVALID_RECORD, f"a producer sends one batch per partition, not {len(found)}")
+    for start, header in found:
+        fault = _header_sense_fault(header)
+        if fault is None and not internal:
+            fault = _client_fault(header)
+        if fault is None:
+            fault = _timestamp_fault(header, config, wall_ms, internal=internal)
+        if fault is None and config.compacts and not header.attributes & CONTROL:
+            fault = _key_fault(batches[start : start + header.size_bytes])
+        if fault is not None:
+            return fault
+    if len(batches) > config.segment_bytes:
+        return refuse(
+            ErrorCode.RECORD_LIST_TOO_LARGE, f"{len(batches)} bytes exceed segment.bytes={config.segment_bytes}"
+        )
+    return found
+
+
+def refuse(error: ErrorCode, message: str) -> AppendResult:
+    return AppendResult(error=error, message=message)
+
+
+def _header_sense_fault(header: BatchHeader) -> AppendResult | None:
+    count, delta = header.record_count, header.last_offset_delta
+    if count <= 0 or count != delta + 1:
+        return refuse(ErrorCode.INVALID_RECORD, f"{count} records can't span offsets 0 to {delta}")
+    if header.attributes & COMPRESSION_MASK > _COMPRESSION_MAX:
+        return refuse(
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"compression {header.attributes & COMPRESSION_MASK} is not known"
+        )
+    return None
+
+
+def _client_fault(header: BatchHeader) -> AppendResult | None:
+    """What a coordinator or the quorum may write and a client may not."""
+    if header.base_offset != 0:
+        return refuse(ErrorCode.INVALID_RECORD, f"a producer's batch begins at offset 0, not {header.base_offset}")
+    if header.attributes & CONTROL:
+        return refuse(ErrorCode.INVALID_RECORD, "clients may not write control records")
+    if header.producer_id >= 0 and header.base_sequence < 0:
+        return refuse(
+            ErrorCode.INVALID_RECORD, f"sequence {header.base_sequence} of producer {header.producer_id} is negative"
+        )
+    return None
+
+
+def _timestamp_fault(
+    header: BatchHeader, config: LogConfig, wall_ms: int | None, *, internal: bool
+) -> AppendResult | None:
+    if internal:
+        return None
+    if header.attributes & LOG_APPEND_TIME:
+        return refuse(ErrorCode.INVALID_TIMESTAMP, "a producer's batch can't have timestamps of the append")
+    if wall_ms is None or config.log_append_time:
+        return None
+    for timestamp in (header.base_timestamp, header.max_timestamp):
+        if timestamp == NO_TIMESTAMP:
+            continue
+        if (
+            timestamp - wall_ms > config.message_timestamp_after_max_ms
+            or wall_ms - timestamp > config.message_timestamp_before_max_ms
+        ):
+            return refuse(
+                ErrorCode.INVALID_TIMESTAMP,
+                f"timestamp {timestamp} is too far from the broker's {wall_ms} (message.timestamp.before.max.ms="
+                f"{config.message_timestamp_before_max_ms}, after.max.ms={config.message_timestamp_after_max_ms})",
+            )
+    return None
+
+
+def _key_fault(batch: memoryview) -> AppendResult | None:
+    try:
+        records = decode_batch(batch).records
+    except WireError as error:
+        return refuse(ErrorCode.INVALID_RECORD, f"the records can't be decoded: {error}")
+    keyless = [index for index, record in enumerate(records) if record.key is None]
+    if not keyless:
+        return None
+    text = "a compacted topic takes no record without a key"
+    return AppendResult(
+        error=ErrorCode.INVALID_RECORD,
+        message=text,
+        record_errors=tuple((index, text) for index in keyless[:_RECORD_ERRORS_MAX]),
+    )

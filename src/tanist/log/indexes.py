@@ -1,0 +1,357 @@
+"""The index files beside a segment: `.index`, `.timeindex`, `.txnindex`, in Kafka's format.
+
+* `.index`: 8 bytes an entry, (offset - base: i32, position: i32). The offset is the last one of the batch at the
+  position.
+* `.timeindex`: 12 bytes, (timestamp: i64, offset - base: i32): no record up to the offset is later than the
+  timestamp.
+* `.txnindex`: 34 bytes, (version 0: i16, producer id, first, last and last stable offset: i64) of an aborted
+  transaction.
+
+Entries are found by bounded reads; a new one waits in memory until 4 KB are full or the segment rolls or closes. That
+loses nothing: only the indexes of segments from the recovery point on can lack entries after a crash, and those are
+rebuilt. Kafka makes the index of an active segment 10 MB long and cuts it later; such zeros at the end are read over,
+and never written.
+
+An index is never trusted: what does not ascend, or lies outside its segment, raises `CorruptIndexError`, and it is
+rebuilt.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from struct import Struct
+from typing import ClassVar, NamedTuple
+
+from tanist.ports import Disk, File
+
+_BLOCK_ENTRIES = 512
+_WRITE_BEHIND_BYTES = 4096
+_INT_MAX = 2**31 - 1
+
+
+class CorruptIndexError(Exception):
+    """The file cannot be the index of its segment. The cure is to rebuild it from the segment."""
+
+
+class OffsetPosition(NamedTuple):
+    offset: int
+    position: int
+
+
+class TimestampOffset(NamedTuple):
+    timestamp: int
+    offset: int
+
+
+class AbortedTransaction(NamedTuple):
+    """A transaction that an ABORT marker at `last_offset` ended; consumers skip its records."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+class _SortedIndex:
+    """Fixed-size entries whose key ascends: what the two kinds have in common."""
+
+    __slots__ = ("_count", "_disk", "_file", "_tail", "base_offset", "max_entries", "path")
+
+    _entry: ClassVar[Struct]
+    _key: ClassVar[int]
+    """Which field of an entry is searched."""
+    _offset: ClassVar[int]
+    """Which field of an entry is the relative offset."""
+    _spare: ClassVar[int] = 0
+    """Entries kept free for the roll."""
+
+    def __init__(self, disk: Disk, path: str, base_offset: int, max_bytes: int) -> None:
+        self._disk = disk
+        self._file: File | None = None
+        self._count = 0
+        self._tail = bytearray()
+        self.path = path
+        self.base_offset = base_offset
+        self.max_entries = max(1, max_bytes // self._entry.size)
+
+    @property
+    def entries(self) -> int:
+        self._load()
+        return self._count + len(self._tail) // self._entry.size
+
+    @property
+    def full(self) -> bool:
+        return self.entries >= self.max_entries - self._spare
+
+    @property
+    def file(self) -> File:
+        """The open file, for a sync."""
+        return self._load()
+
+    def _load(self) -> File:
+        if self._file is None:
+            file = self._disk.open(self.path)
+            size = self._entry.size
+            if file.size % size:
+                file.close()
+                raise CorruptIndexError(f"{self.path}: {file.size} bytes are no multiple of {size}")
+            self._file = file
+            self._count = self._used(file, file.size // size)
+            try:
+                self._check()
+            except CorruptIndexError:
+                self.release()
+                raise
+        return self._file
+
+    def _used(self, file: File, slots: int) -> int:
+        """How many entries come before the zeros of a preallocated file: all used ones precede all unused ones."""
+        size = self._entry.size
+        zero = bytes(size)
+        if slots == 0 or file.read((slots - 1) * size, size) != zero:
+            return slots
+        low, high = 0, slots - 1
+        while low < high:
+            middle = (low + high) // 2
+            if file.read(middle * size, size) == zero:
+                high = middle
+            else:
+                low = middle + 1
+        return low
+
+    def _check(self) -> None:
+        """Cheap sanity, as Kafka has it: the last entry is not before the first, nor before the segment."""
+        if self._count:
+            first, last = self._raw(0), self._raw(self._count - 1)
+            if last[self._offset] < 0 or last[self._key] < first[self._key]:
+                raise CorruptIndexError(f"{self.path}: last entry {last} can't follow the first, {first}")
+
+    def _raw(self, number: int) -> tuple[int, int]:
+        size = self._entry.size
+        if number >= self._count:
+            first, second = self._entry.unpack_from(self._tail, (number - self._count) * size)
+        else:
+            data = self._load().read(number * size, size)
+            if len(data) != size:
+                raise CorruptIndexError(f"{self.path}: entry {number} is cut off")
+            first, second = self._entry.unpack(data)
+        return first, second
+
+    def _floor(self, key: int) -> int:
+        """Number of the last entry whose key is <= `key`, -1 when there is none."""
+        file = self._load()
+        size, field = self._entry.size, self._key
+        if self._tail and self._raw(self._count)[field] <= key:
+            keys = [entry[field] for entry in self._entry.iter_unpack(self._tail)]
+            return self._count + bisect_right(keys, key) - 1
+        low, high = 0, (self._count + _BLOCK_ENTRIES - 1) // _BLOCK_ENTRIES
+        while low < high:
+            middle = (low + high) // 2
+            if self._raw(middle * _BLOCK_ENTRIES)[field] <= key:
+                low = middle + 1
+            else:
+                high = middle
+        if low == 0:
+            return -1
+        start = (low - 1) * _BLOCK_ENTRIES
+        data = file.read(start * size, min(_BLOCK_ENTRIES, self._count - start) * size)
+        keys = [entry[field] for entry in self._entry.iter_unpack(data[: len(data) // size * size])]
+        return start + bisect_right(keys, key) - 1
+
+    def _append(self, first: int, second: int) -> None:
+        self._load()
+        self._tail += self._entry.pack(first, second)
+        if len(self._tail) >= _WRITE_BEHIND_BYTES:
+            self.write()
+
+    def write(self) -> None:
+        """Hand the entries that wait in memory, and no zeros after them, to the file."""
+        if self._file is None:
+            return
+        size = self._entry.size
+        end = self._count * size
+        if self._tail:
+            self._file.write(end, (self._tail,))
+            self._count += len(self._tail) // size
+            end += len(self._tail)
+            self._tail = bytearray()
+        if self._file.size > end:
+            self._file.truncate(end)
+
+    def _cut(self, entries: int) -> None:
+        self.write()
+        if entries < self._count:
+            self._count = entries
+            self._load().truncate(entries * self._entry.size)
+
+    def truncate_to(self, offset: int) -> None:
+        """Forget entries for `offset` and later."""
+        self.write()
+        relative = offset - self.base_offset
+        low, high = 0, self.entries
+        while low < high:
+            middle = (low + high) // 2
+            if self._raw(middle)[self._offset] < relative:
+                low = middle + 1
+            else:
+                high = middle
+        self._cut(low)
+
+    def reset(self) -> None:
+        """Start anew, whatever the file holds: before a rebuild."""
+        if self._file is None:
+            self._file = self._disk.open(self.path)
+        self._tail = bytearray()
+        self._count = 0
+        self._file.truncate(0)
+
+    def release(self) -> File | None:
+        """Give the open file away, to be closed once nobody reads it any more."""
+        file, self._file = self._file, None
+        return file
+
+    def close(self) -> None:
+        self.write()
+        file = self.release()
+        if file is not None:
+            file.close()
+
+
+class OffsetIndex(_SortedIndex):
+    """`.index`: at which position to start looking for an offset."""
+
+    __slots__ = ()
+    _entry = Struct(">ii")
+    _key = 0
+    _offset = 0
+
+    def fits(self, offset: int) -> bool:
+        """A segment can hold offsets up to 2^31 - 1 above its own."""
+        return 0 <= offset - self.base_offset <= _INT_MAX
+
+    def append(self, offset: int, position: int) -> None:
+        self._append(offset - self.base_offset, position)
+
+    def lookup(self, offset: int) -> OffsetPosition:
+        """The last entry at or before `offset`; the segment's start when there is none."""
+        number = self._floor(offset - self.base_offset)
+        if number < 0:
+            return OffsetPosition(self.base_offset, 0)
+        return self.entry(number)
+
+    def entry(self, number: int) -> OffsetPosition:
+        relative, position = self._raw(number)
+        return OffsetPosition(self.base_offset + relative, position)
+
+    @property
+    def last_entry(self) -> OffsetPosition:
+        entries = self.entries
+        return self.entry(entries - 1) if entries else OffsetPosition(self.base_offset, 0)
+
+
+class TimeIndex(_SortedIndex):
+    """`.timeindex`: at which offset to start looking for a timestamp."""
+
+    __slots__ = ()
+    _entry = Struct(">qi")
+    _key = 0
+    _offset = 1
+    _spare = 1
+
+    def append(self, timestamp: int, offset: int) -> bool:
+        """Note that nothing up to `offset` is later than `timestamp`; False when that is no news."""
+        last = self.last_entry
+        if timestamp <= last.timestamp or offset < last.offset:
+            return False
+        self._append(timestamp, offset - self.base_offset)
+        return True
+
+    def lookup(self, timestamp: int) -> TimestampOffset:
+        """The last entry that is not later than `timestamp`; (-1, base offset) when there is none."""
+        number = self._floor(timestamp)
+        return self.entry(number) if number >= 0 else TimestampOffset(-1, self.base_offset)
+
+    def entry(self, number: int) -> TimestampOffset:
+        timestamp, relative = self._raw(number)
+        return TimestampOffset(timestamp, self.base_offset + relative)
+
+    @property
+    def last_entry(self) -> TimestampOffset:
+        entries = self.entries
+        return self.entry(entries - 1) if entries else TimestampOffset(-1, self.base_offset)
+
+
+class TransactionIndex:
+    """`.txnindex`: the transactions that were aborted in a segment, by the offset of their marker. Made when needed."""
+
+    __slots__ = ("_disk", "_exists", "_file", "base_offset", "path")
+
+    _entry: ClassVar[Struct] = Struct(">hqqqq")
+    _version: ClassVar[int] = 0
+
+    def __init__(self, disk: Disk, path: str, base_offset: int, *, exists: bool) -> None:
+        self._disk = disk
+        self._file: File | None = None
+        self._exists = exists
+        self.path = path
+        self.base_offset = base_offset
+
+    @property
+    def file(self) -> File | None:
+        """The open file for a sync, None when no transaction was aborted here."""
+        return self._open() if self._exists else None
+
+    def _open(self) -> File:
+        if self._file is None:
+            self._file = self._disk.open(self.path)
+            self._exists = True
+        return self._file
+
+    def append(self, transaction: AbortedTransaction) -> None:
+        file = self._open()
+        end = file.size // self._entry.size * self._entry.size
+        file.write(end, (self._entry.pack(self._version, *transaction),))
+
+    def transactions(self) -> Iterator[AbortedTransaction]:
+        """All of them in order, read a block at a time. A block's damage ends the walk with `CorruptIndexError`."""
+        file = self.file
+        if file is None:
+            return
+        size = self._entry.size
+        previous = self.base_offset - 1
+        for start in range(0, file.size // size * size, size * _BLOCK_ENTRIES):
+            data = file.read(start, size * _BLOCK_ENTRIES)
+            for version, *values in self._entry.iter_unpack(data[: len(data) // size * size]):
+                transaction = AbortedTransaction(*values)
+                if version != self._version or transaction.last_offset <= previous:
+                    raise CorruptIndexError(f"{self.path}: {transaction}, version {version}, can't stand here")
+                previous = transaction.last_offset
+                yield transaction
+
+    def truncate_to(self, offset: int) -> None:
+        """Forget the transactions whose marker is at `offset` or later."""
+        file = self.file
+        if file is None:
+            return
+        kept = 0
+        for transaction in self.transactions():
+            if transaction.last_offset >= offset:
+                break
+            kept += 1
+        if file.size > kept * self._entry.size:
+            file.truncate(kept * self._entry.size)
+
+    def reset(self) -> None:
+        file = self.file
+        if file is not None:
+            file.truncate(0)
+
+    def release(self) -> File | None:
+        file, self._file = self._file, None
+        return file
+
+    def close(self) -> None:
+        file = self.release()
+        if file is not None:
+            file.close()

@@ -1,0 +1,382 @@
+"""One partition's log: segments, epochs and producers of one `NAME-N/` folder.
+
+Owns the order of records on this replica: which offset each has, and that batches are appended (`LogTail`), cut and
+dropped whole. It must not know of high watermarks, ISRs or requests: who reads gives the bound, and who appends knows
+that it may.
+
+No lock, task or clock: `now_ms` is monotonic time, `wall_ms` the time of day, with which record timestamps are
+compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from uuid import UUID
+
+from tanist.log import timestamps
+from tanist.log.append import AppendResult
+from tanist.log.checkpoints import PARTITION_METADATA, decode_partition_metadata, encode_partition_metadata
+from tanist.log.config import LogConfig
+from tanist.log.indexes import AbortedTransaction
+from tanist.log.recovery import LoadedLog, LogLoader, RecoveryReport, replay_producers
+from tanist.log.retention import expired_segments
+from tanist.log.segments import LogSlice
+from tanist.log.tail import LogTail
+from tanist.log.timestamps import TimestampedOffset
+from tanist.ports import Disk, File, FileRange
+from tanist.wire.ids import ZERO_UUID, TopicPartition
+
+__all__ = [
+    "AbortedTransaction",
+    "AppendResult",
+    "InconsistentTopicId",
+    "Log",
+    "LogSlice",
+    "OffsetOutOfRange",
+    "RecoveryReport",
+    "TimestampedOffset",
+    "Truncated",
+]
+
+
+class OffsetOutOfRange(Exception):
+    """The offset is not in [log start, log end]."""
+
+
+class InconsistentTopicId(Exception):
+    """The folder holds the log of another topic of the same name: an older one, that was deleted."""
+
+    def __init__(self, path: str, found: UUID, expected: UUID) -> None:
+        super().__init__(f"{path} is of topic id {found}, expected {expected}")
+        self.found = found
+        self.expected = expected
+
+
+@dataclass(frozen=True, slots=True)
+class Truncated:
+    """What is about to be cut off, for whoever wants to keep it: handed out before it is gone."""
+
+    topic: str
+    partition: int
+    from_offset: int
+    to_offset: int
+    """The log end offset before the cut."""
+    ranges: tuple[FileRange, ...]
+    """The bytes in order of offset, readable only during the call."""
+
+
+class Log(LogTail):
+    """A partition's log. Make one with `Log.open`."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        directory: str,
+        topic_partition: TopicPartition,
+        topic_id: UUID,
+        config: LogConfig,
+        loaded: LoadedLog,
+    ) -> None:
+        super().__init__(disk, directory, topic_partition, config, loaded)
+        self.topic_id = topic_id
+        self.recovery: RecoveryReport = loaded.report
+        self.flushed_offset = self.recovery_point = loaded.recovery_point
+        self.on_truncate: Callable[[Truncated], None] | None = None
+        self.on_recovery_point_lowered: Callable[[], None] | None = None
+        """Called before data below the recovery point is cut, with the lower point in place: it must become durable."""
+        self._last_flush_ms = 0
+
+    @classmethod
+    def open(
+        cls,
+        disk: Disk,
+        directory: str,
+        topic: str,
+        partition: int,
+        topic_id: UUID,
+        config: LogConfig,
+        now_ms: int,
+        *,
+        recovery_point: int,
+        clean: bool,
+        log_start_offset: int = 0,
+        wall_ms: int | None = None,
+    ) -> Log:
+        """Open the folder `directory`, or make it. `InconsistentTopicId` if it is of another topic.
+
+        A `topic_id` of zero takes what the folder says. `clean`: the broker that wrote it has stopped in good order.
+        """
+        disk.make_directory(directory)
+        topic_id = _settle_topic_id(disk, f"{directory}/{PARTITION_METADATA}", topic_id)
+        loaded = LogLoader(
+            disk,
+            directory,
+            config,
+            now_ms,
+            wall_ms=wall_ms,
+            recovery_point=recovery_point,
+            log_start_offset=log_start_offset,
+            clean=clean,
+        ).load()
+        log = cls(disk, directory, TopicPartition(topic, partition), topic_id, config, loaded)
+        log._now_ms = log._last_flush_ms = now_ms
+        log._write_epochs()
+        return log
+
+    def __repr__(self) -> str:
+        return f"Log({self.topic_partition}, {self.log_start_offset}..{self._log_end_offset})"
+
+    # -- what it is
+
+    @property
+    def size_bytes(self) -> int:
+        return self._segments.size_bytes
+
+    @property
+    def latest_epoch(self) -> int:
+        """The latest leader epoch, -1 when none is known."""
+        return self.epochs.latest_epoch
+
+    @property
+    def segment_count(self) -> int:
+        return len(self._segments)
+
+    # -- reading
+
+    def read(self, offset: int, max_bytes: int, upper_offset: int, at_least_one: bool = True) -> LogSlice | None:
+        """Batches from the one that holds `offset` on, all of them wholly below `upper_offset`; None when there are
+        none.
+
+        At most `max_bytes`, but `at_least_one` batch however large it is; from one segment. `OffsetOutOfRange`
+        outside of [log start, log end]; `DamagedBatch` where the file is broken.
+        """
+        if self.failed is not None:
+            raise self.failed
+        if not self.log_start_offset <= offset <= self._log_end_offset:
+            raise OffsetOutOfRange(
+                f"{self.topic_partition}: offset {offset} is not in {self.log_start_offset}..{self._log_end_offset}"
+            )
+        upper_offset = min(upper_offset, self._log_end_offset)
+        if offset >= upper_offset:
+            return None
+        try:
+            return self._segments.read(offset, max_bytes, upper_offset, at_least_one=at_least_one)
+        except OSError as error:
+            self.failed = error
+            raise
+
+    def bytes_available(self, offset: int, upper_offset: int) -> int:
+        """About how many bytes a reader at `offset` could get; exact at the tail. For `fetch.min.bytes`."""
+        return self._segments.bytes_between(max(offset, self.log_start_offset), min(upper_offset, self._log_end_offset))
+
+    def offset_for_timestamp(self, timestamp_ms: int) -> TimestampedOffset | None:
+        """The first record that is not earlier than `timestamp_ms`, looked up inside its batch."""
+        self.write_pending()
+        return timestamps.offset_for_timestamp(self._segments, timestamp_ms, self.log_start_offset)
+
+    def max_timestamp(self) -> TimestampedOffset | None:
+        """The first record that has the latest timestamp; None when no record has one."""
+        self.write_pending()
+        return timestamps.max_timestamp(self._segments, self.log_start_offset)
+
+    def last_stable_offset(self, high_watermark: int) -> int:
+        """Up to where a `read_committed` consumer may read."""
+        return max(self.producers.last_stable_offset(high_watermark), min(self.log_start_offset, high_watermark))
+
+    def aborted_transactions(self, start_offset: int, upper_offset: int) -> list[AbortedTransaction]:
+        """The aborted transactions that have records in [start, upper)."""
+        return self._segments.aborted_transactions(start_offset, upper_offset)
+
+    # -- cutting and dropping
+
+    def truncate_to(self, offset: int, now_ms: int | None = None) -> bool:
+        """Drop `offset` and what follows, and the batch that it is in; True if anything was there to drop.
+
+        Epochs and producers become what they were at the new end.
+        """
+        if offset < 0:
+            raise ValueError(f"{self.topic_partition} can't be truncated to {offset}")
+        self.write_pending()
+        self._epoch = -1
+        if offset >= self._log_end_offset:
+            # An epoch may have begun at the end without a record: another leader's history has no such entry.
+            self.epochs.truncate_from_end(self._log_end_offset)
+            self._write_epochs()
+            return False
+        segments = self._segments
+        if offset < segments.first_base:
+            self.truncate_fully_and_start_at(offset, now_ms)
+            return True
+        index = segments.index_of(offset)
+        segment = segments.at(index)
+        place = segment.find(offset)
+        end = offset if place is None else min(offset, place.base_offset)
+        self._hand_out(end, segments.ranges_from(index, segment.size if place is None else place.position))
+        self._lower_recovery_point(end)
+        for later in segments.bases_from(index + 1):
+            self._snapshots.remove(later)
+        segments.drop_from(index + 1)
+        if place is not None:
+            segment.truncate_to(place, self._time(now_ms))
+        segment.resume()
+        self._log_end_offset = end
+        self.log_start_offset = min(self.log_start_offset, end)
+        self.epochs.truncate_from_end(end)
+        self._write_epochs()
+        self._reload_producers()
+        return True
+
+    def truncate_fully_and_start_at(self, offset: int, now_ms: int | None = None) -> None:
+        """Drop everything; the next record has `offset`."""
+        self.write_pending()
+        self._hand_out(self.log_start_offset, self._segments.ranges_from(0, 0))
+        self._lower_recovery_point(offset)
+        self._snapshots.remove_above(-1)
+        self._segments.replace_all(offset, self._time(now_ms))
+        self._log_end_offset = self.log_start_offset = offset
+        self._epoch = -1
+        self.epochs.clear()
+        self._write_epochs()
+        self.producers.clear()
+
+    def _hand_out(self, from_offset: int, ranges: tuple[FileRange, ...]) -> None:
+        if self.on_truncate is not None and ranges:
+            topic, partition = self.topic_partition
+            self.on_truncate(Truncated(topic, partition, from_offset, self._log_end_offset, ranges))
+
+    def _lower_recovery_point(self, offset: int) -> None:
+        """What is written from `offset` on will not be durable, whatever was there before.
+
+        A checkpoint that still says more would keep recovery from looking at it.
+        """
+        self.flushed_offset = min(self.flushed_offset, offset)
+        if offset < self.recovery_point:
+            self.recovery_point = offset
+            if self.on_recovery_point_lowered is not None:
+                self.on_recovery_point_lowered()
+
+    def _reload_producers(self) -> None:
+        """Producers as of the log's end, from the latest snapshot before it and the batches since."""
+        end = self._log_end_offset
+        self._snapshots.remove_above(end)
+        if not self.producers.entries:
+            return
+        offset, entries, _ = self._snapshots.load_latest(end)
+        self.producers.load(entries)
+        replay_producers(self.producers, list(self._segments), max(offset, self.log_start_offset), end)
+
+    def advance_log_start_offset(self, offset: int) -> bool:
+        """Records before `offset` are no longer to be seen; whole segments of them go with the next clean-up."""
+        if offset > self._log_end_offset:
+            raise OffsetOutOfRange(f"{self.topic_partition} ends at {self._log_end_offset}, it can't start at {offset}")
+        if offset <= self.log_start_offset:
+            return False
+        self.log_start_offset = offset
+        self.recovery_point = max(self.recovery_point, offset)
+        self.epochs.truncate_from_start(offset)
+        self._write_epochs()
+        self.producers.forget_below(offset)
+        return True
+
+    def delete_old_segments(self, now_ms: int, wall_ms: int, high_watermark: int) -> list[str]:
+        """Drop the oldest segments that retention by time or size, or the log start offset, no longer asks for.
+
+        Never one that reaches the high watermark. The paths are for `purge`, once `file.delete.delay.ms` have passed.
+        """
+        self.write_pending()
+        count = expired_segments(
+            self._segments, self._config, self.log_start_offset, self._log_end_offset, high_watermark, now_ms, wall_ms
+        )
+        if count and count == len(self._segments):
+            self._roll(self._log_end_offset, now_ms)
+        if count:
+            for base_offset in self._segments.bases_from(0)[:count]:
+                self._snapshots.remove(base_offset)
+            self._segments.drop_first(count)
+            self.advance_log_start_offset(self._segments.first_base)
+        return self.drain_deleted()
+
+    def drain_deleted(self) -> list[str]:
+        """Paths of dropped files, each given once, that `purge` may remove after `file.delete.delay.ms`."""
+        return self._segments.drain_deleted()
+
+    def purge(self, paths: list[str]) -> None:
+        """Remove drained paths. Their files stay open until then, for what is being sent from them."""
+        self._segments.purge(paths)
+
+    def roll_if_due(self, now_ms: int) -> bool:
+        """Roll a segment that has been active for `segment.ms`. Unlike Kafka not only when the next batch comes."""
+        self._now_ms = now_ms
+        active = self._segments.active
+        if self.failed is not None or active.size == 0 or now_ms - active.created_ms <= self._roll_ms:
+            return False
+        self._roll(self._log_end_offset, now_ms)
+        return True
+
+    def expire_producers(self, wall_ms: int) -> int:
+        """Forget idle producers; how many."""
+        return self.producers.expire(wall_ms, self._config.producer_id_expiration_ms)
+
+    # -- durability
+
+    def flush_due_offset(self, now_ms: int) -> int | None:
+        """Up to where a flush is due.
+
+        By `flush.messages`, by `flush.ms`, or because segments have rolled; None if it isn't.
+        """
+        unflushed = self._log_end_offset - self.flushed_offset
+        if unflushed > 0 and (
+            unflushed >= self._config.flush_messages or now_ms - self._last_flush_ms >= self._config.flush_ms
+        ):
+            return self._log_end_offset
+        rolled = self._segments.active.base_offset
+        return rolled if rolled > self.recovery_point else None
+
+    def unflushed_files(self) -> list[File]:
+        """The files to sync so that all that has been appended is durable.
+
+        Then call `mark_flushed` with the end as of now.
+        """
+        self.write_pending()
+        if not self._epochs_durable:
+            self._write_epochs(sync=True)
+        return self._segments.unsynced_files(self.flushed_offset)
+
+    def mark_flushed(self, offset: int, now_ms: int | None = None) -> None:
+        """A sync that began when the log ended at `offset` is done. What the files do not confirm does not count."""
+        self._last_flush_ms = self._time(now_ms)
+        flushed = self._segments.confirmed(self.flushed_offset, min(offset, self._log_end_offset))
+        self.flushed_offset = max(self.flushed_offset, flushed)
+        if self._epochs_durable:
+            self.recovery_point = max(self.recovery_point, self._segments.durable_before(self.flushed_offset))
+
+    def close(self) -> None:
+        """Make everything durable, and close the files: after this a start need not read the log."""
+        if self.failed is not None:
+            self.abandon()
+            return
+        self._segments.seal()
+        for file in self.unflushed_files():
+            self._disk.sync_now(file)
+        self.mark_flushed(self._log_end_offset)
+        if self._log_end_offset > max(self._snapshots.latest, self.log_start_offset):
+            self._snapshots.write(self._log_end_offset, self.producers.entries.values(), sync=True)
+        self._segments.close()
+
+    def abandon(self) -> None:
+        """Close the files as they are: the disk has failed, or the folder is about to go."""
+        self._segments.close()
+
+
+def _settle_topic_id(disk: Disk, path: str, topic_id: UUID) -> UUID:
+    """The topic id of a folder: what `partition.metadata` says, else `topic_id`, which is then written there."""
+    try:
+        found = decode_partition_metadata(disk.read_file(path), path)
+    except FileNotFoundError:
+        if topic_id != ZERO_UUID:
+            disk.write_file(path, encode_partition_metadata(topic_id))
+        return topic_id
+    if topic_id not in (ZERO_UUID, found):
+        raise InconsistentTopicId(path, found, topic_id)
+    return found

@@ -1,0 +1,71 @@
+"""The file and folder names of a log directory: what they mean, and which mean nothing to us."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+LOG_SUFFIX: Final = ".log"
+INDEX_SUFFIX: Final = ".index"
+TIME_INDEX_SUFFIX: Final = ".timeindex"
+TXN_INDEX_SUFFIX: Final = ".txnindex"
+SNAPSHOT_SUFFIX: Final = ".snapshot"
+DELETED_SUFFIX: Final = ".deleted"
+CLEANED_SUFFIX: Final = ".cleaned"
+SWAP_SUFFIX: Final = ".swap"
+TEMPORARY_SUFFIX: Final = ".tmp"
+
+SEGMENT_SUFFIXES: Final = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
+INDEX_SUFFIXES: Final = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
+
+DELETE_SUFFIX: Final = "-delete"
+FUTURE_SUFFIX: Final = "-future"
+STRAY_SUFFIX: Final = "-stray"
+_MARKED: Final = re.compile(r".+\.[0-9a-f]+(-delete|-future|-stray)")
+_NAME_BYTES_MAX: Final = 255
+
+_OFFSET_MAX: Final = 2**63 - 1
+
+
+def offset_file(offset: int, suffix: str) -> str:
+    return f"{offset:020d}{suffix}"
+
+
+def offset_of(name: str, suffix: str) -> int | None:
+    """The offset in `name`, None when it is no offset and `suffix`."""
+    digits = name.removesuffix(suffix)
+    if len(digits) != 20 or digits == name or not (digits.isascii() and digits.isdigit()):
+        return None
+    offset = int(digits)
+    return offset if offset <= _OFFSET_MAX else None
+
+
+class LogFolder(NamedTuple):
+    topic: str
+    partition: int
+
+
+def folder_name(topic: str, partition: int) -> str:
+    return f"{topic}-{partition}"
+
+
+def parse_folder(name: str) -> LogFolder | None:
+    """The topic and partition of a log's folder; None for any other name, marked ones included."""
+    topic, dash, partition = name.rpartition("-")
+    if not topic or not dash or not (partition.isascii() and partition.isdigit()) or len(partition) > 10:
+        return None
+    if partition != str(int(partition)) or int(partition) > 2**31 - 1:
+        return None
+    return LogFolder(topic, int(partition))
+
+
+def folder_mark(name: str) -> str | None:
+    """`-delete`, `-future` or `-stray` of a folder that waits to be deleted or is not in service."""
+    match = _MARKED.fullmatch(name)
+    return match.group(1) if match else None
+
+
+def delete_folder_name(topic: str, partition: int, unique: str) -> str:
+    """The name of a folder to be deleted. A long topic name is cut, as a folder's name may have 255 characters."""
+    tail = f"-{partition}.{unique}{DELETE_SUFFIX}"
+    return f"{topic[: _NAME_BYTES_MAX - len(tail)]}{tail}"

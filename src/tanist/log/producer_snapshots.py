@@ -1,0 +1,134 @@
+"""`NNN.snapshot`: the producers of a partition as of offset NNN, so that a start need not read the whole log.
+
+Owns the file format (Kafka's version 1: version i16, crc32c u32, count i32, 46 bytes a producer) and which of the
+files of a folder are kept. A snapshot is never trusted: a bad CRC, count or value makes it as good as absent, and an
+older one, or the log itself, is read instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from struct import Struct
+from typing import Final
+
+from crc32c import crc32c
+
+from tanist.log.names import SNAPSHOT_SUFFIX, offset_file, offset_of
+from tanist.log.producers import BatchMetadata, ProducerEntry, sequence_after
+from tanist.ports import Disk
+
+VERSION: Final = 1
+_HEAD: Final = Struct(">hI")
+_COUNT: Final = Struct(">i")
+_ENTRY: Final = Struct(">qhiqiqiq")
+_CRC_START: Final = _HEAD.size
+
+
+class CorruptSnapshotError(ValueError):
+    """The file is no producer snapshot, or a damaged one."""
+
+
+def encode_snapshot(entries: Iterable[ProducerEntry]) -> bytes:
+    packed = [
+        _ENTRY.pack(
+            entry.producer_id,
+            entry.epoch,
+            entry.last_sequence,
+            entry.last_offset,
+            entry.last_offset_delta,
+            entry.last_timestamp,
+            entry.coordinator_epoch,
+            entry.transaction_first_offset,
+        )
+        for entry in entries
+    ]
+    body = _COUNT.pack(len(packed)) + b"".join(packed)
+    return _HEAD.pack(VERSION, crc32c(body)) + body
+
+
+def decode_snapshot(data: bytes, path: str) -> list[ProducerEntry]:
+    if len(data) < _CRC_START + _COUNT.size:
+        raise CorruptSnapshotError(f"{path}: {len(data)} bytes are too few")
+    version, crc = _HEAD.unpack_from(data)
+    if version != VERSION:
+        raise CorruptSnapshotError(f"{path}: version {version} is not known, expected {VERSION}")
+    if crc32c(memoryview(data)[_CRC_START:]) != crc:
+        raise CorruptSnapshotError(f"{path}: the CRC does not match")
+    (count,) = _COUNT.unpack_from(data, _CRC_START)
+    body = memoryview(data)[_CRC_START + _COUNT.size :]
+    if count * _ENTRY.size != len(body):
+        raise CorruptSnapshotError(f"{path}: announces {count} producers in {len(body)} bytes")
+    entries: list[ProducerEntry] = []
+    for producer_id, epoch, sequence, offset, delta, timestamp, coordinator_epoch, first in _ENTRY.iter_unpack(body):
+        if producer_id < 0 or delta < 0:
+            raise CorruptSnapshotError(f"{path}: producer {producer_id} with {delta + 1} records can't be")
+        entry = ProducerEntry(producer_id, epoch)
+        entry.last_timestamp = timestamp
+        entry.coordinator_epoch = coordinator_epoch
+        entry.transaction_first_offset = max(first, -1)
+        if offset >= 0:
+            entry.batches.append(BatchMetadata(sequence, offset, delta, timestamp))
+            entry.next_sequence = sequence_after(sequence, 1)
+        entries.append(entry)
+    return entries
+
+
+class SnapshotFiles:
+    """The snapshots of one log's folder, known by their offsets."""
+
+    __slots__ = ("_directory", "_disk", "offsets")
+
+    def __init__(self, disk: Disk, directory: str, names: Iterable[str]) -> None:
+        self._disk = disk
+        self._directory = directory
+        found = (offset_of(name, SNAPSHOT_SUFFIX) for name in names)
+        self.offsets = sorted(offset for offset in found if offset is not None)
+
+    def path(self, offset: int) -> str:
+        return f"{self._directory}/{offset_file(offset, SNAPSHOT_SUFFIX)}"
+
+    @property
+    def latest(self) -> int:
+        """The offset of the latest snapshot, -1 when there is none."""
+        return self.offsets[-1] if self.offsets else -1
+
+    def write(self, offset: int, entries: Iterable[ProducerEntry], *, sync: bool) -> None:
+        self._disk.write_file(self.path(offset), encode_snapshot(entries), sync=sync)
+        if offset not in self.offsets:
+            self.offsets = sorted([*self.offsets, offset])
+
+    def load_latest(self, up_to: int) -> tuple[int, list[ProducerEntry], tuple[str, ...]]:
+        """The latest readable snapshot at or below `up_to`: its offset (-1: none), its producers, complaints.
+
+        Unreadable ones met on the way are removed, as Kafka does: they can't serve the next start either.
+        """
+        complaints: list[str] = []
+        for offset in reversed([offset for offset in self.offsets if offset <= up_to]):
+            path = self.path(offset)
+            try:
+                return offset, decode_snapshot(self._disk.read_file(path), path), tuple(complaints)
+            except (CorruptSnapshotError, FileNotFoundError) as error:
+                complaints.append(str(error))
+                self.remove(offset)
+        return -1, [], tuple(complaints)
+
+    def remove(self, offset: int) -> None:
+        if offset in self.offsets:
+            self.offsets.remove(offset)
+            self._disk.remove(self.path(offset))
+
+    def remove_above(self, offset: int) -> None:
+        for later in [each for each in self.offsets if each > offset]:
+            self.remove(later)
+
+    def remove_up_to(self, offset: int) -> None:
+        for earlier in [each for each in self.offsets if each <= offset]:
+            self.remove(earlier)
+
+    def remove_strays(self, base_offsets: Collection[int]) -> None:
+        """Keep those at a segment's start, and the latest of all if it lies above every segment: a clean stop's."""
+        keep = set(base_offsets)
+        highest = max(keep, default=-1)
+        for offset in list(self.offsets):
+            if offset not in keep and not (offset == self.offsets[-1] and offset > highest):
+                self.remove(offset)

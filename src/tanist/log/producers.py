@@ -1,0 +1,299 @@
+"""What a partition remembers of its producers: enough to refuse a gap, recognise a retry, and know what is undecided.
+
+Owns, per producer id, the epoch and the last five batches (KIP-98, KIP-360), the table of ongoing transactions, and
+the transactions whose marker may not be replicated yet: together they give the last stable offset. Checks are what
+Apache Kafka 4 does: an unknown producer may begin with any sequence, so UNKNOWN_PRODUCER_ID is never the answer.
+
+It never touches a disk (`producer_snapshots` does), and a check changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from tanist.wire.errors import ErrorCode
+
+NO_PRODUCER_ID: Final = -1
+NO_PRODUCER_EPOCH: Final = -1
+NO_SEQUENCE: Final = -1
+NO_COORDINATOR_EPOCH: Final = -1
+WINDOW: Final = 5
+_SEQUENCE_MASK: Final = 2**31 - 1
+
+
+def sequence_after(sequence: int, increment: int) -> int:
+    """Sequences count from 0 to 2^31 - 1 and start over."""
+    return (sequence + increment) & _SEQUENCE_MASK
+
+
+class BatchMetadata(NamedTuple):
+    """One batch a producer has written, as far as a retry of it can be told."""
+
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+    timestamp: int
+
+    @property
+    def first_sequence(self) -> int:
+        return sequence_after(self.last_sequence, -self.offset_delta)
+
+    @property
+    def first_offset(self) -> int:
+        return self.last_offset - self.offset_delta
+
+
+class ProducerEntry:
+    """What is known of one producer id. Mutable: it is looked up and updated for every idempotent batch."""
+
+    __slots__ = (
+        "batches",
+        "coordinator_epoch",
+        "epoch",
+        "last_timestamp",
+        "next_sequence",
+        "producer_id",
+        "transaction_first_offset",
+    )
+
+    def __init__(self, producer_id: int, epoch: int = NO_PRODUCER_EPOCH) -> None:
+        self.producer_id = producer_id
+        self.epoch = epoch
+        self.coordinator_epoch = NO_COORDINATOR_EPOCH
+        self.last_timestamp = -1
+        self.transaction_first_offset = -1
+        """First offset of the ongoing transaction, -1 when there is none."""
+        self.next_sequence = 0
+        self.batches: deque[BatchMetadata] = deque(maxlen=WINDOW)
+
+    @property
+    def last_sequence(self) -> int:
+        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
+
+    @property
+    def last_offset(self) -> int:
+        return self.batches[-1].last_offset if self.batches else -1
+
+    @property
+    def last_offset_delta(self) -> int:
+        return self.batches[-1].offset_delta if self.batches else 0
+
+    def copy(self) -> ProducerEntry:
+        twin = ProducerEntry(self.producer_id, self.epoch)
+        twin.coordinator_epoch = self.coordinator_epoch
+        twin.last_timestamp = self.last_timestamp
+        twin.transaction_first_offset = self.transaction_first_offset
+        twin.next_sequence = self.next_sequence
+        twin.batches = self.batches.copy()
+        return twin
+
+    def duplicate_of(self, epoch: int, first_sequence: int, last_sequence: int) -> BatchMetadata | None:
+        """The remembered batch with exactly these sequences: what is offered is its retry."""
+        if epoch == self.epoch:
+            for batch in self.batches:
+                if batch.last_sequence == last_sequence and batch.first_sequence == first_sequence:
+                    return batch
+        return None
+
+    def enter_epoch(self, epoch: int) -> None:
+        if epoch != self.epoch:
+            self.epoch = epoch
+            self.batches.clear()
+            self.next_sequence = 0
+
+    def add(self, epoch: int, last_sequence: int, last_offset: int, offset_delta: int, timestamp: int) -> None:
+        if epoch != self.epoch:
+            self.enter_epoch(epoch)
+        self.batches.append(BatchMetadata(last_sequence, last_offset, offset_delta, timestamp))
+        self.next_sequence = (last_sequence + 1) & _SEQUENCE_MASK
+        self.last_timestamp = timestamp
+
+
+class Verdict(NamedTuple):
+    """`error` 0 and no `duplicate`: append it."""
+
+    error: int = 0
+    duplicate: BatchMetadata | None = None
+    message: str | None = None
+
+
+class CompletedTransaction(NamedTuple):
+    """A marker has ended a transaction that wrote to this partition."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    """The marker's own offset."""
+    aborted: bool
+
+
+_APPEND: Final = Verdict()
+
+
+class ProducerStates:
+    """All producers of one partition, and its transactions."""
+
+    __slots__ = ("_ongoing", "_unreplicated", "entries")
+
+    def __init__(self) -> None:
+        self.entries: dict[int, ProducerEntry] = {}
+        self._ongoing: dict[int, int] = {}
+        """First offset -> producer id, in ascending order of offset."""
+        self._unreplicated: list[CompletedTransaction] = []
+
+    @property
+    def ongoing_transactions(self) -> dict[int, int]:
+        """First offset -> producer id of the transactions that no marker has ended yet."""
+        return dict(self._ongoing)
+
+    def check(
+        self,
+        entry: ProducerEntry | None,
+        epoch: int,
+        base_sequence: int,
+        last_offset_delta: int,
+        *,
+        transactional: bool,
+    ) -> Verdict:
+        """May a client's batch be appended? `entry` is the producer's, None if it is unknown here."""
+        if entry is None or entry.epoch == NO_PRODUCER_EPOCH:
+            return _APPEND
+        duplicate = entry.duplicate_of(epoch, base_sequence, sequence_after(base_sequence, last_offset_delta))
+        if duplicate is not None:
+            return Verdict(0, duplicate)
+        who = f"producer {entry.producer_id}"
+        if epoch < entry.epoch:
+            return Verdict(
+                ErrorCode.INVALID_PRODUCER_EPOCH, None, f"{who} has epoch {entry.epoch}, the batch has {epoch}"
+            )
+        if epoch != entry.epoch:
+            if base_sequence != 0:
+                return Verdict(
+                    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                    None,
+                    f"{who} enters epoch {epoch} with sequence {base_sequence}, expected 0",
+                )
+        elif base_sequence != entry.next_sequence:
+            return Verdict(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                None,
+                f"{who} sent sequence {base_sequence}, expected {entry.next_sequence}",
+            )
+        if entry.transaction_first_offset >= 0 and not transactional:
+            return Verdict(
+                ErrorCode.INVALID_TXN_STATE,
+                None,
+                f"{who} has a transaction open since offset {entry.transaction_first_offset}",
+            )
+        return _APPEND
+
+    def check_epoch(self, entry: ProducerEntry | None, epoch: int) -> Verdict:
+        """May a coordinator's batch be appended? Its sequences are nobody's, its producer epoch counts."""
+        if entry is not None and epoch < entry.epoch:
+            return Verdict(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                None,
+                f"producer {entry.producer_id} has epoch {entry.epoch}, the batch has {epoch}",
+            )
+        return _APPEND
+
+    def append(
+        self,
+        producer_id: int,
+        epoch: int,
+        base_sequence: int,
+        first_offset: int,
+        last_offset: int,
+        timestamp: int,
+        *,
+        transactional: bool,
+    ) -> None:
+        """A data batch is in the log."""
+        entry = self.entries.get(producer_id)
+        if entry is None:
+            entry = self.entries[producer_id] = ProducerEntry(producer_id)
+        delta = last_offset - first_offset
+        last_sequence = NO_SEQUENCE if base_sequence < 0 else sequence_after(base_sequence, delta)
+        entry.add(epoch, last_sequence, last_offset, delta, timestamp)
+        if transactional and entry.transaction_first_offset < 0:
+            entry.transaction_first_offset = first_offset
+            self._ongoing[first_offset] = producer_id
+
+    def check_marker(self, entry: ProducerEntry | None, epoch: int, coordinator_epoch: int) -> Verdict:
+        """May a coordinator's marker be appended by the leader?"""
+        verdict = self.check_epoch(entry, epoch)
+        if verdict.error:
+            return verdict
+        if entry is not None and coordinator_epoch < entry.coordinator_epoch:
+            return Verdict(
+                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+                None,
+                f"coordinator epoch {coordinator_epoch} is older than {entry.coordinator_epoch}",
+            )
+        return _APPEND
+
+    def append_marker(
+        self, producer_id: int, epoch: int, coordinator_epoch: int, offset: int, timestamp: int, *, aborted: bool
+    ) -> CompletedTransaction | None:
+        """A COMMIT or ABORT marker is in the log: the transaction that it ended, if that wrote here."""
+        entry = self.entries.get(producer_id)
+        if entry is None:
+            entry = self.entries[producer_id] = ProducerEntry(producer_id)
+        entry.enter_epoch(epoch)
+        entry.coordinator_epoch = coordinator_epoch
+        entry.last_timestamp = timestamp
+        first_offset, entry.transaction_first_offset = entry.transaction_first_offset, -1
+        if first_offset < 0:
+            return None
+        completed = CompletedTransaction(producer_id, first_offset, offset, aborted)
+        self._ongoing.pop(first_offset, None)
+        self._unreplicated.append(completed)
+        return completed
+
+    def stable_offset_after(self, completed: CompletedTransaction) -> int:
+        """The last stable offset once `completed` is replicated: what its `.txnindex` entry carries."""
+        return next(iter(self._ongoing), completed.last_offset + 1)
+
+    def last_stable_offset(self, high_watermark: int) -> int:
+        """Where the first undecided transaction begins, or one decided at or above the high watermark.
+
+        Else that itself.
+        """
+        if self._unreplicated:
+            self._unreplicated = [txn for txn in self._unreplicated if txn.last_offset >= high_watermark]
+        elif not self._ongoing:
+            return high_watermark
+        stable = min(high_watermark, next(iter(self._ongoing), high_watermark))
+        for txn in self._unreplicated:
+            stable = min(stable, txn.first_offset)
+        return stable
+
+    def expire(self, wall_ms: int, expiration_ms: int) -> int:
+        """Forget producers that have been idle for `expiration_ms` and have no transaction open; how many that were."""
+        stale = [
+            producer_id
+            for producer_id, entry in self.entries.items()
+            if entry.transaction_first_offset < 0 and wall_ms - entry.last_timestamp >= expiration_ms
+        ]
+        for producer_id in stale:
+            del self.entries[producer_id]
+        return len(stale)
+
+    def forget_below(self, log_start_offset: int) -> None:
+        """Decided transactions below the log's start hold nothing back."""
+        self._unreplicated = [txn for txn in self._unreplicated if txn.last_offset >= log_start_offset]
+
+    def load(self, entries: Iterable[ProducerEntry]) -> None:
+        """Begin anew, with what a snapshot says."""
+        self.clear()
+        for entry in entries:
+            self.entries[entry.producer_id] = entry
+        ongoing = [(e.transaction_first_offset, e.producer_id) for e in self.entries.values()]
+        self._ongoing = {offset: producer_id for offset, producer_id in sorted(ongoing) if offset >= 0}
+
+    def clear(self) -> None:
+        self.entries.clear()
+        self._ongoing.clear()
+        self._unreplicated.clear()

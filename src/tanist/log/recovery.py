@@ -1,0 +1,431 @@
+"""Opening a partition's folder: what is left of it, and is it whole?
+
+Owns the start of a log (facts 86-89, S22). After a clean stop the segments are taken as they are, and only missing or
+impossible indexes are made anew. Otherwise every batch from the segment that holds the recovery point on is read and
+its CRC checked; the first that is torn or wrong ends the log there, with all that follows. On the way the indexes,
+the epochs and the producers of what was read are rebuilt from the batches alone.
+
+Hostile files never crash it: names that mean nothing are passed over, numbers are checked before they are used, and
+no more than `scan.CHUNK_BYTES` of a segment is in memory at once.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from tanist.log.append import CONTROL, TRANSACTIONAL
+from tanist.log.checkpoints import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, CheckpointError, decode_epochs
+from tanist.log.config import LogConfig
+from tanist.log.epochs import LeaderEpochCache
+from tanist.log.indexes import AbortedTransaction, CorruptIndexError
+from tanist.log.markers import MARKER_BYTES_MAX, parse_marker
+from tanist.log.names import (
+    CLEANED_SUFFIX,
+    DELETED_SUFFIX,
+    INDEX_SUFFIX,
+    INDEX_SUFFIXES,
+    LOG_SUFFIX,
+    SEGMENT_SUFFIXES,
+    SNAPSHOT_SUFFIX,
+    SWAP_SUFFIX,
+    TEMPORARY_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    offset_file,
+    offset_of,
+)
+from tanist.log.producer_snapshots import SnapshotFiles
+from tanist.log.producers import ProducerStates
+from tanist.log.scan import (
+    BatchAt,
+    DamagedBatch,
+    UnsupportedFormatError,
+    is_legacy_message,
+    read_batch,
+    scan_headers,
+    verified_batches,
+)
+from tanist.log.segment import Segment
+from tanist.ports import Disk, File
+from tanist.wire.batch import BatchHeader
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryReport:
+    """What opening the log has found, for the operator and the tests."""
+
+    segments_scanned: int = 0
+    bytes_cut: int = 0
+    cut_at_offset: int | None = None
+    """The log end offset after the cut; None when nothing was cut."""
+    reasons: tuple[str, ...] = ()
+    """Everything that was not as it should have been."""
+
+
+@dataclass(slots=True)
+class LoadedLog:
+    """What `Log` is made of."""
+
+    segments: list[Segment]
+    epochs: LeaderEpochCache
+    producers: ProducerStates
+    snapshots: SnapshotFiles
+    log_start_offset: int
+    log_end_offset: int
+    recovery_point: int
+    report: RecoveryReport
+    deleted: list[str] = field(default_factory=list)
+    """Files of dropped segments, renamed, to be removed after `file.delete.delay.ms`."""
+    released: list[File] = field(default_factory=list)
+
+
+def apply_to_producers(
+    producers: ProducerStates, header: BatchHeader, file: File, position: int
+) -> AbortedTransaction | None:
+    """Let the producers know of a batch in a file; the aborted transaction it completes, for the `.txnindex`."""
+    if header.producer_id < 0:
+        return None
+    if not header.attributes & CONTROL:
+        producers.append(
+            header.producer_id,
+            header.producer_epoch,
+            header.base_sequence,
+            header.base_offset,
+            header.last_offset,
+            header.max_timestamp,
+            transactional=bool(header.attributes & TRANSACTIONAL),
+        )
+        return None
+    if header.size_bytes > MARKER_BYTES_MAX:
+        return None
+    marker = parse_marker(memoryview(read_batch(file, BatchAt(position, header))))
+    if marker is None:
+        return None
+    completed = producers.append_marker(
+        header.producer_id,
+        header.producer_epoch,
+        marker.coordinator_epoch,
+        header.base_offset,
+        header.max_timestamp,
+        aborted=marker.aborted,
+    )
+    if completed is None or not completed.aborted:
+        return None
+    stable = producers.stable_offset_after(completed)
+    return AbortedTransaction(completed.producer_id, completed.first_offset, completed.last_offset, stable)
+
+
+class LogLoader:
+    """One opening of one folder."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        directory: str,
+        config: LogConfig,
+        now_ms: int,
+        *,
+        wall_ms: int | None,
+        recovery_point: int,
+        log_start_offset: int,
+        clean: bool,
+    ) -> None:
+        self._disk = disk
+        self._directory = directory
+        self._config = config
+        self._now_ms = now_ms
+        self._wall_ms = wall_ms
+        self._recovery_point = recovery_point
+        self._log_start_offset = log_start_offset
+        self._clean = clean
+        self._reasons: list[str] = []
+        self._deleted: list[str] = []
+        self._released: list[File] = []
+        self._segments: list[Segment] = []
+        self._scanned = 0
+        self._bytes_cut = 0
+        self._cut = False
+        self._epochs = LeaderEpochCache()
+        self._producers = ProducerStates()
+
+    def load(self) -> LoadedLog:
+        names = self._tidy(self._disk.list(self._directory))
+        bases = sorted(base for name in names if (base := offset_of(name, LOG_SUFFIX)) is not None)
+        self._segments = [self._segment(base, names) for base in bases]
+        epochs_known = self._read_epochs(names)
+        self._snapshots = SnapshotFiles(self._disk, self._directory, names)
+        self._snapshots.remove_strays(bases)
+
+        first_scan = self._first_to_scan(names) if epochs_known else 0
+        if first_scan < len(self._segments):
+            self._scan_from(first_scan)
+        end = self._resume_last()
+        if end < self._log_start_offset:
+            end = self._start_over()
+        start = max(self._log_start_offset, self._segments[0].base_offset)
+        self._epochs.truncate_from_end(end)
+        self._epochs.truncate_from_start(start)
+        self._finish_producers(start, end)
+        return LoadedLog(
+            self._segments,
+            self._epochs,
+            self._producers,
+            self._snapshots,
+            start,
+            end,
+            end if self._clean and not self._cut else min(max(self._recovery_point, start), end),
+            RecoveryReport(self._scanned, self._bytes_cut, end if self._cut else None, tuple(self._reasons)),
+            self._deleted,
+            self._released,
+        )
+
+    # -- the folder
+
+    def _segment(self, base_offset: int, names: set[str]) -> Segment:
+        return Segment(self._disk, self._directory, base_offset, self._config, self._now_ms, names)
+
+    def _path(self, name: str) -> str:
+        return f"{self._directory}/{name}"
+
+    def _tidy(self, listed: list[str]) -> set[str]:
+        """Finish or undo what a crash has interrupted, as Kafka does; the names that remain."""
+        names = set(listed)
+        cleaned = [base for name in names if (base := _base_of(name, CLEANED_SUFFIX)) is not None]
+        for name in listed:
+            doomed = (
+                _base_of(name, DELETED_SUFFIX) is not None
+                or _base_of(name, CLEANED_SUFFIX) is not None
+                or name in (LEADER_EPOCH_CHECKPOINT + TEMPORARY_SUFFIX, PARTITION_METADATA + TEMPORARY_SUFFIX)
+            )
+            swap = _base_of(name, SWAP_SUFFIX)
+            if swap is not None and cleaned and swap >= min(cleaned):
+                # Part of a split or cleaning whose output was not complete: the originals still stand.
+                doomed = True
+            if doomed:
+                self._remove(name, names)
+        self._swap_in(names)
+        bases = {base for name in names if (base := offset_of(name, LOG_SUFFIX)) is not None}
+        for name in sorted(names):
+            for suffix in INDEX_SUFFIXES:
+                base = offset_of(name, suffix)
+                if base is not None and base not in bases:
+                    self._reasons.append(f"{name} is the index of no segment: removed")
+                    self._remove(name, names)
+        return names
+
+    def _remove(self, name: str, names: set[str]) -> None:
+        names.discard(name)
+        self._disk.remove(self._path(name))
+
+    def _swap_in(self, names: set[str]) -> None:
+        """Cleaned segments that were complete when the crash came take the place of those they were made from."""
+        swaps = sorted(name for name in names if _base_of(name, SWAP_SUFFIX) is not None)
+        logs = [name for name in swaps if name.endswith(LOG_SUFFIX + SWAP_SUFFIX)]
+        if logs:
+            low = min(base for name in logs if (base := _base_of(name, SWAP_SUFFIX)) is not None)
+            high = max(self._end_of_file(name, _base_of(name, SWAP_SUFFIX) or 0) for name in logs)
+            for name in sorted(names):
+                base = _base_of(name, "")
+                if base is not None and low <= base < high and not name.endswith(SNAPSHOT_SUFFIX):
+                    self._remove(name, names)
+        for name in swaps:
+            target = name.removesuffix(SWAP_SUFFIX)
+            self._disk.rename(self._path(name), self._path(target))
+            names.discard(name)
+            names.add(target)
+            self._reasons.append(f"{target} taken over from an interrupted swap")
+
+    def _end_of_file(self, name: str, base_offset: int) -> int:
+        file = self._disk.open(self._path(name))
+        end = base_offset
+        try:
+            for _, header in scan_headers(file, 0, file.size):
+                end = header.last_offset + 1
+        except DamagedBatch:
+            pass
+        finally:
+            file.close()
+        return end
+
+    def _read_epochs(self, names: set[str]) -> bool:
+        """Load the epoch checkpoint; False when all of the log must be read to know them."""
+        if LEADER_EPOCH_CHECKPOINT not in names:
+            if any(segment.size for segment in self._segments):
+                self._reasons.append(f"{LEADER_EPOCH_CHECKPOINT} is missing")
+                return False
+            return True
+        path = self._path(LEADER_EPOCH_CHECKPOINT)
+        try:
+            self._epochs = LeaderEpochCache(decode_epochs(self._disk.read_file(path), path))
+        except CheckpointError as error:
+            self._reasons.append(str(error))
+            return False
+        return True
+
+    # -- which segments to read
+
+    def _first_to_scan(self, names: set[str]) -> int:
+        """Index of the first segment whose batches must be read; the number of segments when there is none."""
+        first = len(self._segments)
+        if not self._clean and self._segments:
+            bases = [segment.base_offset for segment in self._segments]
+            first = max(0, bisect_right(bases, self._recovery_point) - 1)
+        for index, segment in enumerate(self._segments[:first]):
+            reason = self._index_fault(segment, names)
+            if reason is not None:
+                self._reasons.append(reason)
+                return index
+        return first
+
+    def _index_fault(self, segment: Segment, names: set[str]) -> str | None:
+        for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            if offset_file(segment.base_offset, suffix) not in names and segment.size:
+                return f"{offset_file(segment.base_offset, suffix)} is missing"
+        try:
+            for _ in segment.txn_index.transactions():
+                pass
+        except CorruptIndexError as error:
+            return str(error)
+        return None
+
+    # -- reading batches
+
+    def _scan_from(self, first: int) -> None:
+        """Read, check and re-index the segments from the `first` on; cut the log where it is damaged."""
+        start = self._segments[first].base_offset
+        self._epochs.truncate_from_end(start)
+        self._snapshots.remove_above(start)
+        self._load_producers(start, self._segments[:first])
+        index = first
+        while index < len(self._segments):
+            segment = self._segments[index]
+            limit = self._segments[index + 1].base_offset if index + 1 < len(self._segments) else 2**63 - 1
+            if segment.base_offset > self._snapshots.latest:
+                self._snapshots.write(segment.base_offset, self._producers.entries.values(), sync=False)
+            damage = self._scan(segment, limit)
+            self._scanned += 1
+            if damage is not None:
+                self._cut_at(index, damage)
+            index += 1
+
+    def _scan(self, segment: Segment, limit: int) -> DamagedBatch | None:
+        segment.reset_indexes()
+        segment.txn_index.reset()
+        next_offset = segment.base_offset
+        position = 0
+        try:
+            for position, header in verified_batches(segment.file, 0, segment.size):
+                if header.base_offset < next_offset:
+                    raise DamagedBatch(
+                        segment.file.path, position, f"offset {header.base_offset} after {next_offset - 1}"
+                    )
+                if header.last_offset >= limit or not segment.offset_index.fits(header.last_offset):
+                    raise DamagedBatch(
+                        segment.file.path, position, f"offset {header.last_offset} is not this segment's"
+                    )
+                if header.leader_epoch > self._epochs.latest_epoch:
+                    self._epochs.assign(header.leader_epoch, header.base_offset)
+                segment.note(header.last_offset, header.max_timestamp, position, header.size_bytes)
+                aborted = apply_to_producers(self._producers, header, segment.file, position)
+                if aborted is not None:
+                    segment.txn_index.append(aborted)
+                next_offset = header.last_offset + 1
+        except DamagedBatch as damage:
+            if is_legacy_message(segment.file, damage.position):
+                raise UnsupportedFormatError(
+                    f"{segment.file.path} holds messages of a format before v2. Kafka 4 does not write those: let "
+                    "Apache Kafka 3.x compact or expire them, or move the folder away."
+                ) from None
+            return damage
+        segment.seal()
+        return None
+
+    def _cut_at(self, index: int, damage: DamagedBatch) -> None:
+        """End the log at the damage. What follows it has lost its place: it is fetched again from the leader."""
+        segment = self._segments[index]
+        cut = segment.size - damage.position
+        self._reasons.append(f"{damage}: {cut} bytes cut")
+        segment.cut_file(damage.position)
+        for later in reversed(self._segments[index + 1 :]):
+            cut += later.size
+            self._reasons.append(f"{later.file.path}: {later.size} bytes after the damage dropped")
+            self._snapshots.remove(later.base_offset)
+            self._released += later.release()
+            self._deleted += later.mark_deleted()
+        del self._segments[index + 1 :]
+        self._bytes_cut += cut
+        self._cut = True
+
+    def _resume_last(self) -> int:
+        """Take up the last segment as the active one: the log end offset."""
+        if not self._segments:
+            self._segments.append(self._segment(self._log_start_offset, set()))
+        last = self._segments[-1]
+        try:
+            return last.resume()
+        except DamagedBatch as damage:
+            # A clean stop, and yet not whole: no reason to trust the segment.
+            self._reasons.append(str(damage))
+            self._scan_from(len(self._segments) - 1)
+            return self._segments[-1].resume()
+
+    def _start_over(self) -> int:
+        """The log start offset lies beyond the log: nothing of it is to be seen any more."""
+        self._reasons.append(f"log start offset {self._log_start_offset} is beyond the log: it begins anew there")
+        for segment in reversed(self._segments):
+            self._released += segment.release()
+            self._deleted += segment.mark_deleted()
+        self._snapshots.remove_above(-1)
+        self._producers.clear()
+        self._segments = [self._segment(self._log_start_offset, set())]
+        return self._segments[0].resume()
+
+    # -- producers
+
+    def _load_producers(self, up_to: int, segments: list[Segment]) -> None:
+        """Producers as of `up_to`, from the latest snapshot and the batches of `segments` after it."""
+        offset, entries, complaints = self._snapshots.load_latest(up_to)
+        self._reasons += complaints
+        self._producers.load(entries)
+        if self._wall_ms is not None:
+            self._producers.expire(self._wall_ms, self._config.producer_id_expiration_ms)
+        replay_producers(self._producers, segments, max(offset, self._log_start_offset), up_to)
+
+    def _finish_producers(self, start: int, end: int) -> None:
+        self._snapshots.remove_above(end)
+        if self._scanned == 0:
+            self._load_producers(end, self._segments)
+        if end > max(self._snapshots.latest, start):
+            self._snapshots.write(end, self._producers.entries.values(), sync=False)
+
+
+def replay_producers(producers: ProducerStates, segments: list[Segment], start: int, end: int) -> None:
+    """Bring producers that are as of `start` up to `end`, by the headers of the batches between."""
+    for batch_at, file in _batches_between(segments, start, end):
+        apply_to_producers(producers, batch_at.header, file, batch_at.position)
+
+
+def _batches_between(segments: list[Segment], start: int, end: int) -> Iterator[tuple[BatchAt, File]]:
+    for index, segment in enumerate(segments):
+        if segment.base_offset >= end:
+            return
+        if index + 1 < len(segments) and segments[index + 1].base_offset <= start:
+            continue
+        for batch_at in segment.walk(max(start, segment.base_offset)):
+            if batch_at.header.base_offset >= end:
+                return
+            if batch_at.header.base_offset >= start:
+                yield batch_at, segment.file
+
+
+def _base_of(name: str, suffix: str) -> int | None:
+    """The offset of a segment's or snapshot's file to which `suffix` was added; None for any other name."""
+    if suffix and not name.endswith(suffix):
+        return None
+    stem = name[: len(name) - len(suffix)]
+    for kind in (*SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX):
+        base = offset_of(stem, kind)
+        if base is not None:
+            return base
+    return None

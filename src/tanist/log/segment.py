@@ -1,0 +1,358 @@
+"""One segment: a `.log` file, its indexes, and where in it an offset is.
+
+Owns positions. A batch that is appended waits in `pending` (not copied) until `write` hands all of them to the file
+with one call, so `size` may be ahead of the file's. The last batches are also known in memory: a fetch at the tail,
+which is what replicas and live consumers do, finds its bytes by bisection and does no I/O. Older ones are found by
+the index and a walk over headers.
+
+A segment does not validate what it is given, and knows nothing of epochs or producers.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Container, Iterator
+from typing import Final, NamedTuple
+
+from tanist.log.config import LogConfig
+from tanist.log.indexes import CorruptIndexError, OffsetIndex, TimeIndex, TimestampOffset, TransactionIndex
+from tanist.log.names import (
+    DELETED_SUFFIX,
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    SEGMENT_SUFFIXES,
+    TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
+    offset_file,
+)
+from tanist.log.scan import BatchAt, DamagedBatch, scan_headers
+from tanist.ports import Buffer, Disk, File
+
+TAIL_BATCHES: Final = 4096
+"""At least so many of the last batches are known in memory, at most twice as many: 24 bytes each."""
+
+_NEVER: Final = -(2**63)
+_LAST: Final = 2**63 - 1
+
+
+class Place(NamedTuple):
+    """Where a batch is in its segment."""
+
+    position: int
+    size_bytes: int
+    base_offset: int
+    last_offset: int
+
+
+class Segment:
+    """The batches from `base_offset` to the next segment's."""
+
+    __slots__ = (
+        "_directory",
+        "_disk",
+        "_firsts",
+        "_index_interval",
+        "_indexed_timestamp",
+        "_lasts",
+        "_max_known",
+        "_positions",
+        "_since_index",
+        "_written",
+        "base_offset",
+        "created_ms",
+        "file",
+        "index_full",
+        "max_timestamp",
+        "max_timestamp_offset",
+        "offset_index",
+        "pending",
+        "rolling_timestamp",
+        "size",
+        "time_index",
+        "txn_index",
+    )
+
+    def __init__(
+        self, disk: Disk, directory: str, base_offset: int, config: LogConfig, now_ms: int, names: Container[str] = ()
+    ) -> None:
+        """Open or make the segment; `names` are those in the folder.
+
+        The indexes are opened when they are first used.
+        """
+        self._disk = disk
+        self._directory = directory
+        self.base_offset = base_offset
+        self.created_ms = now_ms
+        self.file: File = disk.open(self.path(LOG_SUFFIX))
+        self.size = self._written = self.file.size
+        self.pending: list[Buffer] = []
+        self.offset_index = OffsetIndex(disk, self.path(INDEX_SUFFIX), base_offset, config.segment_index_bytes)
+        self.time_index = TimeIndex(disk, self.path(TIME_INDEX_SUFFIX), base_offset, config.segment_index_bytes)
+        txn_exists = offset_file(base_offset, TXN_INDEX_SUFFIX) in names
+        self.txn_index = TransactionIndex(disk, self.path(TXN_INDEX_SUFFIX), base_offset, exists=txn_exists)
+        self.rolling_timestamp = -1
+        """Latest timestamp of the first batch: the age of a segment counts from it. -1: not known."""
+        self.max_timestamp = -1
+        self.max_timestamp_offset = base_offset
+        """Last offset of the batch that has it."""
+        self._max_known = self.size == 0
+        self.index_full = False
+        self._index_interval = config.index_interval_bytes
+        self._indexed_timestamp = _NEVER
+        self._since_index = 0
+        self._firsts = array("q")
+        self._lasts = array("q")
+        self._positions = array("q")
+
+    def path(self, suffix: str) -> str:
+        return f"{self._directory}/{offset_file(self.base_offset, suffix)}"
+
+    # -- writing
+
+    def append(self, first_offset: int, last_offset: int, max_timestamp: int, size: int) -> None:
+        """Account for a batch behind the last. Its bytes are what the caller puts into `pending` next."""
+        position = self.size
+        self._firsts.append(first_offset)
+        self._lasts.append(last_offset)
+        self._positions.append(position)
+        self.note(last_offset, max_timestamp, position, size)
+        self.size = position + size
+
+    def note(self, last_offset: int, max_timestamp: int, position: int, size: int) -> None:
+        """Keep the indexes and the latest timestamp.
+
+        One entry each once `index.interval.bytes` have passed since the last.
+        """
+        if position == 0:
+            self.rolling_timestamp = max_timestamp
+        if max_timestamp > self.max_timestamp:
+            self.max_timestamp = max_timestamp
+            self.max_timestamp_offset = last_offset
+        if self._since_index > self._index_interval:
+            self.offset_index.append(last_offset, position)
+            if self.max_timestamp > self._indexed_timestamp:
+                self.time_index.append(self.max_timestamp, self.max_timestamp_offset)
+                self._indexed_timestamp = self.max_timestamp
+            self.index_full = self.offset_index.full or self.time_index.full
+            self._since_index = 0
+        self._since_index += size
+
+    def write(self) -> None:
+        """Hand what is queued to the file, in one call."""
+        pending = self.pending
+        if pending:
+            self.pending = []
+            self.file.write(self._written, pending)
+            self._written = self.size
+            self._bound_tail()
+
+    def _bound_tail(self) -> None:
+        if len(self._lasts) > 2 * TAIL_BATCHES:
+            for column in (self._firsts, self._lasts, self._positions):
+                del column[:-TAIL_BATCHES]
+
+    def seal(self) -> None:
+        """Write everything, the last time index entry included: on a roll and on close."""
+        self.write()
+        if self.latest_timestamp().timestamp >= 0:
+            self.time_index.append(self.max_timestamp, self.max_timestamp_offset)
+        self.offset_index.write()
+        self.time_index.write()
+
+    def files(self) -> list[File]:
+        """What has to be synced for the segment to survive, once sealed."""
+        files = [self.file, self.offset_index.file, self.time_index.file]
+        transactions = self.txn_index.file
+        return files if transactions is None else [*files, transactions]
+
+    # -- finding
+
+    def find(self, offset: int) -> Place | None:
+        """The first batch that reaches `offset`; None if none does. `DamagedBatch` if the file is broken on the way."""
+        lasts = self._lasts
+        if lasts and offset >= self._firsts[0]:
+            index = bisect_left(lasts, offset)
+            return self._place(index) if index < len(lasts) else None
+        for position, header in self.walk(offset):
+            if header.last_offset >= offset:
+                return Place(position, header.size_bytes, header.base_offset, header.last_offset)
+        return None
+
+    def _place(self, index: int) -> Place:
+        position = self._positions[index]
+        end = self._positions[index + 1] if index + 1 < len(self._positions) else self.size
+        return Place(position, end - position, self._firsts[index], self._lasts[index])
+
+    def end_of(self, upper_offset: int | None, limit: int) -> int:
+        """Where the batches end that lie below `upper_offset` (None.
+
+        All do) and, as far as is known, before `limit`.
+        """
+        positions = self._positions
+        if upper_offset is not None and not (self._lasts and upper_offset > self._lasts[-1]):
+            limit = self._bounded(upper_offset, limit)
+        if limit >= self.size:
+            return self.size
+        index = bisect_right(positions, limit) - 1
+        return positions[index] if index >= 0 else limit
+
+    def _bounded(self, upper_offset: int, limit: int) -> int:
+        lasts = self._lasts
+        if lasts and upper_offset >= self._firsts[0]:
+            return min(limit, self._positions[bisect_left(lasts, upper_offset)])
+        # The index tells whether the bound is far away, as it mostly is; only else is the file looked into.
+        position = self.estimate_position(upper_offset)
+        if position >= limit and self._starts_batch(position, upper_offset):
+            return limit
+        place = self.find(upper_offset)
+        return limit if place is None else min(limit, place.position)
+
+    def estimate_position(self, offset: int) -> int:
+        """A position at or before the batch that holds `offset`, without looking into the file."""
+        lasts = self._lasts
+        if lasts and offset >= self._firsts[0]:
+            index = bisect_left(lasts, offset)
+            return self._positions[index] if index < len(lasts) else self.size
+        try:
+            return min(self.offset_index.lookup(offset).position, self.size)
+        except CorruptIndexError:
+            return 0
+
+    def walk(self, offset: int) -> Iterator[BatchAt]:
+        """The batches from somewhere at or before the one that holds `offset` to the end of the segment."""
+        self.write()
+        try:
+            start = self.offset_index.lookup(offset).position
+        except CorruptIndexError:
+            start = -1
+        if start and not self._starts_batch(start, offset):
+            self.rebuild_indexes()
+            start = self.offset_index.lookup(offset).position
+        return scan_headers(self.file, start, self.size)
+
+    def _starts_batch(self, position: int, offset: int) -> bool:
+        """Can an index entry be right that sends those who look for `offset` to `position`?"""
+        if not 0 < position < self.size:
+            return False
+        try:
+            _, header = next(scan_headers(self.file, position, self.size))
+        except DamagedBatch:
+            return False
+        return bool(self.base_offset <= header.base_offset <= offset)
+
+    # -- time
+
+    def latest_timestamp(self) -> TimestampOffset:
+        """The latest timestamp, and the last offset of the batch that has it.
+
+        (-1, base offset) when no record has one.
+        """
+        if not self._max_known:
+            try:
+                last = self.time_index.last_entry
+            except CorruptIndexError:
+                self.rebuild_indexes()
+                last = self.time_index.last_entry
+            if last.timestamp > self.max_timestamp:
+                self.max_timestamp, self.max_timestamp_offset = last
+            self._max_known = True
+        return TimestampOffset(self.max_timestamp, self.max_timestamp_offset)
+
+    def waited_ms(self, timestamp: int, now_ms: int) -> int:
+        """How old the segment is: by the time of its first batch or, if that has none, since it was made or opened."""
+        first = self.rolling_timestamp
+        return timestamp - first if first >= 0 else now_ms - self.created_ms
+
+    # -- repair
+
+    def resume(self) -> int:
+        """Take up a sealed segment as the active one: the offset after its last batch.
+
+        Reads from the last index entry on, and so learns the batches at the tail.
+        """
+        next_offset = self.base_offset
+        for column in (self._firsts, self._lasts, self._positions):
+            del column[:]
+        for position, header in self.walk(_LAST):
+            self._firsts.append(header.base_offset)
+            self._lasts.append(header.last_offset)
+            self._positions.append(position)
+            self._bound_tail()
+            next_offset = header.last_offset + 1
+        self._since_index = self.size - self.offset_index.last_entry.position
+        self._indexed_timestamp = self.latest_timestamp().timestamp
+        self.index_full = self.offset_index.full or self.time_index.full
+        if self.size:
+            _, first = next(scan_headers(self.file, 0, self.size))
+            self.rolling_timestamp = first.max_timestamp
+        return next_offset
+
+    def rebuild_indexes(self) -> None:
+        """Make the offset and time index anew from the headers."""
+        self.write()
+        self.reset_indexes()
+        for position, header in scan_headers(self.file, 0, self.size):
+            self.note(header.last_offset, header.max_timestamp, position, header.size_bytes)
+        self.seal()
+
+    def reset_indexes(self) -> None:
+        """Before a walk that calls `note` for each batch."""
+        self.offset_index.reset()
+        self.time_index.reset()
+        self.max_timestamp, self.max_timestamp_offset = -1, self.base_offset
+        self._max_known = True
+        self._indexed_timestamp = _NEVER
+        self._since_index = 0
+        self.index_full = False
+
+    def cut_file(self, position: int) -> None:
+        """End the file where recovery has found it damaged: what was indexed and noted lies before."""
+        self.file.truncate(position)
+        self.size = self._written = position
+        self.seal()
+
+    def truncate_to(self, place: Place, now_ms: int) -> None:
+        """Drop the batch at `place` and all behind it."""
+        self.write()
+        offset = place.base_offset
+        self.offset_index.truncate_to(offset)
+        self.time_index.truncate_to(offset)
+        self.txn_index.truncate_to(offset)
+        self.file.truncate(place.position)
+        self.size = self._written = place.position
+        kept = bisect_left(self._positions, place.position)
+        for column in (self._firsts, self._lasts, self._positions):
+            del column[kept:]
+        self.max_timestamp, self.max_timestamp_offset = self.time_index.last_entry
+        self._max_known = True
+        self._indexed_timestamp = self.max_timestamp
+        self.index_full = False
+        for _, header in self.walk(self.max_timestamp_offset):
+            if header.max_timestamp > self.max_timestamp:
+                self.max_timestamp, self.max_timestamp_offset = header.max_timestamp, header.last_offset
+        self._since_index = self.size - self.offset_index.last_entry.position
+        if self.size == 0:
+            self.rolling_timestamp = -1
+            self.created_ms = now_ms
+
+    # -- leaving
+
+    def mark_deleted(self) -> list[str]:
+        """Rename the files, so that they are no segment's any more; open handles stay good. The new paths.
+
+        The log goes first: without it, the others are orphans that any start removes.
+        """
+        marked = []
+        for suffix in SEGMENT_SUFFIXES:
+            path = self.path(suffix)
+            if self._disk.exists(path):
+                self._disk.rename(path, path + DELETED_SUFFIX)
+                marked.append(path + DELETED_SUFFIX)
+        return marked
+
+    def release(self) -> list[File]:
+        """The open files, for whoever closes them once nothing is being sent from them."""
+        self.pending = []
+        indexes = (self.offset_index.release(), self.time_index.release(), self.txn_index.release())
+        return [self.file, *(file for file in indexes if file is not None)]

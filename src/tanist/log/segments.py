@@ -1,0 +1,272 @@
+"""The segments of one log, in order: which holds an offset, which is written to, which are gone.
+
+Owns the list, reads across it, the files of dropped segments until they may be closed, and which sealed segments are
+not yet durable. A dropped segment's files are renamed at once and stay open: a response may still be sent from them.
+Whoever drains the list of deleted paths calls `purge` with them after `file.delete.delay.ms`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from tanist.log.config import LogConfig
+from tanist.log.indexes import AbortedTransaction
+from tanist.log.segment import Segment
+from tanist.ports import Disk, File, FileRange
+
+
+class LogSlice(NamedTuple):
+    """Batches to be sent. Without a copy: `chunk` is a range of the segment's file."""
+
+    chunk: FileRange
+    first_batch_offset: int
+    """May be below the offset asked for, which is somewhere in the first batch."""
+
+    @property
+    def size_bytes(self) -> int:
+        return self.chunk.length
+
+
+class Segments:
+    """Never empty: the last one is active."""
+
+    __slots__ = ("_bases", "_deleted", "_directory", "_disk", "_list", "_retired", "_unsynced", "active", "config")
+
+    def __init__(self, disk: Disk, directory: str, config: LogConfig, segments: Iterable[Segment]) -> None:
+        self._disk = disk
+        self._directory = directory
+        self.config = config
+        self._list = list(segments)
+        self._bases = [segment.base_offset for segment in self._list]
+        self.active = self._list[-1]
+        self._deleted: list[str] = []
+        self._retired: list[tuple[str, tuple[File, ...]]] = []
+        self._unsynced = self._list[:-1]
+
+    def __len__(self) -> int:
+        return len(self._list)
+
+    def __iter__(self) -> Iterator[Segment]:
+        return iter(self._list)
+
+    @property
+    def first_base(self) -> int:
+        return self._bases[0]
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.size for segment in self._list)
+
+    def index_of(self, offset: int) -> int:
+        """Index of the segment whose range `offset` falls into; 0 if it is before all."""
+        return max(0, bisect_right(self._bases, offset) - 1)
+
+    def end_offset(self, index: int, log_end_offset: int) -> int:
+        """Where the segment ends: the next one's base."""
+        return self._bases[index + 1] if index + 1 < len(self._bases) else log_end_offset
+
+    def at(self, index: int) -> Segment:
+        return self._list[index]
+
+    # -- reading
+
+    def read(self, offset: int, max_bytes: int, upper_offset: int, *, at_least_one: bool) -> LogSlice | None:
+        """Whole batches from the one that holds `offset` on, of one segment, all of them below `upper_offset`.
+
+        Where the boundaries are not known in memory, the last batch may be cut by `max_bytes`, as in Kafka.
+        """
+        segment, place = self.active, None
+        bounded = True
+        if offset >= segment.base_offset:
+            place = segment.find(offset)
+        else:
+            for index in range(self.index_of(offset), len(self._list)):
+                segment = self._list[index]
+                place = segment.find(offset)
+                if place is not None:
+                    bounded = upper_offset < self.end_offset(index, upper_offset + 1)
+                    break
+        if place is None or place.last_offset >= upper_offset:
+            return None
+        start = place.position
+        end = segment.end_of(upper_offset if bounded else None, start + max_bytes)
+        if end < start + place.size_bytes:
+            if not at_least_one:
+                return None
+            end = start + place.size_bytes
+        if segment.pending:
+            segment.write()
+        return LogSlice(FileRange(segment.file, start, end - start), place.base_offset)
+
+    def bytes_between(self, offset: int, upper_offset: int) -> int:
+        """About how many bytes lie between two offsets: exact at the tail, to the next index entry elsewhere."""
+        if upper_offset <= offset:
+            return 0
+        active = self.active
+        if offset >= active.base_offset:
+            return max(0, active.estimate_position(upper_offset) - active.estimate_position(offset))
+        first, last = self.index_of(offset), self.index_of(upper_offset - 1)
+        if first == last:
+            segment = self._list[first]
+            return max(0, segment.estimate_position(upper_offset) - segment.estimate_position(offset))
+        between = sum(segment.size for segment in self._list[first + 1 : last])
+        head = self._list[first]
+        return head.size - head.estimate_position(offset) + between + self._list[last].estimate_position(upper_offset)
+
+    def aborted_transactions(self, start_offset: int, upper_offset: int) -> list[AbortedTransaction]:
+        """The aborted transactions that overlap [start, upper), by the `.txnindex` files from `start`'s on."""
+        found: list[AbortedTransaction] = []
+        for segment in self._list[self.index_of(start_offset) :]:
+            for transaction in segment.txn_index.transactions():
+                if transaction.last_offset >= start_offset and transaction.first_offset < upper_offset:
+                    found.append(transaction)
+                if transaction.last_stable_offset >= upper_offset:
+                    return found
+        return found
+
+    def bases_from(self, index: int) -> list[int]:
+        return self._bases[index:]
+
+    def ranges_from(self, index: int, position: int) -> tuple[FileRange, ...]:
+        """All bytes from `position` of a segment to the end of the log."""
+        ranges = []
+        for segment in self._list[index:]:
+            if segment.size > position:
+                ranges.append(FileRange(segment.file, position, segment.size - position))
+            position = 0
+        return tuple(ranges)
+
+    # -- changing
+
+    def roll(self, base_offset: int, now_ms: int) -> Segment:
+        """Seal the active segment and begin the next."""
+        self.active.seal()
+        self._unsynced.append(self.active)
+        segment = Segment(self._disk, self._directory, base_offset, self.config, now_ms)
+        self._list.append(segment)
+        self._bases.append(base_offset)
+        self.active = segment
+        return segment
+
+    def drop_first(self, count: int) -> None:
+        """Drop the oldest segments; at least one has to stay."""
+        if not 0 <= count < len(self._list):
+            raise ValueError(f"can't drop {count} of {len(self._list)} segments")
+        for segment in self._list[:count]:
+            self._retire(segment)
+        del self._list[:count], self._bases[:count]
+
+    def drop_from(self, index: int) -> None:
+        """Drop the newest segments, the last first, so that a crash on the way leaves no hole. One has to stay."""
+        if not 0 < index <= len(self._list):
+            raise ValueError(f"can't drop the segments from {index} on")
+        for segment in reversed(self._list[index:]):
+            self._retire(segment)
+        del self._list[index:], self._bases[index:]
+        self._reactivate()
+
+    def replace_all(self, base_offset: int, now_ms: int) -> None:
+        """Drop everything and begin anew at `base_offset`."""
+        for segment in reversed(self._list):
+            self._retire(segment)
+        self._list = [Segment(self._disk, self._directory, base_offset, self.config, now_ms)]
+        self._bases = [base_offset]
+        self._reactivate()
+
+    def _reactivate(self) -> None:
+        self.active = self._list[-1]
+        self._unsynced = [segment for segment in self._unsynced if segment is not self.active]
+
+    def _retire(self, segment: Segment) -> None:
+        if segment in self._unsynced:
+            self._unsynced.remove(segment)
+        self.adopt_deleted(segment.mark_deleted(), segment.release())
+
+    def adopt_deleted(self, paths: Iterable[str], files: Iterable[File]) -> None:
+        """Keep open files of deleted segments until their paths are purged."""
+        marked = list(paths)
+        self._deleted += marked
+        if marked:
+            self._retired.append((marked[0], tuple(files)))
+        else:
+            for file in files:
+                file.close()
+
+    def drain_deleted(self) -> list[str]:
+        """Paths of files that may be removed after `file.delete.delay.ms`; each is given once."""
+        deleted, self._deleted = self._deleted, []
+        return deleted
+
+    def purge(self, paths: Iterable[str]) -> None:
+        """Remove drained paths, and close what was still open of them."""
+        gone = set(paths)
+        for path in gone:
+            self._disk.remove(path)
+        kept = []
+        for path, files in self._retired:
+            if path in gone:
+                for file in files:
+                    file.close()
+            else:
+                kept.append((path, files))
+        self._retired = kept
+
+    # -- durability
+
+    def unsynced_files(self, from_offset: int) -> list[File]:
+        """What has to be synced to make all that is written durable, if everything below `from_offset` is."""
+        files = [file for segment in self._unsynced for file in segment.files() if file.synced < file.size]
+        first = bisect_left(self._bases, from_offset)
+        for segment in self._list[max(0, first - 1) :]:
+            if segment not in self._unsynced and segment.file.synced < segment.file.size:
+                files.append(segment.file)
+        return files
+
+    def confirmed(self, flushed_offset: int, offset: int) -> int:
+        """How much of what is between the two the files themselves say is synced: `offset`, or the segment that isn't.
+
+        A sync may have begun before a truncation, and confirm bytes that are others by now.
+        """
+        for index in range(self.index_of(flushed_offset), len(self._list)):
+            segment = self._list[index]
+            if segment.base_offset >= offset:
+                break
+            needed = segment.size if self.end_offset(index, offset) < offset else segment.estimate_position(offset)
+            if segment.file.synced < needed:
+                return max(segment.base_offset, min(flushed_offset, offset))
+        return offset
+
+    def durable_before(self, offset: int) -> int:
+        """The recovery point that `offset` allows: it must stay within a sealed segment whose indexes are not durable.
+
+        Recovery reads the segment of the recovery point and those after it, so the indexes of earlier ones must be
+        whole.
+        """
+        while self._unsynced:
+            segment = self._unsynced[0]
+            end = self._bases[bisect_right(self._bases, segment.base_offset)]
+            if any(file.synced < file.size for file in segment.files()):
+                return max(segment.base_offset, min(offset, end - 1))
+            del self._unsynced[0]
+        return offset
+
+    def seal(self) -> None:
+        """As on a roll: everything is in the files, last time index entry included."""
+        self.active.seal()
+        if self.active not in self._unsynced:
+            self._unsynced.append(self.active)
+
+    def close(self) -> None:
+        """After `seal`: close the files."""
+        for segment in self._list:
+            for file in segment.release():
+                file.close()
+        self.release_retired()
+
+    def release_retired(self) -> None:
+        for _, files in self._retired:
+            for file in files:
+                file.close()
+        self._retired = []

@@ -1,0 +1,421 @@
+"""The end of a partition's log, where batches are appended.
+
+Owns the two ways in: the leader's, which gives a client's batch its offsets, and the follower's, which takes what the
+leader sent byte for byte; and with them the roll to the next segment, and what an append teaches the epoch cache and
+the producers.
+
+An append is visible at once and written later: a leader's batches are queued as views of the request's memory until
+`write_pending`. After a failed write the log is `failed`: its end is ahead of its file, so it refuses appends and
+reads until it is opened anew.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final
+
+from crc32c import crc32c
+
+from tanist.log.append import (
+    CONTROL,
+    LENGTH_END,
+    LOG_APPEND_TIME,
+    TRANSACTIONAL,
+    AppendResult,
+    Examined,
+    examine,
+    examine_fetched,
+    refuse,
+)
+from tanist.log.checkpoints import LEADER_EPOCH_CHECKPOINT, encode_epochs
+from tanist.log.config import LogConfig
+from tanist.log.indexes import AbortedTransaction
+from tanist.log.markers import parse_marker
+from tanist.log.producers import ProducerEntry, Verdict
+from tanist.log.recovery import LoadedLog
+from tanist.log.scan import CRC_START
+from tanist.log.segment import Segment
+from tanist.log.segments import Segments
+from tanist.ports import Disk
+from tanist.wire.batch import HEADER, HEADER_BYTES
+from tanist.wire.errors import ErrorCode
+from tanist.wire.ids import TopicPartition
+
+_PREFIX: Final = Struct(">qii")
+"""Base offset, length, partition leader epoch: what lies before the CRC and is patched without touching it."""
+_MAX_TIMESTAMP: Final = Struct(">q")
+_ATTRIBUTES: Final = Struct(">h")
+_CRC: Final = Struct(">I")
+_CRC_AT: Final = 17
+_ATTRIBUTES_AT: Final = 21
+_MAX_TIMESTAMP_AT: Final = 35
+_PLAIN_ATTRIBUTES_MAX: Final = 4
+"""Attributes up to this say how the batch is compressed, and nothing else."""
+_SEQUENCE_MASK: Final = 2**31 - 1
+_RELATIVE_MAX: Final = 2**31 - 1
+
+_unpack = HEADER.unpack_from
+_pack_prefix = _PREFIX.pack_into
+
+
+class LogTail:
+    """What an append reads and changes. `Log` adds opening, reading, cutting and flushing."""
+
+    def __init__(
+        self, disk: Disk, directory: str, topic_partition: TopicPartition, config: LogConfig, loaded: LoadedLog
+    ) -> None:
+        self._disk = disk
+        self.directory = directory
+        self.topic_partition = topic_partition
+        self.epochs = loaded.epochs
+        self.producers = loaded.producers
+        self.failed: OSError | None = None
+        self.log_start_offset = loaded.log_start_offset
+        self._log_end_offset = loaded.log_end_offset
+        self._snapshots = loaded.snapshots
+        self._segments = Segments(disk, directory, config, loaded.segments)
+        self._segments.adopt_deleted(loaded.deleted, loaded.released)
+        self._entries = self.producers.entries
+        self._epoch = -1
+        """The epoch of the last append, known to be in the cache."""
+        self._epochs_durable = False
+        self._now_ms = 0
+        self.update_config(config)
+
+    @property
+    def log_end_offset(self) -> int:
+        """The offset of the next record; queued batches count."""
+        return self._log_end_offset
+
+    @property
+    def config(self) -> LogConfig:
+        return self._config
+
+    def update_config(self, config: LogConfig) -> None:
+        """Obey another configuration from the next append on."""
+        self._config = self._segments.config = config
+        self._plain = not (config.compacts or config.log_append_time)
+        self._batch_bytes_max = min(config.max_message_bytes, config.segment_bytes)
+        self._segment_bytes = config.segment_bytes
+        self._before_ms = config.message_timestamp_before_max_ms
+        self._after_ms = config.message_timestamp_after_max_ms
+        self._set_roll_time()
+
+    def _set_roll_time(self) -> None:
+        """`segment.ms` less a jitter that differs from segment to segment, so that not all logs roll at once.
+
+        Chance would do; a hash of the segment's name does too, and is the same in every run.
+        """
+        jitter_ms = min(self._config.segment_jitter_ms, self._config.segment_ms)
+        if jitter_ms:
+            name = f"{self.topic_partition}/{self._segments.active.base_offset}"
+            jitter_ms = crc32c(name.encode()) % jitter_ms
+        self._roll_ms = self._config.segment_ms - jitter_ms
+
+    # -- appending
+
+    def append_as_leader(
+        self,
+        batches: memoryview,
+        leader_epoch: int,
+        now_ms: int,
+        wall_ms: int | None = None,
+        *,
+        internal: bool = False,
+    ) -> AppendResult:
+        """Append what a producer sent: one batch, which gets its offsets, and the leader epoch, written into the view.
+
+        `internal` is for batches of the quorum and the coordinators: several at once, control batches, any
+        timestamps. The view must stay as it is until `write_pending`. A refused append changes nothing. Timestamps
+        are not checked without `wall_ms`.
+        """
+        size = len(batches)
+        if internal or not self._plain or size < HEADER_BYTES or self.failed is not None:
+            return self._append_examined(batches, leader_epoch, now_ms, wall_ms, internal=internal)
+        (
+            base_offset, length, _, magic, crc, attributes, delta, base_timestamp, max_timestamp,
+            producer_id, producer_epoch, sequence, count,
+        ) = _unpack(batches)  # fmt: skip
+        # Whatever is not the common case goes the long way, which also knows what to answer.
+        if (
+            base_offset
+            or length + LENGTH_END != size
+            or magic != 2
+            or size > self._batch_bytes_max
+            or not 0 <= attributes <= _PLAIN_ATTRIBUTES_MAX
+            or count < 1
+            or count != delta + 1
+            or crc32c(batches[CRC_START:]) != crc
+        ):
+            return self._append_examined(batches, leader_epoch, now_ms, wall_ms, internal=False)
+        if wall_ms is not None:
+            after_ms, before_ms = self._after_ms, self._before_ms
+            if (
+                max_timestamp - wall_ms > after_ms
+                or base_timestamp - wall_ms > after_ms
+                or wall_ms - max_timestamp > before_ms
+                or wall_ms - base_timestamp > before_ms
+            ):
+                return self._append_examined(batches, leader_epoch, now_ms, wall_ms, internal=False)
+        entry = None
+        if producer_id >= 0:
+            entry = self._entries.get(producer_id)
+            if (
+                entry is None
+                or entry.epoch != producer_epoch
+                or entry.next_sequence != sequence
+                or entry.transaction_first_offset >= 0
+            ):
+                return self._append_examined(batches, leader_epoch, now_ms, wall_ms, internal=False)
+
+        first_offset = self._log_end_offset
+        last_offset = first_offset + delta
+        segment = self._segments.active
+        if self._must_roll(segment, size, last_offset, max_timestamp, now_ms):
+            segment = self._roll(first_offset, now_ms)
+        if leader_epoch != self._epoch:
+            self.assign_epoch(leader_epoch, first_offset)
+            self._epoch = leader_epoch
+        _pack_prefix(batches, 0, first_offset, length, leader_epoch)
+        segment.append(first_offset, last_offset, max_timestamp, size)
+        segment.pending.append(batches)
+        if entry is not None:
+            entry.add(producer_epoch, (sequence + delta) & _SEQUENCE_MASK, last_offset, delta, max_timestamp)
+        self._log_end_offset = last_offset + 1
+        return AppendResult(0, first_offset, last_offset)
+
+    def _append_examined(
+        self, batches: memoryview, leader_epoch: int, now_ms: int, wall_ms: int | None, *, internal: bool
+    ) -> AppendResult:
+        """The long way: any number of batches, every check with its own answer."""
+        if self.failed is not None:
+            return refuse(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.directory}: {self.failed}")
+        found = examine(batches, self._config, wall_ms, internal=internal)
+        if isinstance(found, AppendResult):
+            return found
+        refused = self._check_producers(batches, found, internal=internal)
+        if refused is not None:
+            return refused
+        append_time_ms = -1
+        if self._config.log_append_time:
+            if wall_ms is None:
+                raise ValueError(f"{self.topic_partition} has timestamps of the append: wall_ms is needed")
+            append_time_ms = wall_ms
+            found = [_stamp(batches, each, wall_ms) for each in found]
+        first_offset = self._log_end_offset
+        records = sum(header.last_offset_delta + 1 for _, header in found)
+        max_timestamp = max(header.max_timestamp for _, header in found)
+        segment = self._segments.active
+        if self._must_roll(segment, len(batches), first_offset + records - 1, max_timestamp, now_ms):
+            segment = self._roll(first_offset, now_ms)
+        if leader_epoch != self._epoch:
+            self.assign_epoch(leader_epoch, first_offset)
+            self._epoch = leader_epoch
+        for start, header in found:
+            base_offset = self._log_end_offset
+            last_offset = base_offset + header.last_offset_delta
+            _pack_prefix(batches, start, base_offset, header.size_bytes - LENGTH_END, leader_epoch)
+            segment.append(base_offset, last_offset, header.max_timestamp, header.size_bytes)
+            self._log_end_offset = last_offset + 1
+            self._note_producer(batches, Examined(start, header), base_offset, last_offset, segment)
+        segment.pending.append(batches)
+        return AppendResult(0, first_offset, self._log_end_offset - 1, append_time_ms)
+
+    def _check_producers(self, batches: memoryview, found: list[Examined], *, internal: bool) -> AppendResult | None:
+        """May these producers write this? What would make it a refusal, or a repetition."""
+        tried: dict[int, ProducerEntry] = {}
+        for start, header in found:
+            producer_id, epoch = header.producer_id, header.producer_epoch
+            if producer_id < 0:
+                continue
+            entry = tried.get(producer_id) or self._entries.get(producer_id)
+            transactional = bool(header.attributes & TRANSACTIONAL)
+            if header.attributes & CONTROL:
+                marker = parse_marker(batches[start : start + header.size_bytes])
+                if marker is None:
+                    return refuse(ErrorCode.INVALID_RECORD, "a control batch of a producer must hold an end marker")
+                verdict = self.producers.check_marker(entry, epoch, marker.coordinator_epoch)
+            elif internal:
+                verdict = self.producers.check_epoch(entry, epoch)
+            else:
+                verdict = self.producers.check(
+                    entry, epoch, header.base_sequence, header.last_offset_delta, transactional=transactional
+                )
+            if verdict.error or verdict.duplicate is not None:
+                return self._answer(verdict)
+            if len(found) > 1:
+                tried[producer_id] = trial = entry.copy() if entry is not None else ProducerEntry(producer_id)
+                trial.enter_epoch(epoch)
+        return None
+
+    def _answer(self, verdict: Verdict) -> AppendResult:
+        batch = verdict.duplicate
+        if batch is None:
+            return AppendResult(error=verdict.error, message=verdict.message)
+        append_time_ms = batch.timestamp if self._config.log_append_time else -1
+        return AppendResult(0, batch.first_offset, batch.last_offset, append_time_ms, duplicate=True)
+
+    def append_as_follower(self, batches: memoryview, now_ms: int | None = None) -> AppendResult:
+        """Append what the leader sent, as it is, and write it. A batch that is cut off at the end is passed over.
+
+        An error (and nothing appended) if a CRC does not match or an offset is not beyond the log's end.
+        """
+        if self.failed is not None:
+            return refuse(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.directory}: {self.failed}")
+        found = examine_fetched(batches)
+        if isinstance(found, AppendResult):
+            return found
+        if not found:
+            return AppendResult()
+        head = found[0].header
+        if head.base_offset < self._log_end_offset <= head.last_offset and self._empty:
+            # A replica that starts at the leader's log start offset, within a batch: it must take the whole batch.
+            self._restart_at(head.base_offset, self._time(now_ms))
+        expected = self._log_end_offset
+        for _, header in found:
+            if header.base_offset < expected:
+                return refuse(
+                    ErrorCode.OFFSET_OUT_OF_RANGE, f"the leader sent offset {header.base_offset}, expected {expected}"
+                )
+            expected = header.last_offset + 1
+        segment = self._segments.active
+        queued = 0
+        for start, header in found:
+            size, last_offset = header.size_bytes, header.last_offset
+            if self._must_roll(segment, size, last_offset, header.max_timestamp, self._time(now_ms)):
+                self._queue(segment, batches[queued:start])
+                segment = self._roll(header.base_offset, self._time(now_ms))
+                queued = start
+            if header.leader_epoch != self._epoch and header.leader_epoch >= 0:
+                self.assign_epoch(header.leader_epoch, header.base_offset)
+                self._epoch = header.leader_epoch
+            segment.append(header.base_offset, last_offset, header.max_timestamp, size)
+            self._note_producer(batches, Examined(start, header), header.base_offset, last_offset, segment)
+            self._log_end_offset = last_offset + 1
+        end = found[-1].start + found[-1].header.size_bytes
+        self._queue(segment, batches[queued:end])
+        self.write_pending()
+        return AppendResult(0, head.base_offset, self._log_end_offset - 1)
+
+    @staticmethod
+    def _queue(segment: Segment, view: memoryview) -> None:
+        if len(view):
+            segment.pending.append(view)
+
+    def _note_producer(
+        self, batches: memoryview, batch: Examined, first_offset: int, last_offset: int, segment: Segment
+    ) -> None:
+        """Let the producers know of an appended batch, and the `.txnindex` of a transaction that it aborts."""
+        start, header = batch
+        if header.producer_id < 0:
+            return
+        if not header.attributes & CONTROL:
+            self.producers.append(
+                header.producer_id,
+                header.producer_epoch,
+                header.base_sequence,
+                first_offset,
+                last_offset,
+                header.max_timestamp,
+                transactional=bool(header.attributes & TRANSACTIONAL),
+            )
+            return
+        marker = parse_marker(batches[start : start + header.size_bytes])
+        if marker is None:
+            return
+        completed = self.producers.append_marker(
+            header.producer_id,
+            header.producer_epoch,
+            marker.coordinator_epoch,
+            first_offset,
+            header.max_timestamp,
+            aborted=marker.aborted,
+        )
+        if completed is not None and completed.aborted:
+            stable = self.producers.stable_offset_after(completed)
+            segment.txn_index.append(
+                AbortedTransaction(completed.producer_id, completed.first_offset, completed.last_offset, stable)
+            )
+
+    def assign_epoch(self, epoch: int, start_offset: int) -> None:
+        """Leader epoch `epoch` begins at `start_offset`."""
+        if self.epochs.assign(epoch, start_offset):
+            self._write_epochs()
+
+    def _write_epochs(self, *, sync: bool = False) -> None:
+        """Write `leader-epoch-checkpoint`, durably only when asked.
+
+        Kafka syncs each assignment; a thousand of them at a change of leaders would stop this one thread for seconds.
+        What recovery reads again, from the recovery point on, gives back the epochs that began there, so the file only
+        has to be durable before the recovery point passes them: `unflushed_files` sees to that.
+        """
+        if self.epochs.dirty or sync:
+            self._disk.write_file(
+                f"{self.directory}/{LEADER_EPOCH_CHECKPOINT}", encode_epochs(self.epochs.entries), sync=sync
+            )
+            self._epochs_durable = sync
+            self.epochs.dirty = False
+
+    # -- writing
+
+    def write_pending(self) -> None:
+        """Write what is queued, with one `File.write`: before the memory of the queued views is used again."""
+        segment = self._segments.active
+        if segment.pending:
+            try:
+                segment.write()
+            except OSError as error:
+                self.failed = error
+                raise
+        if self.epochs.dirty:
+            self._write_epochs()
+
+    def _must_roll(self, segment: Segment, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
+        """Must a batch go to a new segment: for size, age, a full index, or an offset that is too far away?"""
+        if segment.size == 0:
+            return last_offset - segment.base_offset > _RELATIVE_MAX
+        first = segment.rolling_timestamp
+        return (
+            segment.size + size > self._segment_bytes
+            or (max_timestamp - first if first >= 0 else now_ms - segment.created_ms) > self._roll_ms
+            or segment.index_full
+            or last_offset - segment.base_offset > _RELATIVE_MAX
+        )
+
+    def _roll(self, base_offset: int, now_ms: int) -> Segment:
+        """Go on in a new segment; the producers as of its start are kept beside it."""
+        try:
+            segment = self._segments.roll(base_offset, now_ms)
+            if base_offset > self._snapshots.latest:
+                self._snapshots.write(base_offset, self._entries.values(), sync=False)
+        except OSError as error:
+            self.failed = error
+            raise
+        self._set_roll_time()
+        return segment
+
+    def _time(self, now_ms: int | None) -> int:
+        """The time, as of the last call that told it."""
+        if now_ms is not None:
+            self._now_ms = now_ms
+        return self._now_ms
+
+    @property
+    def _empty(self) -> bool:
+        return self._log_end_offset == self.log_start_offset
+
+    def _restart_at(self, base_offset: int, now_ms: int) -> None:
+        """An empty log begins lower than it thought, at the start of a batch. What is visible of it stays the same."""
+        self._segments.replace_all(base_offset, now_ms)
+        self._log_end_offset = base_offset
+
+
+def _stamp(batches: memoryview, batch: Examined, wall_ms: int) -> Examined:
+    """Give a batch the time of its append, and the CRC that goes with it."""
+    start, header = batch
+    attributes = header.attributes | LOG_APPEND_TIME
+    _ATTRIBUTES.pack_into(batches, start + _ATTRIBUTES_AT, attributes)
+    _MAX_TIMESTAMP.pack_into(batches, start + _MAX_TIMESTAMP_AT, wall_ms)
+    crc = crc32c(batches[start + CRC_START : start + header.size_bytes])
+    _CRC.pack_into(batches, start + _CRC_AT, crc)
+    return Examined(start, header._replace(attributes=attributes, max_timestamp=wall_ms, crc=crc))
