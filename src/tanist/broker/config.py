@@ -136,6 +136,7 @@ class NodeConfig:
     log_flush_scheduler_interval_ms: int = _from("log.flush.scheduler.interval.ms")
     log_flush_start_offset_checkpoint_interval_ms: int = _from("log.flush.start.offset.checkpoint.interval.ms")
     log_retention_check_interval_ms: int = _from("log.retention.check.interval.ms")
+    log_segment_delete_delay_ms: int = _from("log.segment.delete.delay.ms")
     message_max_bytes: int = _from("message.max.bytes")
 
     # The coordinators.

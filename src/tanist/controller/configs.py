@@ -1,4 +1,4 @@
-"""Dynamic configuration: IncrementalAlterConfigs, AlterConfigs and DescribeConfigs.
+"""Dynamic configuration: IncrementalAlterConfigs and AlterConfigs.
 
 Owns the way from a request to ConfigRecords, and what a change of min.insync.replicas entails for the ELR. Rules 54
 and 57. Each resource of a request succeeds or fails by itself. Must never read or write a value that `settings` has
@@ -24,12 +24,7 @@ from tanist.controller.settings import (
     MAX_VALUE_LENGTH,
     MIN_INSYNC_REPLICAS,
     TOPIC_RESOURCE,
-    ConfigEntry,
-    Levels,
     default_of,
-    describe_broker,
-    describe_cluster,
-    describe_topic,
     is_list,
     validate_broker_configs,
     validate_topic_configs,
@@ -38,13 +33,6 @@ from tanist.wire.errors import ErrorCode
 from tanist.wire.messages import alter_configs_response, incremental_alter_configs_response
 from tanist.wire.messages.alter_configs_request import AlterConfigsRequest
 from tanist.wire.messages.alter_configs_response import AlterConfigsResponse
-from tanist.wire.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
-from tanist.wire.messages.describe_configs_response import (
-    DescribeConfigsResourceResult,
-    DescribeConfigsResponse,
-    DescribeConfigsResult,
-    DescribeConfigsSynonym,
-)
 from tanist.wire.messages.incremental_alter_configs_request import AlterableConfig, IncrementalAlterConfigsRequest
 from tanist.wire.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
 from tanist.wire.metadata import ConfigRecord
@@ -279,75 +267,3 @@ def _broker_refusal(image: MetadataImage, name: str, changes: Mapping[str, str |
     if name != CLUSTER and int(name) not in image.brokers and int(name) not in image.controllers:
         return Refusal(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {int(name)} found.")
     return None
-
-
-# ---- DescribeConfigs
-
-
-def describe_configs(
-    image: MetadataImage, request: DescribeConfigsRequest, *, node_id: int, static: Mapping[str, str]
-) -> DescribeConfigsResponse:
-    """Answered by the broker that is asked, from its own image and properties file."""
-    levels = Levels.of(image.configs, node_id, static)
-    return DescribeConfigsResponse(
-        results=tuple(_described(image, resource, request, node_id, levels) for resource in request.resources)
-    )
-
-
-def _described(
-    image: MetadataImage,
-    resource: DescribeConfigsResource,
-    request: DescribeConfigsRequest,
-    node_id: int,
-    levels: Levels,
-) -> DescribeConfigsResult:
-    outcome = _entries(image, resource, node_id, levels)
-    if isinstance(outcome, Refusal):
-        return DescribeConfigsResult(
-            error_code=outcome.error,
-            error_message=outcome.message,
-            resource_type=resource.resource_type,
-            resource_name=resource.resource_name,
-        )
-    return DescribeConfigsResult(
-        error_code=ErrorCode.NONE,
-        error_message=None,
-        resource_type=resource.resource_type,
-        resource_name=resource.resource_name,
-        configs=tuple(
-            DescribeConfigsResourceResult(
-                name=entry.name,
-                value=entry.value,
-                read_only=entry.read_only,
-                config_source=entry.source,
-                is_sensitive=entry.sensitive,
-                synonyms=tuple(
-                    DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=synonym.source)
-                    for synonym in (entry.synonyms if request.include_synonyms else ())
-                ),
-                config_type=entry.type,
-                documentation=entry.documentation if request.include_documentation else None,
-            )
-            for entry in outcome
-        ),
-    )
-
-
-def _entries(
-    image: MetadataImage, resource: DescribeConfigsResource, node_id: int, levels: Levels
-) -> list[ConfigEntry] | Refusal:
-    names, name = resource.configuration_keys, resource.resource_name
-    if resource.resource_type == TOPIC_RESOURCE:
-        if name not in image.topic_ids:
-            return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
-        return describe_topic(image.configs.get((TOPIC_RESOURCE, name), {}), levels, names)
-    if resource.resource_type == BROKER_RESOURCE:
-        if name == CLUSTER:
-            return describe_cluster(levels.cluster, names)
-        if name != str(node_id):
-            return Refusal(
-                ErrorCode.INVALID_REQUEST,
-                f"Unexpected broker id, expected {node_id} or empty string, but received {name}",
-            )
-        return describe_broker(levels, names)
-    return Refusal(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource.resource_type}")
