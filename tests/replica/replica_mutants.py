@@ -24,7 +24,7 @@ class HighWatermarkIgnoresMinIsr(LeaderState):
 class ExpandCountsWithCurrentIsr(LeaderState):
     """A8"""
 
-    def _maximal_isr_to_expand(self, joining: int) -> frozenset[int]:  # noqa: ARG002
+    def _maximal_isr_to_expand(self, joining: int) -> frozenset[int]:
         return frozenset(self.isr)
 
 
@@ -47,21 +47,21 @@ class UnansweredCountsAsRejected(LeaderState):
 class JoinsBehindHighWatermark(LeaderState):
     """A11"""
 
-    def _has_all_committed(self, remote: RemoteReplica) -> bool:  # noqa: ARG002
+    def _has_all_committed(self, remote: RemoteReplica) -> bool:
         return True
 
 
 class JoinsBeforeEpochStart(LeaderState):
     """A12"""
 
-    def _has_epoch_start(self, remote: RemoteReplica) -> bool:  # noqa: ARG002
+    def _has_epoch_start(self, remote: RemoteReplica) -> bool:
         return True
 
 
 class RemembersFollowersAcrossElections(LeaderState):
     """A13"""
 
-    def _remembers_followers(self, previous_epoch: int, leader_epoch: int) -> bool:  # noqa: ARG002
+    def _remembers_followers(self, previous_epoch: int, leader_epoch: int) -> bool:
         return True
 
 
@@ -71,14 +71,14 @@ class CommitsOnAppend(LeaderState):
     def _slowest_member(self) -> int:
         return 1 << 63
 
-    def _high_watermark_candidate(self, now_ms: int) -> int:  # noqa: ARG002
+    def _high_watermark_candidate(self, now_ms: int) -> int:
         return self.log.log_end_offset
 
 
 class CountsWhatIsSent(LeaderState):
     """A18"""
 
-    def _confirmed_offset(self, fetch: FollowerFetch) -> int:  # noqa: ARG002
+    def _confirmed_offset(self, fetch: FollowerFetch) -> int:
         return self.log.log_end_offset
 
 
@@ -95,28 +95,28 @@ class CommitsByCount(LeaderState):
         decision.effects.extend(self._advance(now_ms))
         return decision
 
-    def _high_watermark_candidate(self, now_ms: int) -> int:  # noqa: ARG002
+    def _high_watermark_candidate(self, now_ms: int) -> int:
         return min(self.log.log_end_offset, self._slowest_member())
 
 
 class BelievesFetchesOfOtherEpochs(LeaderState):
     """A22"""
 
-    def _epoch_error(self, current_leader_epoch: int) -> int:  # noqa: ARG002
+    def _epoch_error(self, current_leader_epoch: int) -> int:
         return 0
 
 
 class TakesAnyAnswer(FollowerState):
     """A23"""
 
-    def _answers_present_fetch(self, position: FetchPosition) -> bool:  # noqa: ARG002
+    def _answers_present_fetch(self, position: FetchPosition) -> bool:
         return True
 
 
 class ComparesNoEpochs(LeaderState):
     """A24"""
 
-    def _divergence(self, fetch_offset: int, last_fetched_epoch: int) -> tuple[int, tuple[int, int] | None]:  # noqa: ARG002
+    def _divergence(self, fetch_offset: int, last_fetched_epoch: int) -> tuple[int, tuple[int, int] | None]:
         return super()._divergence(fetch_offset, -1)
 
 
@@ -130,7 +130,7 @@ class TruncatesToHighWatermark(FollowerState):
 class LooksUpOneEpochOnly(FollowerState):
     """A26, replication before KIP-279: the follower takes the leader's end offset, whatever epoch it belongs to."""
 
-    def truncation_target(self, epoch: int, end_offset: int) -> tuple[int, bool]:  # noqa: ARG002
+    def truncation_target(self, epoch: int, end_offset: int) -> tuple[int, bool]:
         return min(end_offset, self.log.log_end_offset), True
 
 
@@ -159,7 +159,7 @@ class HighWatermarkBeyondOwnEnd(FollowerState):
 class TakesAnswersToAnyProposal(LeaderState):
     """A47"""
 
-    def _is_awaited(self, proposal: ProposeIsr) -> bool:  # noqa: ARG002
+    def _is_awaited(self, proposal: ProposeIsr) -> bool:
         return self.pending is not None
 
 
