@@ -23,7 +23,7 @@ import tempfile
 import types
 import typing
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from kio.schema.index import api_key_map, schema_name_map
@@ -234,7 +234,7 @@ def without_none(kind: typing.Any) -> tuple[typing.Any, bool]:
 
 
 def plain_default(kio_field: dataclasses.Field[typing.Any]) -> object:
-    default = kio_field.default
+    default: typing.Any = kio_field.default
     if default is dataclasses.MISSING:
         return ZERO
     if default is None:
@@ -242,7 +242,7 @@ def plain_default(kio_field: dataclasses.Field[typing.Any]) -> object:
         if kio_type.startswith("datetime"):
             return -1
         return ZERO if kio_type == "uuid" else None
-    if dataclasses.is_dataclass(default):
+    if dataclasses.is_dataclass(default) and not isinstance(default, type):
         if default != type(default)():
             raise SystemExit(f"{kio_field.name}: a struct whose default differs from its fields' defaults")
         return ZERO
@@ -254,7 +254,7 @@ def plain_default(kio_field: dataclasses.Field[typing.Any]) -> object:
         return round(default.timestamp() * 1000)
     if hasattr(default, "value"):
         return int(default.value)
-    for plain in (bool, int, float, str, bytes):
+    for plain in (bool, int, float, str):
         if isinstance(default, plain):
             return plain(default)
     if default == ():
@@ -287,7 +287,7 @@ def designated_election(message: MessageModel) -> None:
     add_field(message, "TopicPartitions", "partitions", desired)
 
 
-OVERRIDES = {
+OVERRIDES: dict[str, Callable[[MessageModel], None]] = {
     "ElectLeadersRequest": designated_election,
     "ElectLeadersResponse": lambda message: like_version(message, 3, 2),
 }

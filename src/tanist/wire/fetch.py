@@ -1,0 +1,17 @@
+"""Fetch, by hand: the names that others import. Requests are in `fetch_request`, responses in `fetch_response`."""
+
+from tanist.wire.fetch_request import FetchCall, FetchTarget, encode_fetch_request, parse_fetch
+from tanist.wire.fetch_response import FetchedPartition, FetchReply, encode_fetch_response, parse_fetch_response
+from tanist.wire.hot import NodeEndpoint
+
+__all__ = [
+    "FetchCall",
+    "FetchReply",
+    "FetchTarget",
+    "FetchedPartition",
+    "NodeEndpoint",
+    "encode_fetch_request",
+    "encode_fetch_response",
+    "parse_fetch",
+    "parse_fetch_response",
+]

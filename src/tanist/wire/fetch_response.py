@@ -1,0 +1,459 @@
+"""Fetch responses, by hand: what batches go out with.
+
+A response is a list of chunks in which record data stands as it was given: a range of a file, or a buffer. It is never
+copied here. Versions 4 to 18: errors and sessions from 7, flexible from 12, topic ids from 13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from struct import Struct as Layout
+from struct import error as struct_error
+from typing import Any, Final, NamedTuple
+
+from tanist.ports import Chunk, FileRange
+from tanist.wire.errors import EncodingError, UnsupportedVersion, WireError
+from tanist.wire.hot import (
+    KNOWN_NAMES,
+    MAX_TOPIC_NAME,
+    NAME_BYTES,
+    NodeEndpoint,
+    PackersByLength,
+    Topic,
+    check_count,
+    check_tag,
+    compact_topic,
+    encode_node_endpoints,
+    learn_name,
+    learn_name_bytes,
+    read_bytes,
+    read_node_endpoints,
+    read_tag,
+    read_topic,
+    skip_tags,
+)
+from tanist.wire.primitives import UVARINTS, read_uvarint, write_uvarint
+
+FIRST_VERSION: Final = 4
+LAST_VERSION: Final = 18
+
+
+class FetchedPartition(NamedTuple):
+    """What was read of a partition, or why nothing was."""
+
+    partition: int
+    error: int = 0
+    high_watermark: int = -1
+    last_stable_offset: int = -1
+    log_start_offset: int = -1
+    records: Chunk | Sequence[Chunk] | None = None
+    """One chunk or several. None is sent as no bytes rather than null, as Kafka does. When parsed, a memoryview."""
+    aborted: Sequence[tuple[int, int]] | None = None
+    """Aborted transactions: (producer id, first offset). None to those who read uncommitted."""
+    preferred_read_replica: int = -1
+    diverging_epoch: tuple[int, int] | None = None
+    """(epoch, end offset) where the logs part: truncate to it."""
+    current_leader: tuple[int, int] | None = None
+    """(leader id, leader epoch)."""
+    snapshot_id: tuple[int, int] | None = None
+    """(end offset, epoch) of the snapshot to load instead."""
+
+
+@dataclass(slots=True)
+class FetchReply:
+    """A Fetch response."""
+
+    error: int = 0
+    session_id: int = 0
+    throttle_time_ms: int = 0
+    topics: list[tuple[Topic, list[FetchedPartition]]] = field(default_factory=list)
+    node_endpoints: list[NodeEndpoint] = field(default_factory=list)
+
+
+_INT16 = Layout(">h")
+_INT32 = Layout(">i")
+_INT64 = Layout(">q")
+_TWO = Layout(">ii")
+
+# Responses. What stands before the topics: (correlation id, [tags], throttle time, [error, session id]).
+
+_HEAD_4 = Layout(">iii")
+"""Correlation id, throttle time, topics."""
+_HEAD_7 = Layout(">iihii")
+"""Also, before the topics: error, session id."""
+_HEAD_12 = Layout(">ixihi")
+"""The same with the header's tags, and without the topics, whose length is a varint."""
+
+_PARTITION_4 = Layout(">ihqq")
+"""Partition, error, high watermark, last stable offset."""
+_PARTITION_5 = Layout(">ihqqq")
+"""Also: log start offset."""
+_ABORTED = Layout(">qq")
+_FLEXIBLE_ABORTED = Layout(">qqx")
+
+# The usual response in one go, up to the length of the records: one topic, one partition, no aborted transactions.
+_USUAL_7 = PackersByLength(">iiihiih%dsiihqqqii")
+_USUAL_11 = PackersByLength(">iiihiih%dsiihqqqiii")
+_USUAL_12 = PackersByLength(">iixihiBB%dsBihqqqBi")
+_USUAL_13 = Layout(">iixihiB16sBihqqqBi")
+
+_NO_TAGS_3: Final = b"\0\0\0"
+"""Of the partition, the topic and the response."""
+
+
+def encode_fetch_response(
+    version: int,
+    correlation_id: int,
+    topics: Sequence[tuple[Topic, Sequence[FetchedPartition]]],
+    *,
+    error: int = 0,
+    session_id: int = 0,
+    throttle_time_ms: int = 0,
+    node_endpoints: Sequence[NodeEndpoint] = (),
+) -> list[Chunk]:
+    """A whole frame, its length prefix in the first chunk, the record data as it was given."""
+    if not FIRST_VERSION <= version <= LAST_VERSION:
+        raise EncodingError(f"FetchResponse has versions {FIRST_VERSION} to {LAST_VERSION}, not {version}")
+    try:
+        if version > 6 and len(topics) == 1 and len(topics[0][1]) == 1 and not node_endpoints:
+            usual = _usual_response(version, correlation_id, topics[0], error, session_id, throttle_time_ms)
+            if usual is not None:
+                return usual
+        if version < 12:
+            return _old_response(version, correlation_id, topics, error, session_id, throttle_time_ms)
+        return _flexible_response(version, correlation_id, topics, error, session_id, throttle_time_ms, node_endpoints)
+    except (struct_error, AttributeError, TypeError, UnicodeEncodeError) as problem:
+        raise EncodingError(f"FetchResponse version {version}: {problem}") from problem
+
+
+def _usual_response(
+    version: int,
+    correlation_id: int,
+    topic_result: tuple[Any, Sequence[FetchedPartition]],
+    error: int,
+    session_id: int,
+    throttle_time_ms: int,
+) -> list[Chunk] | None:
+    """The response if it is for one partition and has nothing unusual; None if it is not."""
+    topic, (result,) = topic_result
+    (
+        index, code, high_watermark, stable, log_start, records, aborted, replica, diverging, leader, snapshot
+    ) = result  # fmt: skip
+    if aborted or diverging is not None or leader is not None or snapshot is not None:
+        return None
+    kind = type(records)
+    if kind is FileRange:
+        size = records.length  # type: ignore[union-attr]
+    elif records is None:
+        size = 0
+    elif kind is list or kind is tuple:
+        return None
+    else:
+        size = len(records)  # type: ignore[arg-type]
+    if version > 11:
+        length = UVARINTS[size + 1] if size < 127 else write_uvarint(size + 1)
+        # one for null, which is what those who read uncommitted get; None and () differ
+        none = 0 if aborted is None else 1
+        if version > 12:
+            head = _USUAL_13.pack(
+                _USUAL_13.size - 1 + len(length) + size, correlation_id, throttle_time_ms, error, session_id,
+                2, topic.bytes, 2, index, code, high_watermark, stable, log_start, none, replica,
+            )  # fmt: skip
+        else:
+            name = NAME_BYTES.get(topic) or learn_name_bytes(topic)
+            n = len(name)
+            if n > 126:
+                return None
+            pack, head_size = _USUAL_12[n]
+            head = pack(
+                head_size - 1 + len(length) + size, correlation_id, throttle_time_ms, error, session_id,
+                2, n + 1, name, 2, index, code, high_watermark, stable, log_start, none, replica,
+            )  # fmt: skip
+        if not size:
+            return [head + length + _NO_TAGS_3]
+        return [head + length, records, _NO_TAGS_3]  # type: ignore[list-item]
+    name = NAME_BYTES.get(topic) or learn_name_bytes(topic)
+    n = len(name)
+    if n > MAX_TOPIC_NAME:
+        return None
+    none = -1 if aborted is None else 0
+    if version > 10:
+        pack, head_size = _USUAL_11[n]
+        head = pack(
+            head_size - 4 + size, correlation_id, throttle_time_ms, error, session_id, 1, n, name, 1,
+            index, code, high_watermark, stable, log_start, none, replica, size,
+        )  # fmt: skip
+    else:
+        pack, head_size = _USUAL_7[n]
+        head = pack(
+            head_size - 4 + size, correlation_id, throttle_time_ms, error, session_id, 1, n, name, 1,
+            index, code, high_watermark, stable, log_start, none, size,
+        )  # fmt: skip
+    return [head, records] if size else [head]  # type: ignore[list-item]
+
+
+def _records(records: Chunk | Sequence[Chunk] | None) -> tuple[Sequence[Chunk], int]:
+    """The chunks of a partition's records, and how long they are together."""
+    if records is None:
+        return (), 0
+    chunks = records if isinstance(records, list | tuple) else (records,)
+    return chunks, sum(chunk.length if isinstance(chunk, FileRange) else len(chunk) for chunk in chunks)
+
+
+class _Frame:
+    """A frame in the making: small pieces are joined, record data is kept as it is."""
+
+    def __init__(self) -> None:
+        self.chunks: list[Chunk] = []
+        self.pieces: list[bytes] = []
+        self.size = 0
+
+    def add(self, *pieces: bytes) -> None:
+        self.pieces += pieces
+
+    def add_records(self, chunks: Sequence[Chunk], size: int) -> None:
+        if size:
+            self.close_pieces()
+            self.chunks += chunks
+            self.size += size
+
+    def close_pieces(self) -> None:
+        joined = b"".join(self.pieces)
+        self.size += len(joined)
+        self.chunks.append(joined)
+        self.pieces = []
+
+    def finished(self) -> list[Chunk]:
+        self.close_pieces()
+        first = self.chunks[0]
+        if not isinstance(first, bytes):
+            raise EncodingError("a frame that begins with records")
+        self.chunks[0] = _INT32.pack(self.size) + first
+        return [chunk for chunk in self.chunks if not isinstance(chunk, bytes) or chunk]
+
+
+def _old_response(
+    version: int,
+    correlation_id: int,
+    topics: Sequence[tuple[Any, Sequence[FetchedPartition]]],
+    error: int,
+    session_id: int,
+    throttle_time_ms: int,
+) -> list[Chunk]:
+    frame = _Frame()
+    if version < 7:
+        frame.add(_HEAD_4.pack(correlation_id, throttle_time_ms, len(topics)))
+    else:
+        frame.add(_HEAD_7.pack(correlation_id, throttle_time_ms, error, session_id, len(topics)))
+    for topic, results in topics:
+        name = NAME_BYTES.get(topic) or learn_name_bytes(topic)
+        frame.add(_INT16.pack(len(name)), name, _INT32.pack(len(results)))
+        for index, code, high_watermark, stable, log_start, records, aborted, replica, _, _, _ in results:
+            if version < 5:
+                frame.add(_PARTITION_4.pack(index, code, high_watermark, stable))
+            else:
+                frame.add(_PARTITION_5.pack(index, code, high_watermark, stable, log_start))
+            if aborted is None:
+                frame.add(b"\xff\xff\xff\xff")
+            else:
+                frame.add(_INT32.pack(len(aborted)), *(_ABORTED.pack(*each) for each in aborted))
+            if version > 10:
+                frame.add(_INT32.pack(replica))
+            chunks, size = _records(records)
+            frame.add(_INT32.pack(size))
+            frame.add_records(chunks, size)
+    return frame.finished()
+
+
+def _flexible_response(
+    version: int,
+    correlation_id: int,
+    topics: Sequence[tuple[Any, Sequence[FetchedPartition]]],
+    error: int,
+    session_id: int,
+    throttle_time_ms: int,
+    node_endpoints: Sequence[NodeEndpoint],
+) -> list[Chunk]:
+    frame = _Frame()
+    frame.add(
+        _HEAD_12.pack(correlation_id, throttle_time_ms, error, session_id),
+        write_uvarint(len(topics) + 1),
+    )
+    for topic, results in topics:
+        frame.add(compact_topic(topic, version > 12), write_uvarint(len(results) + 1))
+        for result in results:
+            frame.add(_PARTITION_5.pack(*result[:5]))
+            if result.aborted is None:
+                frame.add(b"\0")
+            else:
+                frame.add(write_uvarint(len(result.aborted) + 1))
+                frame.add(*(_FLEXIBLE_ABORTED.pack(*each) for each in result.aborted))
+            chunks, size = _records(result.records)
+            frame.add(_INT32.pack(result.preferred_read_replica), write_uvarint(size + 1))
+            frame.add_records(chunks, size)
+            frame.add(_partition_tags(result))
+        frame.add(b"\0")
+    frame.add(encode_node_endpoints(node_endpoints) if version > 15 else b"\0")
+    return frame.finished()
+
+
+_NOWHERE: Final = (-1, -1)
+"""Default of the three tagged pairs of a partition; one that has it is left out."""
+_EPOCH_END = Layout(">BBiqx")
+"""Tag, 13 bytes: epoch, end offset, no tags."""
+_LEADER = Layout(">BBiix")
+_SNAPSHOT = Layout(">BBqix")
+
+
+def _partition_tags(result: FetchedPartition) -> bytes:
+    found = []
+    if result.diverging_epoch is not None and result.diverging_epoch != _NOWHERE:
+        found.append(_EPOCH_END.pack(0, 13, *result.diverging_epoch))
+    if result.current_leader is not None and result.current_leader != _NOWHERE:
+        found.append(_LEADER.pack(1, 9, *result.current_leader))
+    if result.snapshot_id is not None and result.snapshot_id != _NOWHERE:
+        found.append(_SNAPSHOT.pack(2, 13, *result.snapshot_id))
+    return UVARINTS[len(found)] + b"".join(found)
+
+
+# Reading responses: what a follower does
+
+
+def parse_fetch_response(frame: memoryview, version: int) -> FetchReply:
+    """A response's frame, without its length prefix. The records are views of it. `WireError` if it is malformed."""
+    if not FIRST_VERSION <= version <= LAST_VERSION:
+        raise UnsupportedVersion(f"FetchResponse has versions {FIRST_VERSION} to {LAST_VERSION}, not {version}")
+    try:
+        reply, end = _parse_old(frame, version) if version < 12 else _parse_flexible(frame, version)
+    except (struct_error, IndexError, UnicodeDecodeError) as error:
+        raise WireError(f"FetchResponse version {version}: {error}") from error
+    if end != len(frame):
+        raise WireError(f"{len(frame) - end} bytes after FetchResponse version {version}")
+    return reply
+
+
+_READ_HEAD_12 = Layout(">ihi")
+"""Throttle time, error, session id."""
+_READ_PARTITION_4 = Layout(">ihqqi")
+"""Up to the number of aborted transactions."""
+_READ_PARTITION_5 = Layout(">ihqqqi")
+_READ_PARTITION_12 = Layout(">ihqqq")
+
+
+def _parse_old(frame: memoryview, version: int) -> tuple[FetchReply, int]:
+    reply = FetchReply()
+    end = len(frame)
+    if version < 7:
+        _, reply.throttle_time_ms, count = _HEAD_4.unpack_from(frame, 0)
+        p = 12
+    else:
+        _, reply.throttle_time_ms, reply.error, reply.session_id, count = _HEAD_7.unpack_from(frame, 0)
+        p = 18
+    check_count("topics", count, 6, end - p)
+    for _ in range(count):
+        raw, p = read_bytes(frame, p + 2, _INT16.unpack_from(frame, p)[0])
+        partitions = _INT32.unpack_from(frame, p)[0]
+        p += 4
+        check_count("partitions", partitions, 30, end - p)
+        results = []
+        for _ in range(partitions):
+            log_start = replica = -1
+            if version < 5:
+                index, code, high_watermark, stable, count_aborted = _READ_PARTITION_4.unpack_from(frame, p)
+                p += 26
+            else:
+                index, code, high_watermark, stable, log_start, count_aborted = _READ_PARTITION_5.unpack_from(frame, p)
+                p += 34
+            aborted = None
+            if count_aborted != -1:
+                check_count("aborted transactions", count_aborted, 16, end - p)
+                aborted = [_ABORTED.unpack_from(frame, p + 16 * i) for i in range(count_aborted)]
+                p += 16 * count_aborted
+            if version > 10:
+                replica = _INT32.unpack_from(frame, p)[0]
+                p += 4
+            size = _INT32.unpack_from(frame, p)[0]
+            p += 4
+            records, p = _take_records(frame, p, size)
+            results.append(FetchedPartition(index, code, high_watermark, stable, log_start, records, aborted, replica))
+        reply.topics.append((KNOWN_NAMES.get(raw) or learn_name(raw), results))
+    return reply, p
+
+
+def _parse_flexible(frame: memoryview, version: int) -> tuple[FetchReply, int]:
+    reply = FetchReply()
+    end = len(frame)
+    p = skip_tags(frame, 4)
+    reply.throttle_time_ms, reply.error, reply.session_id = _READ_HEAD_12.unpack_from(frame, p)
+    count, p = read_uvarint(frame, p + 10)
+    count -= 1
+    check_count("topics", count, 18 if version > 12 else 3, end - p)
+    for _ in range(count):
+        topic, p = read_topic(frame, p, version > 12)
+        partitions, p = read_uvarint(frame, p)
+        partitions -= 1
+        check_count("partitions", partitions, 37, end - p)
+        results = []
+        for _ in range(partitions):
+            index, code, high_watermark, stable, log_start = _READ_PARTITION_12.unpack_from(frame, p)
+            count_aborted, p = read_uvarint(frame, p + 30)
+            aborted = None
+            if count_aborted:
+                count_aborted -= 1
+                check_count("aborted transactions", count_aborted, 17, end - p)
+                aborted = []
+                for _ in range(count_aborted):
+                    aborted.append(_ABORTED.unpack_from(frame, p))
+                    p = skip_tags(frame, p + 16)
+            replica = _INT32.unpack_from(frame, p)[0]
+            size, p = read_uvarint(frame, p + 4)
+            records, p = _take_records(frame, p, size - 1)
+            diverging = leader = snapshot = None
+            if frame[p]:
+                diverging, leader, snapshot, p = _read_partition_tags(frame, p)
+            else:
+                p += 1
+            results.append(
+                FetchedPartition(
+                    index, code, high_watermark, stable, log_start, records, aborted, replica,
+                    diverging, leader, snapshot,
+                )
+            )  # fmt: skip
+        reply.topics.append((topic, results))
+        p = skip_tags(frame, p)
+    tags, p = read_uvarint(frame, p)
+    for _ in range(tags):
+        tag, begin, p = read_tag(frame, p)
+        if tag == 0 and version > 15:
+            reply.node_endpoints, after = read_node_endpoints(frame, begin)
+            check_tag(after, p)
+    return reply, p
+
+
+def _take_records(frame: memoryview, p: int, size: int) -> tuple[memoryview, int]:
+    """The records as a view; null is as good as none."""
+    stop = p + max(size, 0)
+    if size < -1 or stop > len(frame):
+        raise WireError(f"records: length {size}, {len(frame) - p} bytes left")
+    return frame[p:stop], stop
+
+
+_Pair = tuple[int, int]
+
+
+def _read_partition_tags(frame: memoryview, p: int) -> tuple[_Pair | None, _Pair | None, _Pair | None, int]:
+    found: list[_Pair | None] = [None, None, None]
+    layouts = (_INT32_INT64, _TWO, _INT64_INT32)
+    tags, p = read_uvarint(frame, p)
+    for _ in range(tags):
+        tag, begin, p = read_tag(frame, p)
+        if tag < 3:
+            layout = layouts[tag]
+            found[tag] = layout.unpack_from(frame, begin)
+            check_tag(skip_tags(frame, begin + layout.size), p)
+    return found[0], found[1], found[2], p
+
+
+_INT32_INT64 = Layout(">iq")
+_INT64_INT32 = Layout(">qi")
