@@ -10,7 +10,6 @@ words of a refusal are those that Kafka's own tools and tests look for.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -53,7 +52,7 @@ class Update(Enum):
 
 Value: TypeAlias = bool | int | float | str | tuple[str, ...] | None
 Check: TypeAlias = Callable[[Value], str | None]
-"""Gives the complaint about a parsed value, or None."""
+"""Gives the complaint about a parsed value, or None. Where an element is to blame it raises `InvalidConfig` itself."""
 
 
 class InvalidConfig(ValueError):
@@ -97,7 +96,7 @@ class Setting:
         value = self._typed(text)
         complaint = self.check(value) if self.check is not None else None
         if complaint is not None:
-            raise InvalidConfig(complaint if complaint.startswith("Invalid value") else self._refusal(text, complaint))
+            raise InvalidConfig(self._refusal(text, complaint))
         return value
 
     def _typed(self, text: str) -> Value:
@@ -112,13 +111,10 @@ class Setting:
                 raise InvalidConfig(self._refusal(text, f"Not a number of type {kind.name}"))
             return number
         if kind is ConfigType.DOUBLE:
-            try:
-                real = float(trimmed) if _REAL.fullmatch(trimmed) else math.nan
-            except ValueError:
-                real = math.nan
-            if math.isnan(real):
+            # Java also reads 0.5f, 0x1p-1 and NaN; not everybody who reads the value later could.
+            if _REAL.fullmatch(trimmed) is None:
                 raise InvalidConfig(self._refusal(text, "Not a number of type DOUBLE"))
-            return real
+            return float(trimmed)
         if kind is ConfigType.BOOLEAN:
             lowered = trimmed.lower()
             if lowered not in ("true", "false"):
@@ -136,7 +132,7 @@ class Setting:
 
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
-_REAL = re.compile(r"[+-]?([0-9]{1,400}\.?[0-9]{0,400}|\.[0-9]{1,400})([eE][+-]?[0-9]{1,4})?[dDfF]?")
+_REAL = re.compile(r"[+-]?([0-9]{1,400}\.?[0-9]{0,400}|\.[0-9]{1,400})([eE][+-]?[0-9]{1,4})?")
 _INTEGER_BITS = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
 _COMMA = re.compile(r"\s*,\s*")
 
@@ -218,11 +214,11 @@ class EachOf:
     def __call__(self, value: Value) -> str | None:
         for element in value if isinstance(value, tuple) else ():
             if not element:
-                return f"Invalid value for configuration {self.name}: values must not be empty"
+                raise InvalidConfig(f"Configuration '{self.name}' values must not be empty.")
             if element not in self.words:
-                return (
-                    f"Invalid value {element} for configuration {self.name}: "
-                    f"String must be one of: {', '.join(self.words)}"
+                known = ", ".join(self.words)
+                raise InvalidConfig(
+                    f"Invalid value {element} for configuration {self.name}: String must be one of: {known}"
                 )
         return None
 
@@ -238,7 +234,7 @@ class ThrottledReplicas:
             return None
         if all(_PARTITION_AND_BROKER.fullmatch(element) for element in value):
             return None
-        return (
+        raise InvalidConfig(
             f"Invalid value [{', '.join(value)}] for configuration {self.name}: {self.name} must be the literal '*' or "
             "a list of replicas in the following format: [partitionId]:[brokerId],[partitionId]:[brokerId],..."
         )
