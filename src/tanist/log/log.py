@@ -124,6 +124,10 @@ class Log(LogTail):
         log._write_epochs()
         return log
 
+    def assign_topic_id(self, topic_id: UUID) -> None:
+        """The log is of this topic: written down if it was not known, `InconsistentTopicId` if it is of another."""
+        self.topic_id = _settle_topic_id(self._disk, f"{self.directory}/{PARTITION_METADATA}", topic_id)
+
     def __repr__(self) -> str:
         return f"Log({self.topic_partition}, {self.log_start_offset}..{self._log_end_offset})"
 
@@ -137,6 +141,10 @@ class Log(LogTail):
     def latest_epoch(self) -> int:
         """The latest leader epoch, -1 when none is known."""
         return self.epochs.latest_epoch
+
+    @property
+    def first_segment_offset(self) -> int:
+        return self._segments.first_base
 
     @property
     def segment_count(self) -> int:
@@ -282,9 +290,11 @@ class Log(LogTail):
     def delete_old_segments(self, now_ms: int, wall_ms: int, high_watermark: int) -> list[str]:
         """Drop the oldest segments that retention by time or size, or the log start offset, no longer asks for.
 
-        Never one that reaches the high watermark. The paths are for `purge`, once `file.delete.delay.ms` have passed.
+        Never one that reaches the high watermark. The paths, also those of segments that a truncation has dropped,
+        are to be removed after `file.delete.delay.ms`.
         """
         self.write_pending()
+        self._segments.close_retired()
         count = expired_segments(
             self._segments, self._config, self.log_start_offset, self._log_end_offset, high_watermark, now_ms, wall_ms
         )
@@ -298,16 +308,18 @@ class Log(LogTail):
         return self.drain_deleted()
 
     def drain_deleted(self) -> list[str]:
-        """Paths of dropped files, each given once, that `purge` may remove after `file.delete.delay.ms`."""
+        """Paths of dropped files, each given once, to be removed after `file.delete.delay.ms`."""
         return self._segments.drain_deleted()
 
-    def purge(self, paths: list[str]) -> None:
-        """Remove drained paths. Their files stay open until then, for what is being sent from them."""
-        self._segments.purge(paths)
+    def roll_if_due(self, now_ms: int, wall_ms: int | None = None) -> bool:
+        """Roll a segment that has been active for `segment.ms`, and forget idle producers: call it now and then.
 
-    def roll_if_due(self, now_ms: int) -> bool:
-        """Roll a segment that has been active for `segment.ms`. Unlike Kafka not only when the next batch comes."""
+        Kafka rolls only when the next batch comes, so that an idle topic's last segment never leaves.
+        """
         self._now_ms = now_ms
+        self._segments.close_retired()
+        if wall_ms is not None:
+            self.expire_producers(wall_ms)
         active = self._segments.active
         if self.failed is not None or active.size == 0 or now_ms - active.created_ms <= self._roll_ms:
             return False
@@ -320,18 +332,18 @@ class Log(LogTail):
 
     # -- durability
 
-    def flush_due_offset(self, now_ms: int) -> int | None:
-        """Up to where a flush is due.
+    @property
+    def flush_messages_due(self) -> bool:
+        """Has `flush.messages` been reached since the last flush? With 1, every append is to be durable first."""
+        return self._log_end_offset - self.flushed_offset >= self._config.flush_messages
 
-        By `flush.messages`, by `flush.ms`, or because segments have rolled; None if it isn't.
-        """
-        unflushed = self._log_end_offset - self.flushed_offset
-        if unflushed > 0 and (
-            unflushed >= self._config.flush_messages or now_ms - self._last_flush_ms >= self._config.flush_ms
-        ):
-            return self._log_end_offset
-        rolled = self._segments.active.base_offset
-        return rolled if rolled > self.recovery_point else None
+    def flush_due(self, now_ms: int) -> bool:
+        """Is it time to flush: by `flush.messages`, by `flush.ms`, or because a segment has rolled?"""
+        if self._segments.active.base_offset > self.recovery_point:
+            return True
+        if self._log_end_offset <= self.flushed_offset:
+            return False
+        return self.flush_messages_due or now_ms - self._last_flush_ms >= self._config.flush_ms
 
     def unflushed_files(self) -> list[File]:
         """The files to sync so that all that has been appended is durable.

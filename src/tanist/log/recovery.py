@@ -144,6 +144,7 @@ class LogLoader:
         self._released: list[File] = []
         self._segments: list[Segment] = []
         self._scanned = 0
+        self._scanned_from: int | None = None
         self._bytes_cut = 0
         self._cut = False
         self._epochs = LeaderEpochCache()
@@ -174,11 +175,16 @@ class LogLoader:
             self._snapshots,
             start,
             end,
-            end if self._clean and not self._cut else min(max(self._recovery_point, start), end),
+            max(start, self._durable_below(end)),
             RecoveryReport(self._scanned, self._bytes_cut, end if self._cut else None, tuple(self._reasons)),
             self._deleted,
             self._released,
         )
+
+    def _durable_below(self, end: int) -> int:
+        """The recovery point to begin with. What has been read again and re-indexed is yet to be synced."""
+        point = end if self._clean else min(self._recovery_point, end)
+        return point if self._scanned_from is None else min(point, self._scanned_from)
 
     # -- the folder
 
@@ -294,6 +300,7 @@ class LogLoader:
     def _scan_from(self, first: int) -> None:
         """Read, check and re-index the segments from the `first` on; cut the log where it is damaged."""
         start = self._segments[first].base_offset
+        self._scanned_from = start if self._scanned_from is None else min(start, self._scanned_from)
         self._epochs.truncate_from_end(start)
         self._snapshots.remove_above(start)
         self._load_producers(start, self._segments[:first])

@@ -1,8 +1,7 @@
 """The segments of one log, in order: which holds an offset, which is written to, which are gone.
 
-Owns the list, reads across it, the files of dropped segments until they may be closed, and which sealed segments are
-not yet durable. A dropped segment's files are renamed at once and stay open: a response may still be sent from them.
-Whoever drains the list of deleted paths calls `purge` with them after `file.delete.delay.ms`.
+Owns the list, reads across it, and which sealed segments are not yet durable. A dropped segment's files are renamed at
+once and closed later; their paths are handed out by `drain_deleted`, for whoever removes them.
 """
 
 from __future__ import annotations
@@ -34,7 +33,9 @@ class Segments:
 
     __slots__ = ("_bases", "_deleted", "_directory", "_disk", "_list", "_retired", "_unsynced", "active", "config")
 
-    def __init__(self, disk: Disk, directory: str, config: LogConfig, segments: Iterable[Segment]) -> None:
+    def __init__(
+        self, disk: Disk, directory: str, config: LogConfig, segments: Iterable[Segment], durable_below: int
+    ) -> None:
         self._disk = disk
         self._directory = directory
         self.config = config
@@ -42,8 +43,11 @@ class Segments:
         self._bases = [segment.base_offset for segment in self._list]
         self.active = self._list[-1]
         self._deleted: list[str] = []
-        self._retired: list[tuple[str, tuple[File, ...]]] = []
-        self._unsynced = self._list[:-1]
+        self._retired: list[File] = []
+        self._unsynced = [
+            segment for segment, end in zip(self._list[:-1], self._bases[1:], strict=True) if end > durable_below
+        ]
+        """Sealed segments whose files, indexes included, are not known to be durable."""
 
     def __len__(self) -> int:
         return len(self._list)
@@ -185,33 +189,20 @@ class Segments:
         self.adopt_deleted(segment.mark_deleted(), segment.release())
 
     def adopt_deleted(self, paths: Iterable[str], files: Iterable[File]) -> None:
-        """Keep open files of deleted segments until their paths are purged."""
-        marked = list(paths)
-        self._deleted += marked
-        if marked:
-            self._retired.append((marked[0], tuple(files)))
-        else:
-            for file in files:
-                file.close()
+        """Take charge of what is left of dropped segments."""
+        self._deleted += paths
+        self._retired += files
 
     def drain_deleted(self) -> list[str]:
         """Paths of files that may be removed after `file.delete.delay.ms`; each is given once."""
         deleted, self._deleted = self._deleted, []
         return deleted
 
-    def purge(self, paths: Iterable[str]) -> None:
-        """Remove drained paths, and close what was still open of them."""
-        gone = set(paths)
-        for path in gone:
-            self._disk.remove(path)
-        kept = []
-        for path, files in self._retired:
-            if path in gone:
-                for file in files:
-                    file.close()
-            else:
-                kept.append((path, files))
-        self._retired = kept
+    def close_retired(self) -> None:
+        """Close the files of dropped segments. Not in the turn that drops them: it may have a response made of them."""
+        retired, self._retired = self._retired, []
+        for file in retired:
+            file.close()
 
     # -- durability
 
@@ -263,10 +254,4 @@ class Segments:
         for segment in self._list:
             for file in segment.release():
                 file.close()
-        self.release_retired()
-
-    def release_retired(self) -> None:
-        for _, files in self._retired:
-            for file in files:
-                file.close()
-        self._retired = []
+        self.close_retired()

@@ -73,14 +73,22 @@ class LogTail:
         self.log_start_offset = loaded.log_start_offset
         self._log_end_offset = loaded.log_end_offset
         self._snapshots = loaded.snapshots
-        self._segments = Segments(disk, directory, config, loaded.segments)
+        self._segments = Segments(disk, directory, config, loaded.segments, loaded.recovery_point)
         self._segments.adopt_deleted(loaded.deleted, loaded.released)
         self._entries = self.producers.entries
         self._epoch = -1
         """The epoch of the last append, known to be in the cache."""
         self._epochs_durable = False
         self._now_ms = 0
-        self.update_config(config)
+        self.set_config(config)
+
+    @property
+    def topic(self) -> str:
+        return self.topic_partition.topic
+
+    @property
+    def partition(self) -> int:
+        return self.topic_partition.partition
 
     @property
     def log_end_offset(self) -> int:
@@ -91,7 +99,7 @@ class LogTail:
     def config(self) -> LogConfig:
         return self._config
 
-    def update_config(self, config: LogConfig) -> None:
+    def set_config(self, config: LogConfig) -> None:
         """Obey another configuration from the next append on."""
         self._config = self._segments.config = config
         self._plain = not (config.compacts or config.log_append_time)

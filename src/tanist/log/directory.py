@@ -1,0 +1,250 @@
+"""One entry of `log.dirs`: the logs in it, and the files that speak of all of them.
+
+Owns the checkpoints, the mark of a clean stop (facts 86-89), and how logs come and go. A crash at any moment must
+leave a folder that says the truth or less: the mark is made useless, durably, before anything else is touched (A4); a
+recovery point that has to go down goes down on disk before the log is cut.
+
+An `OSError` of any method means that the disk has failed: it is kept in `failed`, and everything here is offline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from uuid import UUID
+
+from tanist.log.checkpoints import (
+    CLEAN_SHUTDOWN,
+    HIGH_WATERMARK_CHECKPOINT,
+    LOG_START_CHECKPOINT,
+    RECOVERY_POINT_CHECKPOINT,
+    CheckpointError,
+    decode_clean_shutdown,
+    decode_offsets,
+    encode_clean_shutdown,
+    encode_offsets,
+    previous_broker_epoch,
+)
+from tanist.log.config import LogConfig
+from tanist.log.log import Log
+from tanist.log.names import DELETE_SUFFIX, delete_folder_name, folder_mark, folder_name, parse_folder
+from tanist.ports import Disk
+from tanist.wire.ids import METADATA_TOPIC, ZERO_UUID, TopicPartition
+
+Offsets = Mapping[tuple[str, int], int]
+
+
+class LogDirectory:
+    """A folder of partition folders. Call `load` first."""
+
+    def __init__(self, disk: Disk, path: str, directory_id: UUID = ZERO_UUID) -> None:
+        self._disk = disk
+        self.path = path
+        self.directory_id = directory_id
+        self.failed: OSError | None = None
+        self.logs: dict[tuple[str, int], Log] = {}
+        self.doomed: list[str] = []
+        """Folders that an earlier run has marked for deletion: to be removed at leisure."""
+        self.complaints: list[str] = []
+        """What was wrong with the directory's own files at the start."""
+        self.was_clean = False
+        """Whether the last run has stopped in good order."""
+        self._written: dict[str, bytes] = {}
+        """What each checkpoint says, as far as this run has written it."""
+        self._high_watermarks: dict[tuple[str, int], int] = {}
+
+    def __repr__(self) -> str:
+        return f"LogDirectory({self.path}, {len(self.logs)} logs{', failed' if self.failed else ''})"
+
+    def _file(self, name: str) -> str:
+        return f"{self.path}/{name}"
+
+    # -- start and stop
+
+    def read_broker_epoch(self) -> int | None:
+        """The broker epoch that the last clean stop has left; None without one. To be read before `load`."""
+        try:
+            return decode_clean_shutdown(self._disk.read_file(self._file(CLEAN_SHUTDOWN)))
+        except FileNotFoundError:
+            return None
+
+    def load(self, now_ms: int, wall_ms: int, configs_for: Callable[[str], LogConfig]) -> list[Log]:
+        """Open every log of the directory, recovering them if the last stop was not clean."""
+        try:
+            return self._load(now_ms, wall_ms, configs_for)
+        except OSError as error:
+            self.failed = error
+            raise
+
+    def _load(self, now_ms: int, wall_ms: int, configs_for: Callable[[str], LogConfig]) -> list[Log]:
+        self._disk.make_directory(self.path)
+        clean = self.was_clean = self.read_broker_epoch() is not None
+        self._forget_clean_shutdown()
+        recovery_points = self._read_offsets(RECOVERY_POINT_CHECKPOINT)
+        log_starts = self._read_offsets(LOG_START_CHECKPOINT)
+        self._high_watermarks = self._read_offsets(HIGH_WATERMARK_CHECKPOINT)
+        for name in self._disk.list(self.path):
+            path = self._file(name)
+            if folder_mark(name) == DELETE_SUFFIX:
+                self.doomed.append(path)
+                continue
+            folder = parse_folder(name)
+            if folder is None or folder.topic == METADATA_TOPIC or not self._disk.is_directory(path):
+                continue
+            try:
+                log = Log.open(
+                    self._disk,
+                    path,
+                    folder.topic,
+                    folder.partition,
+                    ZERO_UUID,
+                    configs_for(folder.topic),
+                    now_ms,
+                    recovery_point=recovery_points.get(folder, 0),
+                    clean=clean,
+                    log_start_offset=log_starts.get(folder, 0),
+                    wall_ms=wall_ms,
+                )
+            except CheckpointError as error:
+                # Whose log this is can't be said. To take it for another topic's would delete it.
+                raise OSError(f"{error}. Restore the file, or move {path} away to have it replicated anew.") from error
+            self._adopt(log)
+        return list(self.logs.values())
+
+    def _forget_clean_shutdown(self) -> None:
+        """Emptied first, durably: a removal alone may be undone by a loss of power, and vouch for this run."""
+        path = self._file(CLEAN_SHUTDOWN)
+        if self._disk.exists(path):
+            self._disk.write_file(path, b"", sync=True)
+            self._disk.remove(path)
+
+    def _read_offsets(self, name: str) -> dict[tuple[str, int], int]:
+        """A checkpoint; empty when it is damaged, which costs time or, for log starts, shows deleted records again."""
+        path = self._file(name)
+        try:
+            return decode_offsets(self._disk.read_file(path), path)
+        except FileNotFoundError:
+            return {}
+        except CheckpointError as error:
+            self.complaints.append(str(error))
+            return {}
+
+    def _adopt(self, log: Log) -> None:
+        self.logs[log.topic_partition] = log
+        log.on_recovery_point_lowered = self._recovery_point_lowered
+
+    def shutdown_cleanly(self, broker_epoch: int) -> None:
+        """Make everything durable and close it; then, and only then, leave the mark."""
+        try:
+            for log in self.logs.values():
+                log.close()
+                if log.failed is not None:
+                    raise log.failed
+            self.checkpoint_recovery_points(sync=True)
+            self.checkpoint_log_starts()
+            self._disk.write_file(self._file(CLEAN_SHUTDOWN), encode_clean_shutdown(broker_epoch), sync=True)
+        except OSError as error:
+            self.failed = error
+            raise
+
+    # -- logs
+
+    def create_log(
+        self, topic: str, partition: int, topic_id: UUID, config: LogConfig, now_ms: int, wall_ms: int | None = None
+    ) -> Log:
+        """Make the log of a replica that was placed here."""
+        key = TopicPartition(topic, partition)
+        if key in self.logs:
+            raise ValueError(f"{self.path} has a log of {key}")
+        try:
+            log = Log.open(
+                self._disk,
+                self._file(folder_name(topic, partition)),
+                topic,
+                partition,
+                topic_id,
+                config,
+                now_ms,
+                recovery_point=0,
+                clean=False,
+                wall_ms=wall_ms,
+            )
+        except OSError as error:
+            self.failed = error
+            raise
+        self._high_watermarks.pop(key, None)
+        self._adopt(log)
+        return log
+
+    def delete_log(self, topic: str, partition: int) -> list[str]:
+        """Take a log out of service and mark its folder; the path is to be removed after `file.delete.delay.ms`."""
+        log = self.logs.pop(TopicPartition(topic, partition), None)
+        self._high_watermarks.pop((topic, partition), None)
+        source = self._file(folder_name(topic, partition))
+        try:
+            if log is not None:
+                log.abandon()
+            if not self._disk.exists(source):
+                return []
+            unique = (log.topic_id if log is not None else ZERO_UUID).int
+            target = self._file(delete_folder_name(topic, partition, f"{unique:032x}"))
+            while self._disk.exists(target):
+                unique = (unique + 1) % 2**128
+                target = self._file(delete_folder_name(topic, partition, f"{unique:032x}"))
+            self._disk.rename(source, target)
+        except OSError as error:
+            self.failed = error
+            raise
+        return [target]
+
+    # -- checkpoints
+
+    def high_watermark_checkpoint(self, topic: str, partition: int) -> int:
+        """The high watermark as of the last checkpoint, 0 when there is none."""
+        return self._high_watermarks.get((topic, partition), 0)
+
+    def checkpoint_recovery_points(self, *, sync: bool = False) -> None:
+        """From where an unclean start has to read.
+
+        An older file costs time only, so it is not synced for its own sake.
+        """
+        points = {key: log.recovery_point for key, log in self.logs.items()}
+        self._write_offsets(RECOVERY_POINT_CHECKPOINT, points, sync=sync)
+
+    def checkpoint_high_watermarks(self, high_watermarks: Offsets) -> None:
+        """As given by the replicas; of logs that have none given, what was known stays."""
+        known = {key: offset for key, offset in self._high_watermarks.items() if key in self.logs}
+        self._high_watermarks = {**known, **high_watermarks}
+        self._write_offsets(HIGH_WATERMARK_CHECKPOINT, self._high_watermarks, sync=False)
+
+    def checkpoint_log_starts(self) -> None:
+        """Of the logs whose start is not that of a segment: records deleted on request must not come back."""
+        starts = {
+            key: log.log_start_offset
+            for key, log in self.logs.items()
+            if log.log_start_offset > log.first_segment_offset
+        }
+        self._write_offsets(LOG_START_CHECKPOINT, starts, sync=True)
+
+    def _recovery_point_lowered(self) -> None:
+        self.checkpoint_recovery_points(sync=True)
+
+    def _write_offsets(self, name: str, offsets: Offsets, *, sync: bool) -> None:
+        data = encode_offsets(offsets)
+        if self._written.get(name) == data and not sync:
+            return
+        try:
+            self._disk.write_file(self._file(name), data, sync=sync)
+        except OSError as error:
+            self.failed = error
+            raise
+        self._written[name] = data
+
+
+def read_previous_broker_epoch(directories: Iterable[LogDirectory]) -> int:
+    """What to register with: the epoch in all directories' marks, -1 unless all are there and agree (fact 87).
+
+    A directory that has failed has no readable mark.
+    """
+    return previous_broker_epoch(
+        None if directory.failed is not None else directory.read_broker_epoch() for directory in directories
+    )
