@@ -33,14 +33,16 @@ _BACKOFF_S = (0.01, 0.02, 0.05, 0.1, 0.2)
 class KafkaError(Exception):
     """A broker's answer is an error."""
 
-    def __init__(self, code: int, message: str | None = None) -> None:
+    def __init__(self, code: int, message: str | None = None, *, final: bool = False) -> None:
         self.code = code
+        self._final = final
         self.name = ErrorCode.name_of(code)
         super().__init__(f"{self.name}: {message}" if message else self.name)
 
     @property
     def retriable(self) -> bool:
-        return self.code in ErrorCode._value2member_map_ and ErrorCode(self.code).is_retriable
+        """Whether trying again may help; never when whoever asked knows better (`final`)."""
+        return not self._final and self.code in ErrorCode._value2member_map_ and ErrorCode(self.code).is_retriable
 
 
 class Unreachable(Exception):

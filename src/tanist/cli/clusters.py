@@ -1,0 +1,218 @@
+"""`tanist up`, `down`, `status`, `crash`, `stop`, `start`: a cluster of processes on this machine."""
+
+from __future__ import annotations
+
+import signal
+import time
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import click
+
+from tanist.cli.options import config_option, data_option, json_option
+from tanist.cli.output import print_json, print_table
+from tanist.runtime.cluster import Cluster, ClusterStatus
+from tanist.runtime.cluster_file import load_existing
+from tanist.runtime.processes import reap
+
+
+def _cluster(folder: Path, as_json: bool = False) -> Cluster:
+    return Cluster(folder, lambda line: click.echo(line, err=as_json))
+
+
+def _controllers(value: str) -> int:
+    """How many controllers have processes of their own: none when they are combined with brokers."""
+    if value == "combined":
+        return 0
+    if not value.isdecimal() or not 0 < int(value) < 100:
+        raise click.BadParameter(f"{value!r} is neither `combined` nor a number")
+    return int(value)
+
+
+@click.command("up")
+@click.option("--brokers", type=click.IntRange(1, 100), help="How many brokers a new cluster gets.  [default: 3]")
+@click.option(
+    "--controllers",
+    type=_controllers,
+    metavar="combined|N",
+    help="Controllers in processes of their own: so many; or `combined`: brokers are controllers too.  "
+    "[default: combined]",
+)
+@data_option
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address that a new cluster listens on.")
+@click.option(
+    "--port", type=click.IntRange(1, 65000), default=9092, show_default=True, help="The first broker's; others follow."
+)
+@config_option("A Kafka setting for every node, for instance min.insync.replicas=1. Repeatable.")
+@click.option("--detach", is_flag=True, help="Return when the cluster is ready, and leave it running.")
+@json_option
+def up_command(
+    brokers: int | None,
+    controllers: int | None,
+    folder: Path,
+    host: str,
+    port: int,
+    config: tuple[tuple[str, str], ...],
+    detach: bool,
+    as_json: bool,
+) -> None:
+    """Start a cluster on this machine, and say when it is ready.
+
+    A new --data folder gets a new cluster: one process a node, its server.properties, log and data in DIR/node-ID.
+    A folder with a stopped cluster has that one started again, with its data. Without --detach, Ctrl-C stops all of
+    it in an orderly way.
+    """
+    signal.signal(signal.SIGTERM, _as_interrupt)
+    cluster = _cluster(folder, as_json)
+    began = time.monotonic()
+    try:
+        entries = cluster.up(brokers=brokers, controllers=controllers, host=host, port=port, config=dict(config))
+        took_s = round(time.monotonic() - began, 2)
+        status = cluster.status()
+        if as_json:
+            print_json({"ready_s": took_s} | _status_json(status))
+        else:
+            click.echo(
+                f"ready in {took_s} s: {len(entries.brokers)} brokers at {status.bootstrap}, "
+                f"controller {status.controller}, data in {cluster.folder}"
+            )
+    except KeyboardInterrupt:
+        raise click.ClickException("interrupted; nothing is left running") from None
+    if detach:
+        return
+    if not as_json:
+        click.echo("Ctrl-C stops it. In another terminal: tanist status, tanist topics create NAME, tanist crash ID")
+    _attend(cluster)
+
+
+def _as_interrupt(number: int, frame: FrameType | None) -> None:
+    del number, frame
+    raise KeyboardInterrupt
+
+
+def _attend(cluster: Cluster) -> None:
+    """Stay until the cluster is gone, or until told to stop it."""
+    alive: set[int] | None = None
+    try:
+        while alive is None or alive:
+            reap()
+            now = {node.node_id for node in load_existing(cluster.folder).running}
+            for node_id in sorted((alive or now) - now):
+                click.echo(f"node {node_id} is down")
+            for node_id in sorted(now - (now if alive is None else alive)):
+                click.echo(f"node {node_id} is up")
+            alive = now
+            time.sleep(0.2)
+        click.echo("no node runs any more")
+    except KeyboardInterrupt:
+        click.echo("stopping (Ctrl-C again kills)")
+        try:
+            cluster.down()
+        except KeyboardInterrupt:
+            for node in load_existing(cluster.folder).running:
+                if node.process is not None:
+                    node.process.kill()
+            raise click.ClickException("killed: the next start has to recover the logs") from None
+        click.echo("stopped")
+
+
+@click.command("down")
+@data_option
+@json_option
+def down_command(folder: Path, as_json: bool) -> None:
+    """Stop every node of the cluster in an orderly way. The data stays: `tanist up` starts it again."""
+    stopped = _cluster(folder, as_json).down()
+    if as_json:
+        print_json({"stopped": stopped})
+    elif stopped:
+        click.echo(f"stopped {len(stopped)} nodes: {', '.join(map(str, stopped))}")
+    else:
+        click.echo("nothing was running")
+
+
+@click.command("status")
+@data_option
+@json_option
+def status_command(folder: Path, as_json: bool) -> None:
+    """Show the cluster's nodes and who is the active controller.
+
+    States: running; starting (the process runs, but the cluster does not count the broker in yet); stopped (in an
+    orderly way); crashed.
+    """
+    status = _cluster(folder, as_json).status()
+    if as_json:
+        print_json(_status_json(status))
+        return
+    rows = [
+        (
+            node.node_id,
+            "+".join(node.roles),
+            f"{node.host}:{node.port}",
+            node.state + (", controller" if node.node_id == status.controller else ""),
+            node.pid,
+            node.rack,
+        )
+        for node in status.nodes
+    ]
+    print_table(("NODE", "ROLES", "ADDRESS", "STATE", "PID", "RACK"), rows)
+
+
+@click.command("crash")
+@click.argument("node_id", metavar="ID", type=int)
+@data_option
+@json_option
+def crash_command(node_id: int, folder: Path, as_json: bool) -> None:
+    """Kill a node with SIGKILL: it says and flushes nothing. `tanist start ID` brings it back."""
+    _cluster(folder, as_json).crash(node_id)
+    _tell(node_id, "crashed", as_json)
+
+
+@click.command("stop")
+@click.argument("node_id", metavar="ID", type=int)
+@data_option
+@json_option
+def stop_command(node_id: int, folder: Path, as_json: bool) -> None:
+    """Stop a node in an orderly way: it hands its leaderships over first. Returns when its process has ended."""
+    _cluster(folder, as_json).stop(node_id)
+    _tell(node_id, "stopped", as_json)
+
+
+@click.command("start")
+@click.argument("node_id", metavar="ID", type=int)
+@data_option
+@json_option
+def start_command(node_id: int, folder: Path, as_json: bool) -> None:
+    """Start a node that is down. Returns when the cluster counts it in again."""
+    _cluster(folder, as_json).start(node_id)
+    _tell(node_id, "started", as_json)
+
+
+def _tell(node_id: int, what: str, as_json: bool) -> None:
+    if as_json:
+        print_json({"id": node_id, "state": what})
+    else:
+        click.echo(f"node {node_id}: {what}")
+
+
+def _status_json(status: ClusterStatus) -> dict[str, Any]:
+    def described(role: str) -> list[dict[str, Any]]:
+        return [
+            {
+                "id": node.node_id,
+                "host": node.host,
+                "port": node.port,
+                "pid": node.pid,
+                "state": node.state,
+                "rack": node.rack,
+            }
+            for node in status.nodes
+            if (role == "broker") == ("broker" in node.roles)
+        ]
+
+    return {
+        "bootstrap": status.bootstrap,
+        "controller": status.controller,
+        "brokers": described("broker"),
+        "controllers": described("controller"),
+    }

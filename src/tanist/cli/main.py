@@ -1,0 +1,20 @@
+"""The entry point of `tanist`. A node is started without loading the command line's libraries: every start counts."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    arguments = sys.argv[1:]
+    if arguments[:1] == ["serve"] and not {"--help", "-h"} & set(arguments):
+        from tanist.runtime.serve import main as serve
+
+        raise SystemExit(serve(arguments[1:]))
+    from tanist.cli.app import app
+
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""`tanist format`, `random-uuid`, `serve`: a single node, for those who write their own `server.properties`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from tanist.broker.config import ConfigError, PropertiesError
+from tanist.cli.options import key_value
+from tanist.cli.output import print_json
+from tanist.runtime.format import format_folders, random_id
+
+
+def _load(path: str, overrides: dict[str, str]) -> Any:
+    from tanist.runtime.serve import load_config
+
+    try:
+        return load_config(path, overrides)
+    except (ConfigError, PropertiesError, UnicodeDecodeError) as error:
+        raise click.ClickException(f"{path}: {error}") from error
+    except OSError as error:
+        raise click.ClickException(f"cannot read {path}: {error.strerror}") from error
+
+
+@click.command("format")
+@click.option("-c", "--config", "path", required=True, help="The node's properties file.")
+@click.option("-t", "--cluster-id", required=True, help="The cluster's id: the same for all nodes. See `random-uuid`.")
+@click.option("-g", "--ignore-formatted", is_flag=True, help="Leave folders alone that are formatted already.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+def format_command(path: str, cluster_id: str, ignore_formatted: bool, as_json: bool) -> None:
+    """Prepare a node's log folders, as Kafka's `kafka-storage format` does.
+
+    Writes `meta.properties` into each folder of log.dirs: which cluster and which node it belongs to. A node refuses to
+    start in a folder that is not formatted, or formatted for another node.
+    """
+    done = format_folders(_load(path, {}), cluster_id, ignore_formatted=ignore_formatted)
+    if as_json:
+        print_json([{"folder": item.folder, "formatted": item.fresh} for item in done])
+        return
+    for item in done:
+        click.echo(f"{item.folder}: {'formatted' if item.fresh else 'was formatted already'}")
+
+
+@click.command("random-uuid")
+def random_uuid_command() -> None:
+    """Print a new cluster id."""
+    click.echo(random_id())
+
+
+@click.command("serve")
+@click.argument("file")
+@click.option(
+    "--override",
+    "overrides",
+    type=key_value,
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="A setting that wins over the file. Repeatable.",
+)
+@click.pass_context
+def serve_command(ctx: click.Context, file: str, overrides: tuple[tuple[str, str], ...]) -> None:
+    """Run one node in the foreground, as Kafka's `kafka-server-start` does.
+
+    FILE is a Kafka `server.properties`; the node's folders must be formatted (`tanist format`). The log goes to
+    standard output. SIGTERM or Ctrl-C stops the node in an orderly way: it hands its leaderships over first. A second
+    one ends the process at once.
+    """
+    from tanist.runtime.serve import main
+
+    ctx.exit(main([file, *(f"--override={key}={value}" for key, value in overrides)]))

@@ -1,0 +1,64 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from tanist.runtime.client import Address, Client, parse_bootstrap
+from tanist.runtime.cluster import addresses_of
+from tanist.runtime.cluster_file import load_existing
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+DEFAULT_DATA = "./tanist-data"
+
+data_option = click.option(
+    "--data",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=DEFAULT_DATA,
+    show_default=True,
+    envvar="TANIST_DATA",
+    help="The folder of a cluster that `tanist up` made.",
+)
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+
+
+def _bootstrap(value: str) -> list[Address]:
+    try:
+        return parse_bootstrap(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def client_options(command: F) -> F:
+    """`--bootstrap` or `--data`: which cluster to talk to."""
+    command = data_option(command)
+    return click.option(
+        "--bootstrap",
+        type=_bootstrap,
+        metavar="HOST:PORT,...",
+        envvar="TANIST_BOOTSTRAP",
+        help="Brokers of any Kafka cluster. Without it, the cluster of --data.",
+    )(command)
+
+
+def connect(bootstrap: list[Address] | None, folder: Path, *, timeout_s: float = 30.0) -> Client:
+    return Client(bootstrap or addresses_of(load_existing(folder)), timeout_s=timeout_s)
+
+
+def key_value(value: str) -> tuple[str, str]:
+    """The type of an option that takes KEY=VALUE."""
+    key, equals, setting = value.partition("=")
+    if not equals or not key.strip():
+        raise click.BadParameter(f"{value!r} is not KEY=VALUE")
+    return key.strip(), setting.strip()
+
+
+def config_option(help_text: str) -> Callable[[F], F]:
+    return click.option("--config", "config", type=key_value, metavar="KEY=VALUE", multiple=True, help=help_text)

@@ -1,0 +1,193 @@
+"""`tanist topics`: list, create, describe, alter and delete topics of any Kafka cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tanist.cli.options import client_options, config_option, connect, json_option
+from tanist.cli.output import ids, print_json, print_table
+from tanist.runtime import admin
+from tanist.runtime.client import Address
+from tanist.wire.ids import id_text
+
+
+def _assignment(value: str) -> list[tuple[int, ...]]:
+    try:
+        return [tuple(int(broker) for broker in replicas.split(":")) for replicas in value.split(",")]
+    except ValueError:
+        raise click.BadParameter(
+            f"{value!r} is not like 1:2:3,2:3:1 (brokers of partition 0, of partition 1)"
+        ) from None
+
+
+assignment_option = click.option(
+    "--replica-assignment",
+    "assignment",
+    type=_assignment,
+    metavar="B:B:B,...",
+    help="Brokers of each partition, like 1:2:3,2:3:1. The first of each is the preferred leader.",
+)
+
+
+@click.group("topics")
+def topics_command() -> None:
+    """List, create, describe, alter and delete topics."""
+
+
+@topics_command.command("list")
+@client_options
+@json_option
+def list_command(bootstrap: list[Address] | None, folder: Path, as_json: bool) -> None:
+    """List all topics."""
+    with connect(bootstrap, folder) as client:
+        found = admin.list_topics(client)
+    if as_json:
+        print_json([{"topic": name, "partitions": count, "internal": internal} for name, count, internal in found])
+        return
+    print_table(("TOPIC", "PARTITIONS"), [(name, count) for name, count, _ in found])
+
+
+@topics_command.command("create")
+@click.argument("name")
+@click.option("--partitions", type=click.IntRange(1), help="How many partitions.  [default: the cluster's]")
+@click.option("--replication-factor", type=click.IntRange(1), help="Replicas of each.  [default: the cluster's]")
+@assignment_option
+@config_option("A setting of the topic, for instance min.insync.replicas=2. Repeatable.")
+@client_options
+@json_option
+def create_command(
+    name: str,
+    partitions: int | None,
+    replication_factor: int | None,
+    assignment: list[tuple[int, ...]] | None,
+    config: tuple[tuple[str, str], ...],
+    bootstrap: list[Address] | None,
+    folder: Path,
+    as_json: bool,
+) -> None:
+    """Create a topic."""
+    if assignment and (partitions or replication_factor):
+        raise click.UsageError(
+            "--replica-assignment says how many partitions and replicas there are: leave the others out"
+        )
+    with connect(bootstrap, folder) as client:
+        topic_id = admin.create_topic(
+            client,
+            name,
+            partitions=partitions or -1,
+            replication_factor=replication_factor or -1,
+            assignment=assignment or (),
+            config=dict(config),
+        )
+    if as_json:
+        print_json({"topic": name, "topic_id": id_text(topic_id)})
+    else:
+        click.echo(f"created {name}")
+
+
+@topics_command.command("describe")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@client_options
+@json_option
+def describe_command(names: tuple[str, ...], bootstrap: list[Address] | None, folder: Path, as_json: bool) -> None:
+    """Show each partition's leader, replicas, ISR and eligible leader replicas.
+
+    All topics, or those named. ELR are the replicas that are out of the ISR but still have every acknowledged record
+    (KIP-966): any of them may be elected without losing any.
+    """
+    with connect(bootstrap, folder) as client:
+        found = admin.describe_topics(client, names)
+    if as_json:
+        print_json([_topic_json(topic) for topic in found])
+        return
+    rows = [
+        (
+            topic.topic,
+            partition.partition,
+            "none" if partition.leader < 0 else partition.leader,
+            partition.leader_epoch,
+            ids(partition.replicas),
+            ids(partition.isr),
+            ids(partition.elr),
+            ids(partition.last_known_elr),
+            ids(partition.offline),
+        )
+        for topic in found
+        for partition in topic.partitions
+    ]
+    print_table(("TOPIC", "PARTITION", "LEADER", "EPOCH", "REPLICAS", "ISR", "ELR", "LAST-KNOWN-ELR", "OFFLINE"), rows)
+
+
+@topics_command.command("alter")
+@click.argument("name")
+@click.option("--partitions", type=click.IntRange(1), help="Grow to so many partitions.")
+@assignment_option
+@config_option("Set a setting of the topic. Repeatable.")
+@click.option("--unset", multiple=True, metavar="KEY", help="Take a setting back to its default. Repeatable.")
+@client_options
+@json_option
+def alter_command(
+    name: str,
+    partitions: int | None,
+    assignment: list[tuple[int, ...]] | None,
+    config: tuple[tuple[str, str], ...],
+    unset: tuple[str, ...],
+    bootstrap: list[Address] | None,
+    folder: Path,
+    as_json: bool,
+) -> None:
+    """Change a topic's number of partitions, or its settings."""
+    if partitions is None and not config and not unset:
+        raise click.UsageError("nothing to change: give --partitions, --config or --unset")
+    if assignment and partitions is None:
+        raise click.UsageError(
+            "--replica-assignment places new partitions: say how many there shall be with --partitions"
+        )
+    changes: dict[str, str | None] = dict(config)
+    changes.update(dict.fromkeys(unset))
+    with connect(bootstrap, folder) as client:
+        if partitions is not None:
+            admin.add_partitions(client, name, partitions, assignment or ())
+        if changes:
+            admin.alter_configs(client, admin.TOPIC, name, changes)
+    if as_json:
+        print_json({"topic": name, "altered": True})
+    else:
+        click.echo(f"altered {name}")
+
+
+@topics_command.command("delete")
+@click.argument("name")
+@client_options
+@json_option
+def delete_command(name: str, bootstrap: list[Address] | None, folder: Path, as_json: bool) -> None:
+    """Delete a topic and its records."""
+    with connect(bootstrap, folder) as client:
+        admin.delete_topic(client, name)
+    if as_json:
+        print_json({"topic": name, "deleted": True})
+    else:
+        click.echo(f"deleted {name}")
+
+
+def _topic_json(topic: admin.TopicDescription) -> dict[str, Any]:
+    return {
+        "topic": topic.topic,
+        "topic_id": id_text(topic.topic_id),
+        "partitions": [
+            {
+                "partition": found.partition,
+                "leader": found.leader,
+                "leader_epoch": found.leader_epoch,
+                "replicas": list(found.replicas),
+                "isr": list(found.isr),
+                "elr": None if found.elr is None else list(found.elr),
+                "last_known_elr": None if found.last_known_elr is None else list(found.last_known_elr),
+                "offline": list(found.offline),
+            }
+            for found in topic.partitions
+        ],
+    }

@@ -1,0 +1,308 @@
+"""A cluster of node processes on this machine: up, down, and one node of it crashed, stopped, started.
+
+Each operation takes the folder's lock, reads `cluster.json`, does its work on real processes and writes the file
+again. A cluster is *ready* when every broker answers Metadata with all brokers and the quorum has a leader, and not
+before. What goes wrong is a `ClusterError` that says the cause and what to do; an `up` that fails leaves nothing
+running.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from tanist.broker.config import ConfigError, NodeConfig
+from tanist.runtime import layout
+from tanist.runtime.admin import quorum_leader
+from tanist.runtime.client import Client, KafkaError, Unreachable, Unsupported
+from tanist.runtime.cluster_file import ClusterError, ClusterFile, NodeEntry, load, load_existing, locked
+from tanist.runtime.files import replace_file
+from tanist.runtime.format import FormatError, format_folders, random_id
+from tanist.runtime.processes import reap, start_process, wait_until
+from tanist.wire.messages.api_versions_request import ApiVersionsRequest
+from tanist.wire.messages.api_versions_response import ApiVersionsResponse
+
+READY_PATIENCE_S = 60.0
+STOP_PATIENCE_S = 60.0
+_ASK_PATIENCE_S = 5.0
+
+SERVE = (sys.executable, "-m", "tanist.runtime.serve")
+"""The command that runs a node; its properties file follows."""
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStatus:
+    """One node as it is now. `state`: running, starting (alive, but not in the cluster yet), crashed or stopped."""
+
+    node_id: int
+    roles: tuple[str, ...]
+    host: str
+    port: int
+    pid: int | None
+    state: str
+    rack: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterStatus:
+    bootstrap: str
+    """Of the running brokers, or of all if none runs."""
+    controller: int | None
+    """The active controller."""
+    nodes: tuple[NodeStatus, ...]
+
+
+class Cluster:
+    """The cluster in a data folder. `say` gets a line about what is worth telling."""
+
+    def __init__(self, folder: Path, say: Say = lambda _: None, serve: Sequence[str] = SERVE) -> None:
+        self.folder = folder.absolute()
+        self._say = say
+        self._serve = list(serve)
+
+    # -- the whole
+
+    def up(
+        self,
+        *,
+        brokers: int | None = None,
+        controllers: int | None = None,
+        host: str = "127.0.0.1",
+        port: int = 9092,
+        config: Mapping[str, str] | None = None,
+        patience_s: float = READY_PATIENCE_S,
+    ) -> ClusterFile:
+        """Start a new cluster, or the stopped one that the folder has; returns when it is ready."""
+        with locked(self.folder):
+            cluster = load(self.folder)
+            fresh = cluster is None
+            if cluster is None:
+                cluster, moved = layout.lay_out(
+                    cluster_id=random_id(),
+                    brokers=3 if brokers is None else brokers,
+                    controllers=controllers or 0,
+                    host=host,
+                    port=port,
+                    config=config or {},
+                )
+            else:
+                self._refuse_other_shape(cluster, brokers, controllers)
+                if cluster.running:
+                    nodes = ", ".join(str(node.node_id) for node in cluster.running)
+                    raise ClusterError(
+                        f"the cluster in {self.folder} is running already (nodes {nodes}) at {bootstrap_of(cluster)}: "
+                        "see `tanist status`, or stop it with `tanist down`"
+                    )
+                moved = layout.move_taken_ports(cluster)
+                cluster.config.update(config or {})
+            for picked in moved:
+                self._say(f"port {picked.wanted} is taken: using {picked.given}")
+            if fresh or moved or config:
+                self._write_properties(cluster)
+            cluster.save(self.folder)
+            try:
+                self._launch(cluster, cluster.nodes)
+                self._await_ready(cluster, cluster.nodes, patience_s)
+            except BaseException:
+                for node in cluster.running:
+                    self._kill(node)
+                cluster.save(self.folder)
+                raise
+            return cluster
+
+    def down(self, patience_s: float = STOP_PATIENCE_S) -> list[int]:
+        """Stop every node in an orderly way; gives the ids of those that ran."""
+        with locked(self.folder):
+            cluster = load_existing(self.folder)
+            return self._stop(cluster, cluster.nodes, patience_s)
+
+    def status(self) -> ClusterStatus:
+        cluster = load_existing(self.folder)
+        reap()
+        alive = {node.node_id for node in cluster.running}
+        seen: set[int] = set()
+        controller: int | None = None
+        if alive:
+            with Client(addresses_of(cluster), timeout_s=_ASK_PATIENCE_S) as client:
+                try:
+                    seen = set(client.metadata().brokers)
+                    controller = quorum_leader(client)
+                except (Unreachable, KafkaError, Unsupported):
+                    controller = None
+        nodes = tuple(self._status_of(cluster, node, alive, seen) for node in cluster.nodes)
+        return ClusterStatus(bootstrap_of(cluster), controller, nodes)
+
+    # -- one node
+
+    def crash(self, node_id: int) -> None:
+        """SIGKILL: nothing is flushed, closed or said."""
+        with locked(self.folder):
+            cluster = load_existing(self.folder)
+            node = cluster.node(node_id)
+            if not node.alive:
+                raise ClusterError(f"node {node_id} is not running: `tanist start {node_id}` starts it")
+            self._kill(node)
+
+    def stop(self, node_id: int, patience_s: float = STOP_PATIENCE_S) -> None:
+        """A controlled shutdown; returns when the process has ended."""
+        with locked(self.folder):
+            cluster = load_existing(self.folder)
+            node = cluster.node(node_id)
+            if not node.alive:
+                raise ClusterError(f"node {node_id} is not running: `tanist start {node_id}` starts it")
+            self._stop(cluster, [node], patience_s)
+
+    def start(self, node_id: int, patience_s: float = READY_PATIENCE_S) -> None:
+        """Start a node that is down; returns when it takes part in the cluster again."""
+        with locked(self.folder):
+            cluster = load_existing(self.folder)
+            node = cluster.node(node_id)
+            if node.alive:
+                raise ClusterError(f"node {node_id} is running already")
+            controllers = sum(1 for other in cluster.controllers if other.alive or other is node)
+            try:
+                self._launch(cluster, [node])
+                if controllers * 2 > len(cluster.controllers):
+                    self._await_ready(cluster, [node], patience_s)
+                else:
+                    votes = f"{controllers} of {len(cluster.controllers)} controllers run"
+                    self._say(f"node {node_id} waits for a majority: {votes}")
+            except BaseException:
+                self._kill(node)
+                raise
+
+    # -- inner
+
+    def _refuse_other_shape(self, cluster: ClusterFile, brokers: int | None, controllers: int | None) -> None:
+        has_brokers = len(cluster.brokers)
+        separate = sum(1 for node in cluster.controllers if not node.is_broker)
+        if brokers not in (None, has_brokers) or controllers not in (None, separate):
+            raise ClusterError(
+                f"{self.folder} has a cluster of {has_brokers} brokers and {separate} separate controllers: "
+                "leave --brokers and --controllers away to start it, or name another folder with --data"
+            )
+
+    def _write_properties(self, cluster: ClusterFile) -> None:
+        for node in cluster.nodes:
+            properties = layout.properties_of(cluster, node, self.folder)
+            try:
+                config = NodeConfig.from_properties(properties)
+                layout.node_folder(self.folder, node.node_id).mkdir(parents=True, exist_ok=True)
+                format_folders(config, cluster.cluster_id, ignore_formatted=True)
+            except (ConfigError, FormatError) as error:
+                raise ClusterError(str(error)) from None
+            path = layout.properties_path(self.folder, node.node_id)
+            replace_file(str(path), layout.properties_text(properties).encode())
+
+    def _launch(self, cluster: ClusterFile, nodes: Iterable[NodeEntry]) -> None:
+        for node in nodes:
+            properties = layout.properties_path(self.folder, node.node_id)
+            command = [*self._serve, str(properties)]
+            node.process = start_process(command, layout.log_path(self.folder, node.node_id))
+        cluster.save(self.folder)
+
+    def _await_ready(self, cluster: ClusterFile, started: list[NodeEntry], patience_s: float) -> None:
+        """Until every running broker knows every running broker, and there is an active controller."""
+        running = cluster.running
+        expected = {node.node_id for node in running if node.is_broker}
+        waiting = [node for node in running if node.is_broker or node in started]
+        lack = ""
+        with ExitStack() as stack:
+            clients = {
+                node.node_id: stack.enter_context(Client([_address_of(cluster, node)], timeout_s=_ASK_PATIENCE_S))
+                for node in waiting
+            }
+
+            def ready() -> bool:
+                nonlocal lack
+                for node in started:
+                    if not node.alive:
+                        raise ClusterError(self._death_of(node))
+                while waiting:
+                    try:
+                        lack = _lack_of(waiting[0], clients[waiting[0].node_id], expected)
+                    except (Unreachable, KafkaError, Unsupported) as error:
+                        lack = str(error)
+                    if lack:
+                        lack = f"node {waiting[0].node_id}: {lack}"
+                        return False
+                    waiting.pop(0)
+                return True
+
+            if not wait_until(ready, patience_s):
+                raise ClusterError(
+                    f"the cluster is not ready after {patience_s:.0f} s: {lack}. "
+                    f"What its nodes have said is in {self.folder}/node-*/node.log"
+                )
+
+    def _stop(self, cluster: ClusterFile, nodes: Iterable[NodeEntry], patience_s: float) -> list[int]:
+        stopping = [node for node in nodes if node.alive and node.process is not None]
+        for node in stopping:
+            if node.process is not None:
+                node.process.signal(signal.SIGTERM)
+        late = not wait_until(lambda: not any(node.alive for node in stopping), patience_s)
+        for node in stopping:
+            if late and node.alive:
+                self._say(f"node {node.node_id} did not stop within {patience_s:.0f} s: killed")
+                self._kill(node)
+            else:
+                node.process = None
+        cluster.save(self.folder)
+        return [node.node_id for node in stopping]
+
+    def _kill(self, node: NodeEntry) -> None:
+        if node.process is not None:
+            node.process.kill()
+            reap()
+
+    def _death_of(self, node: NodeEntry) -> str:
+        path = layout.log_path(self.folder, node.node_id)
+        lines = path.read_text(errors="replace").splitlines()[-5:]
+        said = "\n".join(f"    {line}" for line in lines) or "    (it said nothing)"
+        return f"node {node.node_id} has ended. The end of its log, {path}:\n{said}"
+
+    def _status_of(self, cluster: ClusterFile, node: NodeEntry, alive: set[int], seen: set[int]) -> NodeStatus:
+        if node.node_id in alive:
+            state = "running" if node.node_id in seen or not node.is_broker else "starting"
+        else:
+            state = "stopped" if node.process is None else "crashed"
+        return NodeStatus(
+            node.node_id,
+            node.roles,
+            cluster.host,
+            node.broker_port or node.controller_port,
+            node.process.pid if node.node_id in alive and node.process is not None else None,
+            state,
+            node.rack,
+        )
+
+
+def _address_of(cluster: ClusterFile, node: NodeEntry) -> tuple[str, int]:
+    return cluster.host, node.broker_port or node.controller_port
+
+
+def _lack_of(node: NodeEntry, client: Client, expected: set[int]) -> str:
+    """What a node still lacks to be ready; empty if it is."""
+    if not node.is_broker:
+        client.ask(ApiVersionsRequest(client_software_name="tanist"), ApiVersionsResponse)
+        return ""
+    missing = expected - client.metadata().brokers.keys()
+    if missing:
+        return f"it does not know of brokers {', '.join(map(str, sorted(missing)))} yet"
+    return "" if quorum_leader(client) is not None else "it knows of no active controller"
+
+
+def addresses_of(cluster: ClusterFile) -> list[tuple[str, int]]:
+    """Where to ask: the running brokers, or all of them if none runs."""
+    running = [node for node in cluster.running if node.is_broker]
+    return [(cluster.host, node.broker_port) for node in running or cluster.brokers]
+
+
+def bootstrap_of(cluster: ClusterFile) -> str:
+    return ",".join(f"{host}:{port}" for host, port in addresses_of(cluster))

@@ -1,0 +1,79 @@
+"""`tanist format`: make a node's folders and write `meta.properties` into each, as `kafka-storage format` does.
+
+A folder says whose it is before a node serves from it, so that no node ever starts empty by mistake in a folder that
+was not mounted. The first records of the metadata log are not written here: the first active controller of a cluster
+writes them (its features and metadata.version are those of `controller.features`).
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from uuid import UUID
+
+from tanist.broker.config import NodeConfig
+from tanist.log.checkpoints import META_PROPERTIES, CheckpointError, MetaProperties
+from tanist.runtime.files import replace_file, sync_folder
+from tanist.wire.ids import id_from_text, id_text
+
+
+class FormatError(Exception):
+    """Why the folders cannot be formatted, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Formatted:
+    """What happened to one folder."""
+
+    folder: str
+    fresh: bool
+    """False: it was formatted before, for the same cluster and node, and was left alone."""
+
+
+def random_id() -> str:
+    """A new id as Kafka prints one; never with a dash in front, which a command line would take for an option."""
+    while True:
+        text = id_text(UUID(bytes=os.urandom(16)))
+        if not text.startswith("-"):
+            return text
+
+
+def format_folders(config: NodeConfig, cluster_id: str, *, ignore_formatted: bool = False) -> list[Formatted]:
+    """Format what is not formatted yet. All or nothing is written: whatever speaks against it is found first."""
+    try:
+        id_from_text(cluster_id)
+    except ValueError as error:
+        raise FormatError(f"cluster id: {error}; `tanist random-uuid` prints a good one") from None
+    folders = list(dict.fromkeys((*config.log_dirs, config.metadata_log_dir)))
+    formatted = {folder: _read(folder) for folder in folders}
+    for folder, found in formatted.items():
+        if found is None:
+            continue
+        path = f"{folder}/{META_PROPERTIES}"
+        if not ignore_formatted:
+            raise FormatError(
+                f"{folder} is formatted already, for node {found.node_id} of cluster {found.cluster_id}: "
+                "use --ignore-formatted to leave such folders alone"
+            )
+        try:
+            found.require(path, cluster_id=cluster_id, node_id=config.node_id)
+        except CheckpointError as error:
+            raise FormatError(str(error)) from None
+    for folder in folders:
+        if formatted[folder] is None:
+            os.makedirs(folder, exist_ok=True)
+            meta = MetaProperties(cluster_id, config.node_id, id_from_text(random_id()))
+            replace_file(f"{folder}/{META_PROPERTIES}", meta.encode())
+            sync_folder(os.path.dirname(folder.rstrip("/")))
+    return [Formatted(folder, formatted[folder] is None) for folder in folders]
+
+
+def _read(folder: str) -> MetaProperties | None:
+    path = f"{folder}/{META_PROPERTIES}"
+    try:
+        with open(path, "rb") as file:
+            return MetaProperties.decode(file.read(), path)
+    except FileNotFoundError:
+        return None
+    except CheckpointError as error:
+        raise FormatError(str(error)) from None

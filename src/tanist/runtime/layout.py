@@ -1,0 +1,159 @@
+"""How a cluster that `tanist up` makes is laid out: roles, node ids, ports, and the `server.properties` of each
+node.
+
+Decides only; starts and stops nothing. Every value that a user may want to change is a plain Kafka setting in the
+written file, or comes from `--config`.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tanist.runtime.cluster_file import ClusterError, ClusterFile, NodeEntry
+
+FIRST_CONTROLLER_ID = 1001
+CONTROLLER_PORT_GAP = 1000
+"""Controllers listen this far above the brokers' first port: 9092 and 10092."""
+
+_CLUSTER_SETTINGS = {
+    "default.replication.factor": 3,
+    "offsets.topic.replication.factor": 3,
+    "transaction.state.log.replication.factor": 3,
+    "min.insync.replicas": 2,
+    "transaction.state.log.min.isr": 2,
+}
+"""What a production cluster of three would have. Smaller clusters get as much of it as they can hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class PickedPort:
+    """A port that a node was given, and the one that was meant for it."""
+
+    wanted: int
+    given: int
+
+
+def lay_out(
+    *, cluster_id: str, brokers: int, controllers: int, host: str, port: int, config: Mapping[str, str]
+) -> tuple[ClusterFile, list[PickedPort]]:
+    """A new cluster, and the ports that were not to be had. `controllers` 0: the first brokers are controllers too.
+
+    A combined cluster has one controller, or three, or five: an even number of them survives no more losses than the
+    odd number below it.
+    """
+    combined = 0 if controllers else 1 if brokers < 3 else 3 if brokers < 5 else 5
+    taken: set[int] = set()
+    moved: list[PickedPort] = []
+
+    def pick(wanted: int) -> int:
+        given = next_free_port(host, wanted, taken)
+        taken.add(given)
+        if given != wanted:
+            moved.append(PickedPort(wanted, given))
+        return given
+
+    nodes: list[NodeEntry] = []
+    for index in range(brokers):
+        roles = ("broker", "controller") if index < combined else ("broker",)
+        nodes.append(NodeEntry(index + 1, roles, pick(port + index), 0))
+    for index in range(controllers):
+        nodes.append(NodeEntry(FIRST_CONTROLLER_ID + index, ("controller",), 0, 0))
+    for index, node in enumerate(node for node in nodes if node.is_controller):
+        node.controller_port = pick(port + CONTROLLER_PORT_GAP + index)
+    return ClusterFile(cluster_id, host, nodes, dict(config)), moved
+
+
+def move_taken_ports(cluster: ClusterFile) -> list[PickedPort]:
+    """Give the nodes of a stopped cluster other ports where theirs are taken by now."""
+    moved: list[PickedPort] = []
+    taken: set[int] = set()
+    for node in cluster.nodes:
+        if node.broker_port:
+            given = next_free_port(cluster.host, node.broker_port, taken)
+            if given != node.broker_port:
+                moved.append(PickedPort(node.broker_port, given))
+            node.broker_port = given
+            taken.add(given)
+        if node.controller_port:
+            given = next_free_port(cluster.host, node.controller_port, taken)
+            if given != node.controller_port:
+                moved.append(PickedPort(node.controller_port, given))
+            node.controller_port = given
+            taken.add(given)
+    return moved
+
+
+def next_free_port(host: str, wanted: int, taken: Iterable[int] = ()) -> int:
+    """`wanted`, or the next port above it that nobody listens on and that is not in `taken`."""
+    for port in range(wanted, 65536):
+        if port not in taken and _is_free(host, port):
+            return port
+    raise ClusterError(f"no free port from {wanted} up on {host}: name a lower one with --port")
+
+
+def _is_free(host: str, port: int) -> bool:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return False
+    return True
+
+
+def node_folder(folder: Path, node_id: int) -> Path:
+    return folder / f"node-{node_id}"
+
+
+def properties_path(folder: Path, node_id: int) -> Path:
+    return node_folder(folder, node_id) / "server.properties"
+
+
+def log_path(folder: Path, node_id: int) -> Path:
+    """What the node's process says."""
+    return node_folder(folder, node_id) / "node.log"
+
+
+def properties_of(cluster: ClusterFile, node: NodeEntry, folder: Path) -> dict[str, str]:
+    """The node's `server.properties`."""
+    at = f"[{cluster.host}]" if ":" in cluster.host else cluster.host
+    listeners = []
+    if node.is_broker:
+        listeners.append(f"PLAINTEXT://{at}:{node.broker_port}")
+    if node.is_controller:
+        listeners.append(f"CONTROLLER://{at}:{node.controller_port}")
+    properties = {
+        "process.roles": ",".join(node.roles),
+        "node.id": str(node.node_id),
+        "listeners": ",".join(listeners),
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "controller.quorum.voters": ",".join(
+            f"{voter.node_id}@{at}:{voter.controller_port}" for voter in cluster.controllers
+        ),
+        "log.dirs": str(node_folder(folder, node.node_id) / "data"),
+    }
+    if node.is_broker:
+        properties["advertised.listeners"] = f"PLAINTEXT://{at}:{node.broker_port}"
+        properties["inter.broker.listener.name"] = "PLAINTEXT"
+    if node.rack is not None:
+        properties["broker.rack"] = node.rack
+    brokers = len(cluster.brokers)
+    for name, value in _CLUSTER_SETTINGS.items():
+        properties[name] = str(min(value, brokers if "factor" in name else max(1, brokers - 1)))
+    return properties | cluster.config
+
+
+def properties_text(properties: Mapping[str, str]) -> str:
+    lines = ["# Written by `tanist up`. It writes this file again when ports have to move or --config is given."]
+    lines += [f"{name}={_escaped(value)}" for name, value in properties.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _escaped(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+    return f"\\{escaped}" if escaped.startswith((" ", "\t")) else escaped
