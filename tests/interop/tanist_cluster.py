@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -100,3 +101,91 @@ class TanistCluster:
     def kill_node(self, node_id: int) -> None:
         tanist("crash", str(node_id), "--data", str(self.directory))
         wait_for(lambda: self.pid(node_id) is None, f"tanist node {node_id} is dead")
+
+
+@dataclass(slots=True)
+class TanistNode:
+    """One node served from a server.properties file, as `tanist serve FILE` runs it: the process is our child."""
+
+    properties_file: Path
+    name: str = "tanist"
+    process: subprocess.Popen[bytes] | None = None
+    properties: dict[str, str] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        for line in self.properties_file.read_text().splitlines():
+            key, _, value = line.partition("=")
+            self.properties[key.strip()] = value.strip()
+        atexit.register(self.stop)
+
+    @property
+    def node_ids(self) -> Sequence[int]:
+        return (int(self.properties["node.id"]),)
+
+    @property
+    def bootstrap(self) -> str:
+        return "{}:{}".format(*self.address(self.node_ids[0]))
+
+    def address(self, node_id: int) -> tuple[str, int]:
+        self._check_id(node_id)
+        host, _, port = self.properties["listeners"].split(",")[0].partition("://")[2].rpartition(":")
+        return host, int(port)
+
+    def log_directory(self, node_id: int) -> Path:
+        self._check_id(node_id)
+        return Path(self.properties["log.dirs"])
+
+    def pid(self, node_id: int) -> int | None:
+        self._check_id(node_id)
+        return self.process.pid if self.process is not None and self.process.poll() is None else None
+
+    def start(self) -> None:
+        self.start_node(self.node_ids[0])
+        try:
+            wait_ready(self, alive=self._check_alive)
+        except BaseException:
+            self.stop()
+            raise
+
+    def _log_file(self) -> Path:
+        return self.properties_file.with_name("tanist.log")
+
+    def _check_alive(self) -> None:
+        if self.process is not None and self.process.poll() is not None:
+            tail = "\n".join(self._log_file().read_text(errors="replace").splitlines()[-30:])
+            raise CommandFailed(f"tanist serve ended with {self.process.returncode}:\n{tail}")
+
+    def start_node(self, node_id: int) -> None:
+        self._check_id(node_id)
+        command = [str(Path(sys.executable).with_name("tanist")), "serve", str(self.properties_file)]
+        with self._log_file().open("ab") as output:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+            )
+
+    def stop_node(self, node_id: int) -> None:
+        self._check_id(node_id)
+        self._end(signal.SIGTERM)
+
+    def kill_node(self, node_id: int) -> None:
+        self._check_id(node_id)
+        self._end(signal.SIGKILL)
+
+    def _check_id(self, node_id: int) -> None:
+        if node_id not in self.node_ids:
+            raise ValueError(f"there is no node {node_id}")
+
+    def _end(self, how: signal.Signals) -> None:
+        if self.process is None:
+            return
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+        try:
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.process = None
+
+    def stop(self) -> None:
+        self._end(signal.SIGTERM)

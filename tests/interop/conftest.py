@@ -1,0 +1,30 @@
+"""Apache Kafka's own classes, and the client that writes what they are to read."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+# The harness is a namespace package under the checkout; `pytest` alone does not put that on the path.
+if str(Path(__file__).resolve().parents[2]) not in sys.path:
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tests.clients import install
+from tests.interop import apache
+
+
+@pytest.fixture(scope="session")
+def java() -> None:
+    """Apache Kafka's classes can be run from here on."""
+    reason = apache.missing()
+    if reason is not None:
+        pytest.skip(reason)
+    apache.jars()
+
+
+@pytest.fixture(scope="session")
+def libraries() -> None:
+    """confluent-kafka can be imported from here on."""
+    install.activate()
