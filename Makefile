@@ -1,0 +1,79 @@
+# From a fresh checkout: `make setup`, then `make demo`, `make up` or `make test`.
+# It needs python3 (3.11 or later) with venv, make, and a package index that pip can reach.
+
+PYTHON ?= python3
+BIN := .venv/bin
+SETUP := .venv/.complete
+DEFAULT_TESTS := not slow and not clients and not interop
+
+.DEFAULT_GOAL := help
+.PHONY: help setup up demo test check format bench clients interop lock wheel clean
+
+help:
+	@echo "make setup    install everything into .venv (again only when a lock has changed)"
+	@echo "make demo     a tour that ends by itself: a cluster, 10,000 records, a broker killed, nothing lost"
+	@echo "make up       a cluster of three brokers on 127.0.0.1:9092, until Ctrl-C"
+	@echo "make test     the tests that need nothing but .venv"
+	@echo "make clients  real client libraries against real processes"
+	@echo "make interop  Apache Kafka's own classes on our files (needs Java 17 and Maven)"
+	@echo "make check    lint, types, architecture"
+	@echo "make bench    the benchmark"
+	@echo "make wheel    dist/*.whl, installed and run in an empty environment"
+
+setup: $(SETUP)
+
+$(SETUP): requirements/dev.lock requirements/uv.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "tanist needs Python 3.11 or later; this is `$(PYTHON) --version`: make setup PYTHON=python3.11"; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.lock
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/dev.lock
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@touch $@
+
+up: setup
+	$(BIN)/tanist up
+
+demo: setup
+	$(BIN)/tanist demo
+
+test: setup
+	$(BIN)/python -m pytest -m "$(DEFAULT_TESTS)"
+
+check: setup
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: setup
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: setup
+	$(BIN)/python -m bench
+
+clients: setup
+	$(BIN)/python -m pytest -m clients tests/clients
+
+interop: setup
+	$(BIN)/python -m pytest -m interop tests/interop
+
+wheel: setup
+	rm -rf dist build/wheel-venv
+	$(BIN)/uv build --quiet --wheel --no-build-isolation --python $(BIN)/python
+	$(PYTHON) -m venv build/wheel-venv
+	$(BIN)/uv pip install --quiet --python build/wheel-venv/bin/python --require-hashes -r requirements/runtime.lock
+	$(BIN)/uv pip install --quiet --python build/wheel-venv/bin/python --no-deps dist/*.whl
+	build/wheel-venv/bin/tanist --version
+	build/wheel-venv/bin/tanist demo
+
+# --no-emit-index-url and no header: a lock must not say where it was made.
+lock: setup
+	cd requirements && $(abspath $(BIN)/uv) pip compile $(LOCK) --extra dev -o dev.lock ../pyproject.toml build.in
+	cd requirements && $(abspath $(BIN)/uv) pip compile $(LOCK) -o runtime.lock ../pyproject.toml
+	cd requirements && $(abspath $(BIN)/uv) pip compile $(LOCK) -o uv.lock uv.in
+LOCK := --quiet --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11
+
+clean:
+	rm -rf .venv dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
