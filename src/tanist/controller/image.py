@@ -19,16 +19,20 @@ from uuid import UUID
 
 from tanist.controller.decision import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION_ENABLE
 from tanist.controller.delta import ImageDelta
+from tanist.controller.kept_records import KeptRecords
 from tanist.controller.partition_state import PartitionState, merge, state_of
 from tanist.controller.registration import BrokerRegistration, ControllerRegistration, Endpoint
 from tanist.controller.topic_table import TopicImage, TopicTable
 from tanist.wire.ids import NO_LEADER
 from tanist.wire.metadata import (
     AbortTransactionRecord,
+    AccessControlEntryRecord,
     BeginTransactionRecord,
     BrokerRegistrationChangeRecord,
     ClearElrRecord,
+    ClientQuotaRecord,
     ConfigRecord,
+    DelegationTokenRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
     FenceBrokerRecord,
@@ -38,10 +42,15 @@ from tanist.wire.metadata import (
     ProducerIdsRecord,
     RegisterBrokerRecord,
     RegisterControllerRecord,
+    RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
     RemoveTopicRecord,
+    RemoveUserScramCredentialRecord,
     TopicRecord,
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
+    UserScramCredentialRecord,
+    ZkMigrationStateRecord,
 )
 from tanist.wire.schema import MetadataRecord
 
@@ -92,6 +101,7 @@ class MetadataImage:
         "configs",
         "controllers",
         "features",
+        "kept",
         "next_producer_id",
         "static_configs",
     )
@@ -103,6 +113,7 @@ class MetadataImage:
         self.configs: dict[tuple[int, str], dict[str, str]] = {}
         self.features: dict[str, int] = {}
         self.next_producer_id = 0
+        self.kept = KeptRecords()
         self._transaction: list[MetadataRecord] | None = None
         self._table = TopicTable()
 
@@ -119,6 +130,7 @@ class MetadataImage:
                 "configs",
                 "features",
                 "next_producer_id",
+                "kept",
                 "_transaction",
             )
         )
@@ -134,6 +146,7 @@ class MetadataImage:
         clone.configs = {resource: dict(values) for resource, values in self.configs.items()}
         clone.features = dict(self.features)
         clone.next_producer_id = self.next_producer_id
+        clone.kept = self.kept.copy()
         clone._transaction = None if self._transaction is None else list(self._transaction)
         return clone
 
@@ -279,8 +292,11 @@ class MetadataImage:
             raise ImageError("a metadata transaction is aborted that has not begun")
         self._transaction = None
 
-    def _no_op(self, _record: NoOpRecord, _delta: ImageDelta | None) -> None:
+    def _no_op(self, _record: NoOpRecord | ZkMigrationStateRecord, _delta: ImageDelta | None) -> None:
         """Moves the log's end, not the image."""
+
+    def _keep(self, record: MetadataRecord, _delta: ImageDelta | None) -> None:
+        self.kept.replay(record)
 
     # brokers and controllers
 
@@ -297,6 +313,7 @@ class MetadataImage:
             fenced=record.fenced,
             in_controlled_shutdown=record.in_controlled_shutdown,
             directories=tuple(record.log_dirs),
+            cordoned_directories=tuple(record.cordoned_log_dirs or ()),
         )
         self._put_broker(registration, delta)
 
@@ -318,6 +335,9 @@ class MetadataImage:
                 fenced=registration.fenced if record.fenced == 0 else record.fenced == 1,
                 in_controlled_shutdown=registration.in_controlled_shutdown or record.in_controlled_shutdown == 1,
                 directories=tuple(record.log_dirs) or registration.directories,
+                cordoned_directories=registration.cordoned_directories
+                if record.cordoned_log_dirs is None
+                else tuple(record.cordoned_log_dirs),
             ),
             delta,
         )
@@ -434,4 +454,17 @@ _APPLY: dict[type[MetadataRecord], Callable[[MetadataImage, Any, ImageDelta | No
     TopicRecord: MetadataImage._create_topic,
     UnfenceBrokerRecord: MetadataImage._unfence_broker,
     UnregisterBrokerRecord: MetadataImage._unregister_broker,
+    ZkMigrationStateRecord: MetadataImage._no_op,
+    **dict.fromkeys(
+        (
+            AccessControlEntryRecord,
+            ClientQuotaRecord,
+            DelegationTokenRecord,
+            RemoveAccessControlEntryRecord,
+            RemoveDelegationTokenRecord,
+            RemoveUserScramCredentialRecord,
+            UserScramCredentialRecord,
+        ),
+        MetadataImage._keep,
+    ),
 }

@@ -27,7 +27,7 @@ from tanist.controller.partition_state import (
 from tanist.wire.ids import NO_LEADER, UNASSIGNED_DIRECTORY
 from tanist.wire.metadata import PartitionChangeRecord, record_version
 
-__all__ = ["Context", "Elected", "Election", "Intent", "elect", "merge", "partition_change"]
+__all__ = ["Context", "Elected", "Election", "Intent", "elected_leader", "merge", "partition_change"]
 
 FIRST_WITHOUT_SHRINK_BUMP = 12
 """3.6-IV0: from here on brokers do not need a new leader epoch when the ISR shrinks (rule 68)."""
@@ -112,15 +112,24 @@ class Target:
 
 def partition_change(before: PartitionState, intent: Intent, context: Context) -> PartitionChangeRecord | None:
     """The record that carries out the intent as far as the rules allow, or None when nothing changes."""
-    target = _target(before, intent, context)
-    target = _complete_reassignment(target, context)
-    target = _populate_elr(before, target, intent, context)
-    elected = elect(before, target, intent, context)
+    target = _plan(before, intent, context)
+    elected = _elect(before, target, intent, context)
     after = _after(before, target, elected, intent, context)
     return _record(before, after, intent, context)
 
 
+def elected_leader(before: PartitionState, intent: Intent, context: Context) -> Elected:
+    """Whom the change would have lead: its decision without its record."""
+    return _elect(before, _plan(before, intent, context), intent, context)
+
+
 # -- 1. what is wanted ------------------------------------------------------------------------------------------------
+
+
+def _plan(before: PartitionState, intent: Intent, context: Context) -> Target:
+    """Everything but the leader."""
+    target = _complete_reassignment(_target(before, intent, context), context)
+    return _populate_elr(before, target, intent, context)
 
 
 def _target(before: PartitionState, intent: Intent, context: Context) -> Target:
@@ -181,18 +190,18 @@ def _populate_elr(before: PartitionState, target: Target, intent: Intent, contex
     # Rule 41, KIP: "retain the current members of the ELR; add (the current ISR - the proposed ISR) to ELR; remove the
     # duplicate member in both ISR and ELR". More than min ISR - |ISR| members may be eligible.
     candidates = set(before.elr) | set(before.isr)
-    elr = (candidates - set(target.isr) - intent.unclean_shutdown) & _staying(target)
+    elr = (candidates - set(target.isr) - intent.unclean_shutdown) & _staying(before, target)
     # Rule 51 (full KIP): who was eligible since the ISR fell below min ISR, and is not any more.
-    lost = ((candidates | set(before.last_known_elr)) - set(target.isr) - elr) & _staying(target)
+    lost = ((candidates | set(before.last_known_elr)) - set(target.isr) - elr) & _staying(before, target)
     return replace(target, elr=tuple(sorted(elr)), lost=tuple(sorted(lost)))
 
 
-def _staying(target: Target) -> set[int]:
+def _staying(before: PartitionState, target: Target) -> set[int]:
     """DEVIATION from rule 62, KIP: "the controller will make sure that upon completion, the ELR only contains replicas
-    in the final replica set". A broker kept in the ELR without being a replica counts as eligible again when it is
-    made one later, long after its log stopped following the high watermark.
+    in the final replica set". A broker kept in the ELR without being a replica would count as eligible when it is made
+    one again, long after its log stopped following the high watermark.
     """
-    return set(target.replicas)
+    return set(before.replicas) & set(target.replicas)
 
 
 def _leftover_elr(before: PartitionState, target: Target, intent: Intent) -> tuple[int, ...]:
@@ -203,15 +212,14 @@ def _leftover_elr(before: PartitionState, target: Target, intent: Intent) -> tup
     """
     if target.isr:
         return ()
-    return tuple(
-        replica for replica in before.elr if replica in target.replicas and replica not in intent.unclean_shutdown
-    )
+    staying = _staying(before, target) - intent.unclean_shutdown
+    return tuple(replica for replica in before.elr if replica in staying)
 
 
 # -- 3. who leads -----------------------------------------------------------------------------------------------------
 
 
-def elect(before: PartitionState, target: Target, intent: Intent, context: Context) -> Elected:
+def _elect(before: PartitionState, target: Target, intent: Intent, context: Context) -> Elected:
     """Rules 30-34, in the order of KIP-966's "delivery plan" for its first phase."""
 
     def acceptable(replica: int) -> bool:

@@ -33,6 +33,8 @@ class BrokerRegistration:
     fenced: bool = True
     in_controlled_shutdown: bool = False
     directories: tuple[UUID, ...] = ()
+    cordoned_directories: tuple[UUID, ...] = ()
+    """Those that are to get no new replicas (KIP-1066). Handed on, not acted on."""
 
     @property
     def active(self) -> bool:

@@ -71,6 +71,7 @@ def _records(image: MetadataImage) -> Iterator[MetadataRecord]:
             yield ConfigRecord(resource_type=resource_type, resource_name=resource_name, name=name, value=value)
     if image.next_producer_id:
         yield ProducerIdsRecord(broker_id=-1, broker_epoch=-1, next_producer_id=image.next_producer_id)
+    yield from image.kept
 
 
 def _broker_record(broker: BrokerRegistration) -> RegisterBrokerRecord:
@@ -90,6 +91,7 @@ def _broker_record(broker: BrokerRegistration) -> RegisterBrokerRecord:
         fenced=broker.fenced,
         in_controlled_shutdown=broker.in_controlled_shutdown,
         log_dirs=broker.directories,
+        cordoned_log_dirs=broker.cordoned_directories or None,
     )
 
 

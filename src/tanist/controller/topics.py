@@ -146,6 +146,8 @@ class _Allocator:
             replicas=new.replicas,
             isr=new.isr,
             leader=new.isr[0],
+            leader_epoch=0,
+            partition_epoch=0,
             directories=directories,
         )
 

@@ -1,0 +1,82 @@
+"""Records of the metadata log that are kept and handed on, though nothing here acts on them.
+
+Owns `KeptRecords`: ACLs, quotas, SCRAM credentials and delegation tokens. A log that Apache Kafka wrote may hold
+them, and a snapshot of ours must not lose them. Must never interpret them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from tanist.wire.metadata import (
+    AccessControlEntryRecord,
+    ClientQuotaRecord,
+    DelegationTokenRecord,
+    RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
+    RemoveUserScramCredentialRecord,
+    UserScramCredentialRecord,
+)
+from tanist.wire.schema import MetadataRecord
+
+Key: TypeAlias = tuple[object, ...]
+
+
+class KeptRecords:
+    """The last record about each thing, by what the thing is."""
+
+    __slots__ = ("_records",)
+
+    def __init__(self) -> None:
+        self._records: dict[Key, MetadataRecord] = {}
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, KeptRecords):
+            return NotImplemented
+        return self._records == other._records
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __iter__(self) -> Iterator[MetadataRecord]:
+        return iter(self._records.values())
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def copy(self) -> KeptRecords:
+        clone = KeptRecords()
+        clone._records = dict(self._records)
+        return clone
+
+    def replay(self, record: MetadataRecord) -> None:
+        """Keep it, or drop what it removes. `ValueError` when there is nothing of the kind to remove."""
+        key, removes = _key(record)
+        if not removes:
+            self._records[key] = record
+        elif key in self._records:
+            del self._records[key]
+        else:
+            raise ValueError(f"there is no {key[0]} {key[1:]} to remove")
+
+
+def _key(record: MetadataRecord) -> tuple[Key, bool]:
+    """What a record is about, and whether it says that the thing is gone."""
+    match record:
+        case AccessControlEntryRecord():
+            return ("ACL", record.id), False
+        case RemoveAccessControlEntryRecord():
+            return ("ACL", record.id), True
+        case UserScramCredentialRecord():
+            return ("SCRAM credential", record.name, record.mechanism), False
+        case RemoveUserScramCredentialRecord():
+            return ("SCRAM credential", record.name, record.mechanism), True
+        case DelegationTokenRecord():
+            return ("delegation token", record.token_id), False
+        case RemoveDelegationTokenRecord():
+            return ("delegation token", record.token_id), True
+        case ClientQuotaRecord():
+            entity = tuple(sorted((each.entity_type, each.entity_name or "") for each in record.entity))
+            default = tuple(sorted(each.entity_type for each in record.entity if each.entity_name is None))
+            return ("client quota", entity, default, record.key), record.remove
+    raise ValueError(f"{type(record).__name__} is not kept")
