@@ -56,7 +56,7 @@ class AbortedTransaction(NamedTuple):
 class _SortedIndex:
     """Fixed-size entries whose key ascends: what the two kinds have in common."""
 
-    __slots__ = ("_count", "_disk", "_file", "_tail", "base_offset", "max_entries", "path")
+    __slots__ = ("_count", "_disk", "_file", "_tail", "base_offset", "max_entries", "path", "room")
 
     _entry: ClassVar[Struct]
     _key: ClassVar[int]
@@ -74,6 +74,8 @@ class _SortedIndex:
         self.path = path
         self.base_offset = base_offset
         self.max_entries = max(1, max_bytes // self._entry.size)
+        self.room = self.max_entries - self._spare
+        """How many more entries fit; right once the file has been opened."""
 
     @property
     def entries(self) -> int:
@@ -82,7 +84,8 @@ class _SortedIndex:
 
     @property
     def full(self) -> bool:
-        return self.entries >= self.max_entries - self._spare
+        self._load()
+        return self.room <= 0
 
     @property
     def file(self) -> File:
@@ -98,6 +101,7 @@ class _SortedIndex:
                 raise CorruptIndexError(f"{self.path}: {file.size} bytes are no multiple of {size}")
             self._file = file
             self._count = self._used(file, file.size // size)
+            self._recount()
             try:
                 self._check()
             except CorruptIndexError:
@@ -159,10 +163,16 @@ class _SortedIndex:
         keys = [entry[field] for entry in self._entry.iter_unpack(data[: len(data) // size * size])]
         return start + bisect_right(keys, key) - 1
 
+    def _recount(self) -> None:
+        self.room = self.max_entries - self._spare - self._count - len(self._tail) // self._entry.size
+
     def _append(self, first: int, second: int) -> None:
-        self._load()
-        self._tail += self._entry.pack(first, second)
-        if len(self._tail) >= _WRITE_BEHIND_BYTES:
+        if self._file is None:
+            self._load()
+        tail = self._tail
+        tail += self._entry.pack(first, second)
+        self.room -= 1
+        if len(tail) >= _WRITE_BEHIND_BYTES:
             self.write()
 
     def write(self) -> None:
@@ -184,6 +194,7 @@ class _SortedIndex:
         if entries < self._count:
             self._count = entries
             self._load().truncate(entries * self._entry.size)
+            self._recount()
 
     def truncate_to(self, offset: int) -> None:
         """Forget entries for `offset` and later."""
@@ -205,6 +216,7 @@ class _SortedIndex:
         self._tail = bytearray()
         self._count = 0
         self._file.truncate(0)
+        self._recount()
 
     def release(self) -> File | None:
         """Give the open file away, to be closed once nobody reads it any more."""
@@ -259,13 +271,15 @@ class TimeIndex(_SortedIndex):
     _offset = 1
     _spare = 1
 
-    def append(self, timestamp: int, offset: int) -> bool:
-        """Note that nothing up to `offset` is later than `timestamp`; False when that is no news."""
-        last = self.last_entry
-        if timestamp <= last.timestamp or offset < last.offset:
-            return False
+    def append(self, timestamp: int, offset: int) -> None:
+        """Note that nothing up to `offset` is later than `timestamp`, which is later than that of the last entry."""
         self._append(timestamp, offset - self.base_offset)
-        return True
+
+    def append_if_later(self, timestamp: int, offset: int) -> None:
+        """As `append`, if it is news."""
+        last = self.last_entry
+        if timestamp > last.timestamp and offset >= last.offset:
+            self._append(timestamp, offset - self.base_offset)
 
     def lookup(self, timestamp: int) -> TimestampOffset:
         """The last entry that is not later than `timestamp`; (-1, base offset) when there is none."""

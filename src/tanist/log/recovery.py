@@ -320,7 +320,6 @@ class LogLoader:
         segment.reset_indexes()
         segment.txn_index.reset()
         next_offset = segment.base_offset
-        position = 0
         try:
             for position, header in verified_batches(segment.file, 0, segment.size):
                 if header.base_offset < next_offset:
@@ -330,6 +329,13 @@ class LogLoader:
                 if header.last_offset >= limit or not segment.offset_index.fits(header.last_offset):
                     raise DamagedBatch(
                         segment.file.path, position, f"offset {header.last_offset} is not this segment's"
+                    )
+                if 0 <= header.leader_epoch < self._epochs.latest_epoch:
+                    # A loss of power may undo a truncation and leave what was written since: two histories in one file.
+                    raise DamagedBatch(
+                        segment.file.path,
+                        position,
+                        f"leader epoch {header.leader_epoch} after {self._epochs.latest_epoch}",
                     )
                 if header.leader_epoch > self._epochs.latest_epoch:
                     self._epochs.assign(header.leader_epoch, header.base_offset)

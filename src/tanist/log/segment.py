@@ -134,7 +134,7 @@ class Segment:
             if self.max_timestamp > self._indexed_timestamp:
                 self.time_index.append(self.max_timestamp, self.max_timestamp_offset)
                 self._indexed_timestamp = self.max_timestamp
-            self.index_full = self.offset_index.full or self.time_index.full
+            self.index_full = self.offset_index.room <= 0 or self.time_index.room <= 0
             self._since_index = 0
         self._since_index += size
 
@@ -156,7 +156,7 @@ class Segment:
         """Write everything, the last time index entry included: on a roll and on close."""
         self.write()
         if self.latest_timestamp().timestamp >= 0:
-            self.time_index.append(self.max_timestamp, self.max_timestamp_offset)
+            self.time_index.append_if_later(self.max_timestamp, self.max_timestamp_offset)
         self.offset_index.write()
         self.time_index.write()
 

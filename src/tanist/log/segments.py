@@ -237,7 +237,8 @@ class Segments:
         """
         while self._unsynced:
             segment = self._unsynced[0]
-            end = self._bases[bisect_right(self._bases, segment.base_offset)]
+            following = bisect_right(self._bases, segment.base_offset)
+            end = self._bases[following] if following < len(self._bases) else offset + 1
             if any(file.synced < file.size for file in segment.files()):
                 return max(segment.base_offset, min(offset, end - 1))
             del self._unsynced[0]

@@ -51,6 +51,8 @@ _ATTRIBUTES_AT: Final = 21
 _MAX_TIMESTAMP_AT: Final = 35
 _PLAIN_ATTRIBUTES_MAX: Final = 4
 """Attributes up to this say how the batch is compressed, and nothing else."""
+_PENDING_MAX: Final = 1024
+"""So many queued views are written in the middle of a turn: the queue has a bound."""
 _SEQUENCE_MASK: Final = 2**31 - 1
 _RELATIVE_MAX: Final = 2**31 - 1
 
@@ -179,14 +181,18 @@ class LogTail:
         first_offset = self._log_end_offset
         last_offset = first_offset + delta
         segment = self._segments.active
-        if self._must_roll(segment, size, last_offset, max_timestamp, now_ms):
-            segment = self._roll(first_offset, now_ms)
-        if leader_epoch != self._epoch:
-            self.assign_epoch(leader_epoch, first_offset)
-            self._epoch = leader_epoch
-        _pack_prefix(batches, 0, first_offset, length, leader_epoch)
-        segment.append(first_offset, last_offset, max_timestamp, size)
-        segment.pending.append(batches)
+        try:
+            if self._must_roll(segment, size, last_offset, max_timestamp, now_ms):
+                segment = self._roll(first_offset, now_ms)
+            if leader_epoch != self._epoch:
+                self._enter_epoch(leader_epoch, first_offset)
+            _pack_prefix(batches, 0, first_offset, length, leader_epoch)
+            segment.append(first_offset, last_offset, max_timestamp, size)
+            segment.pending.append(batches)
+            if len(segment.pending) >= _PENDING_MAX:
+                segment.write()
+        except OSError as error:
+            return self._fail(error)
         if entry is not None:
             entry.add(producer_epoch, (sequence + delta) & _SEQUENCE_MASK, last_offset, delta, max_timestamp)
         self._log_end_offset = last_offset + 1
@@ -210,6 +216,14 @@ class LogTail:
                 raise ValueError(f"{self.topic_partition} has timestamps of the append: wall_ms is needed")
             append_time_ms = wall_ms
             found = [_stamp(batches, each, wall_ms) for each in found]
+        try:
+            return self._append_found(batches, found, leader_epoch, now_ms, append_time_ms)
+        except OSError as error:
+            return self._fail(error)
+
+    def _append_found(
+        self, batches: memoryview, found: list[Examined], leader_epoch: int, now_ms: int, append_time_ms: int
+    ) -> AppendResult:
         first_offset = self._log_end_offset
         records = sum(header.last_offset_delta + 1 for _, header in found)
         max_timestamp = max(header.max_timestamp for _, header in found)
@@ -217,8 +231,7 @@ class LogTail:
         if self._must_roll(segment, len(batches), first_offset + records - 1, max_timestamp, now_ms):
             segment = self._roll(first_offset, now_ms)
         if leader_epoch != self._epoch:
-            self.assign_epoch(leader_epoch, first_offset)
-            self._epoch = leader_epoch
+            self._enter_epoch(leader_epoch, first_offset)
         for start, header in found:
             base_offset = self._log_end_offset
             last_offset = base_offset + header.last_offset_delta
@@ -228,6 +241,11 @@ class LogTail:
             self._note_producer(batches, Examined(start, header), base_offset, last_offset, segment)
         segment.pending.append(batches)
         return AppendResult(0, first_offset, self._log_end_offset - 1, append_time_ms)
+
+    def _fail(self, error: OSError) -> AppendResult:
+        """The disk has failed in the middle of an append; the next `write_pending` raises it for all to know."""
+        self.failed = error
+        return refuse(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.directory}: {error}")
 
     def _check_producers(self, batches: memoryview, found: list[Examined], *, internal: bool) -> AppendResult | None:
         """May these producers write this? What would make it a refusal, or a repetition."""
@@ -266,49 +284,54 @@ class LogTail:
     def append_as_follower(self, batches: memoryview, now_ms: int | None = None) -> AppendResult:
         """Append what the leader sent, as it is, and write it. A batch that is cut off at the end is passed over.
 
-        An error (and nothing appended) if a CRC does not match or an offset is not beyond the log's end.
+        An error (and nothing appended) if a CRC does not match or an offset is not beyond the log's end; `OSError` if
+        the disk fails.
         """
         if self.failed is not None:
-            return refuse(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.directory}: {self.failed}")
+            raise self.failed
         found = examine_fetched(batches)
         if isinstance(found, AppendResult):
             return found
         if not found:
             return AppendResult()
-        head = found[0].header
-        if head.base_offset < self._log_end_offset <= head.last_offset and self._empty:
-            # A replica that starts at the leader's log start offset, within a batch: it must take the whole batch.
-            self._restart_at(head.base_offset, self._time(now_ms))
-        expected = self._log_end_offset
+        first, end = found[0].header, self._log_end_offset
+        # A replica that begins at the leader's log start offset, within a batch, must take the whole batch.
+        within = self._empty and first.base_offset < end <= first.last_offset
+        expected = first.base_offset if within else end
         for _, header in found:
             if header.base_offset < expected:
                 return refuse(
                     ErrorCode.OFFSET_OUT_OF_RANGE, f"the leader sent offset {header.base_offset}, expected {expected}"
                 )
             expected = header.last_offset + 1
+        try:
+            if within:
+                self._restart_at(first.base_offset, self._time(now_ms))
+            self._append_fetched(batches, found, self._time(now_ms))
+        except OSError as error:
+            self.failed = error
+            raise
+        return AppendResult(0, first.base_offset, self._log_end_offset - 1)
+
+    def _append_fetched(self, batches: memoryview, found: list[Examined], now_ms: int) -> None:
         segment = self._segments.active
         queued = 0
-        for start, header in found:
-            size, last_offset = header.size_bytes, header.last_offset
-            if self._must_roll(segment, size, last_offset, header.max_timestamp, self._time(now_ms)):
-                self._queue(segment, batches[queued:start])
-                segment = self._roll(header.base_offset, self._time(now_ms))
+        for batch in found:
+            start, header = batch
+            last_offset = header.last_offset
+            if self._must_roll(segment, header.size_bytes, last_offset, header.max_timestamp, now_ms):
+                if start > queued:
+                    segment.pending.append(batches[queued:start])
+                segment = self._roll(header.base_offset, now_ms)
                 queued = start
             if header.leader_epoch != self._epoch and header.leader_epoch >= 0:
-                self.assign_epoch(header.leader_epoch, header.base_offset)
-                self._epoch = header.leader_epoch
-            segment.append(header.base_offset, last_offset, header.max_timestamp, size)
-            self._note_producer(batches, Examined(start, header), header.base_offset, last_offset, segment)
+                self._enter_epoch(header.leader_epoch, header.base_offset)
+            segment.append(header.base_offset, last_offset, header.max_timestamp, header.size_bytes)
+            self._note_producer(batches, batch, header.base_offset, last_offset, segment)
             self._log_end_offset = last_offset + 1
         end = found[-1].start + found[-1].header.size_bytes
-        self._queue(segment, batches[queued:end])
+        segment.pending.append(batches[queued:end])
         self.write_pending()
-        return AppendResult(0, head.base_offset, self._log_end_offset - 1)
-
-    @staticmethod
-    def _queue(segment: Segment, view: memoryview) -> None:
-        if len(view):
-            segment.pending.append(view)
 
     def _note_producer(
         self, batches: memoryview, batch: Examined, first_offset: int, last_offset: int, segment: Segment
@@ -345,6 +368,10 @@ class LogTail:
                 AbortedTransaction(completed.producer_id, completed.first_offset, completed.last_offset, stable)
             )
 
+    def _enter_epoch(self, epoch: int, start_offset: int) -> None:
+        self.assign_epoch(epoch, start_offset)
+        self._epoch = epoch
+
     def assign_epoch(self, epoch: int, start_offset: int) -> None:
         """Leader epoch `epoch` begins at `start_offset`."""
         if self.epochs.assign(epoch, start_offset):
@@ -368,6 +395,8 @@ class LogTail:
 
     def write_pending(self) -> None:
         """Write what is queued, with one `File.write`: before the memory of the queued views is used again."""
+        if self.failed is not None:
+            raise self.failed
         segment = self._segments.active
         if segment.pending:
             try:

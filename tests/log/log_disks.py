@@ -1,0 +1,251 @@
+"""Two `Disk` ports for the tests of this room: one in memory, which counts and fails on demand, and one on real files."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tanist.ports import Buffer, File
+
+
+class MemoryFile:
+    def __init__(self, disk: MemoryDisk, path: str, inode: _Inode) -> None:
+        self._disk = disk
+        self._path = path
+        self.inode = inode
+        self.closed = False
+
+    @property
+    def path(self) -> str:
+        return self._path
+
+    @property
+    def size(self) -> int:
+        return len(self.inode.data)
+
+    @property
+    def synced(self) -> int:
+        return self.inode.synced
+
+    def read(self, offset: int, length: int) -> bytes:
+        self._use()
+        self._disk.reads += 1
+        self._disk.read_bytes_max = max(self._disk.read_bytes_max, length)
+        return bytes(self.inode.data[offset : offset + length])
+
+    def write(self, offset: int, buffers: Sequence[Buffer]) -> None:
+        self._use()
+        self._disk.writes += 1
+        self._disk.check()
+        self.inode.synced = min(self.inode.synced, offset)
+        for buffer in buffers:
+            self.inode.data[offset : offset + len(buffer)] = buffer
+            offset += len(buffer)
+
+    def truncate(self, size: int) -> None:
+        self._use()
+        self.inode.synced = min(self.inode.synced, size)
+        if size < len(self.inode.data):
+            del self.inode.data[size:]
+        else:
+            self.inode.data.extend(bytes(size - len(self.inode.data)))
+
+    def close(self) -> None:
+        self.closed = True
+        self._disk.open_files -= 1
+
+    def _use(self) -> None:
+        if self.closed:
+            raise OSError(9, f"{self._path} is closed")
+
+
+class _Inode:
+    def __init__(self, data: Buffer = b"") -> None:
+        self.data = bytearray(data)
+        self.synced = 0
+
+
+class MemoryDisk:
+    """Files in a dict. `fail` makes the next writes raise; `reads` and `writes` count calls."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, _Inode] = {}
+        self.folders: set[str] = set()
+        self.fail: OSError | None = None
+        self.reads = 0
+        self.writes = 0
+        self.read_bytes_max = 0
+        self.open_files = 0
+        self.journal: list[str] = []
+
+    def check(self) -> None:
+        if self.fail is not None:
+            raise self.fail
+
+    def content(self, path: str) -> bytes:
+        return bytes(self.files[path].data)
+
+    def copy(self) -> MemoryDisk:
+        """The same files, on another disk: what a second machine would find."""
+        twin = MemoryDisk()
+        twin.folders = set(self.folders)
+        twin.files = {path: _Inode(inode.data) for path, inode in self.files.items()}
+        return twin
+
+    def open(self, path: str, *, create: bool = True) -> MemoryFile:
+        if path not in self.files:
+            if not create:
+                raise FileNotFoundError(path)
+            self.check()
+            self.files[path] = _Inode()
+        self.open_files += 1
+        return MemoryFile(self, path, self.files[path])
+
+    def exists(self, path: str) -> bool:
+        return path in self.files or path in self.folders
+
+    def list(self, path: str) -> list[str]:
+        if path not in self.folders:
+            raise FileNotFoundError(path)
+        inside = [each for each in (*self.files, *self.folders) if each.startswith(path + "/")]
+        return sorted({each[len(path) + 1 :].split("/")[0] for each in inside})
+
+    def is_directory(self, path: str) -> bool:
+        return path in self.folders
+
+    def make_directory(self, path: str) -> None:
+        while path:
+            self.folders.add(path)
+            path = path.rpartition("/")[0]
+
+    def remove(self, path: str) -> None:
+        self.journal.append(f"remove {path}")
+        self.files.pop(path, None)
+        if path in self.folders:
+            for each in [each for each in self.files if each.startswith(path + "/")]:
+                del self.files[each]
+            self.folders = {each for each in self.folders if each != path and not each.startswith(path + "/")}
+
+    def rename(self, source: str, target: str) -> None:
+        if source in self.files:
+            self.files[target] = self.files.pop(source)
+            return
+        if source not in self.folders:
+            raise FileNotFoundError(source)
+        for each in [each for each in self.files if each.startswith(source + "/")]:
+            self.files[target + each[len(source) :]] = self.files.pop(each)
+        self.folders.discard(source)
+        self.folders.add(target)
+
+    def read_file(self, path: str) -> bytes:
+        if path not in self.files:
+            raise FileNotFoundError(path)
+        return bytes(self.files[path].data)
+
+    def write_file(self, path: str, data: Buffer, *, sync: bool = True) -> None:
+        self.check()
+        self.journal.append(f"{'sync' if sync else 'write'} {path}")
+        self.files[path] = _Inode(data)
+
+    def sync(self, files: Sequence[File], done: Callable[[OSError | None], None]) -> None:
+        for file in files:
+            self.sync_now(file)
+        done(None)
+
+    def sync_now(self, file: File) -> None:
+        assert isinstance(file, MemoryFile)
+        file.inode.synced = file.size
+
+    def run(self, job: Callable[[], Any], done: Callable[[Any], None]) -> None:
+        done(job())
+
+
+class FolderFile:
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        self._synced = 0
+
+    @property
+    def path(self) -> str:
+        return self._path
+
+    @property
+    def size(self) -> int:
+        return os.fstat(self._fd).st_size
+
+    @property
+    def synced(self) -> int:
+        return self._synced
+
+    def read(self, offset: int, length: int) -> bytes:
+        return os.pread(self._fd, length, offset)
+
+    def write(self, offset: int, buffers: Sequence[Buffer]) -> None:
+        self._synced = min(self._synced, offset)
+        for start in range(0, len(buffers), 1000):
+            offset += os.pwritev(self._fd, buffers[start : start + 1000], offset)
+
+    def truncate(self, size: int) -> None:
+        self._synced = min(self._synced, size)
+        os.ftruncate(self._fd, size)
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+    def sync(self) -> None:
+        os.fsync(self._fd)
+        self._synced = self.size
+
+
+class FolderDisk:
+    """The machine's own files, for what Apache Kafka is to read, or has written."""
+
+    def open(self, path: str, *, create: bool = True) -> FolderFile:
+        if not create and not os.path.exists(path):
+            raise FileNotFoundError(path)
+        return FolderFile(path)
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def list(self, path: str) -> list[str]:
+        return sorted(os.listdir(path))
+
+    def is_directory(self, path: str) -> bool:
+        return os.path.isdir(path)
+
+    def make_directory(self, path: str) -> None:
+        os.makedirs(path, exist_ok=True)
+
+    def remove(self, path: str) -> None:
+        if os.path.isdir(path):
+            shutil.rmtree(path)
+        elif os.path.exists(path):
+            os.remove(path)
+
+    def rename(self, source: str, target: str) -> None:
+        os.replace(source, target)
+
+    def read_file(self, path: str) -> bytes:
+        with open(path, "rb") as file:
+            return file.read()
+
+    def write_file(self, path: str, data: Buffer, *, sync: bool = True) -> None:
+        with open(path + ".tmp", "wb") as file:
+            file.write(data)
+        os.replace(path + ".tmp", path)
+
+    def sync(self, files: Sequence[File], done: Callable[[OSError | None], None]) -> None:
+        for file in files:
+            self.sync_now(file)
+        done(None)
+
+    def sync_now(self, file: File) -> None:
+        assert isinstance(file, FolderFile)
+        file.sync()
+
+    def run(self, job: Callable[[], Any], done: Callable[[Any], None]) -> None:
+        done(job())
