@@ -1,6 +1,6 @@
 """Plays the behaviour scenarios of one replica; `KINDS` says which.
 
-`play(item)` raises `AssertionError` where the expectation of an item of the scenario schema does not hold, and `KeyError`
+`play(item)` raises `AssertionError` where the expectation of an item of the schema does not hold, and `KeyError`
 for a field it does not know: an expectation that is not understood must never count as met.
 """
 
