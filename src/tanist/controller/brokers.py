@@ -17,7 +17,8 @@ from tanist.controller import elections
 from tanist.controller.decision import ControllerSettings, Decision
 from tanist.controller.features import CONTROLLER_REGISTRATION_FROM, DIRECTORY_ASSIGNMENT_FROM
 from tanist.controller.heartbeats import BrokerState, HeartbeatTable, next_state, state_of
-from tanist.controller.image import METADATA_VERSION, BrokerRegistration, MetadataImage
+from tanist.controller.image import METADATA_VERSION, MetadataImage
+from tanist.controller.registration import BrokerRegistration
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from tanist.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse

@@ -11,10 +11,11 @@ from uuid import UUID
 
 from tanist.controller.decision import ControllerSettings, Decision
 from tanist.controller.features import DIRECTORY_ASSIGNMENT_FROM
-from tanist.controller.image import BrokerRegistration, MetadataImage
+from tanist.controller.image import MetadataImage
 from tanist.controller.partition_change import Intent
 from tanist.controller.partition_context import ChangeMaker
 from tanist.controller.partition_state import PartitionState
+from tanist.controller.registration import BrokerRegistration
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
 from tanist.wire.messages.assign_replicas_to_dirs_response import (

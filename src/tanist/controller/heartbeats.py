@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from tanist.controller.image import BrokerRegistration
+from tanist.controller.registration import BrokerRegistration
 
 UNKNOWN_OFFSET = -1
 NO_ACTIVE_BROKER = (1 << 63) - 1
