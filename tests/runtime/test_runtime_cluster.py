@@ -1,0 +1,327 @@
+"""Clusters of processes: up, down, one node at a time, and all that goes wrong. With stand-ins for the nodes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tanist.broker.properties import parse_properties
+from tanist.runtime import layout, processes
+from tanist.runtime.client import BrokerConnection, Client, Unreachable, parse_bootstrap
+from tanist.runtime.cluster import Cluster, bootstrap_of
+from tanist.runtime.cluster_file import ClusterError, ClusterFile, NodeEntry, load, load_existing, locked
+from tanist.runtime.processes import ProcessMark, start_process, start_time, wait_until
+
+STAND_IN = [sys.executable, str(Path(__file__).with_name("stand_in_node.py"))]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return min(port, 55_000)
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def make(tmp_path: Path, said: list[str]) -> Iterator[Callable[[], Cluster]]:
+    yield lambda: Cluster(tmp_path / "c", said.append, STAND_IN)
+    cluster = load(tmp_path / "c")
+    for node in cluster.nodes if cluster is not None else []:
+        if node.process is not None:
+            node.process.kill()
+
+
+def pids(cluster: Cluster) -> list[int]:
+    return [node.process.pid for node in load_existing(cluster.folder).running if node.process is not None]
+
+
+def test_a_cluster_comes_up_is_seen_and_goes_down(make: Callable[[], Cluster], said: list[str]) -> None:
+    cluster = make()
+    port = free_port()
+    entries = cluster.up(port=port, config={"log.retention.ms": "60000"})
+    status = make().status()
+    assert [node.state for node in status.nodes] == ["running"] * 3
+    assert [node.node_id for node in status.nodes] == [1, 2, 3]
+    assert status.controller == 1
+    assert status.bootstrap == bootstrap_of(entries)
+    assert len({node.pid for node in status.nodes}) == 3
+    properties = parse_properties((cluster.folder / "node-2" / "server.properties").read_text())
+    assert properties["log.retention.ms"] == "60000"
+    assert properties["process.roles"] == "broker,controller"
+    assert (cluster.folder / "node-2" / "data" / "meta.properties").exists()
+    with pytest.raises(ClusterError, match=r"running already .*tanist down"):
+        make().up()
+    assert make().down() == [1, 2, 3]
+    assert pids(cluster) == []
+    assert [node.state for node in make().status().nodes] == ["stopped"] * 3
+    assert make().down() == []
+    assert all("asked to stop" in (cluster.folder / f"node-{node}" / "node.log").read_text() for node in (1, 2, 3))
+
+
+def test_a_stopped_cluster_comes_up_again_as_it_was(make: Callable[[], Cluster], said: list[str]) -> None:
+    cluster = make()
+    before = cluster.up(brokers=2, port=free_port())
+    meta = (cluster.folder / "node-1" / "data" / "meta.properties").read_bytes()
+    cluster.down()
+    with pytest.raises(ClusterError, match="2 brokers and 0 separate controllers"):
+        make().up(brokers=3)
+    again = make().up(brokers=2)
+    assert again.cluster_id == before.cluster_id
+    assert [node.broker_port for node in again.nodes] == [node.broker_port for node in before.nodes]
+    assert (cluster.folder / "node-1" / "data" / "meta.properties").read_bytes() == meta
+    assert said == []
+
+
+def test_taken_ports_move_and_it_is_said(make: Callable[[], Cluster], said: list[str]) -> None:
+    port = free_port()
+    with socket.create_server(("127.0.0.1", port)):
+        cluster = make()
+        entries = cluster.up(brokers=1, port=port)
+    assert entries.nodes[0].broker_port > port
+    assert said == [f"port {port} is taken: using {entries.nodes[0].broker_port}"]
+    cluster.down()
+    with socket.create_server(("127.0.0.1", entries.nodes[0].controller_port)):
+        moved = make().up()
+    assert moved.nodes[0].controller_port > entries.nodes[0].controller_port
+    properties = parse_properties((cluster.folder / "node-1" / "server.properties").read_text())
+    assert properties["controller.quorum.voters"] == f"1@127.0.0.1:{moved.nodes[0].controller_port}"
+
+
+def test_separate_controllers(make: Callable[[], Cluster]) -> None:
+    cluster = make()
+    cluster.up(brokers=2, controllers=1, port=free_port())
+    status = cluster.status()
+    assert [(node.node_id, node.roles) for node in status.nodes] == [
+        (1, ("broker",)),
+        (2, ("broker",)),
+        (1001, ("controller",)),
+    ]
+    assert {node.state for node in status.nodes} == {"running"}
+    cluster.stop(1001)
+    cluster.start(1001)
+    assert {node.state for node in cluster.status().nodes} == {"running"}
+
+
+def test_a_node_that_dies_at_its_start_fails_the_whole_and_leaves_nothing(make: Callable[[], Cluster]) -> None:
+    cluster = make()
+    with pytest.raises(ClusterError, match=r"(?s)node \d has ended.*node\.log.*this folder smells"):
+        cluster.up(port=free_port(), config={"stand.in": "dies"})
+    assert pids(cluster) == []
+
+
+@pytest.mark.parametrize(("behaviour", "told"), [("mute", "does not answer"), ("lonely", "does not know of brokers")])
+def test_a_cluster_that_does_not_get_ready_says_what_it_lacks_and_leaves_nothing(
+    make: Callable[[], Cluster], monkeypatch: pytest.MonkeyPatch, behaviour: str, told: str
+) -> None:
+    monkeypatch.setattr("tanist.runtime.cluster._ASK_PATIENCE_S", 0.2)
+    cluster = make()
+    with pytest.raises(ClusterError, match=rf"not ready after 1 s: node 1: .*{told}"):
+        cluster.up(brokers=2, port=free_port(), config={"stand.in": behaviour}, patience_s=1.0)
+    assert pids(cluster) == []
+
+
+def test_settings_that_a_node_refuses_are_told_before_anything_starts(make: Callable[[], Cluster]) -> None:
+    cluster = make()
+    with pytest.raises(ClusterError, match=r"log\.retention\.ms"):
+        cluster.up(port=free_port(), config={"log.retention.ms": "soon"})
+    assert not (cluster.folder / "node-1" / "node.log").exists()
+    cluster.up(brokers=1, port=free_port(), config={"log.retention.ms": "60000"})
+
+
+def test_crash_stop_start(make: Callable[[], Cluster]) -> None:
+    cluster = make()
+    cluster.up(port=free_port())
+    cluster.crash(2)
+    assert [node.state for node in cluster.status().nodes] == ["running", "crashed", "running"]
+    for action in (cluster.crash, cluster.stop):
+        with pytest.raises(ClusterError, match=r"node 2 is not running: `tanist start 2`"):
+            action(2)
+    with pytest.raises(ClusterError, match="node 1 is running already"):
+        cluster.start(1)
+    with pytest.raises(ClusterError, match="no node 7; the nodes are 1, 2, 3"):
+        cluster.crash(7)
+    cluster.start(2)
+    cluster.stop(3)
+    assert [node.state for node in cluster.status().nodes] == ["running", "running", "stopped"]
+    assert "asked to stop" in (cluster.folder / "node-3" / "node.log").read_text()
+    assert "asked to stop" not in (cluster.folder / "node-2" / "node.log").read_text()
+
+
+def test_without_a_majority_a_started_node_is_not_waited_for(make: Callable[[], Cluster], said: list[str]) -> None:
+    cluster = make()
+    cluster.up(port=free_port())
+    for node_id in (1, 2, 3):
+        cluster.crash(node_id)
+    cluster.start(3)
+    assert said == ["node 3 waits for a majority: 1 of 3 controllers run"]
+    cluster.start(1)
+    assert len(pids(cluster)) == 2
+
+
+def test_a_node_that_does_not_stop_is_killed_and_it_is_said(make: Callable[[], Cluster], said: list[str]) -> None:
+    cluster = make()
+    cluster.up(brokers=1, port=free_port(), config={"stand.in": "stubborn"})
+    cluster.down(patience_s=0.3)
+    assert said == ["node 1 did not stop within 0 s: killed"]
+    assert pids(cluster) == []
+
+
+def test_commands_take_turns(tmp_path: Path) -> None:
+    order: list[str] = []
+    inside = threading.Event()
+    let_go = threading.Event()
+
+    def first() -> None:
+        with locked(tmp_path):
+            inside.set()
+            let_go.wait(10)
+            order.append("first")
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    inside.wait(10)
+    threading.Timer(0.05, let_go.set).start()
+    with locked(tmp_path):
+        order.append("second")
+    thread.join()
+    assert order == ["first", "second"]
+
+
+def test_a_damaged_or_absent_cluster_file_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ClusterError, match=r"no cluster in .*tanist up --data"):
+        load_existing(tmp_path)
+    (tmp_path / "cluster.json").write_text('{"format": 1, "nodes": 3}')
+    with pytest.raises(ClusterError, match="damaged"):
+        load(tmp_path)
+    (tmp_path / "cluster.json").write_text('{"format": 99}')
+    with pytest.raises(ClusterError, match="another version"):
+        load(tmp_path)
+
+
+def test_the_cluster_file_round_trips(tmp_path: Path) -> None:
+    nodes = [NodeEntry(1, ("broker",), 9092, 0, "a", ProcessMark(77, "123")), NodeEntry(1001, ("controller",), 0, 9)]
+    written = ClusterFile("id", "127.0.0.1", nodes, {"a": "b"})
+    written.save(tmp_path)
+    assert load(tmp_path) == written
+    assert json.loads((tmp_path / "cluster.json").read_text())["nodes"][0]["process"] == {"pid": 77, "started": "123"}
+
+
+# -- processes
+
+
+def test_a_process_id_that_was_used_again_is_never_signalled() -> None:
+    own = ProcessMark(os.getpid(), "another time")
+    assert not own.alive
+    assert not own.signal(signal.SIGKILL)  # or this would be the end of the tests
+    assert ProcessMark(os.getpid(), start_time(os.getpid()) or "").alive
+
+
+def test_a_zombie_is_not_alive() -> None:
+    child = subprocess.Popen([sys.executable, "-c", "pass"])
+    mark = ProcessMark(child.pid, start_time(child.pid) or "ended")
+    assert wait_until(lambda: not mark.alive, 20)
+    assert Path(f"/proc/{child.pid}").exists()
+    child.wait()
+
+
+def test_a_started_process_has_its_own_session_and_its_output_is_kept(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("before\n")
+    mark = start_process([sys.executable, "-c", "import os; print('session', os.getsid(0) == os.getpid())"], log)
+    assert wait_until(lambda: not mark.alive, 20)
+    processes.reap()
+    assert log.read_text() == "before\nsession True\n"
+
+
+# -- layout
+
+
+@pytest.mark.parametrize(("brokers", "combined"), [(1, 1), (2, 1), (3, 3), (4, 3), (5, 5), (7, 5)])
+def test_combined_clusters_have_an_odd_number_of_controllers(brokers: int, combined: int) -> None:
+    cluster, _ = layout.lay_out(
+        cluster_id="x", brokers=brokers, controllers=0, host="127.0.0.1", port=free_port(), config={}
+    )
+    assert len(cluster.brokers) == brokers
+    assert len(cluster.controllers) == combined
+
+
+@pytest.mark.parametrize(
+    ("brokers", "replicas", "least_isr"), [(1, "1", "1"), (2, "2", "1"), (3, "3", "2"), (5, "3", "2")]
+)
+def test_small_clusters_get_what_they_can_hold(tmp_path: Path, brokers: int, replicas: str, least_isr: str) -> None:
+    cluster, _ = layout.lay_out(
+        cluster_id="x", brokers=brokers, controllers=0, host="127.0.0.1", port=free_port(), config={}
+    )
+    properties = layout.properties_of(cluster, cluster.nodes[0], tmp_path)
+    assert properties["default.replication.factor"] == replicas
+    assert properties["min.insync.replicas"] == least_isr
+    assert properties["offsets.topic.replication.factor"] == replicas
+
+
+def test_what_is_given_wins_and_survives_the_file() -> None:
+    cluster, _ = layout.lay_out(
+        cluster_id="x", brokers=1, controllers=0, host="127.0.0.1", port=free_port(),
+        config={"num.partitions": "7", "odd.value": " back\\slash\nand line"},
+    )  # fmt: skip
+    properties = layout.properties_of(cluster, cluster.nodes[0], Path("/d"))
+    assert properties["num.partitions"] == "7"
+    assert parse_properties(layout.properties_text(properties)) == properties
+
+
+# -- the client's connections
+
+
+def test_bootstrap_addresses() -> None:
+    assert parse_bootstrap("a:1, [::1]:2") == [("a", 1), ("::1", 2)]
+    for bad in ("a", "a:b", ":1", "a:0", "a:70000", ""):
+        with pytest.raises(ValueError, match="host:port"):
+            parse_bootstrap(bad)
+
+
+def test_versions_are_negotiated_down(make: Callable[[], Cluster]) -> None:
+    cluster = make()
+    entries = cluster.up(brokers=1, port=free_port())
+    connection = BrokerConnection((entries.host, entries.nodes[0].broker_port), "test", 5.0)
+    from tanist.wire.messages.metadata_request import MetadataRequest
+
+    assert connection.version_for(MetadataRequest) == 1
+    connection.close()
+
+
+def test_no_broker_is_told_with_its_address() -> None:
+    port = free_port()
+    with Client([("127.0.0.1", port)], timeout_s=1.0) as client, pytest.raises(Unreachable, match=rf"127.0.0.1:{port}"):
+        client.metadata()
+
+
+def test_what_is_no_kafka_is_told() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            connection.recv(1000)
+            connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            connection.close()
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with (
+            Client([server.getsockname()], timeout_s=5.0) as client,
+            pytest.raises(Unreachable, match=r"is .* a Kafka broker"),
+        ):
+            client.metadata()
+        thread.join()
