@@ -131,7 +131,14 @@ def assemble_quorum(node: Node, directory_id: UUID) -> MetadataQuorum:
     )
     quorum = MetadataQuorum(node, raft, log, store, voters)
     if config.is_controller:
-        controller = Controller(config.node_id, MetadataImage(config.static), controller_settings(config), node.random)
+        controller = Controller(
+            config.node_id,
+            MetadataImage(config.static),
+            controller_settings(config),
+            node.random,
+            cluster_id=node.cluster_id,
+            voter_ids=[voter.node_id for voter in voters],
+        )
         quorum.controller_host = ControllerHost(node, controller)
     return quorum
 

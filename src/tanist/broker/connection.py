@@ -176,7 +176,7 @@ class ClientConnection:
         entry = self.handlers.get(api_key)
         if api_key == ApiKey.API_VERSIONS and (entry is None or not entry[0] <= version <= entry[1]):
             # A client newer than us learns what we speak from a v0 answer with error 35 (KIP-511).
-            header = RequestHeader(api_key, version, *struct.unpack_from(">i", frame, 4), None, 0)
+            header = RequestHeader(api_key, version, int.from_bytes(frame[4:8], "big", signed=True), None, 0)
             self._node.unsupported_api_versions(Call(self, header, frame))
             return
         if entry is None or not entry[0] <= version <= entry[1]:

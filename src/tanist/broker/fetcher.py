@@ -12,10 +12,9 @@ from uuid import UUID
 
 from tanist.broker.channel import Channel
 from tanist.replica.effects import AskOffsets
-from tanist.replica.follower import FetchedPartition, FetchPosition, FollowerState
-from tanist.wire import fetch as wire_fetch
+from tanist.replica.follower import FetchPosition, FollowerState
 from tanist.wire.errors import WireError
-from tanist.wire.fetch import FetchCall, FetchTarget, encode_fetch_request, parse_fetch_response
+from tanist.wire.fetch import FetchCall, FetchedPartition, FetchTarget, encode_fetch_request, parse_fetch_response
 from tanist.wire.messages.list_offsets_request import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -201,24 +200,15 @@ class Fetcher:
         hosted: HostedPartition,
         follower: FollowerState,
         position: FetchPosition,
-        answer: wire_fetch.FetchedPartition,
+        answer: FetchedPartition,
         now_ms: int,
     ) -> None:
-        records = answer.records
-        response = FetchedPartition(
-            position,
-            answer.error,
-            answer.high_watermark,
-            answer.log_start_offset,
-            records,
-            answer.diverging_epoch,
-        )
         try:
-            effects = follower.fetched(response, now_ms)
+            effects = follower.fetched(answer, position, now_ms)
         except OSError as failure:
             self._node.disk_failed(hosted, failure)
             return
-        if records:
+        if answer.records:
             self._node.mark_dirty(hosted)
         for effect in effects:
             if isinstance(effect, AskOffsets):

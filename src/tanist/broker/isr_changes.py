@@ -105,18 +105,17 @@ class IsrChanges:
                     continue  # fact 20: an answer for a state that was replaced meanwhile
                 result = AlterPartitionResult(
                     error=answer.error_code,
-                    proposal=proposal,
                     leader=answer.leader_id,
                     leader_epoch=answer.leader_epoch,
                     isr=answer.isr,
                     partition_epoch=answer.partition_epoch,
                     recovering=answer.leader_recovery_state == 1,
                 )
-                self._node.apply_replica_effects(hosted, leader.alter_partition_done(result, now_ms))
+                self._node.apply_replica_effects(hosted, leader.alter_partition_done(proposal, result, now_ms))
         for hosted, leader, proposal in sent.values():  # the controller did not speak of it
             if hosted.leader is leader:
-                result = AlterPartitionResult(error=ErrorCode.UNKNOWN_SERVER_ERROR, proposal=proposal)
-                self._node.apply_replica_effects(hosted, leader.alter_partition_done(result, now_ms))
+                result = AlterPartitionResult(error=ErrorCode.UNKNOWN_SERVER_ERROR)
+                self._node.apply_replica_effects(hosted, leader.alter_partition_done(proposal, result, now_ms))
         self._schedule()
 
     def _retry(self) -> None:

@@ -89,6 +89,11 @@ class Lifecycle:
             self._retry_ms = _RETRY_MS
             self._beat_in(0)
 
+    def directories_changed(self) -> None:
+        """A log directory has failed: the controller must hear of it now, not with the next beat."""
+        if self.broker_epoch >= 0 and self.state is not LifecycleState.SHUTTING_DOWN:
+            self._beat_in(0)
+
     @property
     def caught_up(self) -> bool:
         """The metadata holds this incarnation's registration."""

@@ -43,7 +43,7 @@ _VERSIONS = {
     ApiKey.VOTE: 2,
     ApiKey.BEGIN_QUORUM_EPOCH: 1,
     ApiKey.END_QUORUM_EPOCH: 1,
-    ApiKey.FETCH: 17,
+    ApiKey.FETCH: 18,
     ApiKey.FETCH_SNAPSHOT: 1,
 }
 _PROBE_TIMEOUT_MS = 1000
@@ -198,7 +198,7 @@ class MetadataQuorum:
                 max_frame_bytes=self._node.config.socket_request_max_bytes,
                 on_lost=lambda reason, to=effect.to: self._channel_lost(to),  # type: ignore[misc]
             )
-        version = _VERSIONS[ApiKey(effect.request.API_KEY)]  # type: ignore[attr-defined]
+        version = _VERSIONS[ApiKey(effect.request.API_KEY)]
         timeout_ms = self._node.config.controller_quorum_request_timeout_ms
         channel.call(effect.request, version, timeout_ms, lambda response: self._answered(request_id, response))
 

@@ -424,8 +424,12 @@ class Node:
         if not doomed:
             return
 
+        def remove_all() -> None:
+            for path in doomed:
+                self.disk.remove(path)
+
         def remove() -> None:
-            self.disk.run(lambda: [self.disk.remove(path) for path in doomed], removed)
+            self.disk.run(remove_all, removed)
 
         def removed(result: object) -> None:
             if isinstance(result, BaseException):

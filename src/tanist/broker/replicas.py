@@ -15,11 +15,13 @@ from tanist.broker.hosted import HostedPartition
 from tanist.controller.delta import ImageDelta
 from tanist.controller.image import MetadataImage
 from tanist.controller.partition_state import PartitionState
+from tanist.log.checkpoints import previous_broker_epoch
 from tanist.log.config import LogConfig
 from tanist.log.directory import LogDirectory
 from tanist.log.log import Log
 from tanist.replica.metadata import PartitionMetadata, ReplicaConfig
 from tanist.replica.partition import Partition
+from tanist.wire.ids import ZERO_UUID
 
 if TYPE_CHECKING:
     from tanist.broker.node import Node
@@ -36,6 +38,7 @@ class Replicas:
         self._logs: dict[tuple[str, int], tuple[Log, LogDirectory]] = {}
         """Logs found at start and not hosted (yet)."""
         self._offline: dict[tuple[UUID, int], LogDirectory] = {}
+        self._reported: set[LogDirectory] = set()
         self._active = False
 
     # -- what there is
@@ -57,6 +60,14 @@ class Replicas:
 
     # -- start and stop
 
+    def read_previous_broker_epoch(self) -> int:
+        """The broker epoch that the last clean shutdown left in every directory, or -1 (fact 87). Before `load`."""
+        try:
+            epochs = [directory.read_broker_epoch() for directory in self.directories]
+        except OSError:
+            return -1
+        return previous_broker_epoch(epochs)
+
     def load(self) -> None:
         """Load every log on disk (recovering them where the last shutdown was not clean)."""
         node = self._node
@@ -64,9 +75,11 @@ class Replicas:
             try:
                 logs = directory.load(node.clock.now_ms(), node.clock.wall_ms(), self._config_on_disk)
             except OSError as failure:
-                directory.failed = failure
                 node.report("ERROR", f"log directory {directory.path} is offline: {failure}")
                 continue
+            for complaint in directory.complaints:
+                node.report("WARN", complaint)
+            node.delete_later(directory.doomed)
             for log in logs:
                 recovery = log.recovery
                 if recovery.bytes_cut:
@@ -174,7 +187,7 @@ class Replicas:
     def _host(self, name: str, topic_id: UUID, index: int) -> HostedPartition | None:
         node = self._node
         found = self._logs.pop((name, index), None)
-        if found is not None and found[0].topic_id not in (None, topic_id):
+        if found is not None and found[0].topic_id not in (ZERO_UUID, topic_id):
             # Deleted and created anew while we were away: the old log is another topic's (A50).
             node.report("INFO", f"{name}-{index}: the log on disk belongs to a deleted topic of that name")
             self._delete_log(found[1], name, index)
@@ -185,7 +198,9 @@ class Replicas:
             if directory is None:
                 return None
             try:
-                log = directory.create_log(name, index, topic_id, config, node.clock.now_ms())
+                log = directory.create_log(
+                    name, index, topic_id, config, node.clock.now_ms(), node.clock.wall_ms()
+                )
             except OSError as failure:
                 self.directory_failed(directory, failure)
                 return None
@@ -193,13 +208,8 @@ class Replicas:
             log, directory = found
             log.set_config(config)
             log.assign_topic_id(topic_id)
-        replica = Partition(
-            node.node_id,
-            log,
-            self._replica_config(name),
-            node.metadata,
-            checkpointed_high_watermark=directory.high_watermark_checkpoint(name, index),
-        )
+        replica = Partition(node.node_id, log, self._replica_config(name), node.metadata)
+        replica.restore_high_watermark(directory.high_watermark_checkpoint(name, index))
         hosted = HostedPartition(name, topic_id, index, replica, log, directory)
         self.by_topic.setdefault(topic_id, {})[index] = hosted
         self.by_topic[name] = self.by_topic[topic_id]
@@ -222,7 +232,7 @@ class Replicas:
         for hosted in self:
             if everything or hosted.topic in names:
                 hosted.log.set_config(self._node.log_config(hosted.topic))
-                effects = hosted.replica.min_isr_changed(self._node.min_insync_replicas(hosted.topic))
+                effects = hosted.replica.set_config(self._replica_config(hosted.topic))
                 self._node.apply_replica_effects(hosted, effects)
 
     def _remove(self, hosted: HostedPartition) -> None:
@@ -255,9 +265,10 @@ class Replicas:
 
     def directory_failed(self, directory: LogDirectory, failure: OSError) -> None:
         """I/O failed: the directory goes offline with all its partitions (fact 48); without any, the node goes down."""
-        if directory.failed is not None:
+        if directory in self._reported:
             return
-        directory.failed = failure
+        self._reported.add(directory)
+        directory.failed = directory.failed or failure
         self._node.report("ERROR", f"log directory {directory.path} is offline: {failure}")
         for hosted in [h for h in self if h.directory is directory]:
             self._offline[(hosted.topic_id, hosted.index)] = directory

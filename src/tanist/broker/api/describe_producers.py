@@ -39,16 +39,14 @@ def handle(node: Node, request: DescribeProducersRequest, call: Call) -> None:
                     partition_index=index,
                     active_producers=tuple(
                         ProducerState(
-                            producer_id=state.producer_id,
-                            producer_epoch=state.producer_epoch,
-                            last_sequence=state.last_sequence,
-                            last_timestamp=state.last_timestamp_ms,
-                            coordinator_epoch=state.coordinator_epoch,
-                            current_txn_start_offset=(
-                                -1 if state.transaction_first_offset is None else state.transaction_first_offset
-                            ),
+                            producer_id=entry.producer_id,
+                            producer_epoch=entry.epoch,
+                            last_sequence=entry.last_sequence,
+                            last_timestamp=entry.last_timestamp,
+                            coordinator_epoch=entry.coordinator_epoch,
+                            current_txn_start_offset=entry.transaction_first_offset,
                         )
-                        for state in hosted.log.producers.active()
+                        for entry in hosted.log.producers.entries.values()
                     ),
                 )
             )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tanist.broker.api.metadata import replica_offline
+from tanist.broker.api.metadata import INTERNAL_TOPICS, replica_offline
 from tanist.broker.connection import Call
-from tanist.controller.topics import INTERNAL_TOPICS, topic_name_error
+from tanist.controller.topics import name_error
 from tanist.wire.errors import ErrorCode, WireError
 from tanist.wire.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest
 from tanist.wire.messages.describe_topic_partitions_response import (
@@ -49,7 +49,7 @@ def describe(
         topic = image.topic(name)
         if topic is None:
             if not listing_all:
-                invalid = topic_name_error(name) is not None
+                invalid = name_error(name) is not None
                 error = ErrorCode.INVALID_TOPIC_EXCEPTION if invalid else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 topics.append(DescribeTopicPartitionsResponseTopic(error_code=error, name=name))
             continue

@@ -267,7 +267,10 @@ def _read_for_consumer(
             if piece is not None:
                 records = piece.chunk
                 if call.isolation_level == READ_COMMITTED:
-                    aborted = log.aborted_transactions(target.fetch_offset, upper_offset)
+                    aborted = [
+                        (each.producer_id, each.first_offset)
+                        for each in log.aborted_transactions(target.fetch_offset, upper_offset)
+                    ]
         except OffsetOutOfRange:
             return FetchedPartition(index, _OUT_OF_RANGE, high_watermark, stable_offset, start, None)
         except OSError as failure:

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from tanist.broker.connection import Call
 from tanist.controller.image import MetadataImage, TopicImage
-from tanist.controller.topics import INTERNAL_TOPICS, topic_name_error
+from tanist.controller.topics import name_error
 from tanist.wire.errors import ErrorCode
 from tanist.wire.frames import encode_response
 from tanist.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
@@ -27,6 +27,8 @@ from tanist.wire.schema import ZERO_UUID
 
 if TYPE_CHECKING:
     from tanist.broker.node import Node
+
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 _CREATE_TOPICS_VERSION = 7
 _CREATE_TIMEOUT_MS = 5_000
@@ -48,7 +50,7 @@ def handle(node: Node, request: MetadataRequest, call: Call) -> None:
     ]
     allowed = request.allow_auto_topic_creation if call.version >= 4 else True
     if missing and allowed and node.config.auto_create_topics_enable:
-        valid = [name for name in dict.fromkeys(missing) if topic_name_error(name) is None]
+        valid = [name for name in dict.fromkeys(missing) if name_error(name) is None]
         if valid:
             call.wait()
             _create(node, call, request, valid)
@@ -121,7 +123,7 @@ def _response(node: Node, call: Call, request: MetadataRequest) -> MetadataRespo
             if name and topic_id == ZERO_UUID:
                 topic = image.topic(name)
                 if topic is None:
-                    invalid = topic_name_error(name) is not None
+                    invalid = name_error(name) is not None
                     error = ErrorCode.INVALID_TOPIC_EXCEPTION if invalid else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                     topics.append(MetadataResponseTopic(error_code=error, name=name))
                     continue

@@ -111,8 +111,8 @@ def handle_produce(
     call = parse_produce(frame, offset, version)
     acks = call.acks
     if call.transactional_id is not None or acks not in (-1, 0, 1):
-        error = ErrorCode.INVALID_REQUIRED_ACKS if call.transactional_id is None else ErrorCode.INVALID_TXN_STATE
-        _refuse_all(node, connection, version, correlation_id, call.topics, error, acks)
+        refusal = ErrorCode.INVALID_REQUIRED_ACKS if call.transactional_id is None else ErrorCode.INVALID_TXN_STATE
+        _refuse_all(node, connection, version, correlation_id, call.topics, refusal, acks)
         return
     wait: ProduceWait | None = None
     failed = False
@@ -131,8 +131,7 @@ def handle_produce(
                 continue
             leader = hosted.leader
             if leader is None:
-                error = _STORAGE_ERROR if hosted.stale else _NOT_LEADER
-                results.append(ProduceResult(index, error, -1, -1, -1))
+                results.append(ProduceResult(index, _STORAGE_ERROR if hosted.stale else _NOT_LEADER, -1, -1, -1))
                 failed = True
                 continue
             if start < 0:
