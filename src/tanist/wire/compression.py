@@ -1,0 +1,120 @@
+"""Kafka's compression codecs on whole batches: none, gzip, snappy, lz4, zstd.
+
+The broker's data path never comes here: batches pass through as they are. Who must look into a batch does.
+
+What is decompressed comes from a client and may be made to explode, so that the result is always bounded: it grows by
+steps and never beyond `max_bytes`.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any, Final
+
+import cramjam
+
+from tanist.wire.errors import WireError
+from tanist.wire.primitives import Buffer
+
+MAX_DECOMPRESSED_BYTES: Final = 128 * 1024 * 1024
+
+_FIRST_STEP: Final = 64 * 1024
+_XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
+_XERIAL_HEADER: Final = _XERIAL_MAGIC + (1).to_bytes(4, "big") + (1).to_bytes(4, "big")
+"""How snappy-java frames its blocks: the header with two versions, then blocks with their lengths before them."""
+_XERIAL_BLOCK: Final = 32 * 1024
+
+
+class Compression(IntEnum):
+    """The low three bits of a batch's attributes."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+_LIBRARY: Final[dict[int, Any]] = {
+    Compression.GZIP: cramjam.gzip,
+    Compression.LZ4: cramjam.lz4,
+    Compression.ZSTD: cramjam.zstd,
+}
+
+
+def compress(kind: int, data: Buffer) -> bytes:
+    """`ValueError` if there is no such codec."""
+    if kind == Compression.NONE:
+        return bytes(data)
+    if kind == Compression.SNAPPY:
+        return _compress_xerial(data)
+    library = _LIBRARY.get(kind)
+    if library is None:
+        raise ValueError(f"there is no compression codec {kind}")
+    return bytes(library.compress(data))
+
+
+def decompress(kind: int, data: Buffer, max_bytes: int = MAX_DECOMPRESSED_BYTES) -> Buffer:
+    """`WireError` if there is no such codec, if the data is damaged, or if there would be more than `max_bytes`."""
+    if kind == Compression.NONE:
+        return data
+    if kind == Compression.SNAPPY:
+        return _decompress_snappy(data, max_bytes)
+    library = _LIBRARY.get(kind)
+    if library is None:
+        raise WireError(f"there is no compression codec {kind}")
+    # The libraries cannot say how much there is, only that it did not fit. Steps of four keep the work repeated below
+    # a third; damaged data fails at every step, which costs no more than good data of the same size.
+    size = min(max_bytes, max(_FIRST_STEP, 4 * len(data)))
+    while True:
+        out = bytearray(size)
+        try:
+            written = library.decompress_into(data, out)
+        except cramjam.DecompressionError as error:
+            if size >= max_bytes:
+                name = Compression(kind).name.lower()
+                raise WireError(f"{name}: damaged, or more than {max_bytes} bytes: {error}") from error
+            size = min(max_bytes, 4 * size)
+            continue
+        return memoryview(out)[:written]
+
+
+def _compress_xerial(data: Buffer) -> bytes:
+    """As snappy-java does, which is what Kafka's own clients read and write."""
+    out = [_XERIAL_HEADER]
+    view = memoryview(data)
+    for start in range(0, len(view), _XERIAL_BLOCK):
+        block = bytes(cramjam.snappy.compress_raw(view[start : start + _XERIAL_BLOCK]))
+        out += [len(block).to_bytes(4, "big"), block]
+    return b"".join(out)
+
+
+def _decompress_snappy(data: Buffer, max_bytes: int) -> Buffer:
+    """Framed by snappy-java, or one raw block, as librdkafka sends it."""
+    view = memoryview(data)
+    if bytes(view[: len(_XERIAL_MAGIC)]) != _XERIAL_MAGIC:
+        return _decompress_block(view, max_bytes)
+    out = bytearray()
+    position = len(_XERIAL_HEADER)
+    if len(view) < position:
+        raise WireError("snappy: the header is cut short")
+    while position < len(view):
+        start = position + 4
+        if start > len(view):
+            raise WireError("snappy: a block's length is cut short")
+        position = start + int.from_bytes(view[position:start], "big")
+        if position > len(view):
+            raise WireError("snappy: a block ends beyond the data")
+        out += _decompress_block(view[start:position], max_bytes - len(out))
+    return out
+
+
+def _decompress_block(block: memoryview, max_bytes: int) -> bytes:
+    """A raw block says how long it will be, and the library makes no more of it."""
+    try:
+        size = cramjam.snappy.decompress_raw_len(block)
+        if size > max_bytes:
+            raise WireError(f"snappy: {size} bytes where {max_bytes} are allowed")
+        return bytes(cramjam.snappy.decompress_raw(block))
+    except cramjam.DecompressionError as error:
+        raise WireError(f"snappy: {error}") from error
