@@ -16,18 +16,19 @@ from typing import Final, NamedTuple
 from crc32c import crc32c
 
 from tanist.log.config import LogConfig
-from tanist.log.scan import CRC_START
-from tanist.wire.batch import HEADER, HEADER_BYTES, BatchHeader, decode_batch
+from tanist.wire.batch import (
+    ATTRIBUTES_AT,
+    HEADER,
+    HEADER_BYTES,
+    MAGIC,
+    NO_TIMESTAMP,
+    BatchHeader,
+    decode_batch,
+)
+from tanist.wire.compression import Compression
 from tanist.wire.errors import ErrorCode, WireError
 
-LENGTH_END: Final = 12
-"""A batch's length field counts from here."""
-COMPRESSION_MASK: Final = 0x07
-LOG_APPEND_TIME: Final = 0x08
-TRANSACTIONAL: Final = 0x10
-CONTROL: Final = 0x20
-NO_TIMESTAMP: Final = -1
-_COMPRESSION_MAX: Final = 4
+_COMPRESSION_MAX: Final = max(Compression)
 _RECORD_ERRORS_MAX: Final = 1000
 
 
@@ -72,7 +73,7 @@ def split(batches: memoryview, max_message_bytes: int) -> list[Examined] | Appen
                 ErrorCode.MESSAGE_TOO_LARGE,
                 f"a batch of {header.size_bytes} bytes exceeds max.message.bytes={max_message_bytes}",
             )
-        if crc32c(batches[start + CRC_START : start + header.size_bytes]) != header.crc:
+        if crc32c(batches[start + ATTRIBUTES_AT : start + header.size_bytes]) != header.crc:
             return refuse(ErrorCode.CORRUPT_MESSAGE, f"the batch at byte {start} does not match its CRC")
         found.append(Examined(start, header))
         start += header.size_bytes
@@ -87,11 +88,11 @@ def examine_fetched(batches: memoryview) -> list[Examined] | AppendResult:
     start, end = 0, len(batches)
     while end - start >= HEADER_BYTES:
         header = BatchHeader(*HEADER.unpack_from(batches, start))
-        if header.size_bytes > end - start and header.magic == 2:
+        if header.size_bytes > end - start and header.magic == MAGIC:
             break
-        if header.magic != 2 or header.size_bytes < HEADER_BYTES or header.last_offset_delta < 0:
+        if header.magic != MAGIC or header.size_bytes < HEADER_BYTES or header.last_offset_delta < 0:
             return refuse(ErrorCode.CORRUPT_MESSAGE, f"what the leader sent at byte {start} is not a batch")
-        if crc32c(batches[start + CRC_START : start + header.size_bytes]) != header.crc:
+        if crc32c(batches[start + ATTRIBUTES_AT : start + header.size_bytes]) != header.crc:
             return refuse(ErrorCode.CORRUPT_MESSAGE, f"the batch of offset {header.base_offset} does not match its CRC")
         found.append(Examined(start, header))
         start += header.size_bytes
@@ -102,7 +103,7 @@ def header_fault(header: BatchHeader, room: int) -> AppendResult | None:
     """What is wrong with the frame of a batch, before its CRC is worth looking at."""
     if header.magic in (0, 1):
         return refuse(ErrorCode.INVALID_RECORD, f"magic {header.magic}: only record batches of format v2 are accepted")
-    if header.magic != 2 or header.size_bytes < HEADER_BYTES:
+    if header.magic != MAGIC or header.size_bytes < HEADER_BYTES:
         return refuse(ErrorCode.CORRUPT_MESSAGE, f"magic {header.magic}, {header.size_bytes} bytes: not a batch")
     if header.size_bytes > room:
         return refuse(ErrorCode.INVALID_RECORD, f"a batch of {header.size_bytes} bytes is cut off after {room}")
@@ -124,7 +125,7 @@ def examine(
             fault = _client_fault(header)
         if fault is None:
             fault = _timestamp_fault(header, config, wall_ms, internal=internal)
-        if fault is None and config.compacts and not header.attributes & CONTROL:
+        if fault is None and config.compacts and not header.is_control:
             fault = _key_fault(batches[start : start + header.size_bytes])
         if fault is not None:
             return fault
@@ -143,10 +144,8 @@ def _header_sense_fault(header: BatchHeader) -> AppendResult | None:
     count, delta = header.record_count, header.last_offset_delta
     if count <= 0 or count != delta + 1:
         return refuse(ErrorCode.INVALID_RECORD, f"{count} records can't span offsets 0 to {delta}")
-    if header.attributes & COMPRESSION_MASK > _COMPRESSION_MAX:
-        return refuse(
-            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"compression {header.attributes & COMPRESSION_MASK} is not known"
-        )
+    if header.compression > _COMPRESSION_MAX:
+        return refuse(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"compression {header.compression} is not known")
     return None
 
 
@@ -154,7 +153,7 @@ def _client_fault(header: BatchHeader) -> AppendResult | None:
     """What a coordinator or the quorum may write and a client may not."""
     if header.base_offset != 0:
         return refuse(ErrorCode.INVALID_RECORD, f"a producer's batch begins at offset 0, not {header.base_offset}")
-    if header.attributes & CONTROL:
+    if header.is_control:
         return refuse(ErrorCode.INVALID_RECORD, "clients may not write control records")
     if header.producer_id >= 0 and header.base_sequence < 0:
         return refuse(
@@ -168,7 +167,7 @@ def _timestamp_fault(
 ) -> AppendResult | None:
     if internal:
         return None
-    if header.attributes & LOG_APPEND_TIME:
+    if header.is_log_append_time:
         return refuse(ErrorCode.INVALID_TIMESTAMP, "a producer's batch can't have timestamps of the append")
     if wall_ms is None or config.log_append_time:
         return None
@@ -189,7 +188,7 @@ def _timestamp_fault(
 
 def _key_fault(batch: memoryview) -> AppendResult | None:
     try:
-        records = decode_batch(batch).records
+        records = decode_batch(batch)
     except WireError as error:
         return refuse(ErrorCode.INVALID_RECORD, f"the records can't be decoded: {error}")
     keyless = [index for index, record in enumerate(records) if record.key is None]

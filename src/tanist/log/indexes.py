@@ -105,7 +105,8 @@ class _SortedIndex:
             try:
                 self._check()
             except CorruptIndexError:
-                self.release()
+                self._file = None
+                file.close()
                 raise
         return self._file
 

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from struct import Struct
 from typing import Final, NamedTuple
 
-from tanist.wire.batch import decode_batch
+from tanist.wire.control import ControlKind, EndTxnMarker, decode_control_batch
 from tanist.wire.errors import WireError
 
-_KEY: Final = Struct(">hh")
-_VALUE: Final = Struct(">hi")
-_ABORT: Final = 0
-_COMMIT: Final = 1
-
 MARKER_BYTES_MAX: Final = 64 * 1024
-"""A marker has about 80 bytes.
-
-A control batch of a producer that is larger than this is not decoded, and so ends nothing.
-"""
+"""A marker has about 80 bytes. A larger control batch of a producer is not decoded, and ends nothing."""
 
 
 class Marker(NamedTuple):
@@ -30,16 +21,10 @@ def parse_marker(batch: memoryview) -> Marker | None:
     if len(batch) > MARKER_BYTES_MAX:
         return None
     try:
-        records = decode_batch(batch).records
+        _, records = decode_control_batch(batch)
     except WireError:
         return None
-    for record in records:
-        key, value = record.key, record.value
-        if key is None or value is None or len(key) < _KEY.size or len(value) < _VALUE.size:
-            return None
-        _, kind = _KEY.unpack_from(key)
-        _, coordinator_epoch = _VALUE.unpack_from(value)
-        if kind in (_ABORT, _COMMIT):
-            return Marker(kind == _ABORT, coordinator_epoch)
-        return None
+    for _, kind, message in records:
+        if isinstance(message, EndTxnMarker):
+            return Marker(kind == ControlKind.ABORT, message.coordinator_epoch)
     return None

@@ -15,7 +15,6 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tanist.log.append import CONTROL, TRANSACTIONAL
 from tanist.log.checkpoints import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, CheckpointError, decode_epochs
 from tanist.log.config import LogConfig
 from tanist.log.epochs import LeaderEpochCache
@@ -86,7 +85,7 @@ def apply_to_producers(
     """Let the producers know of a batch in a file; the aborted transaction it completes, for the `.txnindex`."""
     if header.producer_id < 0:
         return None
-    if not header.attributes & CONTROL:
+    if not header.is_control:
         producers.append(
             header.producer_id,
             header.producer_epoch,
@@ -94,7 +93,7 @@ def apply_to_producers(
             header.base_offset,
             header.last_offset,
             header.max_timestamp,
-            transactional=bool(header.attributes & TRANSACTIONAL),
+            transactional=header.is_transactional,
         )
         return None
     if header.size_bytes > MARKER_BYTES_MAX:

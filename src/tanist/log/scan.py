@@ -15,13 +15,10 @@ from typing import Final, NamedTuple
 from crc32c import crc32c
 
 from tanist.ports import File
-from tanist.wire.batch import HEADER, HEADER_BYTES, BatchHeader
+from tanist.wire.batch import ATTRIBUTES_AT, HEADER, HEADER_BYTES, LENGTH_OVERHEAD, MAGIC, BatchHeader
 
 CHUNK_BYTES: Final = 64 * 1024
 _FIRST_CHUNK_BYTES: Final = 4 * 1024
-CRC_START: Final = 21
-"""The CRC covers a batch from its attributes on; offset, length, leader epoch, magic and the CRC itself are outside."""
-_LENGTH_START: Final = 12
 _LEGACY: Final = Struct(">qiIb")
 _LEGACY_BYTES_MIN: Final = 14
 
@@ -76,8 +73,8 @@ def fault_of(header: BatchHeader, room: int) -> str | None:
     """What keeps a header from being that of a whole batch within `room` bytes, None if nothing does."""
     if header.size_bytes < HEADER_BYTES:
         return f"a batch of {header.size_bytes} bytes is smaller than its header"
-    if header.magic != 2:
-        return f"magic {header.magic}, expected 2"
+    if header.magic != MAGIC:
+        return f"magic {header.magic}, expected {MAGIC}"
     if header.size_bytes > room:
         return f"a batch of {header.size_bytes} bytes is cut off after {room}"
     if header.last_offset_delta < 0 or header.base_offset < 0 or header.last_offset >= 2**63:
@@ -107,7 +104,7 @@ def verified_batches(file: File, start: int, end: int) -> Iterator[BatchAt]:
         if at + size > len(chunk) and size <= CHUNK_BYTES:
             chunk, chunk_start, at = file.read(position, min(CHUNK_BYTES, end - position)), position, 0
         if at + size <= len(chunk):
-            crc = crc32c(memoryview(chunk)[at + CRC_START : at + size])
+            crc = crc32c(memoryview(chunk)[at + ATTRIBUTES_AT : at + size])
         else:
             crc = crc_of(file, batch)
         if crc != header.crc:
@@ -119,7 +116,7 @@ def verified_batches(file: File, start: int, end: int) -> Iterator[BatchAt]:
 def crc_of(file: File, batch: BatchAt) -> int:
     """The CRC of a batch in a file, by bounded reads."""
     crc = 0
-    position = batch.position + CRC_START
+    position = batch.position + ATTRIBUTES_AT
     while position < batch.end:
         chunk = file.read(position, min(CHUNK_BYTES, batch.end - position))
         if not chunk:
@@ -142,7 +139,7 @@ def is_legacy_message(file: File, position: int) -> bool:
     if len(head) < _LEGACY.size:
         return False
     _, length, crc, magic = _LEGACY.unpack(head)
-    end = position + _LENGTH_START + length
+    end = position + LENGTH_OVERHEAD + length
     if magic not in (0, 1) or length < _LEGACY_BYTES_MIN or end > file.size:
         return False
     actual = 0
@@ -153,4 +150,4 @@ def is_legacy_message(file: File, position: int) -> bool:
             return False
         actual = zlib.crc32(chunk, actual)
         at += len(chunk)
-    return actual == crc
+    return bool(actual == crc)

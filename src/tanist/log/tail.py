@@ -17,10 +17,6 @@ from typing import Final
 from crc32c import crc32c
 
 from tanist.log.append import (
-    CONTROL,
-    LENGTH_END,
-    LOG_APPEND_TIME,
-    TRANSACTIONAL,
     AppendResult,
     Examined,
     examine,
@@ -33,11 +29,20 @@ from tanist.log.indexes import AbortedTransaction
 from tanist.log.markers import parse_marker
 from tanist.log.producers import ProducerEntry, Verdict
 from tanist.log.recovery import LoadedLog
-from tanist.log.scan import CRC_START
 from tanist.log.segment import Segment
 from tanist.log.segments import Segments
 from tanist.ports import Disk
-from tanist.wire.batch import HEADER, HEADER_BYTES
+from tanist.wire.batch import (
+    ATTRIBUTES_AT,
+    HEADER,
+    HEADER_BYTES,
+    LENGTH_OVERHEAD,
+    LOG_APPEND_TIME,
+    MAGIC,
+    MAX_TIMESTAMP_AT,
+    write_crc,
+)
+from tanist.wire.compression import Compression
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import TopicPartition
 
@@ -45,11 +50,7 @@ _PREFIX: Final = Struct(">qii")
 """Base offset, length, partition leader epoch: what lies before the CRC and is patched without touching it."""
 _MAX_TIMESTAMP: Final = Struct(">q")
 _ATTRIBUTES: Final = Struct(">h")
-_CRC: Final = Struct(">I")
-_CRC_AT: Final = 17
-_ATTRIBUTES_AT: Final = 21
-_MAX_TIMESTAMP_AT: Final = 35
-_PLAIN_ATTRIBUTES_MAX: Final = 4
+_PLAIN_ATTRIBUTES_MAX: Final = int(max(Compression))
 """Attributes up to this say how the batch is compressed, and nothing else."""
 _PENDING_MAX: Final = 1024
 """So many queued views are written in the middle of a turn: the queue has a bound."""
@@ -149,13 +150,13 @@ class LogTail:
         # Whatever is not the common case goes the long way, which also knows what to answer.
         if (
             base_offset
-            or length + LENGTH_END != size
-            or magic != 2
+            or length + LENGTH_OVERHEAD != size
+            or magic != MAGIC
             or size > self._batch_bytes_max
             or not 0 <= attributes <= _PLAIN_ATTRIBUTES_MAX
             or count < 1
             or count != delta + 1
-            or crc32c(batches[CRC_START:]) != crc
+            or crc32c(batches[ATTRIBUTES_AT:]) != crc
         ):
             return self._append_examined(batches, leader_epoch, now_ms, wall_ms, internal=False)
         if wall_ms is not None:
@@ -235,7 +236,7 @@ class LogTail:
         for start, header in found:
             base_offset = self._log_end_offset
             last_offset = base_offset + header.last_offset_delta
-            _pack_prefix(batches, start, base_offset, header.size_bytes - LENGTH_END, leader_epoch)
+            _pack_prefix(batches, start, base_offset, header.size_bytes - LENGTH_OVERHEAD, leader_epoch)
             segment.append(base_offset, last_offset, header.max_timestamp, header.size_bytes)
             self._log_end_offset = last_offset + 1
             self._note_producer(batches, Examined(start, header), base_offset, last_offset, segment)
@@ -255,8 +256,8 @@ class LogTail:
             if producer_id < 0:
                 continue
             entry = tried.get(producer_id) or self._entries.get(producer_id)
-            transactional = bool(header.attributes & TRANSACTIONAL)
-            if header.attributes & CONTROL:
+            transactional = header.is_transactional
+            if header.is_control:
                 marker = parse_marker(batches[start : start + header.size_bytes])
                 if marker is None:
                     return refuse(ErrorCode.INVALID_RECORD, "a control batch of a producer must hold an end marker")
@@ -340,7 +341,7 @@ class LogTail:
         start, header = batch
         if header.producer_id < 0:
             return
-        if not header.attributes & CONTROL:
+        if not header.is_control:
             self.producers.append(
                 header.producer_id,
                 header.producer_epoch,
@@ -348,7 +349,7 @@ class LogTail:
                 first_offset,
                 last_offset,
                 header.max_timestamp,
-                transactional=bool(header.attributes & TRANSACTIONAL),
+                transactional=header.is_transactional,
             )
             return
         marker = parse_marker(batches[start : start + header.size_bytes])
@@ -451,8 +452,7 @@ def _stamp(batches: memoryview, batch: Examined, wall_ms: int) -> Examined:
     """Give a batch the time of its append, and the CRC that goes with it."""
     start, header = batch
     attributes = header.attributes | LOG_APPEND_TIME
-    _ATTRIBUTES.pack_into(batches, start + _ATTRIBUTES_AT, attributes)
-    _MAX_TIMESTAMP.pack_into(batches, start + _MAX_TIMESTAMP_AT, wall_ms)
-    crc = crc32c(batches[start + CRC_START : start + header.size_bytes])
-    _CRC.pack_into(batches, start + _CRC_AT, crc)
-    return Examined(start, header._replace(attributes=attributes, max_timestamp=wall_ms, crc=crc))
+    _ATTRIBUTES.pack_into(batches, start + ATTRIBUTES_AT, attributes)
+    _MAX_TIMESTAMP.pack_into(batches, start + MAX_TIMESTAMP_AT, wall_ms)
+    write_crc(batches, start, header.size_bytes)
+    return Examined(start, header._replace(attributes=attributes, max_timestamp=wall_ms))

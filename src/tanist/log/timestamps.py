@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from tanist.log.append import LOG_APPEND_TIME
 from tanist.log.indexes import CorruptIndexError
 from tanist.log.scan import BatchAt, read_batch
 from tanist.log.segment import Segment
@@ -50,9 +49,9 @@ def _search_from(segment: Segment, timestamp: int, start_offset: int) -> int:
 
 def _first_in(segment: Segment, batch: BatchAt, timestamp: int, start_offset: int) -> TimestampedOffset | None:
     header = batch.header
-    if header.attributes & LOG_APPEND_TIME:
+    if header.is_log_append_time:
         return TimestampedOffset(header.max_timestamp, max(header.base_offset, start_offset), header.leader_epoch)
-    for record in decode_batch(memoryview(read_batch(segment.file, batch))).records:
+    for record in decode_batch(read_batch(segment.file, batch)):
         if record.timestamp >= timestamp and record.offset >= start_offset:
             return TimestampedOffset(record.timestamp, record.offset, header.leader_epoch)
     return None
