@@ -1,0 +1,146 @@
+"""A constant load that survives brokers: confluent-kafka, idempotent, acks=all, and a note of every acknowledgement.
+
+Each record says which partition it is for and its number there, so that the log can be compared with the notes.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.faults.history import Ack, Stored
+from tests.interop.cluster import Cluster
+from tests.interop.waiting import wait_for
+
+PADDING = b"." * 80
+READ_TIMEOUT_S = 120.0
+
+
+def value(partition: int, number: int) -> bytes:
+    return b"%d/%d/" % (partition, number) + PADDING
+
+
+def number_of(stored: bytes, partition: int) -> int:
+    """The number in a value; raises if it is not a record of this partition."""
+    its_partition, number, padding = stored.split(b"/", 2)
+    if int(its_partition) != partition or padding != PADDING:
+        raise ValueError(f"partition {partition} holds a foreign record: {stored[:60]!r}")
+    return int(number)
+
+
+@dataclass(slots=True)
+class Load:
+    """A thread that produces `rate` records a second, evenly over the partitions, until it is told to stop."""
+
+    cluster: Cluster
+    topic: str
+    partitions: int
+    rate: float
+    acks: list[Ack] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    sent: dict[int, int] = field(default_factory=dict)
+    _stopping: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+    _failure: BaseException | None = None
+    _unsent: int = 0
+
+    def start(self) -> None:
+        self.sent = dict.fromkeys(range(self.partitions), 0)
+        self._thread = threading.Thread(target=self._run, name="load")
+        self._thread.start()
+
+    def stop(self, timeout_s: float = 120.0) -> None:
+        """Stop sending, and wait until every record has its outcome."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join(timeout_s + 30)
+        if self._failure is not None:
+            raise RuntimeError("the load failed") from self._failure
+        if self._unsent:
+            raise RuntimeError(f"{self._unsent} records have no outcome")
+
+    def acknowledged_since(self, at_s: float) -> set[int]:
+        """The partitions of which a record was acknowledged after a time."""
+        found = set()
+        for ack in reversed(self.acks):
+            if ack.at_s <= at_s:
+                break
+            found.add(ack.partition)
+        return found
+
+    def _run(self) -> None:
+        try:
+            self._produce()
+        except BaseException as error:
+            self._failure = error
+
+    def _produce(self) -> None:
+        from confluent_kafka import Producer
+
+        producer = Producer(
+            {
+                "bootstrap.servers": self.cluster.bootstrap,
+                "enable.idempotence": True,
+                "acks": "all",
+                "linger.ms": 0,
+                # A silence must not make the load less constant than it is meant to be.
+                "queue.buffering.max.messages": 1_000_000,
+            }
+        )
+        started_s = time.monotonic()
+        total = 0
+        while not self._stopping.is_set():
+            due = int((time.monotonic() - started_s) * self.rate)
+            while total < due:
+                partition = total % self.partitions
+                number = self.sent[partition]
+                producer.produce(
+                    self.topic, value(partition, number), partition=partition, on_delivery=self._told(number)
+                )
+                self.sent[partition] = number + 1
+                total += 1
+            producer.poll(0.001)
+        self._unsent = producer.flush(120.0)
+
+    def _told(self, number: int) -> Any:
+        def told(error: Any, message: Any) -> None:
+            if error is None:
+                self.acks.append(Ack(message.partition(), number, message.offset(), time.monotonic()))
+            else:
+                self.errors.append(f"partition {message.partition()}, record {number}: {error}")
+
+        return told
+
+
+def read_all(cluster: Cluster, topic: str, partitions: int) -> dict[int, list[Stored]]:
+    """Every record of every partition, as a consumer sees it in the end."""
+    from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
+
+    consumer = Consumer(
+        {
+            "bootstrap.servers": cluster.bootstrap,
+            "group.id": "rounds",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+        }
+    )
+    consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in range(partitions)])
+    log: dict[int, list[Stored]] = {partition: [] for partition in range(partitions)}
+    ended: set[int] = set()
+
+    def all_ended() -> bool:
+        for message in consumer.consume(1000, timeout=1.0):
+            if message.error() is None:
+                partition = message.partition()
+                log[partition].append(Stored(message.offset(), number_of(message.value(), partition)))
+            elif message.error().code() == KafkaError._PARTITION_EOF:
+                ended.add(message.partition())
+        return len(ended) == partitions
+
+    try:
+        wait_for(all_ended, f"the end of all partitions of {topic}", timeout_s=READ_TIMEOUT_S)
+    finally:
+        consumer.close()
+    return log

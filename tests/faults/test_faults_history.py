@@ -1,0 +1,80 @@
+"""The judge of the fault rounds finds what it is there to find."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.faults.history import Ack, Spread, Stored, judge, longest_gap_s
+
+SENT = {0: 4, 1: 2}
+LOG = {0: [Stored(offset, offset) for offset in range(4)], 1: [Stored(0, 0), Stored(1, 1)]}
+ACKS = [Ack(0, n, n, float(n)) for n in range(4)] + [Ack(1, n, n, float(n)) for n in range(2)]
+
+
+def test_a_sound_history() -> None:
+    verdict = judge(ACKS, LOG, SENT)
+    assert verdict.violations == []
+    assert (verdict.acknowledged, verdict.stored) == (6, 6)
+
+
+def test_a_record_of_unknown_outcome_may_be_there_or_not() -> None:
+    unacknowledged = [ack for ack in ACKS if (ack.partition, ack.number) != (0, 3)]
+    assert judge(unacknowledged, LOG, SENT).violations == []
+    assert judge(unacknowledged, {**LOG, 0: LOG[0][:3]}, SENT).violations == []
+
+
+def test_a_lost_record_at_the_end() -> None:
+    verdict = judge(ACKS, {**LOG, 0: LOG[0][:3]}, SENT)
+    assert verdict.lost == ["partition 0, offset 3: nothing instead of acknowledged record 3"]
+    assert verdict.violations == verdict.lost
+
+
+def test_a_lost_record_that_another_has_replaced() -> None:
+    log = {0: [Stored(0, 0), Stored(1, 1), Stored(2, 3)], 1: LOG[1]}
+    acks = [ack for ack in ACKS if (ack.partition, ack.number) != (0, 3)]
+    verdict = judge(acks, log, SENT)
+    assert verdict.lost == ["partition 0, offset 2: record 3 instead of acknowledged record 2"]
+
+
+def test_a_duplicate_even_of_an_unacknowledged_record() -> None:
+    log = {**LOG, 0: [*LOG[0], Stored(4, 3)]}
+    verdict = judge(ACKS[:3], log, SENT)
+    assert verdict.duplicated == ["partition 0, offset 4: record 3 is also at offset 3"]
+    assert verdict.violations == verdict.duplicated
+
+
+def test_records_in_the_wrong_order() -> None:
+    log = {**LOG, 1: [Stored(0, 1), Stored(1, 0)]}
+    verdict = judge([], log, SENT)
+    assert verdict.disordered == ["partition 1, offset 1: record 0 comes after record 1"]
+
+
+def test_a_record_nobody_sent() -> None:
+    verdict = judge(ACKS, {**LOG, 1: [*LOG[1], Stored(2, 99)]}, SENT)
+    assert verdict.invented == ["partition 1, offset 2: record 99 was never sent"]
+
+
+@given(st.permutations(range(6)), st.integers(0, 5))
+def test_any_change_to_a_sound_log_is_found(order: list[int], cut: int) -> None:
+    acks = [Ack(0, number, number, 0.0) for number in range(6)]
+    log = {0: [Stored(offset, number) for offset, number in enumerate(order)][: 6 - cut]}
+    sound = log[0] == [Stored(offset, offset) for offset in range(6)]
+    assert (judge(acks, log, {0: 6}).violations == []) == sound
+
+
+def test_the_gap_around_a_kill() -> None:
+    times = [1.0, 2.0, 2.9, 5.4, 6.0, 9.0]
+    assert longest_gap_s(times, 3.0, 7.0) == pytest.approx(2.5)
+    # A silence that only ends after the window is none of its.
+    assert longest_gap_s(times, 5.5, 7.0) == pytest.approx(0.6)
+    # Nothing came: the silence is at least as long as the window.
+    assert longest_gap_s(times, 6.5, 8.0) == pytest.approx(2.0)
+    assert longest_gap_s([], 1.0, 4.0) == pytest.approx(3.0)
+
+
+def test_a_spread() -> None:
+    assert Spread.of([float(n) for n in range(11)]) == Spread(5.0, 9.0, 10.0)
+    assert Spread.of([3.0]) == Spread(3.0, 3.0, 3.0)
+    with pytest.raises(ValueError, match="no values"):
+        Spread.of([])
