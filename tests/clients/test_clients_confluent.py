@@ -239,13 +239,18 @@ def test_a_large_message_within_the_limits_comes_back_whole(cluster: Cluster, ad
     assert found == {0: [(0, record)]}
 
 
-def test_producing_to_an_unknown_topic_creates_it(cluster: Cluster, topic_name: str) -> None:
+def test_producing_to_an_unknown_topic_creates_it(cluster: Cluster, admin: Any, topic_name: str) -> None:
+    from confluent_kafka.admin import ConfigResource
+
     sent = Sent(cluster)
     sent.producer.produce(topic_name, b"first", on_delivery=sent._delivered)
     sent.flush()
     assert (sent.errors, sent.delivered) == ([], [(0, 0)])
-    (partition,) = metadata(cluster, cluster.node_ids[0], (topic_name,)).topics[topic_name]
-    assert len(partition.replicas) == 1
+    broker = ConfigResource(ConfigResource.Type.BROKER, str(cluster.node_ids[0]))
+    defaults = result(admin.describe_configs([broker]))
+    partitions = metadata(cluster, cluster.node_ids[0], (topic_name,)).topics[topic_name]
+    assert len(partitions) == int(defaults["num.partitions"].value)
+    assert {len(each.replicas) for each in partitions} == {int(defaults["default.replication.factor"].value)}
 
 
 def test_consuming_an_unknown_topic_does_not_create_it(cluster: Cluster, topic_name: str) -> None:

@@ -140,7 +140,6 @@ def fault_round(cluster: Cluster, load: Load, fault: Fault, node_id: int) -> Rou
     struck_s = time.monotonic()
     if fault == "kill":
         cluster.kill_node(node_id)
-        struck_s = time.monotonic()
     else:
         cluster.stop_node(node_id)
     # A leader that is killed can have acknowledgements of its last moments under way: calm means a while after.

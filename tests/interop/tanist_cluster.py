@@ -1,13 +1,12 @@
 """tanist's own clusters, driven from outside by its command line alone, as an operator would.
 
-`tanist up --detach`, `down`, `start ID`, `stop ID` and `crash ID` are all that is used. What the command line does not
-tell (a node's process, the folder of its logs) is read from the files it leaves in the data folder.
+`tanist up --detach`, `down`, `start ID`, `stop ID` and `crash ID`, and `tanist serve` for a single node. Ports and
+process ids are read from the `cluster.json` that `up` leaves in the data folder: a command for each would be slow.
 """
 
 from __future__ import annotations
 
 import atexit
-import os
 import signal
 import subprocess
 import sys
@@ -16,7 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.interop.cluster import HOST, free_ports, wait_ready
-from tests.interop.waiting import wait_for
+
+from tanist.runtime.cluster_file import load_existing
 
 
 class CommandFailed(AssertionError):
@@ -34,18 +34,16 @@ def tanist(*arguments: str, timeout_s: float = 90.0) -> str:
 
 @dataclass(slots=True)
 class TanistCluster:
-    """A cluster that `tanist up` made, ids from 1, client ports from `first_port` on."""
+    """A cluster that `tanist up` made, ids from 1."""
 
     directory: Path
     nodes: int = 3
     properties: Mapping[str, str] = field(default_factory=dict)
     first_port: int | None = None
     name: str = "tanist"
-    _port: int = field(default=0, init=False)
     _up: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        self._port = self.first_port if self.first_port is not None else free_ports(2 * self.nodes)
         atexit.register(self.stop)
 
     @property
@@ -57,28 +55,22 @@ class TanistCluster:
         return ",".join("{}:{}".format(*self.address(node_id)) for node_id in self.node_ids)
 
     def address(self, node_id: int) -> tuple[str, int]:
-        return HOST, self._port + node_id - 1
-
-    def node_directory(self, node_id: int) -> Path:
-        return self.directory / f"node-{node_id}"
+        return HOST, load_existing(self.directory).node(node_id).broker_port
 
     def log_directory(self, node_id: int) -> Path:
-        return next(self.node_directory(node_id).rglob("meta.properties")).parent
+        return self.directory / f"node-{node_id}" / "data"
 
     def pid(self, node_id: int) -> int | None:
-        try:
-            pid = int((self.node_directory(node_id) / "pid").read_text())
-            os.kill(pid, 0)
-        except (OSError, ValueError):
-            return None
-        return pid
+        process = load_existing(self.directory).node(node_id).process
+        return process.pid if process is not None and process.alive else None
 
     def start(self) -> None:
-        settings = [part for item in self.properties.items() for part in ("--set", "=".join(item))]
+        port = self.first_port if self.first_port is not None else free_ports(self.nodes)
+        settings = [part for item in self.properties.items() for part in ("--config", "=".join(item))]
         self._up = True
         try:
             tanist(
-                "up", "--detach", "--data", str(self.directory), "--port", str(self._port), "--nodes", str(self.nodes),
+                "up", "--detach", "--data", str(self.directory), "--port", str(port), "--brokers", str(self.nodes),
                 *settings,
             )  # fmt: skip
             wait_ready(self)
@@ -96,11 +88,9 @@ class TanistCluster:
 
     def stop_node(self, node_id: int) -> None:
         tanist("stop", str(node_id), "--data", str(self.directory))
-        wait_for(lambda: self.pid(node_id) is None, f"tanist node {node_id} stops")
 
     def kill_node(self, node_id: int) -> None:
         tanist("crash", str(node_id), "--data", str(self.directory))
-        wait_for(lambda: self.pid(node_id) is None, f"tanist node {node_id} is dead")
 
 
 @dataclass(slots=True)
