@@ -1,0 +1,70 @@
+"""A random walk over the stage: from a seed, hundreds of steps of what may happen, safety checked after each.
+
+Cheaper than the hypothesis machine by a factor of ten, and it has no taste in what it tries, so it finds what needs a
+long and unlikely course of events. A seed always walks the same way.
+"""
+
+from __future__ import annotations
+
+import random
+from bisect import bisect
+from collections.abc import Callable
+from itertools import accumulate
+
+from replica_stage import LAG_MS, Stage
+
+from tanist.replica.partition import Partition
+
+
+def _produce(stage: Stage, broker: int, chance: random.Random) -> None:
+    stage.append(broker, chance.choice((1, 2)), chance.choice((1, -1)))
+
+
+def _deliver(stage: Stage, _: int, chance: random.Random) -> None:
+    if stage.messages:
+        stage.deliver(chance.choice(stage.messages))
+
+
+def _lose(stage: Stage, _: int, chance: random.Random) -> None:
+    if stage.messages:
+        stage.drop(chance.choice(stage.messages))
+
+
+def _restart(stage: Stage, broker: int, chance: random.Random) -> None:
+    stage.restart(broker, checkpoint=chance.choice((0, None)))
+
+
+def _time_passes(stage: Stage, _: int, chance: random.Random) -> None:
+    stage.now_ms += chance.choice((1, LAG_MS // 2, LAG_MS + 1))
+
+
+STEPS: tuple[tuple[int, Callable[[Stage, int, random.Random], object]], ...] = (
+    (150, _produce),
+    (130, lambda stage, broker, _: stage.send_fetch(broker)),
+    (220, _deliver),
+    (50, _lose),
+    (130, lambda stage, broker, _: stage.fetch(broker)),
+    (20, lambda stage, broker, _: stage.ask(broker)),
+    (100, lambda stage, broker, _: stage.learn_next(broker)),
+    (40, lambda stage, broker, _: stage.learn(broker)),
+    (30, lambda stage, broker, _: stage.controller.fence(broker)),
+    (60, lambda stage, broker, _: stage.controller.unfence(broker)),
+    (10, lambda stage, broker, _: stage.controller.prefer(broker)),
+    (5, lambda stage, broker, _: stage.controller.shut_down(broker)),
+    (10, _restart),
+    (15, _time_passes),
+    (10, lambda stage, broker, _: stage.check_lag(broker)),
+    (20, lambda stage, _, __: stage.settle_proposals()),
+)
+_BOUNDS = list(accumulate(weight for weight, _ in STEPS))
+
+
+def walk(seed: int, steps: int, partition_class: type[Partition] = Partition) -> Stage:
+    """Walk `steps` steps; raises `Violation` where safety ends."""
+    chance = random.Random(seed)
+    stage = Stage(3, chance.choice((2, 2, 2, 1, 3)), partition_class, fetch_max_entries=chance.choice((None, None, 1)))
+    for _ in range(steps):
+        step = STEPS[bisect(_BOUNDS, chance.randrange(_BOUNDS[-1]))][1]
+        step(stage, chance.choice(stage.ids), chance)
+        stage.check()
+    return stage
