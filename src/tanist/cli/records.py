@@ -12,7 +12,7 @@ import click
 
 from tanist.cli.options import client_options, connect
 from tanist.runtime.client import Address, Client, KafkaError
-from tanist.runtime.records import EARLIEST, LATEST, Producer, fetch, list_offset
+from tanist.runtime.records import EARLIEST, LATEST, Producer, fetch, list_offset, partition_for
 from tanist.wire.batch import NewRecord
 from tanist.wire.errors import ErrorCode
 
@@ -24,7 +24,9 @@ _ACKS = {"all": -1, "-1": -1, "1": 1, "0": 0}
 
 @click.command("produce")
 @click.argument("topic")
-@click.option("--partition", type=click.IntRange(0), help="Send to this partition.  [default: all, in turn]")
+@click.option(
+    "--partition", type=click.IntRange(0), help="Send to this partition.  [default: by the key, or all in turn]"
+)
 @click.option(
     "--acks",
     type=click.Choice(sorted(_ACKS)),
@@ -54,7 +56,14 @@ def produce_command(
         sent = 0
         for lines in _batches(sys.stdin.buffer):
             now_ms = time.time_ns() // 1_000_000
-            producer.send(topic, next(turn), [_record(line, key_separator, now_ms) for line in lines])
+            here = next(turn)
+            placed: dict[int, list[NewRecord]] = {}
+            for line in lines:
+                record = _record(line, key_separator, now_ms)
+                to = here if record.key is None else partitions[partition_for(record.key, len(partitions))]
+                placed.setdefault(to, []).append(record)
+            for to, records in placed.items():
+                producer.send(topic, to, records)
             sent += len(lines)
     click.echo(f"{sent} records sent", err=True)
 

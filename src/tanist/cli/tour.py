@@ -86,7 +86,8 @@ def demo_command(records: int, as_json: bool) -> None:
     else:
         click.echo(
             f"\n{count} acknowledged, {findings.lost} lost, {findings.duplicated} duplicated, "
-            f"{findings.out_of_order} out of order; the longest wait was {findings.gap_ms:.0f} ms (usually {findings.usual_ms:.1f} ms a batch)"
+            f"{findings.out_of_order} out of order; the longest wait was {findings.gap_ms:.0f} ms "
+            f"(usually {findings.usual_ms:.1f} ms a batch)"
         )
     if not findings.good:
         raise SystemExit(1)

@@ -152,6 +152,21 @@ def read(client: Client, topic: str, partition: int, start: int, end: int) -> It
         yield from (record for record in fetched.records if record.offset < end)
 
 
+def partition_for(key: bytes, partitions: int) -> int:
+    """Where Kafka's own clients put a record of this key: murmur2, as Java's default partitioner computes it."""
+    mask, multiplier = 0xFFFFFFFF, 0x5BD1E995
+    whole = len(key) & ~3
+    value = 0x9747B28C ^ len(key)
+    for at in range(0, whole, 4):
+        word = int.from_bytes(key[at : at + 4], "little") * multiplier & mask
+        word = (word ^ word >> 24) * multiplier & mask
+        value = (value * multiplier & mask) ^ word
+    if whole < len(key):
+        value = (value ^ int.from_bytes(key[whole:], "little")) * multiplier & mask
+    value = (value ^ value >> 13) * multiplier & mask
+    return ((value ^ value >> 15) & 0x7FFFFFFF) % partitions
+
+
 def list_offset(client: Client, topic: str, partition: int, timestamp: int) -> int:
     """The offset for a timestamp, `EARLIEST` or `LATEST`; -1 if all records are older."""
     asked = ListOffsetsPartition(partition_index=partition, timestamp=timestamp)

@@ -1,0 +1,159 @@
+"""The command line itself: help, mistakes and what they are answered with, commands that need no cluster."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tanist.cli.app import _COMMANDS, app
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.chdir(tmp_path)
+    return lambda *arguments: CliRunner().invoke(app, arguments)
+
+
+@pytest.mark.parametrize("command", list(_COMMANDS))
+def test_every_command_has_help_worth_reading(run: Run, command: str) -> None:
+    result = run(command, "--help")
+    assert result.exit_code == 0
+    assert len(result.output) > 80
+    assert "Usage: " in result.output
+
+
+def test_the_tree_of_commands_is_shown(run: Run) -> None:
+    result = run("--help")
+    assert all(f"\n  {command} " in result.output for command in _COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("nonsense",), "No such command 'nonsense'"),
+        (("up", "--brokers", "0"), "0 is not in the range"),
+        (("up", "--config", "novalue"), "'novalue' is not KEY=VALUE"),
+        (("up", "--controllers", "some"), "'some' is neither `combined` nor a number"),
+        (("crash",), "Missing argument 'ID'"),
+        (("crash", "two"), "'two' is not a valid integer"),
+        (("topics", "list", "--bootstrap", "nowhere"), "'nowhere' is not host:port"),
+        (("topics", "create", "t", "--replica-assignment", "1;2"), "is not like 1:2:3,2:3:1"),
+        (("topics", "create", "t", "--replica-assignment", "1:2", "--partitions", "2"), "leave the others out"),
+        (("topics", "alter", "t"), "nothing to change"),
+        (("topics", "alter", "t", "--config", "a=b", "--replica-assignment", "1"), "with --partitions"),
+        (("configs", "describe"), "either --topic NAME or --broker ID"),
+        (("configs", "describe", "--topic", "a", "--broker", "1"), "either --topic NAME or --broker ID"),
+        (("configs", "describe", "--broker", "one"), "takes an id or `all`"),
+        (("configs", "alter", "--topic", "a"), "nothing to change"),
+        (("produce", "t", "--acks", "2"), "'2' is not one of"),
+        (("format", "-c", "x"), "Missing option '-t'"),
+        (("serve", "x", "--override", "y"), "'y' is not KEY=VALUE"),
+    ],
+)
+def test_a_mistake_is_explained_with_exit_code_2(run: Run, arguments: tuple[str, ...], said: str) -> None:
+    result = run(*arguments)
+    assert said in result.output
+    assert result.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("status",), "no cluster in"),
+        (("down",), "tanist up --data"),
+        (("crash", "1"), "no cluster in"),
+        (("topics", "list"), "no cluster in"),
+        (("topics", "list", "--bootstrap", "127.0.0.1:1"), "127.0.0.1:1: Connection refused"),
+        (("produce", "t", "--bootstrap", "127.0.0.1:1"), "Is the cluster up? `tanist status` tells"),
+        (("format", "-c", "none.properties", "-t", "x"), "cannot read none.properties"),
+    ],
+)
+def test_what_cannot_be_done_is_explained_with_exit_code_1(
+    run: Run, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], said: str
+) -> None:
+    from tanist.runtime import client
+
+    monkeypatch.setattr(client, "_BACKOFF_S", (100.0,))  # no second try
+    result = run(*arguments)
+    assert said in result.output
+    assert result.exit_code == 1
+    assert "Traceback" not in result.output
+
+
+def test_a_random_uuid_is_one_of_kafkas(run: Run) -> None:
+    ids = {run("random-uuid").output.strip() for _ in range(20)}
+    assert len(ids) == 20
+    assert all(len(found) == 22 and not found.startswith("-") for found in ids)
+
+
+@pytest.fixture
+def properties(tmp_path: Path) -> Callable[..., str]:
+    def write(node_id: int = 1, **more: str) -> str:
+        path = tmp_path / "server.properties"
+        settings = {
+            "process.roles": "broker,controller",
+            "node.id": str(node_id),
+            "controller.listener.names": "CONTROLLER",
+            "listeners": "PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093",
+            "controller.quorum.voters": f"{node_id}@127.0.0.1:9093",
+            "log.dirs": f"{tmp_path}/a,{tmp_path}/b/c",
+        } | {key.replace("_", "."): value for key, value in more.items()}
+        path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        return str(path)
+
+    return write
+
+
+def test_format_writes_what_kafka_writes_and_never_twice(run: Run, properties: Any, tmp_path: Path) -> None:
+    cluster_id = run("random-uuid").output.strip()
+    result = run("format", "-c", properties(), "-t", cluster_id, "--json")
+    assert json.loads(result.output) == [
+        {"folder": f"{tmp_path}/a", "formatted": True},
+        {"folder": f"{tmp_path}/b/c", "formatted": True},
+    ]
+    first = (tmp_path / "a" / "meta.properties").read_text()
+    second = (tmp_path / "b" / "c" / "meta.properties").read_text()
+    for line in (f"cluster.id={cluster_id}", "node.id=1", "version=1"):
+        assert line in first.splitlines()
+    assert first != second  # each folder has an id of its own
+
+    again = run("format", "-c", properties(), "-t", cluster_id)
+    assert again.exit_code == 1
+    assert "--ignore-formatted" in again.output
+    ignored = run("format", "-c", properties(), "-t", cluster_id, "--ignore-formatted")
+    assert ignored.exit_code == 0
+    assert "was formatted already" in ignored.output
+    assert (tmp_path / "a" / "meta.properties").read_text() == first
+
+
+def test_format_refuses_a_folder_of_another_cluster_or_node_and_writes_nothing(
+    run: Run, properties: Any, tmp_path: Path
+) -> None:
+    ours, other = (run("random-uuid").output.strip() for _ in range(2))
+    assert run("format", "-c", properties(log_dirs=f"{tmp_path}/a"), "-t", ours).exit_code == 0
+    of_other_cluster = run("format", "-c", properties(), "-t", other, "-g")
+    assert of_other_cluster.exit_code == 1
+    assert f"belongs to cluster {ours}" in of_other_cluster.output
+    of_other_node = run("format", "-c", properties(node_id=2), "-t", ours, "-g")
+    assert of_other_node.exit_code == 1
+    assert "was written by node 1" in of_other_node.output
+    assert not (tmp_path / "b").exists()
+
+
+def test_format_wants_a_real_cluster_id(run: Run, properties: Any) -> None:
+    result = run("format", "-c", properties(), "-t", "my-cluster")
+    assert result.exit_code == 1
+    assert "random-uuid" in result.output
+
+
+def test_format_explains_bad_settings(run: Run, properties: Any) -> None:
+    result = run("format", "-c", properties(process_roles="baker"), "-t", run("random-uuid").output.strip())
+    assert result.exit_code == 1
+    assert "process.roles" in result.output
