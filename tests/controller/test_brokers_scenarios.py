@@ -20,7 +20,7 @@ def test_does_what_apache_does(item: dict[str, Any]) -> None:
 @pytest.mark.parametrize("item", SCENARIOS, ids=lambda item: item["id"])
 def test_a_wrong_expectation_is_noticed(item: dict[str, Any]) -> None:
     expect = item["expect"]
-    wrong = {name: "wrong" for name in expect}
+    wrong = dict.fromkeys(expect, "wrong")
     if item["kind"] == "heartbeat_sessions":
         wrong = {"valid": expect["invalid"], "invalid": expect["valid"]}
     assert not run({**item, "expect": wrong}).same
