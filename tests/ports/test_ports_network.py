@@ -268,6 +268,15 @@ def test_a_range_beyond_the_file_ends_the_connection(world: Any, pair: Any, fram
     assert pair.servers[0].frames == []
 
 
+def test_a_range_of_a_file_that_is_closed_ends_the_connection(world: Any, pair: Any, frame_of: Any) -> None:
+    file = world.disk.open(f"{world.folder}/closed.log")
+    file.write(0, [b"content"])
+    file.close()
+    pair.client.send(frame_of(FileRange(file, 0, 7)))
+    world.run_until(lambda: bool(pair.client.closed and pair.servers[0].closed), "the end")
+    assert pair.servers[0].frames == []
+
+
 def test_more_chunks_than_a_system_call_takes(world: Any, pair: Any) -> None:
     chunks = [bytes([index % 256]) for index in range(5000)]
     pair.client.send([(5000).to_bytes(4, "big"), *chunks])

@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tanist.broker.config import ConfigError, NodeConfig
-from tanist.runtime import layout
+from tanist.runtime import layout, power_loss
 from tanist.runtime.admin import quorum_leader
 from tanist.runtime.client import Client, KafkaError, Unreachable, Unsupported
 from tanist.runtime.cluster_file import ClusterError, ClusterFile, NodeEntry, load, load_existing, locked
 from tanist.runtime.files import replace_file
 from tanist.runtime.format import FormatError, format_folders, random_id
+from tanist.runtime.power_loss import Cut
 from tanist.runtime.processes import reap, start_process, wait_until
 from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.messages.api_versions_response import ApiVersionsResponse
@@ -140,14 +141,21 @@ class Cluster:
 
     # -- one node
 
-    def crash(self, node_id: int) -> None:
-        """SIGKILL: nothing is flushed, closed or said."""
+    def crash(self, node_id: int, *, lose_page_cache: bool = False) -> list[Cut]:
+        """SIGKILL: nothing is flushed, closed or said. With `lose_page_cache`, as if the power had failed too."""
         with locked(self.folder):
             cluster = load_existing(self.folder)
             node = cluster.node(node_id)
             if not node.alive:
                 raise ClusterError(f"node {node_id} is not running: `tanist start {node_id}` starts it")
             self._kill(node)
+            if not lose_page_cache:
+                return []
+            properties = layout.properties_path(self.folder, node_id).read_text()
+            try:
+                return power_loss.lose_page_cache(NodeConfig.from_text(properties).log_dirs)
+            except FileNotFoundError as error:
+                raise ClusterError(f"node {node_id} had written nothing yet ({error.filename} is missing)") from None
 
     def stop(self, node_id: int, patience_s: float = STOP_PATIENCE_S) -> None:
         """A controlled shutdown; returns when the process has ended."""

@@ -104,7 +104,11 @@ class SocketConnection:
                 length = chunk.length
                 if length == 0:
                     continue
-                _disk_file(chunk).pin()
+                try:
+                    _disk_file(chunk).pin()
+                except OSError as error:
+                    self.end(f"{chunk.file.path} cannot be sent: {error.strerror}")
+                    return
             else:
                 length = len(chunk)  # type: ignore[arg-type]
                 if length == 0:
