@@ -92,6 +92,10 @@ class _SortedIndex:
         """The open file, for a sync."""
         return self._load()
 
+    def open(self) -> None:
+        """Make sure that there is a file."""
+        self._load()
+
     def _load(self) -> File:
         if self._file is None:
             file = self._disk.open(self.path)

@@ -153,12 +153,18 @@ class Segment:
                 del column[:-TAIL_BATCHES]
 
     def seal(self) -> None:
-        """Write everything, the last time index entry included: on a roll and on close."""
+        """Write everything, the last time index entry included: on a roll and on close.
+
+        A segment with batches has both indexes from then on, be they empty: one that is missing means a crash.
+        """
         self.write()
+        if self.size == 0:
+            return
         if self.latest_timestamp().timestamp >= 0:
             self.time_index.append_if_later(self.max_timestamp, self.max_timestamp_offset)
-        self.offset_index.write()
-        self.time_index.write()
+        for index in (self.offset_index, self.time_index):
+            index.open()
+            index.write()
 
     def files(self) -> list[File]:
         """What has to be synced for the segment to survive, once sealed."""

@@ -208,7 +208,9 @@ class Segments:
 
     def unsynced_files(self, from_offset: int) -> list[File]:
         """What has to be synced to make all that is written durable, if everything below `from_offset` is."""
-        files = [file for segment in self._unsynced for file in segment.files() if file.synced < file.size]
+        sealed = (file for segment in self._unsynced for file in segment.files())
+        # An empty index is synced as well: a name that is lost makes recovery read its segment.
+        files = [file for file in sealed if file.synced < file.size or file.size == 0]
         first = bisect_left(self._bases, from_offset)
         for segment in self._list[max(0, first - 1) :]:
             if segment not in self._unsynced and segment.file.synced < segment.file.size:
