@@ -67,6 +67,8 @@ class Faults:
 
     loss: float = 0.0
     duplicate: float = 0.0
+    straggle: float = 0.0
+    """Messages that come again long after, when the sender has gone on to another epoch."""
     delay_ms: int = 5
     sync_ms: int = 3
 
@@ -86,6 +88,12 @@ class Machine:
     trace: list[str] = field(default_factory=list)
     timer_ms: int | None = None
     durable_end: int = 0
+    """What a loss of power spares, by the disk's own account: the node is not asked."""
+    cut_at: list[int] = field(default_factory=list)
+
+    @property
+    def cuts(self) -> int:
+        return len(self.cut_at)
 
 
 class Network:
@@ -112,7 +120,7 @@ class Network:
         self.events = 0
         self._queue: list[tuple[int, int, Callable[[], None]]] = []
         self._sequence = 0
-        self.on_event: Callable[[], None] | None = None
+        self.on_event: Callable[[Machine], None] | None = None
         self.on_effect: Callable[[int, Effect], None] | None = None
 
     # -- the world
@@ -128,8 +136,6 @@ class Network:
         self.now_ms = max(self.now_ms, when_ms)
         self.events += 1
         action()
-        if self.on_event is not None:
-            self.on_event()
         return True
 
     def run_for(self, duration_ms: int) -> None:
@@ -265,11 +271,16 @@ class Network:
             elif isinstance(effect, SteppedDown):
                 machine.announced_epoch = None
             elif isinstance(effect, Truncated):
+                machine.cut_at.append(effect.offset)
                 machine.durable_end = min(machine.durable_end, effect.offset)
             elif isinstance(effect, SnapshotInstalled):
+                machine.cut_at.append(effect.snapshot_id.end_offset)
+                machine.durable_end = effect.snapshot_id.end_offset
                 self._load_snapshot(machine, effect.snapshot_id)
             elif not isinstance(effect, LeaderChanged):
                 raise AssertionError(f"unknown effect {effect}")
+        if self.on_event is not None:
+            self.on_event(machine)
         self._rearm(machine)
 
     def _rearm(self, machine: Machine) -> None:
@@ -303,11 +314,16 @@ class Network:
         end_offset = machine.log.end_offset
         life = machine.life
 
+        cuts = machine.cuts
+
         def done() -> None:
             if machine.life == life and machine.node is not None:
-                effects = machine.node.log_synced(end_offset, self.now_ms)
-                machine.durable_end = machine.node.durable_end
-                self._do(machine, effects)
+                # What the disk really has: the records of then, as far as they were not cut since.
+                kept = min(
+                    [end_offset, *machine.cut_at[cuts - machine.cuts :]] if cuts < machine.cuts else [end_offset]
+                )
+                machine.durable_end = max(machine.durable_end, kept)
+                self._do(machine, machine.node.log_synced(end_offset, self.now_ms))
 
         self.at(self.chance.below(self.faults.sync_ms + 1), done)
 
@@ -359,8 +375,13 @@ class Network:
             failed(self.config.request_timeout_ms // 2)
             return
         self.at(self._delay(), arrive)
+        self._again(arrive)
+
+    def _again(self, arrive: Callable[[], None]) -> None:
         if self.chance.chance(self.faults.duplicate):
             self.at(self._delay() * 3, arrive)
+        if self.chance.chance(self.faults.straggle):
+            self.at(self.chance.below(self.config.fetch_timeout_ms * 2), arrive)
 
     def _reply(self, machine: Machine, reply: Reply) -> None:
         node_id, life, request_id = reply.source  # type: ignore[misc]
@@ -379,5 +400,4 @@ class Network:
                 self._do(target, target.node.response(request_id, reply.response, self.now_ms))
 
         self.at(self._delay(), arrive)
-        if self.chance.chance(self.faults.duplicate):
-            self.at(self._delay() * 3, arrive)
+        self._again(arrive)

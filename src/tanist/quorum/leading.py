@@ -50,6 +50,7 @@ class Leading:
         )
         quorum.log.append(memoryview(batch), leader.epoch)
         self._appended(leader)
+        self._announce(leader)
 
     def append(self, values: Sequence[bytes], now_ms: int, wall_ms: int) -> tuple[int, int]:
         quorum = self._quorum
@@ -86,10 +87,14 @@ class Leading:
             return
         leader.committed = offset
         quorum.advance_high_watermark(offset)
+        self._announce(leader)
+        self._answer(self._held.take_news(quorum.log.end_offset, offset))
+
+    def _announce(self, leader: Leader) -> None:
+        quorum = self._quorum
         if not leader.announced and quorum.rules.may_announce(quorum.high_watermark, leader.epoch_start_offset):
             leader.announced = True
             quorum.want(Elected(leader.epoch, leader.epoch_start_offset))
-        self._answer(self._held.take_news(quorum.log.end_offset, offset))
 
     # -- Fetch
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from tanist.log.epochs import LeaderEpochCache
 from tanist.ports import Chunk
-from tanist.quorum.batches import Header, check_batches, decode_batches, read_headers
+from tanist.quorum.batches import check_batches, decode_batch, read_headers
 from tanist.quorum.raft_log import MetadataBatch
 from tanist.quorum.snapshots import decode_snapshot, encode_snapshot
 from tanist.quorum.voters import LogEnd, SnapshotId
@@ -20,8 +20,8 @@ from tanist.quorum.voters import LogEnd, SnapshotId
 class MemoryLog:
     def __init__(self) -> None:
         self.start_offset = 0
-        self._batches: list[tuple[int, int, bytes]] = []
-        """(base offset, epoch, bytes)."""
+        self._batches: list[tuple[int, bytes, MetadataBatch]] = []
+        """Base offset, bytes, and what a reader gets of them."""
         self._epochs = LeaderEpochCache()
         self._snapshots: dict[SnapshotId, bytes] = {}
         self._download: tuple[SnapshotId, bytearray] | None = None
@@ -63,12 +63,10 @@ class MemoryLog:
     def append(self, batches: memoryview, epoch: int) -> None:
         length = check_batches(batches, self._end, self.last_epoch, epoch)
         for position, header in read_headers(batches[:length]):
-            self._append(header, bytes(batches[position : position + header.size_bytes]))
-
-    def _append(self, header: Header, data: bytes) -> None:
-        self._epochs.assign(header.epoch, header.base_offset)
-        self._batches.append((header.base_offset, header.epoch, data))
-        self._end = header.next_offset
+            batch = batches[position : position + header.size_bytes]
+            self._epochs.assign(header.epoch, header.base_offset)
+            self._batches.append((header.base_offset, bytes(batch), decode_batch(batch)))
+            self._end = header.next_offset
 
     def truncate_to(self, offset: int) -> None:
         if offset >= self._end:
@@ -81,18 +79,21 @@ class MemoryLog:
         self._epochs.truncate_from_end(self._end)
 
     def read(self, offset: int, max_bytes: int) -> Chunk | None:
+        if offset >= self._end:
+            return None
         index = self._index(offset)
         data = b""
-        while index < len(self._batches) and (not data or len(data) + len(self._batches[index][2]) <= max_bytes):
-            data += self._batches[index][2]
+        while index < len(self._batches) and (not data or len(data) + len(self._batches[index][1]) <= max_bytes):
+            data += self._batches[index][1]
             index += 1
         return data or None
 
     def read_batches(self, from_offset: int, to_offset: int) -> Iterator[MetadataBatch]:
-        for base_offset, _, data in self._batches[self._index(from_offset) :]:
+        for base_offset, _, batch in self._batches[self._index(from_offset) :]:
             if base_offset >= to_offset:
                 return
-            yield from decode_batches(memoryview(data))
+            if base_offset >= from_offset:
+                yield batch
 
     # -- snapshots
 

@@ -269,6 +269,7 @@ class RaftNode:
         """A connection to `node_id` was refused or reset: its process is gone, or was."""
         quorum = self._quorum
         role = quorum.role
+        quorum.requests.lost(node_id, now_ms)
         if isinstance(role, Follower) and role.leader_id == node_id and not role.leader_lost:
             role.leader_lost = True
             if quorum.is_voter:

@@ -67,6 +67,11 @@ class Requests:
         """Leave `peer` alone for a moment."""
         self._backoff_until_ms[peer] = now_ms + self._retry_backoff_ms
 
+    def lost(self, peer: int, now_ms: int) -> None:
+        """The connection to `peer` is gone, and with it the answer."""
+        if self._asked.pop(peer, None) is not None:
+            self.failed(peer, now_ms)
+
     def expire(self, now_ms: int) -> None:
         """Give up what took too long. It is asked again after the pause, if it still matters."""
         for asked in [asked for asked in self._asked.values() if now_ms >= asked.expires_ms]:
