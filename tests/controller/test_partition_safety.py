@@ -81,15 +81,23 @@ class Cluster(RuleBasedStateMachine):
 
     # -- applying records, and what holds of each step
 
-    def _apply(self, records: Any, lossy: int | None = None, operator: bool = False) -> None:
+    def _apply(
+        self, records: Any, lossy: int | None = None, operator: bool = False, proposed: tuple[int, ...] = ()
+    ) -> None:
         for record in records:
             before = dict(self.image.topics[TOPIC_ID].partitions)
             self.image.replay(record)
             for number, after in self.image.topics[TOPIC_ID].partitions.items():
-                self._step(number, before[number], after, lossy, operator)
+                self._step(number, before[number], after, lossy, operator, proposed)
 
     def _step(
-        self, number: int, before: PartitionState, after: PartitionState, lossy: int | None, operator: bool
+        self,
+        number: int,
+        before: PartitionState,
+        after: PartitionState,
+        lossy: int | None,
+        operator: bool,
+        proposed: tuple[int, ...],
     ) -> None:
         if before == after:
             return
@@ -102,9 +110,14 @@ class Cluster(RuleBasedStateMachine):
         assert joined <= set(before.isr)
         assert not joined or len(after.isr) < self._min_isr(after)
         assert lossy not in after.isr + after.elr
+        # A46: only a loss (or a smaller minimum, or an unclean election) makes candidates fewer than they have to be.
+        candidates, were = set(after.isr + after.elr), set(before.isr + before.elr)
+        recovered = after.recovering and not before.recovering
+        if lossy is None and not recovered:
+            assert len(candidates) >= min(len(were), self._min_isr(after))
         # U5: who leads without having been in sync or eligible is marked, and stands alone.
         leader = after.leader
-        if leader not in (-1, before.leader) and leader not in before.isr + before.elr:
+        if leader not in (-1, before.leader) and leader not in before.isr + before.elr + proposed:
             assert after.recovering
             assert (after.isr, after.elr) == ((leader,), ())
             assert operator or before.last_known_elr == (leader,)  # A16: nobody but an operator elects uncleanly
@@ -220,7 +233,7 @@ class Cluster(RuleBasedStateMachine):
             # It proposes who has caught up with it, so whoever is added holds what it holds.
             if state.leader in self.complete[number]:
                 self.complete[number] |= set(isr)
-            self._apply(decision.records)
+            self._apply(decision.records, proposed=isr)
 
     @rule(number=some_partition, replicas=st.lists(some_broker, min_size=1, max_size=4, unique=True))
     def reassign(self, number: int, replicas: list[int]) -> None:
@@ -237,8 +250,9 @@ class Cluster(RuleBasedStateMachine):
 
     @rule(min_isr=st.integers(1, 4))
     def min_isr_is_set(self, min_isr: int) -> None:
-        self._apply(elections.min_isr_changed(self.image, TOPIC_ID, min_isr))
+        records = elections.min_isr_changed(self.image, TOPIC_ID, min_isr)
         self._config(min_isr)
+        self._apply(records)
 
     @rule()
     def balance(self) -> None:
