@@ -142,6 +142,21 @@ class AbstractController:
         """Move the leadership, if the rules allow it."""
         self.change(self.partition.isr, leader=broker)
 
+    def elect_unclean(self, broker: int) -> None:
+        """Somebody wants a leader more than the records: any live replica will do (fact 36)."""
+        before = self.partition
+        self.elr = frozenset()
+        self._write(
+            replace(
+                before,
+                leader=broker,
+                isr=(broker,),
+                leader_epoch=before.leader_epoch + 1,
+                partition_epoch=before.partition_epoch + 1,
+                recovering=True,
+            )
+        )
+
     def alter_partition(self, sender: int, sender_epoch: int, proposal: ProposeIsr) -> AlterPartitionResult | None:
         """Facts 24-28; None for an error of the whole request."""
         now = self.partition
@@ -507,6 +522,8 @@ class Stage:
                         raise Violation("S21", f"{broker} truncates to {effect.offset}, and {entry} was committed")
 
     def _high_watermark_advanced(self, broker: int, high_watermark: int) -> None:
+        if self.lossy:
+            return  # a story of loss: what was committed is no yardstick
         leader = self.leader_state(broker)
         log = self.log(broker)
         needed = min(self.controller.min_isr, len(leader.metadata.replicas))
@@ -522,6 +539,8 @@ class Stage:
             self.committed = fresh
 
     def _joined(self, leader: int, broker: int) -> None:
+        if self.lossy:
+            return
         status = self.controller.brokers[broker]
         log = self.log(broker)
         epoch = self.controller.partition.leader_epoch

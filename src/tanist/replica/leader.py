@@ -289,7 +289,7 @@ class LeaderState:
         self._settle()
         return self._isr_difference(before) + self._advance(now_ms)
 
-    def alter_partition_failed(self, proposal: ProposeIsr, now_ms: int) -> list[Effect]:  # noqa: ARG002
+    def alter_partition_failed(self, proposal: ProposeIsr, now_ms: int) -> list[Effect]:
         """The request had no answer, or failed as a whole: it may have been applied, so ask again (fact 21)."""
         return [replace(proposal, delay_ms=RETRY_BACKOFF_MS)] if self._is_awaited(proposal) else []
 
@@ -438,7 +438,7 @@ class LeaderState:
         """The controller may have added it by now, and may elect it (fact 5)."""
         return frozenset((*self.isr, joining))
 
-    def _maximal_isr_to_shrink(self, remaining: tuple[int, ...]) -> frozenset[int]:  # noqa: ARG002
+    def _maximal_isr_to_shrink(self, remaining: tuple[int, ...]) -> frozenset[int]:
         """The controller may not have removed anybody yet, and may elect any of them (fact 5)."""
         return frozenset(self.isr)
 
