@@ -19,6 +19,8 @@ from tanist.wire.primitives import Buffer
 MAX_DECOMPRESSED_BYTES: Final = 128 * 1024 * 1024
 
 _FIRST_STEP: Final = 64 * 1024
+_DID_NOT_FIT: Final = "failed to write whole buffer"
+"""What the library says when the output was too small. All other failures are damage, for which no room helps."""
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = _XERIAL_MAGIC + (1).to_bytes(4, "big") + (1).to_bytes(4, "big")
 """How snappy-java frames its blocks: the header with two versions, then blocks with their lengths before them."""
@@ -63,17 +65,18 @@ def decompress(kind: int, data: Buffer, max_bytes: int = MAX_DECOMPRESSED_BYTES)
     library = _LIBRARY.get(kind)
     if library is None:
         raise WireError(f"there is no compression codec {kind}")
-    # The libraries cannot say how much there is, only that it did not fit. Steps of four keep the work repeated below
-    # a third; damaged data fails at every step, which costs no more than good data of the same size.
+    # How much there will be is not known beforehand: try, and where it did not fit, try with four times the room.
     size = min(max_bytes, max(_FIRST_STEP, 4 * len(data)))
     while True:
         out = bytearray(size)
         try:
             written = library.decompress_into(data, out)
         except cramjam.DecompressionError as error:
+            name = Compression(kind).name.lower()
+            if _DID_NOT_FIT not in str(error):
+                raise WireError(f"{name}: {error}") from error
             if size >= max_bytes:
-                name = Compression(kind).name.lower()
-                raise WireError(f"{name}: damaged, or more than {max_bytes} bytes: {error}") from error
+                raise WireError(f"{name}: more than {max_bytes} bytes") from error
             size = min(max_bytes, 4 * size)
             continue
         return memoryview(out)[:written]
