@@ -390,6 +390,7 @@ class LogLoader:
             self._deleted += segment.mark_deleted()
         self._snapshots.remove_above(-1)
         self._producers.clear()
+        self._epochs.clear()
         self._segments = [self._segment(self._log_start_offset, set())]
         return self._segments[0].resume()
 

@@ -1,0 +1,274 @@
+"""A `log.dirs` entry: what is loaded, what is written, and that a crash never leaves a mark that lies."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+from log_batches import batch, offsets_in
+from log_disks import MemoryDisk
+from log_rig import add, read_all
+
+from tanist.log.config import LogConfig
+from tanist.log.directory import LogDirectory, read_previous_broker_epoch
+
+ID = UUID(int=5)
+CONFIG = LogConfig()
+MARK = "/d/.kafka_cleanshutdown"
+POINTS = "/d/recovery-point-offset-checkpoint"
+
+
+def loaded(disk: MemoryDisk, path: str = "/d") -> LogDirectory:
+    directory = LogDirectory(disk, path)
+    directory.load(0, 10**6, lambda topic: CONFIG)
+    return directory
+
+
+def filled() -> tuple[MemoryDisk, LogDirectory]:
+    disk = MemoryDisk()
+    directory = loaded(disk)
+    for topic, partition, count in (("t", 0, 3), ("t", 1, 5), ("my-topic.v2", 0, 1)):
+        add(directory.create_log(topic, partition, ID, CONFIG, 0), count)
+    return disk, directory
+
+
+def ends(directory: LogDirectory) -> dict[str, int]:
+    return {str(log.topic_partition): log.log_end_offset for log in directory.logs.values()}
+
+
+def test_a_clean_stop_and_start() -> None:
+    disk, directory = filled()
+    directory.checkpoint_high_watermarks({("t", 0): 2, ("t", 1): 5})
+    directory.shutdown_cleanly(77)
+    assert disk.content(MARK) == b'{"version":0,"brokerEpoch":77}'
+    assert disk.content(POINTS) == b"0\n3\nmy-topic.v2 0 1\nt 0 3\nt 1 5\n"
+    assert disk.content("/d/replication-offset-checkpoint") == b"0\n2\nt 0 2\nt 1 5\n"
+    assert disk.content("/d/log-start-offset-checkpoint") == b"0\n0\n"
+    assert disk.open_files == 0
+    disk.journal.clear()
+    again = LogDirectory(disk, "/d")
+    assert again.read_broker_epoch() == 77
+    assert {str(log.topic_partition) for log in again.load(0, 0, lambda topic: CONFIG)} == {
+        "t-0",
+        "t-1",
+        "my-topic.v2-0",
+    }
+    assert again.was_clean
+    assert ends(again) == {"t-0": 3, "t-1": 5, "my-topic.v2-0": 1}
+    assert all(log.recovery.segments_scanned == 0 for log in again.logs.values())
+    assert all(log.topic_id == ID for log in again.logs.values())
+    assert again.high_watermark_checkpoint("t", 1) == 5
+    assert again.high_watermark_checkpoint("my-topic.v2", 0) == 0
+
+
+def test_the_mark_is_made_useless_before_anything_else_is_touched() -> None:
+    """A4: a removal may be undone by a loss of power; an empty file says nothing."""
+    disk, directory = filled()
+    directory.shutdown_cleanly(77)
+    disk.journal.clear()
+    loaded(disk)
+    assert disk.journal[:2] == [f"sync {MARK}", f"remove {MARK}"]
+    disk.write_file(MARK, b"")
+    assert LogDirectory(disk, "/d").read_broker_epoch() is None
+    assert not loaded(disk).was_clean
+
+
+def test_without_the_mark_logs_are_recovered() -> None:
+    disk, directory = filled()
+    for log in directory.logs.values():
+        log.write_pending()
+    disk = disk.copy()
+    disk.files["/d/t-0/00000000000000000000.log"].data += b"torn"
+    again = loaded(disk)
+    assert not again.was_clean
+    assert again.logs["t", 0].recovery.bytes_cut == 4
+    assert ends(again) == {"t-0": 3, "t-1": 5, "my-topic.v2-0": 1}
+
+
+def test_a_stop_that_fails_leaves_no_mark() -> None:
+    disk, directory = filled()
+    disk.fail = OSError(28, "no space left")
+    with pytest.raises(OSError, match="no space"):
+        directory.shutdown_cleanly(77)
+    assert directory.failed is disk.fail
+    assert MARK not in disk.files
+
+
+def test_recovery_points_decide_what_is_read() -> None:
+    disk = MemoryDisk()
+    directory = loaded(disk)
+    size = len(batch([b"value"]))
+    log = directory.create_log("t", 0, ID, LogConfig(segment_bytes=2 * size), 0)
+    for _ in range(6):
+        add(log)
+    end = log.log_end_offset
+    for file in log.unflushed_files():
+        disk.sync_now(file)
+    log.mark_flushed(end)
+    directory.checkpoint_recovery_points()
+    again = loaded(disk.copy())
+    assert again.logs["t", 0].recovery.segments_scanned == 1
+
+
+@pytest.mark.parametrize("data", [b"nonsense", b"0\n5\n", b"\xff\xff"])
+def test_a_damaged_recovery_point_checkpoint_costs_a_longer_recovery(data: bytes) -> None:
+    disk, directory = filled()
+    for log in directory.logs.values():
+        log.write_pending()
+    disk = disk.copy()
+    disk.write_file(POINTS, data)
+    again = loaded(disk)
+    assert len(again.complaints) == 1
+    assert "recovery-point-offset-checkpoint" in again.complaints[0]
+    assert all(log.recovery.segments_scanned == 1 for log in again.logs.values())
+
+
+def test_the_log_start_offset_survives() -> None:
+    disk, directory = filled()
+    directory.logs["t", 1].advance_log_start_offset(4)
+    directory.checkpoint_log_starts()
+    assert disk.content("/d/log-start-offset-checkpoint") == b"0\n1\nt 1 4\n"
+    again = loaded(disk.copy())
+    assert again.logs["t", 1].log_start_offset == 4
+
+
+def test_a_lowered_recovery_point_is_on_disk_before_the_cut() -> None:
+    disk, directory = filled()
+    log = directory.logs["t", 1]
+    add(log, 2)
+    for file in log.unflushed_files():
+        disk.sync_now(file)
+    log.mark_flushed(7)
+    directory.checkpoint_recovery_points()
+    assert b"t 1 7\n" in disk.content(POINTS)
+    disk.journal.clear()
+    log.truncate_to(6)
+    assert f"sync {POINTS}" in disk.journal
+    assert b"t 1 5\n" in disk.content(POINTS)
+
+
+def test_a_checkpoint_that_says_the_same_is_not_written_again() -> None:
+    disk, directory = filled()
+    directory.checkpoint_recovery_points()
+    directory.checkpoint_high_watermarks({("t", 0): 1})
+    disk.journal.clear()
+    directory.checkpoint_recovery_points()
+    directory.checkpoint_high_watermarks({("t", 0): 1})
+    assert disk.journal == []
+    directory.checkpoint_high_watermarks({("t", 0): 2})
+    assert disk.journal == ["write /d/replication-offset-checkpoint"]
+
+
+def test_high_watermarks_that_nobody_names_are_kept() -> None:
+    disk, directory = filled()
+    directory.checkpoint_high_watermarks({("t", 0): 2, ("t", 1): 5})
+    directory.shutdown_cleanly(1)
+    again = loaded(disk)
+    again.checkpoint_high_watermarks({("t", 0): 3})
+    assert disk.content("/d/replication-offset-checkpoint") == b"0\n2\nt 0 3\nt 1 5\n"
+    again.delete_log("t", 1)
+    again.checkpoint_high_watermarks({("t", 0): 3})
+    assert disk.content("/d/replication-offset-checkpoint") == b"0\n1\nt 0 3\n"
+
+
+def test_deletion_renames_and_the_next_start_finds_the_rest() -> None:
+    disk, directory = filled()
+    assert directory.delete_log("nobody", 3) == []
+    [path] = directory.delete_log("t", 1)
+    assert path == f"/d/t-1.{ID.hex}-delete"
+    assert disk.exists(f"{path}/00000000000000000000.log")
+    assert not disk.exists("/d/t-1")
+    # The same topic placed here again, and taken away again, before the first folder is gone.
+    directory.create_log("t", 1, ID, CONFIG, 0)
+    [second] = directory.delete_log("t", 1)
+    assert second not in (path, "/d/t-1")
+    directory.shutdown_cleanly(1)
+    again = loaded(disk)
+    assert again.doomed == sorted([path, second])
+    assert ends(again) == {"t-0": 3, "my-topic.v2-0": 1}
+
+
+def test_a_long_topic_name_still_makes_a_folder_name() -> None:
+    disk = MemoryDisk()
+    directory = loaded(disk)
+    topic = "x" * 249
+    directory.create_log(topic, 12345, ID, CONFIG, 0)
+    [path] = directory.delete_log(topic, 12345)
+    assert len(path.removeprefix("/d/")) == 255
+    assert path.endswith(f"-12345.{ID.hex}-delete")
+
+
+def test_what_is_no_log_is_left_alone() -> None:
+    disk, directory = filled()
+    directory.shutdown_cleanly(1)
+    for name in (
+        "__cluster_metadata-0",
+        "t-2.0123abcd-future",
+        "t-2.0123abcd-stray",
+        "lost+found",
+        "t-01",
+        "-1",
+        "t-x",
+    ):
+        disk.make_directory(f"/d/{name}")
+        disk.write_file(f"/d/{name}/00000000000000000000.log", b"?")
+    disk.write_file("/d/t-7", b"a file, no folder")
+    again = loaded(disk)
+    assert ends(again) == {"t-0": 3, "t-1": 5, "my-topic.v2-0": 1}
+    assert again.doomed == []
+
+
+def test_a_log_whose_topic_cannot_be_told_takes_the_directory_down() -> None:
+    """To guess would mean to delete it as another topic's."""
+    disk, directory = filled()
+    directory.shutdown_cleanly(1)
+    disk.write_file("/d/t-0/partition.metadata", b"nonsense")
+    again = LogDirectory(disk, "/d")
+    with pytest.raises(OSError, match=r"partition.metadata.*move /d/t-0 away"):
+        again.load(0, 0, lambda topic: CONFIG)
+    assert again.failed is not None
+
+
+def test_a_folder_without_partition_metadata_is_loaded() -> None:
+    disk, directory = filled()
+    directory.shutdown_cleanly(1)
+    disk.remove("/d/t-0/partition.metadata")
+    again = loaded(disk)
+    assert again.logs["t", 0].topic_id == UUID(int=0)
+    again.logs["t", 0].assign_topic_id(ID)
+    assert disk.exists("/d/t-0/partition.metadata")
+
+
+def test_a_log_is_made_once() -> None:
+    _, directory = filled()
+    with pytest.raises(ValueError, match="t-0"):
+        directory.create_log("t", 0, ID, CONFIG, 0)
+
+
+def test_what_a_failed_creation_left_behind_is_taken_over() -> None:
+    _, directory = filled()
+    directory.logs["t", 0].write_pending()
+    log = directory.logs.pop(("t", 0))
+    again = directory.create_log("t", 0, ID, CONFIG, 0)
+    assert again.log_end_offset == 3
+    assert offsets_in(read_all(again)) == offsets_in(read_all(log))
+
+
+@pytest.mark.parametrize(
+    ("epochs", "previous"),
+    [([7, 7], 7), ([7, 8], -1), ([7, None], -1), ([None], -1), ([7, "offline"], -1)],
+)
+def test_previous_broker_epoch(epochs: list[int | str | None], previous: int) -> None:
+    """Fact 87: all directories, all readable, all agreeing."""
+    directories = []
+    for number, epoch in enumerate(epochs):
+        disk = MemoryDisk()
+        directory = loaded(disk, f"/d{number}")
+        directory.shutdown_cleanly(epoch if isinstance(epoch, int) else 7)
+        if epoch is None:
+            disk.remove(f"/d{number}/.kafka_cleanshutdown")
+        restarted = LogDirectory(disk, f"/d{number}")
+        if epoch == "offline":
+            restarted.failed = OSError("offline")
+        directories.append(restarted)
+    assert read_previous_broker_epoch(directories) == previous
