@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from tanist.replica.effects import Effect, HighWatermarkSet, ProposeIsr
 from tanist.replica.follower import FetchPosition, FollowerState
-from tanist.replica.leader import FollowerFetch, LeaderState
+from tanist.replica.leader import FetchDecision, FollowerFetch, LeaderState
 from tanist.replica.partition import Partition
 from tanist.replica.remote import RemoteReplica
 
@@ -89,7 +89,7 @@ class CommitsByCount(LeaderState):
         ends = sorted((remote.log_end_offset for remote in self.remotes.values()), reverse=True)
         return ends[self.effective_min_isr - 2]
 
-    def follower_fetch(self, fetch: FollowerFetch, now_ms: int):
+    def follower_fetch(self, fetch: FollowerFetch, now_ms: int) -> FetchDecision:
         decision = super().follower_fetch(fetch, now_ms)
         self._slowest_member_offset = self._slowest_member()
         decision.effects.extend(self._advance(now_ms))

@@ -34,7 +34,9 @@ class Brokers(dict[int, BrokerStatus]):
         return self.get(broker_id)
 
 
-def _metadata(replicas: list[int], isr: list[int], leader: int, leader_epoch: int, partition_epoch: int):
+def _metadata(
+    replicas: list[int], isr: list[int], leader: int, leader_epoch: int, partition_epoch: int
+) -> PartitionMetadata:
     return PartitionMetadata("foo", UUID(int=1), 0, leader, leader_epoch, partition_epoch, tuple(replicas), tuple(isr))
 
 
@@ -139,7 +141,9 @@ class LeaderPlay:
         known = self.partition.metadata
         if known is None:
             raise ValueError("the partition has no metadata to change")
-        changes = {name: tuple(value) if isinstance(value, list) else value for name, value in event.items()}
+        changes: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in event.items()
+        }
         self._take(self.partition.apply_metadata(replace(known, **changes), self.now_ms))
 
     def on_mark(self, event: Item) -> None:

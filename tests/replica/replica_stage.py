@@ -20,7 +20,7 @@ from tanist.replica.effects import (
 )
 from tanist.replica.follower import FetchedPartition, FetchPosition
 from tanist.replica.isr import AlterPartitionResult
-from tanist.replica.leader import FollowerFetch
+from tanist.replica.leader import FollowerFetch, LeaderState
 from tanist.replica.memory import Entry, MemoryLog
 from tanist.replica.metadata import NO_LEADER, BrokerStatus, PartitionMetadata, ReplicaConfig
 from tanist.replica.partition import Partition
@@ -79,11 +79,13 @@ class AbstractController:
         status = self.brokers[broker]
         return not status.fenced and not status.shutting_down
 
-    def change(self, target_isr: tuple[int, ...], *, unclean: frozenset[int] = frozenset(), leader: int | None = None):
+    def change(
+        self, target_isr: tuple[int, ...], *, unclean: frozenset[int] = frozenset(), leader: int | None = None
+    ) -> None:
         """One partition change (facts 30-41, 49): ELR, election, epochs."""
         before = self.partition
         effective = min(self.min_isr, len(before.replicas))
-        elr = frozenset()
+        elr: frozenset[int] = frozenset()
         if len(target_isr) < effective:
             elr = (self.elr | frozenset(before.isr)) - frozenset(target_isr) - unclean
 
@@ -111,8 +113,8 @@ class AbstractController:
         else:
             self._write(before)
 
-    def _status(self, broker: int, **changes: object) -> None:
-        self.brokers[broker] = replace(self.brokers[broker], **changes)
+    def _status(self, broker: int, **changes: bool) -> None:
+        self.brokers[broker] = replace(self.brokers[broker], **changes)  # type: ignore[arg-type]
 
     def fence(self, broker: int) -> None:
         self._status(broker, fenced=True)
@@ -293,7 +295,7 @@ class Stage:
     def log(self, broker: int) -> MemoryLog:
         return self.brokers[broker].log
 
-    def leader_state(self, broker: int):
+    def leader_state(self, broker: int) -> LeaderState:
         leader = self.replica(broker).leader
         if leader is None:
             raise RuntimeError(f"broker {broker} does not lead")

@@ -9,9 +9,9 @@ A transcript is a `*.txt` file of prose, commands and what they print:
         1 answers: sent a b, HW 0
 
 A line that begins with `> ` is a command. The lines indented by four spaces below it are its output, and are compared
-exactly. All else is prose, which is never indented. A folder of transcripts holds a `stage.py` whose `stage()` makes the
-world in which one transcript plays: an object with `run(command) -> str`, real product objects behind it. What a story
-wants to show as going wrong is output; a command that raises fails the transcript.
+exactly. All else is prose, which is never indented. A folder of transcripts holds a `stage.py` whose `stage()` makes
+the world in which one transcript plays: an object with `run(command) -> str`, real product objects behind it. What a
+story wants to show as going wrong is output; a command that raises fails the transcript.
 
 `TRANSCRIPTS=rewrite pytest tests/transcripts` writes what was printed into the files. Read the difference before you
 commit it: it is a change of behaviour, or it would not be there.
@@ -102,7 +102,7 @@ class TranscriptItem(pytest.Item):
         difference = difflib.unified_diff(written.splitlines(), played.splitlines(), "written", "played", lineterm="")
         raise TranscriptDiffers("\n".join(difference))
 
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: object = None) -> str:  # type: ignore[override]
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: object = None) -> str:
         if isinstance(excinfo.value, TranscriptError | TranscriptDiffers):
             return f"{self.path.name}: {excinfo.value}"
         return str(super().repr_failure(excinfo))
