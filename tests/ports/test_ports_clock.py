@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 
@@ -75,26 +74,6 @@ def test_callbacks_run_after_the_call_that_asked_in_order(world: Any) -> None:
     clock.call_at(clock.now_ms(), burst)
     world.run_until(lambda: len(ran) == 5, "all callbacks")
     assert ran == ["burst", "one", "two", "three", "asked by two"]
-
-
-def test_timers_and_callbacks_that_ask_for_themselves_do_not_starve_input(
-    world: Any, pair: Any, frame_of: Callable[..., Any]
-) -> None:
-    stop: list[bool] = []
-
-    def soon_again() -> None:
-        if not stop:
-            world.clock.call_soon(soon_again)
-
-    def timer_again() -> None:
-        if not stop:
-            world.clock.call_at(world.clock.now_ms(), timer_again)
-
-    soon_again()
-    timer_again()
-    pair.client.send(frame_of(b"hello"))
-    world.run_until(lambda: pair.servers[0].frames == [b"hello"], "the frame comes through")
-    stop.append(True)
 
 
 def test_random_is_uniform_enough_and_in_range(world: Any) -> None:

@@ -215,7 +215,7 @@ def test_syncs_are_told_to_all_who_asked_while_one_was_running(world: Any) -> No
         if index % 10 == 0:
             world.run_until(lambda: True)
     world.run_until(lambda: len(done) == 50, "all syncs")
-    assert done == list(range(50))
+    assert sorted(done) == list(range(50))
     assert all(length >= (index + 1) * 2 for index, length in zip(done, synced, strict=True))
 
 

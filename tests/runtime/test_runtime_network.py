@@ -354,3 +354,24 @@ def test_listening_on_every_interface(runner: Any, serve: Any) -> None:
     handler = Handler()
     server.network.connect("127.0.0.1", listener.port, handler, max_frame_bytes=100)
     runner.until(lambda: handler.connection is not None)
+
+
+def test_timers_and_callbacks_that_ask_for_themselves_do_not_starve_input(runner: Any, serve: Any) -> None:
+    server = serve()
+    loop = runner.loop
+    stop: list[bool] = []
+
+    def soon_again() -> None:
+        if not stop:
+            loop.call_soon(soon_again)
+
+    def timer_again() -> None:
+        if not stop:
+            loop.call_at(loop.now_ms(), timer_again)
+
+    soon_again()
+    timer_again()
+    client = server.client()
+    client.sendall(frame(b"hello"))
+    runner.until(lambda: bool(server.handlers) and server.handlers[0].frames == [b"hello"])
+    stop.append(True)
