@@ -19,7 +19,7 @@ from tanist.log.checkpoints import MetaProperties
 from tanist.log.directory import LogDirectory
 from tanist.ports import Disk, Random
 from tanist.quorum.config import RaftConfig
-from tanist.quorum.log import MetadataLog
+from tanist.quorum.log import FOLDER, MetadataLog, MetadataLogConfig
 from tanist.quorum.raft import RaftNode
 from tanist.quorum.store import QuorumStateFile
 from tanist.quorum.voters import Voter
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from tanist.broker.node import Node
 
 META_PROPERTIES = "meta.properties"
-METADATA_TOPIC = "__cluster_metadata"
 
 
 def new_uuid(random: Random) -> UUID:
@@ -87,8 +86,6 @@ def open_directories(node: Node, metas: dict[str, MetaProperties]) -> list[LogDi
 def assemble_quorum(node: Node, directory_id: UUID) -> MetadataQuorum:
     """The metadata log, its Raft replica, and the controller if the node has that role."""
     config = node.config
-    folder = f"{config.metadata_log_dir}/{METADATA_TOPIC}-0"
-    node.disk.make_directory(folder)
     voters = tuple(
         # Static voters (kraft.version 0) are known by their node ids alone.
         Voter(voter.node_id, ZERO_UUID, voter.host, voter.port)
@@ -98,17 +95,19 @@ def assemble_quorum(node: Node, directory_id: UUID) -> MetadataQuorum:
         raise ConfigError(
             "controller.quorum.voters is missing; name the controllers, for example 1@localhost:9093,2@localhost:9095"
         )
-    store = QuorumStateFile(node.disk, folder, [voter.node_id for voter in voters])
     log = MetadataLog.open(
         node.disk,
-        folder,
-        segment_bytes=config.metadata_log_segment_bytes,
-        segment_ms=config.metadata_log_segment_ms,
-        retention_bytes=config.metadata_max_retention_bytes,
-        retention_ms=config.metadata_max_retention_ms,
-        now_ms=node.clock.now_ms(),
+        config.metadata_log_dir,
+        MetadataLogConfig(
+            segment_bytes=config.metadata_log_segment_bytes,
+            segment_ms=config.metadata_log_segment_ms,
+            retention_bytes=config.metadata_max_retention_bytes,
+            retention_ms=config.metadata_max_retention_ms,
+        ),
+        node.clock.now_ms(),
         wall_ms=node.clock.wall_ms(),
     )
+    store = QuorumStateFile(node.disk, f"{config.metadata_log_dir}/{FOLDER}", [voter.node_id for voter in voters])
     raft = RaftNode(
         config.node_id,
         directory_id,

@@ -15,7 +15,7 @@ from tanist.broker.connection import Call
 from tanist.broker.controller_host import ControllerHost
 from tanist.controller.image import MetadataImage
 from tanist.controller.snapshot import from_records, to_records
-from tanist.ports import Connection, Timer
+from tanist.ports import Connection, FileRange, Timer
 from tanist.quorum.effects import (
     Effect,
     Elected,
@@ -32,9 +32,12 @@ from tanist.quorum.effects import (
 from tanist.quorum.log import MetadataLog
 from tanist.quorum.raft import RaftNode
 from tanist.quorum.store import QuorumStateFile
-from tanist.quorum.voters import Voter
+from tanist.quorum.voters import SnapshotId, Voter
 from tanist.wire.apis import ApiKey
+from tanist.wire.messages.fetch_response import FetchResponse
+from tanist.wire.messages.fetch_snapshot_response import FetchSnapshotResponse
 from tanist.wire.metadata import MetadataRecord, decode_record, encode_record, record_version
+from tanist.wire.schema import Response
 
 if TYPE_CHECKING:
     from tanist.broker.node import Node
@@ -67,6 +70,7 @@ class MetadataQuorum:
         self._next_offset = 0
         """Offset of the first committed record that is not applied yet."""
         self._last_epoch = 0
+        self._last_timestamp_ms = 0
         self._bytes_since_snapshot = 0
         self.controller_host: ControllerHost | None = None
         self._probe: _LeaderProbe | None = None
@@ -161,12 +165,13 @@ class MetadataQuorum:
         elif isinstance(effect, Reply):
             call = effect.source
             if isinstance(call, Call):
+                _read_ranges(effect.response)
                 call.reply(effect.response)
         elif isinstance(effect, SaveElectionState):
             self._store.save(effect.state)
         elif isinstance(effect, SyncLog):
             end_offset = self._log.end_offset
-            self._node.disk.sync(self._log.files_to_sync(), lambda error: self._synced(end_offset, error))
+            self._node.disk.sync(self._log.unflushed_files(), lambda error: self._synced(end_offset, error))
         elif isinstance(effect, HighWatermark):
             self._apply_committed(effect.offset)
         elif isinstance(effect, LeaderChanged):
@@ -212,7 +217,9 @@ class MetadataQuorum:
         if error is not None:
             self._node.fatal(f"the metadata log cannot be written: {error}")
             return
-        self._do(self.raft.log_synced(end_offset, self._node.clock.now_ms()))
+        now_ms = self._node.clock.now_ms()
+        self._log.mark_flushed(end_offset, now_ms)
+        self._do(self.raft.log_synced(end_offset, now_ms))
 
     def _channel_lost(self, node_id: int) -> None:
         """A connection to a voter broke. If it is the leader, look at once whether its process is gone."""
@@ -254,6 +261,7 @@ class MetadataQuorum:
                 self._bytes_since_snapshot += len(value)
                 records.append(decode_record(value))
             self._last_epoch = batch.epoch
+            self._last_timestamp_ms = batch.timestamp
         self._next_offset = high_watermark
         if host is not None and standby:
             for record in records:
@@ -269,8 +277,8 @@ class MetadataQuorum:
         snapshot_id = self._log.latest_snapshot_id
         if snapshot_id is None or snapshot_id.end_offset <= self._next_offset:
             return
-        values = self._log.read_snapshot(snapshot_id)
-        image = from_records((decode_record(value) for value in values), self._node.config.static)
+        records = (decode_record(value) for batch in self._log.read_snapshot(snapshot_id) for value in batch.values)
+        image = from_records(records, self._node.config.static)
         self._next_offset = snapshot_id.end_offset
         self._last_epoch = snapshot_id.epoch
         self._bytes_since_snapshot = 0
@@ -288,10 +296,29 @@ class MetadataQuorum:
             return
         version = image.metadata_version
         values = [encode_record(record, record_version(type(record), version)) for record in to_records(image)]
-        snapshot_id = self._log.create_snapshot(self._next_offset, self._last_epoch, values, self._node.clock.wall_ms())
+        snapshot_id = SnapshotId(self._next_offset, self._last_epoch)
         now_ms, wall_ms = self._node.clock.now_ms(), self._node.clock.wall_ms()
-        self._do(self.raft.snapshot_created(snapshot_id, now_ms, wall_ms))
+        if self._log.create_snapshot(
+            snapshot_id, values, wall_ms=wall_ms, last_contained_log_timestamp=self._last_timestamp_ms
+        ):
+            self._do(self.raft.snapshot_created(snapshot_id, now_ms, wall_ms))
         self._node.report("INFO", f"metadata snapshot at offset {self._next_offset}")
+
+
+def _read_ranges(response: Response) -> None:
+    """Metadata is small and its answers are rare: records go into the frame, not out of the page cache."""
+    if isinstance(response, FetchResponse):
+        for topic in response.responses:
+            for partition in topic.partitions:
+                partition.records = _bytes(partition.records)
+    elif isinstance(response, FetchSnapshotResponse):
+        for snapshot_topic in response.topics:
+            for snapshot in snapshot_topic.partitions:
+                snapshot.unaligned_records = _bytes(snapshot.unaligned_records)
+
+
+def _bytes(records: Any) -> Any:
+    return records.file.read(records.offset, records.length) if isinstance(records, FileRange) else records
 
 
 class _LeaderProbe:

@@ -198,9 +198,7 @@ class Replicas:
             if directory is None:
                 return None
             try:
-                log = directory.create_log(
-                    name, index, topic_id, config, node.clock.now_ms(), node.clock.wall_ms()
-                )
+                log = directory.create_log(name, index, topic_id, config, node.clock.now_ms(), node.clock.wall_ms())
             except OSError as failure:
                 self.directory_failed(directory, failure)
                 return None

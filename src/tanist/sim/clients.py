@@ -13,6 +13,7 @@ from typing import Any
 
 from tanist.broker.channel import Channel
 from tanist.ports import Clock, Network
+from tanist.sim.clock import SimClock
 from tanist.sim.history import History, Read, Send
 from tanist.sim.scheduler import MICROSECONDS, Process
 from tanist.sim.world import BROKER_PORT, World
@@ -40,8 +41,6 @@ class SimClient:
         self.name = name
         self.history = history
         self.process = Process(name)
-        from tanist.sim.clock import SimClock  # the world's clock, as seen from here
-
         self.clock: Clock = SimClock(world.scheduler, self.process)
         self._network: Network = world.network.view(name, self.process)
         self._channels: dict[tuple[str, int], Channel] = {}
@@ -235,7 +234,8 @@ class Producer(SimClient):
     def _finish(self, partition: int, batch: list[Send]) -> None:
         del self._open[partition]
         self._sequences[partition] = (self._sequences[partition] + len(batch)) & 0x7FFFFFFF
-        self.later(self.pause_ms + self.world.scheduler.chance.randrange(self.pause_ms + 1), lambda: self._next_batch(partition))
+        pause_ms = self.pause_ms + self.world.scheduler.chance.randrange(self.pause_ms + 1)
+        self.later(pause_ms, lambda: self._next_batch(partition))
 
     def _refresh_and_retry(self, partition: int) -> None:
         self.refresh([self.topic])

@@ -1,7 +1,7 @@
 """What the clients of a run did and saw: the evidence that is judged at its end.
 
-One list of operations in order of virtual time. A send is *invoked*, then acknowledged, failed, or left open ("unknown": the
-answer never came, so the record may or may not be there). Values are unique over the run.
+One list of operations in order of virtual time. A send is *invoked*, then acknowledged, failed, or left open
+("unknown": the answer never came, so the record may or may not be there). Values are unique over the run.
 """
 
 from __future__ import annotations

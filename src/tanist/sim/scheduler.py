@@ -50,8 +50,8 @@ class Scheduler:
         self.chance = random.Random(seed)
         self._heap: list[tuple[int, int, Event]] = []
         self._sequence = 0
-        self.after_event: Callable[[], None] | None = None
-        """Called after each event of a process: where safety is checked."""
+        self.after_event: Callable[[Process], None] | None = None
+        """Called after each turn of a process: where safety is checked."""
 
     def at(self, when_us: int, callback: Callable[[], None], process: Process | None = None) -> Event:
         """Schedule; an instant that has passed means now."""
@@ -95,7 +95,7 @@ class Scheduler:
         while soon and process.alive:
             soon.popleft()()
         if self.after_event is not None:
-            self.after_event()
+            self.after_event(process)
 
     def thaw(self, process: Process) -> None:
         """A frozen process goes on: what came up meanwhile happens now, in order."""

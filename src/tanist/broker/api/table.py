@@ -6,24 +6,9 @@ those of `wire.apis`, narrowed where this broker serves less.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from tanist.broker.api import (
-    api_versions,
-    controller_apis,
-    delete_records,
-    describe_cluster,
-    describe_configs,
-    describe_log_dirs,
-    describe_producers,
-    describe_topic_partitions,
-    envelope,
-    find_coordinator,
-    init_producer_id,
-    list_offsets,
-    metadata,
-    offset_for_leader_epoch,
-)
 from tanist.broker.connection import Call, ColdHandler
 from tanist.wire.apis import BROKER_APIS, CONTROLLER_APIS, ApiKey
 
@@ -31,66 +16,83 @@ if TYPE_CHECKING:
     from tanist.broker.node import Node
 
 
+def _later(module: str, name: str = "handle") -> ColdHandler:
+    """A handler that is imported when it is first needed: a node starts faster by what it does not load."""
+    handler: ColdHandler | None = None
+
+    def load_and_handle(node: Node, request: Any, call: Call) -> None:
+        nonlocal handler
+        if handler is None:
+            handler = getattr(import_module(f"tanist.broker.api.{module}"), name)
+        handler(node, request, call)
+
+    return load_and_handle
+
+
 def _hot(node: Node, request: Any, call: Call) -> None:
     """Produce and Fetch go another way (`connection.ClientConnection.on_frame`); their rows only carry versions."""
     raise AssertionError("a hot request took the cold path")
 
 
+_forward = _later("controller_apis", "forward")
+_decide = _later("controller_apis", "decide")
+_quorum = _later("controller_apis", "quorum_request")
+
 _BROKER: dict[ApiKey, ColdHandler] = {
     ApiKey.PRODUCE: _hot,
     ApiKey.FETCH: _hot,
-    ApiKey.LIST_OFFSETS: list_offsets.handle,
-    ApiKey.METADATA: metadata.handle,
-    ApiKey.FIND_COORDINATOR: find_coordinator.handle,
-    ApiKey.API_VERSIONS: api_versions.handle,
-    ApiKey.CREATE_TOPICS: controller_apis.forward,
-    ApiKey.DELETE_TOPICS: controller_apis.forward,
-    ApiKey.DELETE_RECORDS: delete_records.handle,
-    ApiKey.INIT_PRODUCER_ID: init_producer_id.handle,
-    ApiKey.OFFSET_FOR_LEADER_EPOCH: offset_for_leader_epoch.handle,
-    ApiKey.DESCRIBE_CONFIGS: describe_configs.handle,
-    ApiKey.ALTER_CONFIGS: controller_apis.forward,
-    ApiKey.DESCRIBE_LOG_DIRS: describe_log_dirs.handle,
-    ApiKey.CREATE_PARTITIONS: controller_apis.forward,
-    ApiKey.ELECT_LEADERS: controller_apis.forward,
-    ApiKey.INCREMENTAL_ALTER_CONFIGS: controller_apis.forward,
-    ApiKey.ALTER_PARTITION_REASSIGNMENTS: controller_apis.forward,
-    ApiKey.LIST_PARTITION_REASSIGNMENTS: controller_apis.forward,
-    ApiKey.DESCRIBE_QUORUM: controller_apis.forward,
-    ApiKey.UPDATE_FEATURES: controller_apis.forward,
-    ApiKey.DESCRIBE_CLUSTER: describe_cluster.handle,
-    ApiKey.DESCRIBE_PRODUCERS: describe_producers.handle,
-    ApiKey.UNREGISTER_BROKER: controller_apis.forward,
-    ApiKey.DESCRIBE_TOPIC_PARTITIONS: describe_topic_partitions.handle,
+    ApiKey.LIST_OFFSETS: _later("list_offsets"),
+    ApiKey.METADATA: _later("metadata"),
+    ApiKey.FIND_COORDINATOR: _later("find_coordinator"),
+    ApiKey.API_VERSIONS: _later("api_versions"),
+    ApiKey.CREATE_TOPICS: _forward,
+    ApiKey.DELETE_TOPICS: _forward,
+    ApiKey.DELETE_RECORDS: _later("delete_records"),
+    ApiKey.INIT_PRODUCER_ID: _later("init_producer_id"),
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: _later("offset_for_leader_epoch"),
+    ApiKey.DESCRIBE_CONFIGS: _later("describe_configs"),
+    ApiKey.ALTER_CONFIGS: _forward,
+    ApiKey.DESCRIBE_LOG_DIRS: _later("describe_log_dirs"),
+    ApiKey.CREATE_PARTITIONS: _forward,
+    ApiKey.ELECT_LEADERS: _forward,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: _forward,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: _forward,
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: _forward,
+    ApiKey.DESCRIBE_QUORUM: _forward,
+    ApiKey.UPDATE_FEATURES: _forward,
+    ApiKey.DESCRIBE_CLUSTER: _later("describe_cluster"),
+    ApiKey.DESCRIBE_PRODUCERS: _later("describe_producers"),
+    ApiKey.UNREGISTER_BROKER: _forward,
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: _later("describe_topic_partitions"),
 }
 
 _CONTROLLER: dict[ApiKey, ColdHandler] = {
-    ApiKey.FETCH: controller_apis.quorum_request,
-    ApiKey.API_VERSIONS: api_versions.handle,
-    ApiKey.CREATE_TOPICS: controller_apis.decide,
-    ApiKey.DELETE_TOPICS: controller_apis.decide,
-    ApiKey.CREATE_PARTITIONS: controller_apis.decide,
-    ApiKey.ALTER_CONFIGS: controller_apis.decide,
-    ApiKey.DESCRIBE_CONFIGS: describe_configs.handle,
-    ApiKey.ELECT_LEADERS: controller_apis.decide,
-    ApiKey.INCREMENTAL_ALTER_CONFIGS: controller_apis.decide,
-    ApiKey.ALTER_PARTITION_REASSIGNMENTS: controller_apis.decide,
-    ApiKey.LIST_PARTITION_REASSIGNMENTS: controller_apis.decide,
-    ApiKey.VOTE: controller_apis.quorum_request,
-    ApiKey.BEGIN_QUORUM_EPOCH: controller_apis.quorum_request,
-    ApiKey.END_QUORUM_EPOCH: controller_apis.quorum_request,
-    ApiKey.DESCRIBE_QUORUM: controller_apis.quorum_request,
-    ApiKey.ALTER_PARTITION: controller_apis.decide,
-    ApiKey.UPDATE_FEATURES: controller_apis.decide,
-    ApiKey.ENVELOPE: envelope.handle,
-    ApiKey.FETCH_SNAPSHOT: controller_apis.quorum_request,
-    ApiKey.DESCRIBE_CLUSTER: describe_cluster.handle,
-    ApiKey.BROKER_REGISTRATION: controller_apis.decide,
-    ApiKey.BROKER_HEARTBEAT: controller_apis.heartbeat,
-    ApiKey.UNREGISTER_BROKER: controller_apis.decide,
-    ApiKey.ALLOCATE_PRODUCER_IDS: controller_apis.decide,
-    ApiKey.CONTROLLER_REGISTRATION: controller_apis.decide,
-    ApiKey.ASSIGN_REPLICAS_TO_DIRS: controller_apis.decide,
+    ApiKey.FETCH: _quorum,
+    ApiKey.API_VERSIONS: _later("api_versions"),
+    ApiKey.CREATE_TOPICS: _decide,
+    ApiKey.DELETE_TOPICS: _decide,
+    ApiKey.CREATE_PARTITIONS: _decide,
+    ApiKey.ALTER_CONFIGS: _decide,
+    ApiKey.DESCRIBE_CONFIGS: _later("describe_configs"),
+    ApiKey.ELECT_LEADERS: _decide,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: _decide,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: _decide,
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: _decide,
+    ApiKey.VOTE: _quorum,
+    ApiKey.BEGIN_QUORUM_EPOCH: _quorum,
+    ApiKey.END_QUORUM_EPOCH: _quorum,
+    ApiKey.DESCRIBE_QUORUM: _quorum,
+    ApiKey.ALTER_PARTITION: _decide,
+    ApiKey.UPDATE_FEATURES: _decide,
+    ApiKey.ENVELOPE: _later("envelope"),
+    ApiKey.FETCH_SNAPSHOT: _quorum,
+    ApiKey.DESCRIBE_CLUSTER: _later("describe_cluster"),
+    ApiKey.BROKER_REGISTRATION: _decide,
+    ApiKey.BROKER_HEARTBEAT: _later("controller_apis", "heartbeat"),
+    ApiKey.UNREGISTER_BROKER: _decide,
+    ApiKey.ALLOCATE_PRODUCER_IDS: _decide,
+    ApiKey.CONTROLLER_REGISTRATION: _decide,
+    ApiKey.ASSIGN_REPLICAS_TO_DIRS: _decide,
 }
 
 _PRODUCE_SERVED_FROM = 3
@@ -103,4 +105,9 @@ CONTROLLER_HANDLERS: dict[int, tuple[int, int, ColdHandler]] = {
     int(key): (*CONTROLLER_APIS[key], handler) for key, handler in _CONTROLLER.items()
 }
 
-unsupported_api_versions = api_versions.unsupported
+
+def unsupported_api_versions(node: Node, call: Call) -> None:
+    """An ApiVersions request of a version that nobody here knows."""
+    from tanist.broker.api.api_versions import unsupported
+
+    unsupported(node, call)
