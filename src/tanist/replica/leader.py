@@ -226,22 +226,23 @@ class LeaderState:
     def follower_fetch(self, fetch: FollowerFetch, now_ms: int) -> FetchDecision:
         """A replica asks for records: decide, and believe that it has everything below what it asks for."""
         high_watermark = self.high_watermark
+        broker_id, broker_epoch, _, _, _, log_start_offset = fetch
         error, diverging = self.check_fetch(fetch)
         if error or diverging is not None:
             return FetchDecision(error, diverging, high_watermark, [])
-        remote = self.remotes[fetch.broker_id]
-        if self._comes_from_former_life(fetch, remote):
+        remote = self.remotes[broker_id]
+        if self._comes_from_former_life(broker_epoch, remote):
             return FetchDecision(_NOT_LEADER_OR_FOLLOWER, None, high_watermark, [])
         confirmed = self._confirmed_offset(fetch)
         moved = confirmed != remote.log_end_offset
-        remote.fetched(confirmed, fetch.log_start_offset, fetch.broker_epoch, self.log.log_end_offset, now_ms)
-        in_maximal_isr = fetch.broker_id in self.maximal_isr
-        if moved and in_maximal_isr:
-            self._slowest_member_offset = self._slowest_member()
+        remote.fetched(confirmed, log_start_offset, broker_epoch, self.log.log_end_offset, now_ms)
         effects: list[Effect] = []
-        if not in_maximal_isr and self._may_join_isr(remote):
-            effects += self._propose((*self.isr, remote.broker_id), self._maximal_isr_to_expand(remote.broker_id))
-        if moved and self.high_watermark < confirmed:
+        if broker_id not in self.maximal_isr:
+            if self._may_join_isr(remote):
+                effects += self._propose((*self.isr, broker_id), self._maximal_isr_to_expand(broker_id))
+        elif moved:
+            self._slowest_member_offset = self._slowest_member()
+        if moved and confirmed > high_watermark:
             effects += self._advance(now_ms)
         return FetchDecision(_NONE, None, high_watermark, effects)
 
@@ -250,13 +251,15 @@ class LeaderState:
 
         For `follower_fetch`, and for a fetch that has waited for records and is to be answered now.
         """
-        error = self._epoch_error(fetch.current_leader_epoch)
-        if error:
-            return error, None
-        if fetch.broker_id not in self.remotes:
+        broker_id, _, fetch_offset, last_fetched_epoch, current_leader_epoch, _ = fetch
+        if current_leader_epoch != self.leader_epoch:
+            error = self._epoch_error(current_leader_epoch)
+            if error:
+                return error, None
+        if broker_id not in self.remotes:
             # Either it or we have yet to hear of its assignment (fact 108).
-            return (_NOT_LEADER_OR_FOLLOWER if fetch.current_leader_epoch == NO_EPOCH else _UNKNOWN_LEADER_EPOCH), None
-        return self._divergence(fetch.fetch_offset, fetch.last_fetched_epoch)
+            return (_NOT_LEADER_OR_FOLLOWER if current_leader_epoch == NO_EPOCH else _UNKNOWN_LEADER_EPOCH), None
+        return self._divergence(fetch_offset, last_fetched_epoch)
 
     def check_lag(self, now_ms: int) -> list[Effect]:
         """Propose to drop members that are late. Due every `replica.lag.time.max.ms` / 2 (facts 10, 12)."""
@@ -334,7 +337,9 @@ class LeaderState:
 
     def _high_watermark_candidate(self, now_ms: int) -> int:
         """The lowest end offset among the leader, its maximal ISR, and those about to join (fact 4)."""
-        candidate = min(self._slowest_member_offset, self.log.log_end_offset)
+        candidate = self.log.log_end_offset
+        if self._slowest_member_offset < candidate:
+            candidate = self._slowest_member_offset
         for remote in self.others:
             if remote.log_end_offset < candidate and self._is_about_to_join(remote, now_ms):
                 candidate = remote.log_end_offset
@@ -370,21 +375,18 @@ class LeaderState:
 
     def _epoch_error(self, current_leader_epoch: int) -> int:
         """KIP-320: a fetch sent under another leader says nothing about the log this leader has."""
-        if current_leader_epoch == self.leader_epoch:
-            return _NONE
         return check_epoch(current_leader_epoch, self.leader_epoch)
 
-    def _comes_from_former_life(self, fetch: FollowerFetch, remote: RemoteReplica) -> bool:
+    def _comes_from_former_life(self, broker_epoch: int, remote: RemoteReplica) -> bool:
         """The broker has registered anew since it sent this: its log may be another one by now (fact 16).
 
         Stricter than Apache, which compares with unfenced registrations only, and not with fetches it has seen.
         """
-        broker_epoch = fetch.broker_epoch
         if broker_epoch == NO_EPOCH:
             return False
         if remote.broker_epoch is not None and broker_epoch < remote.broker_epoch:
             return True
-        status = self.brokers.registration(fetch.broker_id)
+        status = self.brokers.registration(remote.broker_id)
         return status is not None and broker_epoch < status.epoch
 
     def _divergence(self, fetch_offset: int, last_fetched_epoch: int) -> tuple[int, tuple[int, int] | None]:

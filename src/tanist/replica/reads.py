@@ -28,6 +28,8 @@ _FENCED_LEADER_EPOCH: Final = int(ErrorCode.FENCED_LEADER_EPOCH)
 _UNKNOWN_LEADER_EPOCH: Final = int(ErrorCode.UNKNOWN_LEADER_EPOCH)
 _OFFSET_NOT_AVAILABLE: Final = int(ErrorCode.OFFSET_NOT_AVAILABLE)
 
+_AGREES: Final = (_NONE, None)
+
 READ_UNCOMMITTED: Final = 0
 READ_COMMITTED: Final = 1
 AS_REPLICA: Final = -1
@@ -67,7 +69,7 @@ def divergence(
             return _NONE, (epoch, end_of_epoch)
     if fetch_offset > end or fetch_offset < log.log_start_offset:
         return _OFFSET_OUT_OF_RANGE, None
-    return _NONE, None
+    return _AGREES
 
 
 # ---- Fetch by consumers
