@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from tests.interop.raw import ClusterState, ProtocolError, RawClient
-from tests.interop.waiting import wait_for
+from tests.interop.waiting import POLL_S, wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache"
@@ -95,6 +95,7 @@ def wait_ready(
     expected: Collection[int] | None = None,
     *,
     timeout_s: float = 60.0,
+    poll_s: float = POLL_S,
     alive: Callable[[], None] = lambda: None,
 ) -> None:
     """Wait until each expected node answers and names all of them as alive. `alive` raises when waiting is in vain."""
@@ -105,7 +106,8 @@ def wait_ready(
             alive()
             return expected <= metadata(cluster, node_id, ()).brokers.keys()
 
-        wait_for(sees_all, f"{cluster.name}: node {node_id} sees {sorted(expected)}", timeout_s=timeout_s)
+        what = f"{cluster.name}: node {node_id} sees {sorted(expected)}"
+        wait_for(sees_all, what, timeout_s=timeout_s, poll_s=poll_s)
 
 
 def wait_in_sync(cluster: Cluster, topic: str, *, timeout_s: float = 60.0) -> ClusterState:

@@ -1,19 +1,20 @@
 """A small Kafka client written by hand from the protocol guide, for what the harness itself must ask.
 
 It shares no code with `tanist.wire`, so that a mistake there cannot hide behind the same mistake here. It speaks only
-old, plain versions that both sides of a comparison serve: Metadata v4, DescribeQuorum v0, ListOffsets v1 and
-ApiVersions v0.
+old, plain versions that both sides of a comparison serve: Metadata v4, DescribeQuorum v0, ListOffsets v1, ApiVersions
+v0, CreateTopics v2 and DeleteTopics v1.
 """
 
 from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 
-METADATA, LIST_OFFSETS, API_VERSIONS, DESCRIBE_QUORUM = 3, 2, 18, 55
+METADATA, LIST_OFFSETS, API_VERSIONS, CREATE_TOPICS, DELETE_TOPICS, DESCRIBE_QUORUM = 3, 2, 18, 19, 20, 55
+TIMEOUT_MS = 30_000
 EARLIEST, LATEST = -2, -1
 MAX_RESPONSE_BYTES = 64 << 20
 
@@ -140,17 +141,21 @@ class RawClient:
         """Send one request and wait for its answer; the reader stands behind the response header."""
         self._correlation_id += 1
         frame = request_frame(api_key, version, body, flexible=flexible, correlation_id=self._correlation_id)
-        self.socket.sendall(frame)
-        (length,) = _INT32.unpack(self._exactly(4))
-        if not 4 <= length <= MAX_RESPONSE_BYTES:
-            raise ProtocolError(f"an answer of {length} bytes")
-        reader = Reader(self._exactly(length))
+        reader = Reader(self.exchange(frame))
         answered = reader.int32()
         if answered != self._correlation_id:
             raise ProtocolError(f"answer {answered} to request {self._correlation_id}")
         if flexible and reader.int8() != 0:
             raise ProtocolError("tagged fields in a response header")
         return reader
+
+    def exchange(self, frame: bytes) -> bytes:
+        """Send a frame that was encoded elsewhere; the answer, without its length prefix."""
+        self.socket.sendall(frame)
+        (length,) = _INT32.unpack(self._exactly(4))
+        if not 4 <= length <= MAX_RESPONSE_BYTES:
+            raise ProtocolError(f"an answer of {length} bytes")
+        return self._exactly(length)
 
     def _exactly(self, length: int) -> bytes:
         pieces = []
@@ -222,3 +227,22 @@ class RawClient:
         if error:
             raise ProtocolError(f"ListOffsets of {topic}-{partition}: error {error}")
         return offset
+
+    def create_topic(self, topic: str, partitions: int, replicas: int, config: Mapping[str, str]) -> None:
+        settings = b"".join(string(name) + string(value) for name, value in config.items())
+        shape = struct.pack(">ihii", partitions, replicas, 0, len(config))
+        body = struct.pack(">i", 1) + string(topic) + shape + settings + struct.pack(">ib", TIMEOUT_MS, 0)
+        reader = self.request(CREATE_TOPICS, 2, body)
+        reader.int32()
+        reader.int32()
+        _name, error, message = reader.string(), reader.int16(), reader.string()
+        if error:
+            raise ProtocolError(f"CreateTopics of {topic}: error {error} ({message})")
+
+    def delete_topic(self, topic: str) -> None:
+        reader = self.request(DELETE_TOPICS, 1, struct.pack(">i", 1) + string(topic) + struct.pack(">i", TIMEOUT_MS))
+        reader.int32()
+        reader.int32()
+        _name, error = reader.string(), reader.int16()
+        if error:
+            raise ProtocolError(f"DeleteTopics of {topic}: error {error}")

@@ -1,0 +1,106 @@
+"""`python -m bench`: tanist beside Apache Kafka 4.3.1, in one run, interleaved; and what came of it.
+
+python -m bench                     about a quarter of an hour
+python -m bench --quick             about two minutes, without Kafka's own tools
+python -m bench --sides apache,apache --quick      the bench against itself: all ratios about 1
+python -m bench --only produce-100B-16x1,fetch-32KB-16x1
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tests.clients import install
+from tests.interop import apache
+from tests.interop.target import TARGETS
+
+from bench import report
+from bench.measure import Measured, RawRunner, ToolRunner, measure_idle, measure_start
+from bench.stands import standing
+from bench.workloads import FULL, QUICK, RAW, TOOLS, Effort, Raw, Tool
+
+OWN = ("start", "idle")
+
+
+def labels_of(sides: str) -> dict[str, str]:
+    """`apache,apache` -> {"apache": "apache", "apache-2": "apache"}: a name for each side, and what it is."""
+    targets = sides.split(",")
+    if len(targets) != 2 or not set(targets) <= set(TARGETS):
+        raise argparse.ArgumentTypeError(f"two of {', '.join(TARGETS)}, not {sides!r}")
+    first, second = targets
+    return {first: first, second if second != first else f"{second}-2": second}
+
+
+def run(effort: Effort, labels: dict[str, str], only: set[str], directory: Path) -> list[Measured]:
+    """All the workloads asked for, one after the other, on both sides in turn."""
+
+    def say(line: str) -> None:
+        print(line, flush=True)
+
+    def wanted(name: str) -> bool:
+        return not only or name in only
+
+    raw = [each for each in RAW if wanted(each.name) and (each.quick or not effort.quick or only)]
+    tools = [each for each in TOOLS if wanted(each.name) and (effort.tools or only)]
+    workloads: list[Raw | Tool] = [*raw, *tools]
+    with_triple = any(each.replicas == 3 for each in workloads) or (wanted("idle") and not effort.quick)
+    results: list[Measured] = []
+    if wanted("start"):
+        results.append(measure_start(labels, directory, effort, say))
+    with standing(labels, directory, with_triple=with_triple) as sides:
+        if wanted("idle"):
+            results += measure_idle(sides, effort, with_triple=with_triple, say=say)
+        for workload in raw:
+            say(f"{workload.title}: warming up")
+            results.append(RawRunner(workload, effort).measure(sides, say))
+        for tool in tools:
+            say(f"{tool.title}: one run of each side to warm up")
+            results.append(ToolRunner(tool, effort).measure(sides, say))
+    return results
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="about two minutes: shorter runs, without Kafka's tools")
+    parser.add_argument("--sides", type=labels_of, default="tanist,apache", help="what is compared (tanist,apache)")
+    parser.add_argument("--only", help="workloads, by name, with commas between; also: start, idle")
+    parser.add_argument("--rounds", type=int, help="rounds of each workload")
+    parser.add_argument("--data", type=Path, help="where the brokers keep their data (a temporary folder)")
+    parser.add_argument("--list", action="store_true", help="name the workloads and end")
+    chosen = parser.parse_args(arguments)
+    known = {each.name: each.title for each in (*RAW, *TOOLS)}
+    if chosen.list:
+        print("\n".join(f"{name:24} {title}" for name, title in known.items()))
+        return 0
+    reason = apache.missing()
+    if reason is not None:
+        print(f"the bench {reason}", file=sys.stderr)
+        return 2
+    only = set(chosen.only.split(",")) if chosen.only else set()
+    if not only <= known.keys() | set(OWN):
+        parser.error(f"no such workload: {', '.join(sorted(only - known.keys() - set(OWN)))} (see --list)")
+    effort = QUICK if chosen.quick else FULL
+    if chosen.rounds:
+        effort = replace(effort, rounds=chosen.rounds, start_rounds=min(chosen.rounds, effort.start_rounds))
+    install.activate()
+    labels: dict[str, str] = chosen.sides
+    first, second = labels
+    told = report.environment(effort, labels)
+    with tempfile.TemporaryDirectory(prefix="tanist-bench-", dir=chosen.data) as folder:
+        results = run(effort, labels, only, Path(folder))
+    report.print_summary(results, first, second)
+    # The document tells of whole runs of tanist beside Apache Kafka, and of nothing else.
+    whole = not only and not effort.quick and set(labels) == {"tanist", "apache"}
+    print(f"stored in {report.write(results, told, first, second, document=whole)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,314 @@
+"""Runs workloads on the sides in turn (A B, B A, A B, ...) and reads the servers' CPU clocks around each run.
+
+Every round of a workload writes to a topic of its own, which is deleted after: no side's log grows with the rounds. The
+CPU of a side is that of all its nodes; with replicas that is the followers' work too.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from tests.interop import apache
+from tests.interop.cluster import ROOT, Cluster, cpu_seconds, resident_bytes
+from tests.interop.raw import RawClient
+
+from bench import frames, stands
+from bench.load import LoadResult, LoadSpec
+from bench.stands import Side
+from bench.workloads import FETCHED_BATCH_BYTES, FETCHED_LOG_BYTES, Effort, Raw, Tool
+
+GIGABYTE = 1e9
+MEGABYTE = 1e6
+FIND_COORDINATOR = 10
+# A log that is fetched is read from these many places, so that no connection reads what another has just read.
+FETCH_OFFSETS = 64
+# A side is warm when a slice costs at least this part of the slice before.
+WARM_ENOUGH = 0.93
+
+Say = Callable[[str], None]
+
+
+@dataclass(slots=True)
+class Measured:
+    """The rounds of one workload: label -> metric -> one value a round."""
+
+    name: str
+    title: str
+    metrics: tuple[str, ...]
+    values: dict[str, dict[str, list[float]]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def add(self, label: str, values: dict[str, float]) -> None:
+        for metric, value in values.items():
+            self.values.setdefault(label, {}).setdefault(metric, []).append(value)
+
+    def of(self, label: str, metric: str) -> list[float]:
+        return self.values.get(label, {}).get(metric, [])
+
+
+@contextmanager
+def topic_on(cluster: Cluster, replicas: int) -> Iterator[tuple[str, int]]:
+    """A fresh topic of one partition and its leader, deleted in the end."""
+    topic = f"bench-{random.Random().getrandbits(40):010x}"
+    leader = stands.create_topic(cluster, topic, replicas)
+    try:
+        yield topic, leader
+    finally:
+        stands.delete_topic(cluster, topic)
+
+
+def in_turn(sides: Sequence[Side], number: int) -> Sequence[Side]:
+    """The order of a round: who goes first changes, so that a drift of the machine favours nobody."""
+    return sides if number % 2 == 0 else list(reversed(sides))
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedLog:
+    """A log that was written before, to be fetched from: offsets all over it, at which full answers begin."""
+
+    topic: str
+    leader: int
+    offsets: list[int]
+
+
+def fill(cluster: Cluster, leader: int, topic: str) -> FetchedLog:
+    """Write the log that a fetch workload reads."""
+    batch = frames.batch_of_size(FETCHED_BATCH_BYTES, 100, int(time.time() * 1000))
+    count = FETCHED_LOG_BYTES // len(batch)
+    (frame,) = frames.produce(topic, 0, batch, 1).requests
+    with RawClient(*cluster.address(leader), timeout_s=30) as client:
+        for _ in range(count):
+            client.exchange(frame)
+        records = client.list_offset(topic, 0, -1)
+    per_batch = records // count
+    # Not so near the end that an answer would be short of its maximum.
+    usable = int(count * 0.9)
+    offsets = [index * usable // FETCH_OFFSETS * per_batch for index in range(FETCH_OFFSETS)]
+    return FetchedLog(topic, leader, offsets)
+
+
+def run_load(cluster: Cluster, spec: LoadSpec) -> tuple[LoadResult, float]:
+    """One run of the generator in a process of its own; what it measured, and the servers' CPU seconds meanwhile."""
+    command = [sys.executable, "-m", "bench.load", json.dumps(asdict(spec))]
+    servers = stands.processes(cluster)
+    with subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            if process.stdout is None or process.stdin is None or process.stderr is None:
+                raise RuntimeError("the load generator was started without pipes")
+            if process.stdout.readline().strip() != "ready":
+                raise RuntimeError(f"the load generator failed: {process.stderr.read()}")
+            before = cpu_seconds(servers)
+            process.stdin.write("go\n")
+            process.stdin.flush()
+            line = process.stdout.readline()
+            after = cpu_seconds(servers)
+            if not line:
+                raise RuntimeError(f"the load generator failed: {process.stderr.read()}")
+        finally:
+            process.kill()
+    return LoadResult(**json.loads(line)), after - before
+
+
+class RawRunner:
+    """The rounds of one raw workload."""
+
+    def __init__(self, workload: Raw, effort: Effort) -> None:
+        self.workload = workload
+        self.effort = effort
+
+    def _spec(self, cluster: Cluster, leader: int, topic: str, offsets: list[int], seconds: float) -> LoadSpec:
+        host, port = cluster.address(leader)
+        work = self.workload
+        return LoadSpec(
+            host=host,
+            port=port,
+            topic=topic,
+            kind=work.kind,
+            connections=work.connections,
+            depth=work.depth,
+            seconds=seconds,
+            rate=work.rate,
+            batch_bytes=work.batch_bytes,
+            value_bytes=work.value_bytes,
+            acks=work.acks,
+            offsets=tuple(offsets),
+            max_bytes=work.max_bytes,
+        )
+
+    def once(self, side: Side, seconds: float, log: FetchedLog | None) -> dict[str, float]:
+        cluster = side.cluster(self.workload.replicas)
+        if log is not None:
+            result, cpu = run_load(cluster, self._spec(cluster, log.leader, log.topic, log.offsets, seconds))
+        else:
+            with topic_on(cluster, self.workload.replicas) as (topic, leader):
+                result, cpu = run_load(cluster, self._spec(cluster, leader, topic, [], seconds))
+        return {
+            "requests_per_s": result.requests / result.seconds,
+            "mb_per_s": result.bytes / result.seconds / MEGABYTE,
+            "p50_us": result.p50_us,
+            "p99_us": result.p99_us,
+            "max_us": result.max_us,
+            "cpu_us_per_request": cpu / result.requests * 1e6,
+            "cpu_s_per_gb": cpu / (result.bytes / GIGABYTE),
+            "server_cpu_share": cpu / result.seconds,
+            "client_cpu_share": result.client_cpu_seconds / result.seconds,
+        }
+
+    def _warm(self, side: Side, log: FetchedLog | None) -> float:
+        """Run unmeasured until a request costs no less CPU than in the slice before: the JVM has compiled the path.
+
+        A fixed time would be unfair to whoever compiles slowly on a busy machine.
+        """
+        effort = self.effort
+        cost = self.once(side, effort.warm_slice_s, log)["cpu_us_per_request"]
+        for number in range(1, effort.warm_slices_max):
+            last, cost = cost, self.once(side, effort.warm_slice_s, log)["cpu_us_per_request"]
+            if number + 1 >= effort.warm_slices_min and cost >= WARM_ENOUGH * last:
+                return (number + 1) * effort.warm_slice_s
+        return effort.warm_slices_max * effort.warm_slice_s
+
+    def measure(self, sides: Sequence[Side], say: Say) -> Measured:
+        measured = Measured(self.workload.name, self.workload.title, self.workload.metrics)
+        with ExitStack() as stack:
+            logs: dict[str, FetchedLog | None] = {side.label: None for side in sides}
+            if self.workload.kind == "fetch":
+                for side in sides:
+                    cluster = side.cluster(self.workload.replicas)
+                    topic, leader = stack.enter_context(topic_on(cluster, self.workload.replicas))
+                    logs[side.label] = fill(cluster, leader, topic)
+            for side in sides:
+                warmed_s = self._warm(side, logs[side.label])
+                measured.notes.append(f"{side.label} was warmed up for {warmed_s:g} s")
+                say(f"  {self.workload.name} {side.label}: warmed up for {warmed_s:g} s")
+            seconds = self.workload.seconds * self.effort.seconds_factor
+            for number in range(self.effort.rounds):
+                for side in in_turn(sides, number):
+                    values = self.once(side, seconds, logs[side.label])
+                    measured.add(side.label, values)
+                    shown = "  ".join(f"{metric} {values[metric]:,.1f}" for metric in self.workload.metrics)
+                    say(f"  {self.workload.name} {number + 1}/{self.effort.rounds} {side.label}: {shown}")
+        return measured
+
+
+class ToolRunner:
+    """The rounds of one workload of the field's own tools. A tool is a fresh process each time, and warms itself."""
+
+    def __init__(self, workload: Tool, effort: Effort) -> None:
+        self.workload = workload
+        self.effort = effort
+
+    def measure(self, sides: Sequence[Side], say: Say) -> Measured:
+        measured = Measured(self.workload.name, self.workload.title, self.workload.metrics)
+        able = []
+        for side in sides:
+            if self._able(side):
+                able.append(side)
+            else:
+                measured.notes.append(f"{side.label} does not serve consumer groups yet, which this tool needs")
+        if self.workload.tool == "kcat" and shutil.which("kcat") is None:
+            measured.notes.append("kcat is not installed")
+            return measured
+        for number in range(-1, self.effort.rounds):
+            for side in in_turn(able, number):
+                values = self._once(side)
+                if number < 0:
+                    continue  # The server's warm-up.
+                measured.add(side.label, values)
+                shown = "  ".join(f"{metric} {values[metric]:,.1f}" for metric in self.workload.metrics)
+                say(f"  {self.workload.name} {number + 1}/{self.effort.rounds} {side.label}: {shown}")
+        return measured
+
+    def _able(self, side: Side) -> bool:
+        cluster = side.cluster(self.workload.replicas)
+        with RawClient(*cluster.address(cluster.node_ids[0])) as client:
+            return not self.workload.needs_groups or FIND_COORDINATOR in client.api_versions()
+
+    def _once(self, side: Side) -> dict[str, float]:
+        cluster = side.cluster(self.workload.replicas)
+        with topic_on(cluster, self.workload.replicas) as (topic, _):
+            if self.workload.tool != "producer-perf":
+                self._produce(cluster, topic)
+            servers = stands.processes(cluster)
+            before = cpu_seconds(servers)
+            values = getattr(self, "_" + self.workload.tool.replace("-", "_"))(cluster, topic)
+            cpu = cpu_seconds(servers) - before
+        values["cpu_s_per_gb"] = cpu / (self.workload.records * self.workload.record_bytes / GIGABYTE)
+        return dict(values)
+
+    def _produce(self, cluster: Cluster, topic: str) -> str:
+        work = self.workload
+        return apache.tool(
+            apache.PRODUCER_PERFORMANCE, "--bootstrap-server", cluster.bootstrap, "--topic", topic,
+            "--num-records", str(work.records), "--record-size", str(work.record_bytes), "--throughput", "-1",
+            "--command-property", f"acks={work.acks}", timeout_s=300, flags=apache.LOAD_FLAGS,
+        ).stdout  # fmt: skip
+
+    def _producer_perf(self, cluster: Cluster, topic: str) -> dict[str, float]:
+        summary = self._produce(cluster, topic).strip().splitlines()[-1]
+        found = re.search(r"([\d.]+) records/sec .* (\d+) ms 50th, .* (\d+) ms 99th", summary)
+        if found is None or not summary.startswith(f"{self.workload.records} records sent"):
+            raise RuntimeError(f"ProducerPerformance ended with: {summary}")
+        return {"records_per_s": float(found[1]), "p50_ms": float(found[2]), "p99_ms": float(found[3])}
+
+    def _consumer_perf(self, cluster: Cluster, topic: str) -> dict[str, float]:
+        output = apache.tool(
+            apache.CONSUMER_PERFORMANCE, "--bootstrap-server", cluster.bootstrap, "--topic", topic,
+            "--num-records", str(self.workload.records), "--hide-header", "--timeout", "30000",
+            timeout_s=300, flags=apache.LOAD_FLAGS,
+        ).stdout  # fmt: skip
+        fields = [part.strip() for part in output.strip().splitlines()[-1].split(",")]
+        # The last column is records a second of fetch time, which leaves the group's rebalance out.
+        return {"records_per_s": float(fields[-1])}
+
+    def _kcat(self, cluster: Cluster, topic: str) -> dict[str, float]:
+        command = ["kcat", "-b", cluster.bootstrap, "-C", "-t", topic, "-p", "0", "-o", "beginning", "-e", "-q", "-u",
+                   "-f", "%o\n"]  # fmt: skip
+        started = time.perf_counter()
+        done = subprocess.run(command, capture_output=True, timeout=300, check=True)
+        elapsed = time.perf_counter() - started
+        count = done.stdout.count(b"\n")
+        if count != self.workload.records:
+            raise RuntimeError(f"kcat read {count} of {self.workload.records} records")
+        return {"records_per_s": count / elapsed}
+
+
+def measure_start(labels: dict[str, str], directory: Path, effort: Effort, say: Say) -> Measured:
+    """From the start of the process to the first answer with itself in it; a fresh folder each time."""
+    measured = Measured("start", "Start of one node, until it is ready", ("ready_s",))
+    for number in range(effort.start_rounds):
+        for label, target in labels.items():
+            seconds = stands.seconds_to_ready(target, directory / f"start-{label}-{number}")
+            measured.add(label, {"ready_s": seconds})
+            say(f"  start {number + 1}/{effort.start_rounds} {label}: {seconds:.2f} s")
+    return measured
+
+
+def measure_idle(sides: Sequence[Side], effort: Effort, *, with_triple: bool, say: Say) -> list[Measured]:
+    """Memory and CPU of nodes that nobody talks to, before anything else is asked of them."""
+    found = []
+    for replicas, title in ((1, "One node, idle"), (3, "Three nodes, idle, together")):
+        if replicas == 3 and not with_triple:
+            continue
+        measured = Measured(f"idle-{replicas}", title, ("idle_rss_mb", "idle_cpu_percent"))
+        for side in sides:
+            servers = stands.processes(side.cluster(replicas))
+            before, started = cpu_seconds(servers), time.perf_counter()
+            time.sleep(effort.idle_seconds)
+            used = (cpu_seconds(servers) - before) / (time.perf_counter() - started)
+            memory = resident_bytes(servers) / MEGABYTE
+            measured.add(side.label, {"idle_rss_mb": memory, "idle_cpu_percent": used * 100})
+            say(f"  {measured.name} {side.label}: {memory:.0f} MB, {used * 100:.1f} % CPU")
+        found.append(measured)
+    return found

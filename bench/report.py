@@ -1,0 +1,199 @@
+"""Ratios with their spread, thresholds met or missed; as text, as JSON in `bench/results/`, and in `docs/benchmark.md`.
+
+A ratio is first side / second side, taken round by round: the two values of a round were measured within seconds of
+each other, so a slow minute of the machine spoils both. Told are median, minimum and maximum of the rounds' ratios.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+
+from tests.interop import apache
+from tests.interop.cluster import ROOT
+
+from bench.measure import Measured
+from bench.stands import HEAP
+from bench.workloads import LOWER, THRESHOLDS, Effort, Threshold
+
+RESULTS = ROOT / "bench" / "results"
+DOCUMENT = ROOT / "docs" / "benchmark.md"
+BEGIN, END = "<!-- results: written by python -m bench -->", "<!-- end of results -->"
+
+METRICS = {
+    "requests_per_s": "requests/s",
+    "mb_per_s": "MB/s",
+    "records_per_s": "records/s",
+    "p50_us": "p50 µs",
+    "p99_us": "p99 µs",
+    "p50_ms": "p50 ms",
+    "p99_ms": "p99 ms",
+    "cpu_us_per_request": "server CPU µs/request",
+    "cpu_s_per_gb": "server CPU s/GB",
+    "ready_s": "s to ready",
+    "idle_rss_mb": "resident MB",
+    "idle_cpu_percent": "CPU %",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Median, minimum and maximum of the rounds."""
+
+    median: float
+    min: float
+    max: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Range:
+        if not values:
+            raise ValueError("no values")
+        return cls(median(values), min(values), max(values))
+
+
+def ratios(measured: Measured, metric: str, first: str, second: str) -> Range | None:
+    """first/second, round by round; None if one side has no values, or one that is zero."""
+    above, below = measured.of(first, metric), measured.of(second, metric)
+    if not above or len(above) != len(below) or not all(below):
+        return None
+    return Range.of([a / b for a, b in zip(above, below, strict=True)])
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A threshold, and what came of it."""
+
+    threshold: Threshold
+    ratio: Range
+
+    @property
+    def met(self) -> bool:
+        return self._reaches(self.threshold.ratio)
+
+    @property
+    def goal_met(self) -> bool:
+        return self.threshold.goal is not None and self._reaches(self.threshold.goal)
+
+    def _reaches(self, limit: float) -> bool:
+        return self.ratio.median <= limit if self.threshold.metric in LOWER else self.ratio.median >= limit
+
+    def __str__(self) -> str:
+        sign = "<=" if self.threshold.metric in LOWER else ">="
+        goal = "" if self.threshold.goal is None else f", goal {self.threshold.goal:g}"
+        outcome = "met, and the goal too" if self.met and self.goal_met else "met" if self.met else "MISSED"
+        what = f"{self.threshold.workload} {METRICS[self.threshold.metric]}"
+        return f"{what}: {self.ratio.median:.2f} ({sign} {self.threshold.ratio:g}{goal}): {outcome}"
+
+
+def judge(results: Sequence[Measured], first: str, second: str) -> list[Judged]:
+    by_name = {measured.name: measured for measured in results}
+    judged = []
+    for threshold in THRESHOLDS:
+        measured = by_name.get(threshold.workload)
+        ratio = measured and ratios(measured, threshold.metric, first, second)
+        if ratio:
+            judged.append(Judged(threshold, ratio))
+    return judged
+
+
+def environment(effort: Effort, labels: Mapping[str, str]) -> dict[str, str]:
+    """What the numbers depend on."""
+    models = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
+    model = models[0].partition(":")[2].strip() if models else "unknown"
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    ).stdout.strip()
+    shortest, longest = (slices * effort.warm_slice_s for slices in (effort.warm_slices_min, effort.warm_slices_max))
+    return {
+        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "commit": commit or "unknown",
+        "sides": ", ".join(f"{label} = {target}" for label, target in labels.items()),
+        "python": platform.python_version(),
+        "apache": apache.environment_note(),
+        "heap": HEAP,
+        "cpu": f"{os.cpu_count()} x {model}",
+        "kernel": platform.release(),
+        "load at the start": " ".join(f"{each:.2f}" for each in os.getloadavg()),
+        "rounds": str(effort.rounds),
+        "warm-up": f"{shortest:g} to {longest:g} s of each workload on each side, until it gets no cheaper",
+        "length": "quick" if effort.quick else "full",
+    }
+
+
+def number(value: float) -> str:
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def spread(values: Sequence[float]) -> str:
+    told = Range.of(values)
+    return f"{number(told.median)} ({number(told.min)}–{number(told.max)})"
+
+
+def table(results: Sequence[Measured], first: str, second: str) -> list[str]:
+    """One row a workload and metric, in Markdown."""
+    lines = [
+        f"| workload | metric | {first} | {second} | {first}/{second} |",
+        "| --- | --- | ---: | ---: | ---: |",
+    ]
+    for measured in results:
+        for metric in measured.metrics:
+            told_values = [measured.of(label, metric) for label in (first, second)]
+            cells = [spread(values) if values else "–" for values in told_values]
+            ratio = ratios(measured, metric, first, second)
+            told = f"**{ratio.median:.2f}** ({ratio.min:.2f}–{ratio.max:.2f})" if ratio else "–"
+            lines.append(f"| {measured.title} | {METRICS[metric]} | {cells[0]} | {cells[1]} | {told} |")
+    return lines
+
+
+def markdown(results: Sequence[Measured], told: Mapping[str, str], first: str, second: str) -> str:
+    lines = [BEGIN, "", "Median of the rounds, and (minimum–maximum).", ""]
+    lines += table(results, first, second)
+    notes = [f"- {measured.name}: {note}" for measured in results for note in measured.notes]
+    judged = judge(results, first, second)
+    if judged:
+        lines += ["", f"Thresholds (median of {first}/{second}):", ""]
+        lines += [f"- {each}" for each in judged]
+    if notes:
+        lines += ["", "Notes:", "", *notes]
+    lines += ["", "Run: " + "; ".join(f"{name}: {value}" for name, value in told.items()) + ".", "", END]
+    return "\n".join(lines)
+
+
+def write(results: Sequence[Measured], told: Mapping[str, str], first: str, second: str, *, document: bool) -> Path:
+    """Store the JSON, and put the table into the document."""
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    stamp = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H%M")
+    path = RESULTS / f"{stamp}.json"
+    content = {
+        "environment": dict(told),
+        "workloads": [asdict(measured) for measured in results],
+        "thresholds": [
+            {**asdict(each.threshold), "measured": asdict(each.ratio), "met": each.met, "goal_met": each.goal_met}
+            for each in judge(results, first, second)
+        ],
+    }
+    path.write_text(json.dumps(content, indent=1) + "\n")
+    if document:
+        before, _, rest = DOCUMENT.read_text().partition(BEGIN)
+        _, found, after = rest.partition(END)
+        if not found:
+            raise ValueError(f"{DOCUMENT} has lost its marks: {BEGIN} ... {END}")
+        DOCUMENT.write_text(before + markdown(results, told, first, second) + after)
+    return path
+
+
+def print_summary(results: Sequence[Measured], first: str, second: str) -> None:
+    print("\n".join(table(results, first, second)))
+    for each in judge(results, first, second):
+        print(each)
+    sys.stdout.flush()
