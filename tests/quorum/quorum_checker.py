@@ -1,6 +1,7 @@
 """What must hold of a quorum, checked while it runs: safety.md S9, S10, S16 and Raft's own invariants.
 
-Everything is judged from outside: by the effects that nodes asked for, what is in their logs, and what their disks would keep.
+Everything is judged from outside: by the effects that nodes asked for, what is in their logs, and what their disks
+would keep.
 """
 
 from __future__ import annotations

@@ -20,9 +20,9 @@ from tanist.quorum import (
     Send,
     SnapshotId,
     SyncLog,
+    messages,
 )
 from tanist.quorum import batches as quorum_batches
-from tanist.quorum import messages
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_UUID
 from tanist.wire.messages import (
@@ -47,7 +47,7 @@ def log_of(batches: Iterable[Sequence[int]], snapshot: SnapshotId | None = None)
         log.append(memoryview(batch), epoch)
     if snapshot is not None:
         log.create_snapshot(snapshot, [b"state"], wall_ms=WALL_MS)
-        log.clean(WALL_MS)
+        log.clean(0, WALL_MS)
     return log
 
 

@@ -230,6 +230,7 @@ class Network:
         if epoch is None:
             return None
         snapshot_id = SnapshotId(machine.applied_offset, epoch)
+        node.check_snapshot_id(snapshot_id)
         machine.log.create_snapshot(snapshot_id, list(machine.applied), wall_ms=self.now_ms + 1_000_000)
         self._do(machine, node.snapshot_created(snapshot_id, self.now_ms, self.now_ms + 1_000_000))
         return snapshot_id

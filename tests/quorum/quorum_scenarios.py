@@ -1,6 +1,7 @@
 """Runs the `raft_*` scenarios of a scenario file (their schema: the README beside the file) against one `RaftNode`.
 
-Each kind has a function from the item to nothing, which raises `AssertionError` for what is not as expected. The local node is 0.
+Each kind has a function from the item to nothing, which raises `AssertionError` for what is not as expected. The
+local node is 0.
 """
 
 from __future__ import annotations

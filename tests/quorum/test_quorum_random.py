@@ -1,4 +1,6 @@
-"""Seeded runs of three to five nodes under loss, reordering, duplication, partitions and crashes that lose unsynced data."""
+"""Seeded runs of three to five nodes under loss, reordering, duplication, partitions and crashes that lose unsynced
+data.
+"""
 
 from __future__ import annotations
 

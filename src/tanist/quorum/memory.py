@@ -1,7 +1,7 @@
 """A `RaftLog` in memory, with a page cache that a crash can take: for tests and the model checker.
 
-Behaves as `MetadataLog` does, snapshots and retention included; `tests/quorum/test_quorum_logs.py` holds both to one
-suite.
+Behaves as `MetadataLog` does, but for retention: it keeps the latest snapshot and what follows it.
+`tests/quorum/test_quorum_logs.py` holds both to one suite.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from tanist.log.epochs import LeaderEpochCache
 from tanist.ports import Chunk
-from tanist.quorum.batches import check_batches, decode_batch, read_headers
+from tanist.quorum.batches import check_batches, decode_values, read_headers
 from tanist.quorum.raft_log import MetadataBatch
 from tanist.quorum.snapshots import decode_snapshot, encode_snapshot
 from tanist.quorum.voters import LogEnd, SnapshotId
@@ -64,8 +64,8 @@ class MemoryLog:
         length = check_batches(batches, self._end, self.last_epoch, epoch)
         for position, header in read_headers(batches[:length]):
             batch = batches[position : position + header.size_bytes]
-            self._epochs.assign(header.epoch, header.base_offset)
-            self._batches.append((header.base_offset, bytes(batch), decode_batch(batch)))
+            self._epochs.assign(header.leader_epoch, header.base_offset)
+            self._batches.append((header.base_offset, bytes(batch), decode_values(batch, header)))
             self._end = header.next_offset
 
     def truncate_to(self, offset: int) -> None:
@@ -106,11 +106,14 @@ class MemoryLog:
 
     def create_snapshot(
         self, snapshot_id: SnapshotId, values: Iterable[bytes], *, wall_ms: int, last_contained_log_timestamp: int = 0
-    ) -> None:
+    ) -> bool:
+        if snapshot_id in self._snapshots:
+            return False
         batches = encode_snapshot(
             snapshot_id, values, wall_ms=wall_ms, last_contained_log_timestamp=last_contained_log_timestamp
         )
         self._snapshots[snapshot_id] = b"".join(batches)
+        return True
 
     def read_snapshot(self, snapshot_id: SnapshotId) -> Iterator[MetadataBatch]:
         view = memoryview(self._snapshots[snapshot_id])
@@ -130,7 +133,7 @@ class MemoryLog:
     def abandon_download(self) -> None:
         self._download = None
 
-    def clean(self, wall_ms: int) -> bool:  # noqa: ARG002 - keeps one snapshot, whatever the time
+    def clean(self, now_ms: int, wall_ms: int) -> bool:
         latest = self.latest_snapshot_id
         if latest is None or latest.end_offset <= self.start_offset:
             return False

@@ -234,12 +234,26 @@ class RaftNode:
             self._leading.own_log_durable(quorum.role)
         return self._settle(now_ms)
 
+    def check_snapshot_id(self, snapshot_id: SnapshotId) -> None:
+        """`ValueError` unless a snapshot of this id would stand for records that are committed here."""
+        quorum = self._quorum
+        if snapshot_id.end_offset > quorum.high_watermark:
+            raise ValueError(f"{snapshot_id} goes beyond what is committed, {quorum.high_watermark}")
+        if snapshot_id.end_offset < quorum.log.start_offset:
+            raise ValueError(f"{snapshot_id} ends before the log's start, {quorum.log.start_offset}")
+        end = quorum.log.end_of_epoch(snapshot_id.epoch)
+        if end.epoch != snapshot_id.epoch or end.offset < snapshot_id.end_offset:
+            raise ValueError(f"{snapshot_id} is not of this log, in which epoch {end.epoch} ends at {end.offset}")
+
     def snapshot_created(self, snapshot_id: SnapshotId, now_ms: int, wall_ms: int) -> list[Effect]:
-        """The node has written a snapshot of what is committed: drop what is no longer needed."""
-        latest = self._quorum.log.latest_snapshot_id
-        if latest is None or latest < snapshot_id:
-            raise ValueError(f"the log has no snapshot {snapshot_id}, its latest is {latest}")
-        self._quorum.log.clean(wall_ms)
+        """The log has a new snapshot (`create_snapshot`): drop what is no longer needed."""
+        if self._quorum.log.snapshot_size(snapshot_id) is None:
+            raise ValueError(f"the log has no snapshot {snapshot_id}")
+        return self.clean(now_ms, wall_ms)
+
+    def clean(self, now_ms: int, wall_ms: int) -> list[Effect]:
+        """Let the log drop what retention allows: after a snapshot, and now and then (Kafka: every minute)."""
+        self._quorum.log.clean(now_ms, wall_ms)
         return self._settle(now_ms)
 
     # -- leaving

@@ -7,7 +7,7 @@ and the node makes it durable when a `SyncLog` asks for that.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from tanist.ports import Chunk
@@ -45,7 +45,7 @@ class RaftLog(Protocol):
     def latest_snapshot_id(self) -> SnapshotId | None: ...
 
     def end_of_epoch(self, epoch: int) -> LogEnd:
-        """The largest epoch not above `epoch` and where it ended; the log's end if `epoch` is newer than that."""
+        """The largest epoch not above `epoch` and where it ended; the log's end if `epoch` is newer."""
 
     def begin_epoch(self, epoch: int) -> None:
         """An epoch begins at the end of the log, even if no record of it is ever written (rule 143)."""
@@ -53,7 +53,8 @@ class RaftLog(Protocol):
     def append(self, batches: memoryview, epoch: int) -> None:
         """Append batches as they are; one that is cut off at the end is left out.
 
-        `CorruptBatch` if one does not follow the log, is of an epoch above `epoch` or below the log's, or fails its CRC.
+        `CorruptBatch` if one does not follow the log, is of an epoch above `epoch` or below the log's, or has a
+        wrong CRC.
         """
 
     def truncate_to(self, offset: int) -> None: ...
@@ -63,6 +64,14 @@ class RaftLog(Protocol):
 
     def read_batches(self, from_offset: int, to_offset: int) -> Iterator[MetadataBatch]:
         """The batches that begin in [from_offset, to_offset)."""
+
+    def create_snapshot(
+        self, snapshot_id: SnapshotId, values: Iterable[bytes], *, wall_ms: int, last_contained_log_timestamp: int = 0
+    ) -> bool:
+        """Write a snapshot of these framed values, durably; False if there is one of that id."""
+
+    def read_snapshot(self, snapshot_id: SnapshotId) -> Iterator[MetadataBatch]:
+        """Its data batches. `CorruptBatch` if it is not whole; `KeyError` if there is no such snapshot."""
 
     def snapshot_size(self, snapshot_id: SnapshotId) -> int | None:
         """None: there is no such snapshot."""
@@ -79,5 +88,5 @@ class RaftLog(Protocol):
 
     def abandon_download(self) -> None: ...
 
-    def clean(self, wall_ms: int) -> bool:
+    def clean(self, now_ms: int, wall_ms: int) -> bool:
         """Drop what retention allows to be dropped: old snapshots, and the log below the oldest kept one."""

@@ -179,7 +179,7 @@ class Leader(Role):
     unbegun: set[int] = field(default_factory=set)
     """Voters that are being told."""
 
-    def grants(self, ask: VoteAsk, up_to_date: bool) -> bool:  # noqa: ARG002 - a role's answer needs no reason
+    def grants(self, ask: VoteAsk, up_to_date: bool) -> bool:
         return False
 
 

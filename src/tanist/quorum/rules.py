@@ -50,7 +50,7 @@ class QuorumRules:
         if stored.epoch < log_end.epoch:
             return Unattached
         if stored.leader_id == own_id:
-            # Not leader again: unflushed records of the epoch may be gone, and no offset is used twice in one.
+            # Not leader again: unflushed records may be gone, and no offset is used twice in an epoch.
             return Resigned
         if stored.voted is not None and stored.voted.node_id == own_id:
             return Candidate
@@ -90,7 +90,7 @@ class QuorumRules:
         return epoch != role.epoch or leader_id is None or role.leader_id is None or leader_id == role.leader_id
 
     def end_quorum_backoff_ms(self, position: int, total: int, backoff_max_ms: int) -> int:
-        """Rule 139: how long the follower at `position` of the preferred ones waits; at `total` it is not preferred."""
+        """Rule 139: how long the follower at `position` of the preferred waits; at `total` it is not among them."""
         if position == 0 and total > 0:
             return 0
         if position >= total:
@@ -100,8 +100,8 @@ class QuorumRules:
     def lost_leader_backoff_ms(self, rank: int, others: int, failures: int, config: RaftConfig, random: Random) -> int:
         """When to ask for pre-votes after the leader's process is gone: each follower in its own slot of the bound.
 
-        Each time in vain doubles the wait, up to the fetch timeout: whoever is cut off from a leader that the others see
-        must not pester them.
+        Each time in vain doubles the wait, up to the fetch timeout: whoever is cut off from a leader that the others
+        see must not pester them.
         """
         slot = max(1, config.lost_leader_backoff_ms // max(1, others))
         wait = rank * slot + random.below(slot)

@@ -2,8 +2,8 @@
 
 A snapshot is a sequence of record batches: a control batch with the SnapshotHeader, data batches, a control batch
 with the SnapshotFooter. Its name says what it stands for: `END_OFFSET-EPOCH.checkpoint` (KIP-630). Until it is whole
-and durable it is called `.checkpoint.part`; one that is to be deleted `.checkpoint.deleted`. Whether a snapshot may
-be written or dropped is not decided here.
+and durable it ends in `.checkpoint.part`, and while it waits to be deleted in `.checkpoint.deleted`. Whether a
+snapshot may be written or dropped is not decided here.
 """
 
 from __future__ import annotations
@@ -12,39 +12,36 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from tanist.quorum.batches import (
-    CONTROL,
-    HEADER_BYTES,
-    LENGTH_END,
-    SNAPSHOT_FOOTER,
-    SNAPSHOT_HEADER,
-    check_crc,
-    control_records,
-    decode_batch,
-    encode_snapshot_footer,
-    encode_snapshot_header,
-    encode_values,
-    read_headers,
-)
+from tanist.quorum.batches import check_crc, decode_values, encode_values, read_headers
 from tanist.quorum.raft_log import CorruptBatch, MetadataBatch
 from tanist.quorum.voters import SnapshotId
-from tanist.wire.codec import decoder
-from tanist.wire.messages.snapshot_header_record import SnapshotHeaderRecord
+from tanist.wire.batch import BATCH_LENGTH_AT, HEADER_BYTES, LENGTH_OVERHEAD
+from tanist.wire.control import (
+    ControlMessage,
+    SnapshotFooterRecord,
+    SnapshotHeaderRecord,
+    decode_control_batch,
+    encode_control_batch,
+)
+from tanist.wire.errors import WireError
+from tanist.wire.messages.end_txn_marker import EndTxnMarker
 
 SUFFIX: Final = ".checkpoint"
 PARTIAL_SUFFIX: Final = ".checkpoint.part"
 DELETED_SUFFIX: Final = ".checkpoint.deleted"
 
 BATCH_BYTES: Final = 1024 * 1024
-"""A data batch is closed when it reaches this."""
+"""A data batch is closed when its values reach this."""
+BATCH_BYTES_MAX: Final = 64 * 1024 * 1024
+"""No batch of a snapshot that is read may be larger; Kafka closes its batches at 8 MB."""
 
 _NAME: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint(\.part|\.deleted)?")
 
 
 class SnapshotName(NamedTuple):
     snapshot_id: SnapshotId
-    partial: bool
-    deleted: bool
+    whole: bool
+    """Neither partial nor deleted."""
 
 
 def file_name(snapshot_id: SnapshotId, suffix: str = SUFFIX) -> str:
@@ -55,18 +52,16 @@ def parse_name(name: str) -> SnapshotName | None:
     match = _NAME.fullmatch(name)
     if match is None:
         return None
-    snapshot_id = SnapshotId(int(match[1]), int(match[2]))
-    return SnapshotName(snapshot_id, match[3] == ".part", match[3] == ".deleted")
+    return SnapshotName(SnapshotId(int(match[1]), int(match[2])), match[3] is None)
 
 
 def encode_snapshot(
     snapshot_id: SnapshotId, values: Iterable[bytes], *, wall_ms: int, last_contained_log_timestamp: int
 ) -> Iterator[bytearray]:
-    """The snapshot, batch by batch."""
+    """The snapshot, batch by batch. Its offsets begin at 0 and mean nothing."""
     epoch = snapshot_id.epoch
-    yield encode_snapshot_header(
-        epoch=epoch, timestamp=wall_ms, last_contained_log_timestamp=last_contained_log_timestamp
-    )
+    first = SnapshotHeaderRecord(last_contained_log_timestamp=last_contained_log_timestamp)
+    yield encode_control_batch([first], base_offset=0, leader_epoch=epoch, timestamp_ms=wall_ms)
     offset = 1
     pending: list[bytes] = []
     size = 0
@@ -80,45 +75,57 @@ def encode_snapshot(
     if pending:
         yield encode_values(pending, base_offset=offset, epoch=epoch, timestamp=wall_ms)
         offset += len(pending)
-    yield encode_snapshot_footer(base_offset=offset, epoch=epoch, timestamp=wall_ms)
+    yield encode_control_batch([SnapshotFooterRecord()], base_offset=offset, leader_epoch=epoch, timestamp_ms=wall_ms)
 
 
 def decode_snapshot(batches: Iterable[memoryview]) -> Iterator[MetadataBatch]:
     """The data batches of a snapshot. `CorruptBatch` unless it has its header first and its footer last."""
     begun = ended = False
     for batch in batches:
-        check_crc(batch)
-        _, header = next(read_headers(batch))
+        _, header = next(read_headers(batch), (0, None))
+        if header is None:
+            raise CorruptBatch("a snapshot ends within a batch")
+        check_crc(batch, 0, header)
         if ended:
             raise CorruptBatch("records after the snapshot's footer")
-        if header.attributes & CONTROL:
-            kinds = [kind for kind, _ in control_records(batch)]
-            if not begun and SNAPSHOT_HEADER not in kinds:
+        if header.is_control:
+            messages = control_messages(batch)
+            if not begun and not isinstance(messages[0], SnapshotHeaderRecord):
                 raise CorruptBatch("a snapshot begins with its header")
             begun = True
-            ended = SNAPSHOT_FOOTER in kinds
+            ended = isinstance(messages[-1], SnapshotFooterRecord)
         elif not begun:
             raise CorruptBatch("a snapshot begins with its header")
         else:
-            yield decode_batch(batch)
+            yield decode_values(batch, header)
     if not ended:
         raise CorruptBatch("a snapshot without its footer")
 
 
-def last_contained_log_timestamp(first_batch: memoryview) -> int | None:
+def control_messages(batch: memoryview) -> list[ControlMessage | EndTxnMarker]:
+    try:
+        _, records = decode_control_batch(batch)
+    except WireError as error:
+        raise CorruptBatch(str(error)) from error
+    if not records:
+        raise CorruptBatch("a control batch without records")
+    return [record.message for record in records]
+
+
+def last_contained_log_timestamp(first_batch: memoryview) -> int:
     """From the snapshot's header: when the last record that it stands for was appended."""
-    for kind, value in control_records(first_batch):
-        if kind == SNAPSHOT_HEADER:
-            record, _ = decoder(SnapshotHeaderRecord, 0)(value, 0)
-            return record.last_contained_log_timestamp
-    return None
+    message = control_messages(first_batch)[0]
+    if not isinstance(message, SnapshotHeaderRecord):
+        raise CorruptBatch("a snapshot begins with its header")
+    return message.last_contained_log_timestamp
 
 
-def batch_size(start: memoryview) -> int:
+def batch_size(start: bytes) -> int:
     """Size of the batch that `start`, its first bytes, begin."""
-    if len(start) < LENGTH_END:
+    if len(start) < LENGTH_OVERHEAD:
         raise CorruptBatch("a snapshot ends within a batch")
-    size = int.from_bytes(start[8:LENGTH_END], "big", signed=True) + LENGTH_END
-    if size < HEADER_BYTES:
-        raise CorruptBatch(f"a batch of {size} bytes")
+    length = int.from_bytes(start[BATCH_LENGTH_AT:LENGTH_OVERHEAD], "big", signed=True)
+    size = length + LENGTH_OVERHEAD
+    if not HEADER_BYTES <= size <= BATCH_BYTES_MAX:
+        raise CorruptBatch(f"a batch of {size} bytes in a snapshot")
     return size
