@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 from uuid import UUID
 
 from quorum_network import CLUSTER_ID, Chance, directory, voters_of
@@ -144,7 +145,7 @@ class Kit:
         version = request.VERSIONS[1] if api_version is None else api_version
         return self.take(self.node.receive(source, request, self.now_ms, api_version=version))
 
-    def ask(self, request: Request, *, api_version: int | None = None) -> Response:
+    def ask(self, request: Request, *, api_version: int | None = None) -> Any:
         """A request that must be answered at once."""
         source = object()
         response = self.reply_to(self.receive(request, source=source, api_version=api_version), source)
@@ -159,10 +160,10 @@ class Kit:
 
     def become_leader(self) -> None:
         """From Candidate or from a time-out, with everybody's votes."""
-        for _ in range(4):
+        for _ in range(6):
             if self.node.is_leader:
                 return
-            if self.node.role in ("Unattached", "Follower"):
+            if self.node.role in ("Unattached", "Follower", "Resigned"):
                 self.role_timeout()
             waiting = [s for s in self.sent(vote_request.VoteRequest) if s.request_id not in self._answered]
             for send in waiting:
@@ -327,7 +328,7 @@ def snapshot_part(
     return messages.snapshot_reply(VOTERS, leader_id, epoch, part)
 
 
-def part_of(response: Response) -> object:
+def part_of(response: Response) -> Any:
     """The one partition of any response of the quorum."""
     topics = getattr(response, "topics", None) or getattr(response, "responses", ())
     return topics[0].partitions[0]
@@ -337,5 +338,5 @@ def error_of(response: Response) -> str:
     """Name of the error of the response, or else of its partition."""
     code = getattr(response, "error_code", 0)
     if code == 0:
-        code = part_of(response).error_code  # type: ignore[attr-defined]
+        code = part_of(response).error_code
     return ErrorCode(code).name

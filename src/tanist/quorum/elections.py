@@ -42,7 +42,7 @@ class Elections:
             return
         ask = messages.vote_ask(part)
         error, granted = ErrorCode.NONE, False
-        if quorum.rules.is_illegal_ask(ask):
+        if quorum.rules.is_illegal_ask(ask) or ask.candidate.node_id == quorum.me.node_id:
             error = ErrorCode.INVALID_REQUEST
         elif ask.epoch < quorum.epoch:
             error = ErrorCode.FENCED_LEADER_EPOCH
