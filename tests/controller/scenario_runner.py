@@ -424,7 +424,7 @@ class World:
         change = self._registration_change(broker_id, in_controlled_shutdown=1)
         self.replay(change, *elections.broker_controlled_shutdown(self.image, broker_id, self.settings))
 
-    def _registration_change(self, broker_id: int, **change: int) -> BrokerRegistrationChangeRecord:
+    def _registration_change(self, broker_id: int, **change: Any) -> BrokerRegistrationChangeRecord:
         epoch = self.image.brokers[broker_id].epoch
         return BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=epoch, **change)
 
@@ -444,7 +444,7 @@ class World:
 
         def epoch_of(broker_id: int) -> int:
             registration = self.image.brokers.get(broker_id)
-            return epochs.get(broker_id, -1 if registration is None else registration.epoch)
+            return int(epochs.get(broker_id, -1 if registration is None else registration.epoch))
 
         request = AlterPartitionRequest(
             broker_id=sender,

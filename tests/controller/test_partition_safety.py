@@ -142,7 +142,7 @@ class Cluster(RuleBasedStateMachine):
             ConfigRecord(resource_type=TOPIC, resource_name="t", name="min.insync.replicas", value=str(min_isr))
         )
 
-    def _change(self, broker: int, **change: int) -> MetadataRecord:
+    def _change(self, broker: int, **change: Any) -> MetadataRecord:
         epoch = self.image.brokers[broker].epoch
         return BrokerRegistrationChangeRecord(broker_id=broker, broker_epoch=epoch, **change)
 

@@ -131,7 +131,7 @@ def test_rule_106_cancelling_keeps_who_was_there() -> None:
 
 @pytest.mark.parametrize(("allowed", "error"), [("false", "INVALID_REPLICA_ASSIGNMENT"), ("true", "NONE")])
 def test_rule_106_an_unclean_cancel_needs_the_configuration(allowed: str, error: str) -> None:
-    there = world(**{"unclean.leader.election.enable": allowed})
+    there = world(False, **{"unclean.leader.election.enable": allowed})
     move(there, [4, 5])
     there.alter_partition({"topic": "foo", "p": 0, "from": 1, "isr": [1, 4]})
     there.fence(1)
