@@ -1,7 +1,11 @@
-"""Fetch, by hand: the names that others import. Requests are in `fetch_request`, responses in `fetch_response`."""
+"""Fetch, by hand: the names that others import.
 
+Requests are in `fetch_request`, what a leader answers in `fetch_response`, what a follower reads in `fetch_reply`.
+"""
+
+from tanist.wire.fetch_reply import FetchReply, parse_fetch_response
 from tanist.wire.fetch_request import FetchCall, FetchTarget, encode_fetch_request, parse_fetch
-from tanist.wire.fetch_response import FetchedPartition, FetchReply, encode_fetch_response, parse_fetch_response
+from tanist.wire.fetch_response import FetchedPartition, encode_fetch_response
 from tanist.wire.hot import NodeEndpoint
 
 __all__ = [

@@ -102,6 +102,8 @@ _USUAL_9 = ReadersByLength(">%dsiiiqqii")
 _USUAL_HEAD_12 = Layout(">iiiibiiBB").unpack_from
 _USUAL_12 = ReadersByLength(">%dsBiiqiqiHBB")
 """Up to the length of the rack: tags of partition and topic, forgotten topics."""
+_ONLY_REPLICA_STATE = Layout(">BBBiqB").unpack_from
+"""All tagged fields of a follower's request: replica id and epoch."""
 _USUAL_13 = Layout(">iiiibiiB16sBiiqiqiHBB")
 _USUAL_15 = Layout(">iiibiiB16sBiiqiqiHBB")
 
@@ -127,7 +129,7 @@ def parse_fetch(frame: memoryview, offset: int, version: int) -> FetchCall:
 def _parse_usual(frame: memoryview, p: int, version: int) -> FetchCall | None:
     """The request if it is for one partition and has nothing unusual; None if it is not."""
     call: FetchCall = _new(FetchCall)
-    call.replica_id = call.replica_epoch = -1
+    call.replica_id = call.replica_epoch = -1  # what follows overwrites these where there are such fields
     last_epoch = epoch = -1
     topic: Topic
     if version > 12:
@@ -145,8 +147,12 @@ def _parse_usual(frame: memoryview, p: int, version: int) -> FetchCall | None:
                 partition, epoch, start, last_epoch, log_start, size, tags, forgotten, rack,
             ) = _USUAL_13.unpack_from(frame, p)  # fmt: skip
             p += _USUAL_13.size
-        if topics != 2 or partitions != 2 or tags or forgotten != 1 or rack != 1 or frame[p]:
+        if topics != 2 or partitions != 2 or tags or forgotten != 1 or rack != 1:
             return None
+        if frame[p]:
+            count, tag, length, call.replica_id, call.replica_epoch, tags = _ONLY_REPLICA_STATE(frame, p)
+            if count != 1 or tag != 1 or length != 13 or tags or version < 15:
+                return None
         topic = KNOWN_UUIDS.get(raw) or learn_uuid(raw)
     elif version == 12:
         (

@@ -7,33 +7,23 @@ copied here. Versions 4 to 18: errors and sessions from 7, flexible from 12, top
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from struct import Struct as Layout
 from struct import error as struct_error
 from typing import Any, Final, NamedTuple
 
 from tanist.ports import Chunk, FileRange
-from tanist.wire.errors import EncodingError, UnsupportedVersion, WireError
+from tanist.wire.errors import EncodingError
 from tanist.wire.hot import (
-    KNOWN_NAMES,
     MAX_TOPIC_NAME,
     NAME_BYTES,
     NodeEndpoint,
     PackersByLength,
     Topic,
-    check_count,
-    check_tag,
     compact_topic,
     encode_node_endpoints,
-    learn_name,
     learn_name_bytes,
-    read_bytes,
-    read_node_endpoints,
-    read_tag,
-    read_topic,
-    skip_tags,
 )
-from tanist.wire.primitives import UVARINTS, read_uvarint, write_uvarint
+from tanist.wire.primitives import UVARINTS, write_uvarint
 
 FIRST_VERSION: Final = 4
 LAST_VERSION: Final = 18
@@ -60,17 +50,6 @@ class FetchedPartition(NamedTuple):
     """(end offset, epoch) of the snapshot to load instead."""
 
 
-@dataclass(slots=True)
-class FetchReply:
-    """A Fetch response."""
-
-    error: int = 0
-    session_id: int = 0
-    throttle_time_ms: int = 0
-    topics: list[tuple[Topic, list[FetchedPartition]]] = field(default_factory=list)
-    node_endpoints: list[NodeEndpoint] = field(default_factory=list)
-
-
 _INT16 = Layout(">h")
 _INT32 = Layout(">i")
 _INT64 = Layout(">q")
@@ -89,6 +68,8 @@ _PARTITION_4 = Layout(">ihqq")
 """Partition, error, high watermark, last stable offset."""
 _PARTITION_5 = Layout(">ihqqq")
 """Also: log start offset."""
+_PARTITION_12 = Layout(">ihqqqBi")
+"""Also: aborted transactions (null), preferred read replica."""
 _ABORTED = Layout(">qq")
 _FLEXIBLE_ABORTED = Layout(">qqx")
 
@@ -195,10 +176,14 @@ def _usual_response(
 
 def _records(records: Chunk | Sequence[Chunk] | None) -> tuple[Sequence[Chunk], int]:
     """The chunks of a partition's records, and how long they are together."""
+    kind = type(records)
+    if kind is FileRange:
+        return (records,), records.length  # type: ignore[union-attr, return-value]
     if records is None:
         return (), 0
-    chunks = records if isinstance(records, list | tuple) else (records,)
-    return chunks, sum(chunk.length if isinstance(chunk, FileRange) else len(chunk) for chunk in chunks)
+    if isinstance(records, list | tuple):
+        return records, sum(chunk.length if isinstance(chunk, FileRange) else len(chunk) for chunk in records)
+    return (records,), len(records)  # type: ignore[arg-type, return-value]
 
 
 class _Frame:
@@ -283,16 +268,23 @@ def _flexible_response(
     for topic, results in topics:
         frame.add(compact_topic(topic, version > 12), write_uvarint(len(results) + 1))
         for result in results:
-            frame.add(_PARTITION_5.pack(*result[:5]))
-            if result.aborted is None:
+            (
+                index, code, high_watermark, stable, log_start, records, aborted, replica, diverging, leader, snapshot
+            ) = result  # fmt: skip
+            if aborted is None:
+                frame.add(_PARTITION_12.pack(index, code, high_watermark, stable, log_start, 0, replica))
+            else:
+                frame.add(_PARTITION_5.pack(index, code, high_watermark, stable, log_start))
+                frame.add(write_uvarint(len(aborted) + 1), *(_FLEXIBLE_ABORTED.pack(*each) for each in aborted))
+                frame.add(_INT32.pack(replica))
+            chunks, size = _records(records)
+            frame.add(UVARINTS[size + 1] if size < 127 else write_uvarint(size + 1))
+            if size:
+                frame.add_records(chunks, size)
+            if diverging is None and leader is None and snapshot is None:
                 frame.add(b"\0")
             else:
-                frame.add(write_uvarint(len(result.aborted) + 1))
-                frame.add(*(_FLEXIBLE_ABORTED.pack(*each) for each in result.aborted))
-            chunks, size = _records(result.records)
-            frame.add(_INT32.pack(result.preferred_read_replica), write_uvarint(size + 1))
-            frame.add_records(chunks, size)
-            frame.add(_partition_tags(result))
+                frame.add(_partition_tags(diverging, leader, snapshot))
         frame.add(b"\0")
     frame.add(encode_node_endpoints(node_endpoints) if version > 15 else b"\0")
     return frame.finished()
@@ -306,154 +298,14 @@ _LEADER = Layout(">BBiix")
 _SNAPSHOT = Layout(">BBqix")
 
 
-def _partition_tags(result: FetchedPartition) -> bytes:
+def _partition_tags(
+    diverging: tuple[int, int] | None, leader: tuple[int, int] | None, snapshot: tuple[int, int] | None
+) -> bytes:
     found = []
-    if result.diverging_epoch is not None and result.diverging_epoch != _NOWHERE:
-        found.append(_EPOCH_END.pack(0, 13, *result.diverging_epoch))
-    if result.current_leader is not None and result.current_leader != _NOWHERE:
-        found.append(_LEADER.pack(1, 9, *result.current_leader))
-    if result.snapshot_id is not None and result.snapshot_id != _NOWHERE:
-        found.append(_SNAPSHOT.pack(2, 13, *result.snapshot_id))
+    if diverging is not None and diverging != _NOWHERE:
+        found.append(_EPOCH_END.pack(0, 13, *diverging))
+    if leader is not None and leader != _NOWHERE:
+        found.append(_LEADER.pack(1, 9, *leader))
+    if snapshot is not None and snapshot != _NOWHERE:
+        found.append(_SNAPSHOT.pack(2, 13, *snapshot))
     return UVARINTS[len(found)] + b"".join(found)
-
-
-# Reading responses: what a follower does
-
-
-def parse_fetch_response(frame: memoryview, version: int) -> FetchReply:
-    """A response's frame, without its length prefix. The records are views of it. `WireError` if it is malformed."""
-    if not FIRST_VERSION <= version <= LAST_VERSION:
-        raise UnsupportedVersion(f"FetchResponse has versions {FIRST_VERSION} to {LAST_VERSION}, not {version}")
-    try:
-        reply, end = _parse_old(frame, version) if version < 12 else _parse_flexible(frame, version)
-    except (struct_error, IndexError, UnicodeDecodeError) as error:
-        raise WireError(f"FetchResponse version {version}: {error}") from error
-    if end != len(frame):
-        raise WireError(f"{len(frame) - end} bytes after FetchResponse version {version}")
-    return reply
-
-
-_READ_HEAD_12 = Layout(">ihi")
-"""Throttle time, error, session id."""
-_READ_PARTITION_4 = Layout(">ihqqi")
-"""Up to the number of aborted transactions."""
-_READ_PARTITION_5 = Layout(">ihqqqi")
-_READ_PARTITION_12 = Layout(">ihqqq")
-
-
-def _parse_old(frame: memoryview, version: int) -> tuple[FetchReply, int]:
-    reply = FetchReply()
-    end = len(frame)
-    if version < 7:
-        _, reply.throttle_time_ms, count = _HEAD_4.unpack_from(frame, 0)
-        p = 12
-    else:
-        _, reply.throttle_time_ms, reply.error, reply.session_id, count = _HEAD_7.unpack_from(frame, 0)
-        p = 18
-    check_count("topics", count, 6, end - p)
-    for _ in range(count):
-        raw, p = read_bytes(frame, p + 2, _INT16.unpack_from(frame, p)[0])
-        partitions = _INT32.unpack_from(frame, p)[0]
-        p += 4
-        check_count("partitions", partitions, 30, end - p)
-        results = []
-        for _ in range(partitions):
-            log_start = replica = -1
-            if version < 5:
-                index, code, high_watermark, stable, count_aborted = _READ_PARTITION_4.unpack_from(frame, p)
-                p += 26
-            else:
-                index, code, high_watermark, stable, log_start, count_aborted = _READ_PARTITION_5.unpack_from(frame, p)
-                p += 34
-            aborted = None
-            if count_aborted != -1:
-                check_count("aborted transactions", count_aborted, 16, end - p)
-                aborted = [_ABORTED.unpack_from(frame, p + 16 * i) for i in range(count_aborted)]
-                p += 16 * count_aborted
-            if version > 10:
-                replica = _INT32.unpack_from(frame, p)[0]
-                p += 4
-            size = _INT32.unpack_from(frame, p)[0]
-            p += 4
-            records, p = _take_records(frame, p, size)
-            results.append(FetchedPartition(index, code, high_watermark, stable, log_start, records, aborted, replica))
-        reply.topics.append((KNOWN_NAMES.get(raw) or learn_name(raw), results))
-    return reply, p
-
-
-def _parse_flexible(frame: memoryview, version: int) -> tuple[FetchReply, int]:
-    reply = FetchReply()
-    end = len(frame)
-    p = skip_tags(frame, 4)
-    reply.throttle_time_ms, reply.error, reply.session_id = _READ_HEAD_12.unpack_from(frame, p)
-    count, p = read_uvarint(frame, p + 10)
-    count -= 1
-    check_count("topics", count, 18 if version > 12 else 3, end - p)
-    for _ in range(count):
-        topic, p = read_topic(frame, p, version > 12)
-        partitions, p = read_uvarint(frame, p)
-        partitions -= 1
-        check_count("partitions", partitions, 37, end - p)
-        results = []
-        for _ in range(partitions):
-            index, code, high_watermark, stable, log_start = _READ_PARTITION_12.unpack_from(frame, p)
-            count_aborted, p = read_uvarint(frame, p + 30)
-            aborted = None
-            if count_aborted:
-                count_aborted -= 1
-                check_count("aborted transactions", count_aborted, 17, end - p)
-                aborted = []
-                for _ in range(count_aborted):
-                    aborted.append(_ABORTED.unpack_from(frame, p))
-                    p = skip_tags(frame, p + 16)
-            replica = _INT32.unpack_from(frame, p)[0]
-            size, p = read_uvarint(frame, p + 4)
-            records, p = _take_records(frame, p, size - 1)
-            diverging = leader = snapshot = None
-            if frame[p]:
-                diverging, leader, snapshot, p = _read_partition_tags(frame, p)
-            else:
-                p += 1
-            results.append(
-                FetchedPartition(
-                    index, code, high_watermark, stable, log_start, records, aborted, replica,
-                    diverging, leader, snapshot,
-                )
-            )  # fmt: skip
-        reply.topics.append((topic, results))
-        p = skip_tags(frame, p)
-    tags, p = read_uvarint(frame, p)
-    for _ in range(tags):
-        tag, begin, p = read_tag(frame, p)
-        if tag == 0 and version > 15:
-            reply.node_endpoints, after = read_node_endpoints(frame, begin)
-            check_tag(after, p)
-    return reply, p
-
-
-def _take_records(frame: memoryview, p: int, size: int) -> tuple[memoryview, int]:
-    """The records as a view; null is as good as none."""
-    stop = p + max(size, 0)
-    if size < -1 or stop > len(frame):
-        raise WireError(f"records: length {size}, {len(frame) - p} bytes left")
-    return frame[p:stop], stop
-
-
-_Pair = tuple[int, int]
-
-
-def _read_partition_tags(frame: memoryview, p: int) -> tuple[_Pair | None, _Pair | None, _Pair | None, int]:
-    found: list[_Pair | None] = [None, None, None]
-    layouts = (_INT32_INT64, _TWO, _INT64_INT32)
-    tags, p = read_uvarint(frame, p)
-    for _ in range(tags):
-        tag, begin, p = read_tag(frame, p)
-        if tag < 3:
-            layout = layouts[tag]
-            found[tag] = layout.unpack_from(frame, begin)
-            check_tag(skip_tags(frame, begin + layout.size), p)
-    return found[0], found[1], found[2], p
-
-
-_INT32_INT64 = Layout(">iq")
-_INT64_INT32 = Layout(">qi")
