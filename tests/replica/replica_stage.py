@@ -276,11 +276,18 @@ class Stage:
         self.count = 0
         self.brokers: dict[int, Broker] = {}
         for broker in self.ids:
-            self._start(broker, MemoryLog(), 0, life=0)
+            self._start(broker, self.new_log(), 0, life=0)
         for broker in self.ids:
             self.learn(broker)
 
     # ---- brokers
+
+    def new_log(self) -> MemoryLog:
+        return MemoryLog()
+
+    def reopened(self, log: MemoryLog) -> MemoryLog:
+        """The log as a new process finds it."""
+        return log
 
     def _start(self, broker: int, log: MemoryLog, checkpoint: int, life: int) -> None:
         view = View({})
@@ -429,7 +436,7 @@ class Stage:
                 raise Violation("S11", f"{message.to} believed a fetch of epoch {message.fetch.current_leader_epoch}")
             if not decision.error and decision.diverging is None:
                 self.fetched_in_epoch.add((message.to, leader.leader_epoch, message.sender))
-            records: tuple[Entry, ...] | None = None
+            records = None
             if not decision.error and decision.diverging is None:
                 records = at.log.read(message.fetch.fetch_offset, at.log.log_end_offset, self.fetch_max_entries)
             answer = FetchedPartition(
@@ -480,7 +487,7 @@ class Stage:
             at.log.truncate_to(keep)
         saved = at.replica.high_watermark if checkpoint is None else min(checkpoint, at.replica.high_watermark)
         self.controller.register(broker, clean=keep is None)
-        self._start(broker, at.log, saved, at.life + 1)
+        self._start(broker, self.reopened(at.log), saved, at.life + 1)
 
     # ---- shorthand for steps that belong together
 
@@ -531,7 +538,7 @@ class Stage:
         needed = min(self.controller.min_isr, len(leader.metadata.replicas))
         if len(leader.isr) < needed:
             raise Violation("S4", f"{broker} advances to {high_watermark} with ISR {leader.isr}, min {needed}")
-        fresh = log.read(log.log_start_offset, high_watermark)
+        fresh = log.entries[:high_watermark]
         for member in sorted(leader.maximal_isr):
             if self.log(member).entries[: len(fresh)] != fresh:
                 raise Violation("S4", f"{broker} advances to {high_watermark}, which {member} of its ISR does not have")

@@ -38,6 +38,17 @@ def _time_passes(stage: Stage, _: int, chance: random.Random) -> None:
     stage.now_ms += chance.choice((1, LAG_MS // 2, LAG_MS + 1))
 
 
+def _heal(stage: Stage, _: int, __: random.Random) -> None:
+    """Things go well for a while: without that most walks end early, with everybody fenced."""
+    for broker in stage.ids:
+        if stage.controller.brokers[broker].fenced:
+            stage.controller.unfence(broker)
+    stage.learn_all()
+    for broker in stage.ids * 2:
+        stage.fetch(broker)
+    stage.settle_proposals()
+
+
 STEPS: tuple[tuple[int, Callable[[Stage, int, random.Random], object]], ...] = (
     (150, _produce),
     (130, lambda stage, broker, _: stage.send_fetch(broker)),
@@ -49,7 +60,8 @@ STEPS: tuple[tuple[int, Callable[[Stage, int, random.Random], object]], ...] = (
     (40, lambda stage, broker, _: stage.learn(broker)),
     (30, lambda stage, broker, _: stage.controller.fence(broker)),
     (60, lambda stage, broker, _: stage.controller.unfence(broker)),
-    (10, lambda stage, broker, _: stage.controller.prefer(broker)),
+    (20, lambda stage, broker, _: stage.controller.prefer(broker)),
+    (20, _heal),
     (5, lambda stage, broker, _: stage.controller.shut_down(broker)),
     (10, _restart),
     (15, _time_passes),
@@ -59,10 +71,13 @@ STEPS: tuple[tuple[int, Callable[[Stage, int, random.Random], object]], ...] = (
 _BOUNDS = list(accumulate(weight for weight, _ in STEPS))
 
 
-def walk(seed: int, steps: int, partition_class: type[Partition] = Partition) -> Stage:
+def walk(
+    seed: int, steps: int, partition_class: type[Partition] = Partition, stage_class: type[Stage] = Stage
+) -> Stage:
     """Walk `steps` steps; raises `Violation` where safety ends."""
     chance = random.Random(seed)
-    stage = Stage(3, chance.choice((2, 2, 2, 1, 3)), partition_class, fetch_max_entries=chance.choice((None, None, 1)))
+    min_isr, fetch_max = chance.choice((2, 2, 2, 1, 3)), chance.choice((None, None, 1))
+    stage = stage_class(3, min_isr, partition_class, fetch_max_entries=fetch_max)
     for _ in range(steps):
         step = STEPS[bisect(_BOUNDS, chance.randrange(_BOUNDS[-1]))][1]
         step(stage, chance.choice(stage.ids), chance)

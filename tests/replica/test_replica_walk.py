@@ -10,22 +10,24 @@ from replica_walk import walk
 STEPS = 200
 CAUGHT: dict[str, range] = {
     "A1": range(10),
-    "A8": range(100),
-    "A9": range(100),
-    "A10": range(350, 400),
-    "A11": range(50),
-    "A12": range(1100, 1120),
+    "A8": range(30),
+    "A9": range(30),
+    "A10": range(85, 110),
+    "A11": range(65, 105),
+    "A12": range(725, 740),
+    "A13": range(205, 220),
     "A17": range(10),
     "A18": range(10),
     "A19": range(10),
     "A22": range(10),
-    "A23": range(975, 990),
+    "A23": range(40, 50),
     "A24": range(10),
-    "A25": range(10),
-    "A45": range(10),
+    "A25": range(20),
+    "A45": range(40, 50),
+    "A47": range(250, 265),
 }
-"""Seeds on one of which each mutant is met; for rare ones, seeds around a known one. The mutants that are missing need
-a course of events so special that only `test_replica_mutations` has it."""
+"""Seeds on one of which each mutant is met; for rare ones, seeds around a known one. Mutants that are missing break what
+the stage does not check: progress, ListOffsets, checkpoints after a loss. `test_replica_mutations` has them all."""
 
 
 @pytest.mark.parametrize("first", range(0, 200, 100))
@@ -36,8 +38,8 @@ def test_real_replicas_come_home(first: int) -> None:
         committed += len(stage.committed)
         elections += stage.controller.partition.leader_epoch
     # Walks on which nothing happens would prove nothing.
-    assert committed > 100
-    assert elections > 200
+    assert committed > 400
+    assert elections > 300
 
 
 def _walk_all(seeds: range, mutation: str) -> None:

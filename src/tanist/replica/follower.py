@@ -255,10 +255,13 @@ class FollowerState:
         return min(own_end_offset, end_offset, end), True
 
     def _truncate_to(self, offset: int) -> list[Effect]:
-        """Cut the log, even at its very end: an epoch in which nothing was written may begin there."""
+        """Cut the log, even at its very end: an epoch in which nothing was written may begin there.
+
+        A log of batches may have to cut earlier, where the batch begins that has `offset` inside.
+        """
         end, high_watermark = self.log.log_end_offset, self.high_watermark
         self.log.truncate_to(offset)
-        return self._after_truncation(Truncated(offset, end, high_watermark))
+        return self._after_truncation(Truncated(self.log.log_end_offset, end, high_watermark))
 
     def _restart_at(self, offset: int) -> list[Effect]:
         """Nothing of this log is left at the leader: begin anew where its log begins (fact 116)."""

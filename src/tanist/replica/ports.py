@@ -24,7 +24,8 @@ class ReplicaLog(Protocol):
 
     `latest_epoch` is the latest leader epoch the log knows of, -1 if none. Truncations to or beyond the end of the log
     keep all records, yet must still drop epochs that begin there: a leader that wrote nothing leaves such an entry
-    behind, and it belongs to a history that never was.
+    behind, and it belongs to a history that never was. A log of batches keeps or drops a batch as a whole, so the end
+    after a truncation may be lower than what was asked for, never higher.
     """
 
     @property
