@@ -60,11 +60,13 @@ def batches(log: Log, start: int, end: int) -> Iterator[Batch]:
 class _Truth:
     """What holds of one partition, over all replicas and all time."""
 
-    __slots__ = ("forgiven", "history", "leaders", "timeline", "true_high_watermark")
+    __slots__ = ("by_offset", "forgiven", "history", "leaders", "timeline", "true_high_watermark")
 
     def __init__(self) -> None:
         self.true_high_watermark = 0
         self.history: list[Batch] = []
+        self.by_offset: dict[int, Batch] = {}
+        """The history by first offset."""
         self.timeline: list[tuple[int, int]] = []
         """(time, T) at each advance."""
         self.leaders: dict[int, int] = {}
@@ -93,6 +95,8 @@ class SafetyChecker:
         self._truths: dict[Key, _Truth] = {}
         self._seen: dict[tuple[int, int, Key], _Seen] = {}
         """By (node id, life, partition)."""
+        self._mirrors: dict[tuple[int, int, Key], list[Batch]] = {}
+        """What each replica's log held when it was last looked at."""
         self._hosts: dict[Process, Host] = {}
         self._controller_seen: dict[int, tuple[int, int]] = {}
         self._committed: dict[Key, tuple[PartitionState, int]] = {}
@@ -150,19 +154,11 @@ class SafetyChecker:
         self._seen[where] = seen
         truth = self.truth(key)
         name = f"{hosted.topic}-{hosted.index} on {node.node_id}"
-        if before is not None:
-            if seen.leader_epoch < before.leader_epoch or seen.partition_epoch < before.partition_epoch:
-                self._fail("S9", f"{name}: epochs went back from {before} to {seen}")
-            if (
-                seen.log_end_offset < before.log_end_offset
-                and seen.log_end_offset < truth.true_high_watermark
-                and not truth.forgiven
-            ):
-                self._fail(
-                    "S21",
-                    f"{name}: truncated from {before.log_end_offset} to {seen.log_end_offset}, below the true high "
-                    f"watermark {truth.true_high_watermark}",
-                )
+        self._check_truncation(name, hosted, truth, where)
+        if before is not None and (
+            seen.leader_epoch < before.leader_epoch or seen.partition_epoch < before.partition_epoch
+        ):
+            self._fail("S9", f"{name}: epochs went back from {before} to {seen}")
         if leader is None:
             return
         other = truth.leaders.setdefault(seen.leader_epoch, node.node_id)
@@ -177,6 +173,23 @@ class SafetyChecker:
         self._check_quorum_superset(name, hosted, key)
 
     # -- the properties
+
+    def _check_truncation(self, name: str, hosted: HostedPartition, truth: _Truth, where: tuple[int, int, Key]) -> None:
+        """S21: nothing that was ever committed is cut off. What only diverged from it, is cut everywhere."""
+        log = hosted.log
+        end = log.log_end_offset
+        mirror = self._mirrors.setdefault(where, [])
+        while mirror and mirror[-1].end > end:
+            cut = mirror.pop()
+            if not truth.forgiven and truth.by_offset.get(cut.first) == cut:
+                self._fail(
+                    "S21",
+                    f"{name}: {cut} was cut off (log end {end}), though it was committed "
+                    f"(true high watermark {truth.true_high_watermark})",
+                )
+        start = mirror[-1].end if mirror else log.log_start_offset
+        if start < end:
+            mirror.extend(batches(log, start, end))
 
     def _check_new_leader(self, name: str, hosted: HostedPartition, truth: _Truth) -> None:
         """S1: whoever leads the newest epoch has all that was ever committed."""
@@ -228,6 +241,7 @@ class SafetyChecker:
         if end != high_watermark:
             self._fail("S5", f"{name}: high watermark {high_watermark} is not at a batch's end ({end})")
         truth.history.extend(added)
+        truth.by_offset.update((batch.first, batch) for batch in added)
         truth.true_high_watermark = high_watermark
         truth.timeline.append((self._world.scheduler.now_us, high_watermark))
 
