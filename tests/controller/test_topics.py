@@ -10,7 +10,8 @@ from uuid import UUID
 import pytest
 from tests.controller.scenario_runner import World
 
-from tanist.controller.topics import create_partitions, create_topics, delete_topics, name_error
+from tanist.controller.topic_names import name_error
+from tanist.controller.topics import create_partitions, create_topics, delete_topics
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.create_partitions_request import (
     CreatePartitionsAssignment,

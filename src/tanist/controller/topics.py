@@ -1,12 +1,12 @@
 """Creating and deleting topics, and giving topics more partitions.
 
-Owns CreateTopics, DeleteTopics and CreatePartitions: names, counts, manual assignments and configurations are checked,
-in Kafka's order and with its error codes, then come the records. A new partition has its unfenced replicas in sync,
-the first of them leads, and its epochs are 0. Where replicas go is `placement`'s; which configurations are legal,
-`settings`'.
+Owns CreateTopics, DeleteTopics and CreatePartitions: names, counts, manual assignments and configurations are
+checked, in Kafka's order and with its error codes, then come the records. A new partition has its unfenced replicas
+in sync, the first of them leads, and its epochs are 0. Where replicas go is `placement`'s; which configurations are
+legal, `settings`'.
 
-DEVIATION from rule 56: no ClearElrRecord is written for a new topic with its own min.insync.replicas. There is no ELR
-yet.
+DEVIATION from rule 56: no ClearElrRecord is written for a new topic with its own min.insync.replicas. There is no
+ELR yet.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from tanist.controller.partition_context import ChangeMaker, supports_directorie
 from tanist.controller.placement import PlacementError, Placer, UsableBroker
 from tanist.controller.reassignment import Refused, check_assignment
 from tanist.controller.settings import Levels, describe_topic, validate_topic_configs
+from tanist.controller.topic_names import TakenNames, name_error
 from tanist.ports import Random
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import METADATA_TOPIC, ZERO_UUID
@@ -37,56 +38,7 @@ from tanist.wire.messages.delete_topics_response import DeletableTopicResult, De
 from tanist.wire.metadata import ConfigRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
 from tanist.wire.schema import MetadataRecord
 
-MAX_NAME_LENGTH = 249
-_LEGAL_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
-
 TOO_MANY = "Excessively large number of partitions per request."
-
-# -- names ------------------------------------------------------------------------------------------------------------
-
-
-def name_error(name: str) -> str | None:
-    """Why a string cannot be a topic's name, in Kafka's words, or None."""
-    if not name:
-        return "Topic name is invalid: the empty string is not allowed"
-    if name in (".", ".."):
-        return f"Topic name is invalid: '{name}' is not allowed"
-    if len(name) > MAX_NAME_LENGTH:
-        return f"Topic name is invalid: the length of '{name}' is longer than the max allowed length {MAX_NAME_LENGTH}"
-    if not _LEGAL_CHARACTERS.issuperset(name):
-        return (
-            f"Topic name is invalid: '{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' "
-            "and '-'"
-        )
-    return None
-
-
-def _metric_name(name: str) -> str:
-    """Names that differ only in '.' and '_' would share their metrics, so Kafka refuses the second."""
-    return name.replace(".", "_")
-
-
-class _Names:
-    """The names taken so far, by the name under which their metrics go. Filled only when a name could collide."""
-
-    __slots__ = ("_image", "_new", "_taken")
-
-    def __init__(self, image: MetadataImage) -> None:
-        self._image = image
-        self._taken: dict[str, str] | None = None
-        self._new: dict[str, str] = {}
-
-    def collision(self, name: str) -> str | None:
-        metric_name = _metric_name(name)
-        if name == metric_name and "_" not in name:
-            return None
-        if self._taken is None:
-            self._taken = {_metric_name(each): each for each in self._image.topic_ids if "." in each or "_" in each}
-        return self._taken.get(metric_name) or self._new.get(metric_name)
-
-    def add(self, name: str) -> None:
-        self._new[_metric_name(name)] = name
-
 
 # -- new partitions ---------------------------------------------------------------------------------------------------
 
@@ -168,7 +120,7 @@ def create_topics(
         refused = Refused(ErrorCode.POLICY_VIOLATION, TOO_MANY)
         return Decision(response=CreateTopicsResponse(topics=tuple(_not_created(name, refused) for name in wanted)))
     allocator = _Allocator(image, settings, random)
-    names = _Names(image)
+    names = TakenNames(image.topic_ids)
     records: list[MetadataRecord] = []
     results: list[CreatableTopicResult] = []
     for name, topic in wanted.items():
@@ -207,7 +159,7 @@ _DASH = 62
 """The place of "-" in the URL-safe base64 alphabet, in which Kafka prints ids."""
 
 
-def _check_new_name(image: MetadataImage, names: _Names, name: str) -> None:
+def _check_new_name(image: MetadataImage, names: TakenNames, name: str) -> None:
     if name == METADATA_TOPIC:
         raise Refused(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {METADATA_TOPIC} is prohibited.")
     error = name_error(name)
