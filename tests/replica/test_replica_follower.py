@@ -49,10 +49,10 @@ def test_it_appends_what_it_is_sent() -> None:
 
 def test_a_refused_append_is_tried_again_later() -> None:
     alone = follower(10)
-    assert told(alone, records=(Entry(99, 5, "a"),), high_watermark=11, log_start_offset=0) == [FetchAgain(1000)]
+    assert told(alone, records=(Entry(99, 5, "a"),), high_watermark=11, log_start_offset=0) == [FetchAgain(10)]
     assert (alone.log.log_end_offset, alone.high_watermark) == (10, 0)
-    assert not alone.follower.may_fetch(alone.now_ms + 999)
-    assert alone.follower.may_fetch(alone.now_ms + 1000)
+    assert not alone.follower.may_fetch(alone.now_ms + 9)
+    assert alone.follower.may_fetch(alone.now_ms + 10)
 
 
 def test_the_leaders_log_start_is_followed_up_to_the_high_watermark() -> None:
@@ -216,7 +216,7 @@ def test_rule_116_behind_all_the_leader_has_it_begins_anew() -> None:
 def test_rule_116_in_range_after_all_it_waits_before_it_asks_again() -> None:
     alone = follower(10)
     told(alone, error=int(ErrorCode.OFFSET_OUT_OF_RANGE))
-    assert alone.follower.offsets_answered(0, 30, 5, alone.now_ms) == [FetchAgain(1000)]
+    assert alone.follower.offsets_answered(0, 30, 5, alone.now_ms) == [FetchAgain(10)]
     assert alone.log.log_end_offset == 10
 
 
@@ -227,7 +227,7 @@ def test_rule_116_offsets_nobody_asked_for_or_of_another_epoch_are_ignored() -> 
     assert alone.follower.offsets_answered(0, 3, 4, 0) == []
     assert alone.follower.offsets_failed(4, 0) == []
     assert (alone.log.log_end_offset, alone.follower.phase) == (10, Phase.ASKING)
-    assert alone.follower.offsets_failed(5, 0) == [FetchAgain(1000)]
+    assert alone.follower.offsets_failed(5, 0) == [FetchAgain(10)]
     assert alone.follower.phase is Phase.FETCHING
 
 
@@ -261,9 +261,22 @@ def test_fenced_it_waits_for_the_next_epoch() -> None:
 )
 def test_other_errors_are_waited_out(error: int) -> None:
     alone = follower(10)
-    assert told(alone, error=int(error)) == [FetchAgain(1000)]
+    assert told(alone, error=int(error)) == [FetchAgain(10)]
     assert alone.follower.phase is Phase.FETCHING
-    assert alone.follower.fetch_failed(alone.now_ms) == [FetchAgain(1000)]
+
+
+def test_it_waits_longer_each_time_until_something_works() -> None:
+    alone = follower(10)
+    delays = []
+    for _ in range(9):
+        (again,) = alone.follower.fetch_failed(alone.now_ms)
+        assert isinstance(again, FetchAgain)
+        delays.append(again.delay_ms)
+    assert delays == [10, 20, 40, 80, 160, 320, 640, 1000, 1000]
+    told(alone, high_watermark=3, log_start_offset=0)
+    assert alone.follower.fetch_failed(alone.now_ms) == [FetchAgain(10)]
+    alone.learn(leader=3, leader_epoch=6)
+    assert alone.follower.fetch_failed(alone.now_ms) == [FetchAgain(10)]
 
 
 def test_without_a_leader_it_is_idle() -> None:

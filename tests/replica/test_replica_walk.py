@@ -26,8 +26,8 @@ CAUGHT: dict[str, range] = {
     "A45": range(40, 50),
     "A47": range(250, 265),
 }
-"""Seeds on one of which each mutant is met; for rare ones, seeds around a known one. Mutants that are missing break what
-the stage does not check: progress, ListOffsets, checkpoints after a loss. `test_replica_mutations` has them all."""
+"""Seeds on one of which each mutant is met; for rare ones, seeds around a known one. Mutants that are missing break
+what the stage does not check: progress, ListOffsets, a checkpoint after a loss. `test_replica_mutations` has all."""
 
 
 @pytest.mark.parametrize("first", range(0, 200, 100))

@@ -24,6 +24,9 @@ from tanist.replica.metadata import NO_EPOCH, NO_LEADER, UNKNOWN_OFFSET, Partiti
 from tanist.replica.ports import ReplicaLog
 from tanist.wire.errors import ErrorCode
 
+RETRY_MIN_MS = 10
+"""The first pause after an error."""
+
 
 class Phase(Enum):
     """What a follower is doing."""
@@ -78,7 +81,7 @@ class FetchedPartition:
 class FollowerState:
     """A replica that follows, in one leader epoch."""
 
-    __slots__ = ("broker_id", "config", "high_watermark", "log", "metadata", "phase", "retry_at_ms")
+    __slots__ = ("_delay_ms", "broker_id", "config", "high_watermark", "log", "metadata", "phase", "retry_at_ms")
 
     def __init__(
         self,
@@ -96,6 +99,7 @@ class FollowerState:
         self.phase = Phase.IDLE if metadata.leader == NO_LEADER else Phase.FETCHING
         self.retry_at_ms = 0
         """After an error: no fetch before this time."""
+        self._delay_ms = RETRY_MIN_MS
 
     # ---- what others read
 
@@ -147,6 +151,7 @@ class FollowerState:
             appended = self.log.append_as_follower(answer.records)
             if appended.error:
                 return self._back_off(now_ms)
+        self._delay_ms = RETRY_MIN_MS
         effects = self._adopt_high_watermark(answer.high_watermark)
         self._adopt_log_start(answer.log_start_offset)
         return effects
@@ -218,7 +223,13 @@ class FollowerState:
         return self._back_off(now_ms)
 
     def _back_off(self, now_ms: int) -> list[Effect]:
-        delay_ms = self.config.replica_fetch_backoff_ms
+        """Wait, twice as long as last time, at most `replica.fetch.backoff.ms`.
+
+        Apache waits that long (1 s) at once. But most errors come from a new leader that has yet to hear that it leads,
+        and while its followers wait nothing is committed.
+        """
+        delay_ms = min(self._delay_ms, self.config.replica_fetch_backoff_ms)
+        self._delay_ms = 2 * delay_ms
         self.retry_at_ms = now_ms + delay_ms
         return [FetchAgain(delay_ms)]
 
@@ -292,4 +303,4 @@ class FollowerState:
     def snapshot(self, now_ms: int | None = None) -> tuple[object, ...]:
         """Everything that decides what this follower will do, but for its log; with `now_ms`, times are waits."""
         retry = self.retry_at_ms if now_ms is None else max(0, self.retry_at_ms - now_ms)
-        return ("follower", self.metadata, self.config, self.high_watermark, self.phase, retry)
+        return ("follower", self.metadata, self.config, self.high_watermark, self.phase, retry, self._delay_ms)
