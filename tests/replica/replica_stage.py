@@ -159,6 +159,9 @@ class AbstractController:
             )
         )
 
+    def _is_overtaken(self, proposal: ProposeIsr, now: PartitionMetadata) -> bool:
+        return proposal.partition_epoch < now.partition_epoch
+
     def alter_partition(self, sender: int, sender_epoch: int, proposal: ProposeIsr) -> AlterPartitionResult | None:
         """Facts 24-28; None for an error of the whole request."""
         now = self.partition
@@ -172,7 +175,7 @@ class AbstractController:
             error = ErrorCode.FENCED_LEADER_EPOCH
         elif sender != now.leader:
             error = ErrorCode.INVALID_REQUEST
-        elif proposal.partition_epoch < now.partition_epoch:
+        elif self._is_overtaken(proposal, now):
             error = ErrorCode.INVALID_UPDATE_VERSION
         elif len(set(members)) < len(members) or not set(members) <= set(now.replicas) or sender not in members:
             error = ErrorCode.INVALID_REQUEST
@@ -250,6 +253,8 @@ class Broker:
 class Stage:
     """Brokers 1..n with one replica each of partition foo-0."""
 
+    controller_class: type[AbstractController] = AbstractController
+
     def __init__(
         self,
         brokers: int = 3,
@@ -263,7 +268,7 @@ class Stage:
         self.ids = tuple(range(1, brokers + 1))
         self.partition_class = partition_class
         self.config = ReplicaConfig(min_insync_replicas=min_isr, replica_lag_time_max_ms=LAG_MS)
-        self.controller = AbstractController(self.ids, min_isr)
+        self.controller = self.controller_class(self.ids, min_isr)
         self.now_ms = 1_000
         self.messages: list[Message] = []
         self.effects: list[tuple[int, Effect]] = []

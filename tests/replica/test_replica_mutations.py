@@ -10,9 +10,11 @@ from collections.abc import Callable
 
 import pytest
 from replica_mutants import MUTANTS
-from replica_stage import FetchInFlight, ProposalInFlight, Stage, Violation
+from replica_stage import AbstractController, FetchInFlight, ProposalInFlight, Stage, Violation
 
+from tanist.replica.effects import ProposeIsr
 from tanist.replica.memory import Entry, MemoryLog
+from tanist.replica.metadata import PartitionMetadata
 from tanist.replica.reads import READ_UNCOMMITTED, list_offsets
 
 Play = Callable[[Stage], None]
@@ -326,6 +328,40 @@ def test_broken_rule_is_found_out(mutation: str) -> None:
     with pytest.raises(Violation) as caught:
         play(Stage(**stage, partition_class=MUTANTS[mutation]))
     assert caught.value.name in expected, caught.value
+
+
+class AcceptsOldProposals(AbstractController):
+    """A7: the partition epoch in a proposal is what the leader has it for."""
+
+    def _is_overtaken(self, proposal: ProposeIsr, now: PartitionMetadata) -> bool:
+        return False
+
+
+class CarelessStage(Stage):
+    controller_class = AcceptsOldProposals
+
+
+def a7_proposal_lands_late(stage: Stage) -> None:
+    """1 proposes {1, 2}; before that arrives 2 is fenced, and 1 hears that the ISR is {1, 3} and counts with that."""
+    stage.append(1)
+    stage.now_ms += 30_001
+    stage.fetch(2)
+    stage.fetch(2)
+    stage.check_lag(1)
+    late = next(m for m in stage.messages if isinstance(m, ProposalInFlight))
+    stage.controller.fence(2)
+    stage.learn_all()
+    stage.controller.unfence(2)
+    stage.learn_all()
+    stage.deliver(late)
+    stage.check()
+
+
+def test_a7_proposals_carry_the_epoch_that_dates_them() -> None:
+    a7_proposal_lands_late(Stage())
+    with pytest.raises(Violation) as caught:
+        a7_proposal_lands_late(CarelessStage())
+    assert caught.value.name == "S3"
 
 
 def test_every_mutant_has_its_scenario() -> None:
