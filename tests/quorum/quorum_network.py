@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from tanist.ports import FileRange
 from tanist.quorum import (
     Effect,
     Elected,
@@ -33,8 +34,25 @@ from tanist.quorum import (
     Voter,
 )
 
+from tanist.wire.messages.fetch_response import FetchResponse
+from tanist.wire.messages.fetch_snapshot_response import FetchSnapshotResponse
+
 CLUSTER_ID = "quorum-test-cluster"
 FETCH_VERSION = 18
+
+
+def materialize(response: object) -> None:
+    """What a node does on sending: the ranges of files in a response become bytes."""
+    if isinstance(response, FetchResponse):
+        parts = [(part, "records") for topic in response.responses for part in topic.partitions]
+    elif isinstance(response, FetchSnapshotResponse):
+        parts = [(part, "unaligned_records") for topic in response.topics for part in topic.partitions]
+    else:
+        return
+    for part, name in parts:
+        records = getattr(part, name)
+        if isinstance(records, FileRange):
+            setattr(part, name, records.file.read(records.offset, records.length))
 
 
 class Chance:
@@ -191,13 +209,23 @@ class Network:
         machine.life += 1
         machine.timer_ms = None
         if lose_unsynced:
-            keep = durable + self.chance.below(max(1, machine.log.end_offset - durable + 1))
-            machine.log = machine.log.crashed(keep)
+            self.lose_power(machine, durable)
         machine.durable_end = min(machine.durable_end, machine.log.end_offset)
         if self.report_lost:
             for other in self.machines.values():
                 if other.node is not None and self._linked(node_id, other.node_id):
                     self._later(other, 1, lambda node, now_ms: node.peer_lost(node_id, now_ms))
+
+    def lose_power(self, machine: Machine, durable_end: int) -> None:
+        keep = durable_end + self.chance.below(max(1, machine.log.end_offset - durable_end + 1))
+        machine.log = machine.log.crashed(keep)
+
+    def begin_sync(self, machine: Machine) -> Callable[[], None]:
+        """Begin to make a log durable; what is to be called when the disk is done."""
+        return lambda: None
+
+    def save(self, machine: Machine, state: ElectionState) -> None:
+        machine.saved = state
 
     def node(self, node_id: int) -> RaftNode:
         node = self.machines[node_id].node
@@ -258,7 +286,7 @@ class Network:
             if self.on_effect is not None:
                 self.on_effect(machine.node_id, effect)
             if isinstance(effect, SaveElectionState):
-                machine.saved = effect.state
+                self.save(machine, effect.state)
             elif isinstance(effect, Send):
                 self._send(machine, effect)
             elif isinstance(effect, Reply):
@@ -314,16 +342,14 @@ class Network:
     def _sync(self, machine: Machine) -> None:
         end_offset = machine.log.end_offset
         life = machine.life
-
         cuts = machine.cuts
+        finish = self.begin_sync(machine)
 
         def done() -> None:
             if machine.life == life and machine.node is not None:
+                finish()
                 # What the disk really has: the records of then, as far as they were not cut since.
-                kept = min(
-                    [end_offset, *machine.cut_at[cuts - machine.cuts :]] if cuts < machine.cuts else [end_offset]
-                )
-                machine.durable_end = max(machine.durable_end, kept)
+                machine.durable_end = max(machine.durable_end, min([end_offset, *machine.cut_at[cuts:]]))
                 self._do(machine, machine.node.log_synced(end_offset, self.now_ms))
 
         self.at(self.chance.below(self.faults.sync_ms + 1), done)
@@ -386,6 +412,7 @@ class Network:
 
     def _reply(self, machine: Machine, reply: Reply) -> None:
         node_id, life, request_id = reply.source  # type: ignore[misc]
+        materialize(reply.response)
         target = self.machines[node_id]
         if not self._linked(machine.node_id, node_id) or self.chance.chance(self.faults.loss):
             if target.life == life:

@@ -121,7 +121,7 @@ class TestElection:
         before = len(kit.effects)
         kit.role_timeout()
         assert (kit.node.role, kit.node.epoch) == ("Prospective", 5)
-        asked = [send for send in kit.sent(VoteRequest)]
+        asked = kit.sent(VoteRequest)
         assert [send.to for send in asked] == [1, 2]
         for send in asked:
             part = send.request.topics[0].partitions[0]

@@ -26,13 +26,15 @@ FAST = RaftConfig(
 SHAPES = [((1, 2, 3), ()), ((1, 2, 3), (11,)), ((1, 2, 3, 4, 5), ()), ((1, 2), (11,))]
 
 
-def run(seed: int, *, rules: QuorumRules | None = None, fault_ms: int = 700) -> Checker:
+def run(
+    seed: int, *, rules: QuorumRules | None = None, fault_ms: int = 700, network_class: type[Network] = Network
+) -> Checker:
     """Faults for a while, then none; safety throughout, liveness at the end."""
     voters, observers = SHAPES[seed % len(SHAPES)]
     faults = Faults(
         loss=[0, 2, 10][seed % 3], duplicate=[0, 10][seed % 2], straggle=[0, 10][seed // 2 % 2], delay_ms=6, sync_ms=8
     )
-    network = Network(seed, voters, observers, config=FAST, faults=faults, rules=rules, report_lost=seed % 5 != 0)
+    network = network_class(seed, voters, observers, config=FAST, faults=faults, rules=rules, report_lost=seed % 5 != 0)
     checker = Checker(network)
     network.start()
     nodes = list(network.machines)

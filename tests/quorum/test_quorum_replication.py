@@ -87,7 +87,7 @@ class TestLeaderChange:
         assert isinstance(message, LeaderChangeMessage)
         assert (message.leader_id, message.version) == (ME, 0)
         assert [voter.voter_id for voter in message.voters] == [0, 1, 2]
-        assert set(voter.voter_id for voter in message.granting_voters) >= {0, 1}
+        assert {voter.voter_id for voter in message.granting_voters} >= {0, 1}
 
     def test_the_end_of_an_older_epoch_is_known_from_then_on(self) -> None:
         kit = leader(5, log=log_of([(2, 3)]))
@@ -172,7 +172,7 @@ class TestAnnouncement:
             kit.node.append([b"too early"], kit.now_ms, WALL_MS)
         effects = kit.receive(fetch(5, 1, 4, 5))
         assert effects[:2] == [HighWatermark(4), Elected(5, 3)]
-        assert [batch.values for batch in kit.node.read_committed(0)][0] == [b"2@0", b"2@1", b"2@2"]
+        assert next(kit.node.read_committed(0)).values == [b"2@0", b"2@1", b"2@2"]
 
     def test_who_was_elected_is_told_to_step_down(self) -> None:
         kit = elected()

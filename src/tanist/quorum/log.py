@@ -15,6 +15,7 @@ from itertools import pairwise
 
 from tanist.log.config import DAY_MS, LogConfig
 from tanist.log.log import Log
+from tanist.log.names import LOG_SUFFIX, offset_file
 from tanist.ports import Chunk, Disk, File, FileRange
 from tanist.quorum.batches import check_batches, decode_values, read_headers
 from tanist.quorum.raft_log import CorruptBatch, MetadataBatch, RaftLog
@@ -106,8 +107,23 @@ class MetadataLog:
             wall_ms=wall_ms,
         )
         opened = cls(disk, log, config, {})
+        opened._cut_at_gap()
         opened._recover_snapshots()
+        opened._sync_head()
         return opened
+
+    def _cut_at_gap(self) -> None:
+        """End the log where a batch is missing. A crash can lose the end of one segment and spare the next one."""
+        offset = self.start_offset
+        while (found := self._log.read(offset, _READ_BYTES, self.end_offset)) is not None:
+            view = memoryview(found.chunk.file.read(found.chunk.offset, found.chunk.length))
+            before = offset
+            for _, header in read_headers(view):
+                if header.base_offset <= offset:
+                    offset = header.next_offset
+            if offset == before:
+                break
+        self._log.truncate_to(offset)
 
     def _recover_snapshots(self) -> None:
         """Forget what is partial, deleted or before the log; finish an installation that a crash has interrupted."""
@@ -314,7 +330,19 @@ class MetadataLog:
     def _start_at(self, snapshot_id: SnapshotId) -> None:
         """Rule 148: nothing of the old log is of use."""
         self._log.truncate_fully_and_start_at(snapshot_id.end_offset)
+        self._sync_head()
         self._condemn_before(snapshot_id)
+
+    def _sync_head(self) -> None:
+        """Make the first segment's name durable.
+
+        A crash may take files that were never synced and spare later ones. Between segments that leaves a gap, where
+        the log is cut; before the first it would leave a log without its beginning.
+        """
+        path = f"{self._log.directory}/{offset_file(self._log.first_segment_offset, LOG_SUFFIX)}"
+        file = self._disk.open(path)
+        self._disk.sync_now(file)
+        file.close()
 
     def _path(self, snapshot_id: SnapshotId, suffix: str | None = None) -> str:
         name = file_name(snapshot_id) if suffix is None else file_name(snapshot_id, suffix)

@@ -70,6 +70,7 @@ class MemoryLog:
 
     def truncate_to(self, offset: int) -> None:
         if offset >= self._end:
+            self._epochs.truncate_from_end(self._end)
             return
         keep = bisect_right(self._batches, offset, key=lambda batch: batch[0])
         while keep and self._next_offset(keep - 1) > offset:
