@@ -7,13 +7,12 @@ those that run. `stand.in=dies|mute|lonely|stubborn` in the properties makes one
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from tanist.broker.config import NodeConfig
-from tanist.runtime.serve import load_config, serve
+from tanist.runtime.launch import main
 from tanist.wire.apis import ApiKey
 from tanist.wire.frames import decode_request, encode_response, parse_request_header
 from tanist.wire.messages import api_versions_response, describe_quorum_response, metadata_response
@@ -99,4 +98,4 @@ class Answers:
 
 
 if __name__ == "__main__":
-    raise SystemExit(serve(load_config(sys.argv[1], {}), StandIn))
+    raise SystemExit(main(StandIn))

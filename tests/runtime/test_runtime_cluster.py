@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from tanist.broker.properties import parse_properties
-from tanist.runtime import layout, processes
+from tanist.runtime import layout
 from tanist.runtime.client import BrokerConnection, Client, Unreachable, parse_bootstrap
 from tanist.runtime.cluster import Cluster, bootstrap_of
 from tanist.runtime.cluster_file import ClusterError, ClusterFile, NodeEntry, load, load_existing, locked
-from tanist.runtime.processes import ProcessMark, start_process, start_time, wait_until
+from tanist.runtime.processes import Launcher, LaunchFailed, ProcessMark, start_time, wait_until
 
 STAND_IN = [sys.executable, str(Path(__file__).with_name("stand_in_node.py"))]
 
@@ -238,13 +238,24 @@ def test_a_zombie_is_not_alive() -> None:
     child.wait()
 
 
-def test_a_started_process_has_its_own_session_and_its_output_is_kept(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    log.write_text("before\n")
-    mark = start_process([sys.executable, "-c", "import os; print('session', os.getsid(0) == os.getpid())"], log)
-    assert wait_until(lambda: not mark.alive, 20)
-    processes.reap()
-    assert log.read_text() == "before\nsession True\n"
+def test_a_launcher_that_fails_is_told() -> None:
+    command = [sys.executable, "-c", "import sys; print('what a pity', file=sys.stderr); sys.exit(3)"]
+    with Launcher(command) as launcher, pytest.raises(LaunchFailed, match=r"(?s)ended with 3:.*what a pity"):
+        launcher.launch([])
+
+
+def test_a_launcher_that_is_not_used_leaves_nothing() -> None:
+    with Launcher([sys.executable, "-c", "import sys; sys.stdin.read()"]) as launcher:
+        process = launcher._process
+    assert process.returncode == -signal.SIGKILL
+
+
+def test_a_node_has_a_session_and_a_name_of_its_own(make: Callable[[], Cluster]) -> None:
+    cluster = make()
+    cluster.up(brokers=2, port=free_port())
+    for node, pid in enumerate(pids(cluster), start=1):
+        assert os.getsid(pid) == pid
+        assert Path(f"/proc/{pid}/comm").read_text() == f"tanist-{node}\n"
 
 
 # -- layout

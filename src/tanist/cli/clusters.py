@@ -14,7 +14,9 @@ from tanist.cli.options import config_option, data_option, json_option
 from tanist.cli.output import print_json, print_table
 from tanist.runtime.cluster import Cluster, ClusterStatus
 from tanist.runtime.cluster_file import load_existing
-from tanist.runtime.processes import reap
+
+
+_LOOK_EVERY_S = 0.2
 
 
 def _cluster(folder: Path, as_json: bool = False) -> Cluster:
@@ -77,13 +79,15 @@ def up_command(
                 f"ready in {took_s} s: {len(entries.brokers)} brokers at {status.bootstrap}, "
                 f"controller {status.controller}, data in {cluster.folder}"
             )
+        if detach:
+            return
+        if not as_json:
+            click.echo(
+                "Ctrl-C stops it. In another terminal: tanist status, tanist topics create NAME, tanist crash ID"
+            )
+        _attend(cluster)
     except KeyboardInterrupt:
-        raise click.ClickException("interrupted; nothing is left running") from None
-    if detach:
-        return
-    if not as_json:
-        click.echo("Ctrl-C stops it. In another terminal: tanist status, tanist topics create NAME, tanist crash ID")
-    _attend(cluster)
+        _interrupted(cluster)
 
 
 def _as_interrupt(number: int, frame: FrameType | None) -> None:
@@ -92,29 +96,32 @@ def _as_interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _attend(cluster: Cluster) -> None:
-    """Stay until the cluster is gone, or until told to stop it."""
-    alive: set[int] | None = None
+    """Stay until no node runs any more, and tell which come and go."""
+    alive = {node.node_id for node in load_existing(cluster.folder).running}
+    while alive:
+        time.sleep(_LOOK_EVERY_S)
+        now = {node.node_id for node in load_existing(cluster.folder).running}
+        for node_id in sorted(alive - now):
+            click.echo(f"node {node_id} is down")
+        for node_id in sorted(now - alive):
+            click.echo(f"node {node_id} is up")
+        alive = now
+    click.echo("no node runs any more")
+
+
+def _interrupted(cluster: Cluster) -> None:
+    """Ctrl-C or SIGTERM: leave nothing running."""
+    if not load_existing(cluster.folder).running:
+        raise click.ClickException("interrupted; nothing is left running")
+    click.echo("stopping (Ctrl-C again kills)")
     try:
-        while alive is None or alive:
-            reap()
-            now = {node.node_id for node in load_existing(cluster.folder).running}
-            for node_id in sorted((alive or now) - now):
-                click.echo(f"node {node_id} is down")
-            for node_id in sorted(now - (now if alive is None else alive)):
-                click.echo(f"node {node_id} is up")
-            alive = now
-            time.sleep(0.2)
-        click.echo("no node runs any more")
+        cluster.down()
     except KeyboardInterrupt:
-        click.echo("stopping (Ctrl-C again kills)")
-        try:
-            cluster.down()
-        except KeyboardInterrupt:
-            for node in load_existing(cluster.folder).running:
-                if node.process is not None:
-                    node.process.kill()
-            raise click.ClickException("killed: the next start has to recover the logs") from None
-        click.echo("stopped")
+        for node in load_existing(cluster.folder).running:
+            if node.process is not None:
+                node.process.kill()
+        raise click.ClickException("killed: the next start has to recover the logs") from None
+    click.echo("stopped")
 
 
 @click.command("down")

@@ -23,7 +23,7 @@ from tanist.runtime.cluster_file import ClusterError, ClusterFile, NodeEntry, lo
 from tanist.runtime.files import replace_file
 from tanist.runtime.format import FormatError, format_folders, random_id
 from tanist.runtime.power_loss import Cut
-from tanist.runtime.processes import reap, start_process, wait_until
+from tanist.runtime.processes import Launcher, LaunchFailed, uninterrupted, wait_until
 from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.messages.api_versions_response import ApiVersionsResponse
 
@@ -31,8 +31,8 @@ READY_PATIENCE_S = 60.0
 STOP_PATIENCE_S = 60.0
 _ASK_PATIENCE_S = 5.0
 
-SERVE = (sys.executable, "-m", "tanist.runtime.serve")
-"""The command that runs a node; its properties file follows."""
+LAUNCHER = (sys.executable, "-m", "tanist.runtime.launch")
+"""The command of a `Launcher`."""
 
 Say = Callable[[str], None]
 
@@ -62,10 +62,10 @@ class ClusterStatus:
 class Cluster:
     """The cluster in a data folder. `say` gets a line about what is worth telling."""
 
-    def __init__(self, folder: Path, say: Say = lambda _: None, serve: Sequence[str] = SERVE) -> None:
+    def __init__(self, folder: Path, say: Say = lambda _: None, launcher: Sequence[str] = LAUNCHER) -> None:
         self.folder = folder.absolute()
         self._say = say
-        self._serve = list(serve)
+        self._launcher_command = list(launcher)
 
     # -- the whole
 
@@ -104,16 +104,16 @@ class Cluster:
                 cluster.config.update(config or {})
             for picked in moved:
                 self._say(f"port {picked.wanted} is taken: using {picked.given}")
-            if fresh or moved or config:
-                self._write_properties(cluster)
-            cluster.save(self.folder)
             try:
-                self._launch(cluster, cluster.nodes)
+                with Launcher(self._launcher_command) as launcher:
+                    if fresh or moved or config:
+                        self._write_properties(cluster)
+                    cluster.save(self.folder)
+                    self._launch(launcher, cluster, cluster.nodes)
                 self._await_ready(cluster, cluster.nodes, patience_s)
             except BaseException:
                 for node in cluster.running:
                     self._kill(node)
-                cluster.save(self.folder)
                 raise
             return cluster
 
@@ -125,7 +125,6 @@ class Cluster:
 
     def status(self) -> ClusterStatus:
         cluster = load_existing(self.folder)
-        reap()
         alive = {node.node_id for node in cluster.running}
         seen: set[int] = set()
         controller: int | None = None
@@ -175,7 +174,8 @@ class Cluster:
                 raise ClusterError(f"node {node_id} is running already")
             controllers = sum(1 for other in cluster.controllers if other.alive or other is node)
             try:
-                self._launch(cluster, [node])
+                with Launcher(self._launcher_command) as launcher:
+                    self._launch(launcher, cluster, [node])
                 if controllers * 2 > len(cluster.controllers):
                     self._await_ready(cluster, [node], patience_s)
                 else:
@@ -208,12 +208,19 @@ class Cluster:
             path = layout.properties_path(self.folder, node.node_id)
             replace_file(str(path), layout.properties_text(properties).encode())
 
-    def _launch(self, cluster: ClusterFile, nodes: Iterable[NodeEntry]) -> None:
-        for node in nodes:
-            properties = layout.properties_path(self.folder, node.node_id)
-            command = [*self._serve, str(properties)]
-            node.process = start_process(command, layout.log_path(self.folder, node.node_id))
-        cluster.save(self.folder)
+    def _launch(self, launcher: Launcher, cluster: ClusterFile, nodes: Sequence[NodeEntry]) -> None:
+        pairs = [
+            (layout.properties_path(self.folder, node.node_id), layout.log_path(self.folder, node.node_id))
+            for node in nodes
+        ]
+        with uninterrupted():
+            try:
+                marks = launcher.launch(pairs)
+            except LaunchFailed as error:
+                raise ClusterError(f"no node could be started: {error}") from None
+            for node, mark in zip(nodes, marks, strict=True):
+                node.process = mark
+            cluster.save(self.folder)
 
     def _await_ready(self, cluster: ClusterFile, started: list[NodeEntry], patience_s: float) -> None:
         """Until every running broker knows every running broker, and there is an active controller."""
@@ -267,7 +274,6 @@ class Cluster:
     def _kill(self, node: NodeEntry) -> None:
         if node.process is not None:
             node.process.kill()
-            reap()
 
     def _death_of(self, node: NodeEntry) -> str:
         path = layout.log_path(self.folder, node.node_id)

@@ -10,11 +10,16 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 _LOOK_EVERY_S = 0.01
+
+
+class LaunchFailed(Exception):
+    """No process came of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,26 +72,47 @@ def _start_time_by_ps(pid: int) -> str | None:
     return None if not found or found.startswith("Z") else found.partition(" ")[2].strip()
 
 
-def start_process(command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> ProcessMark:
-    """Start a process in a session of its own, its output appended to `log`."""
-    with log.open("ab") as output:
-        process = subprocess.Popen(
+class Launcher:
+    """A process that prepares itself at once, and starts others when it is told which (`runtime.launch`).
+
+    Those are its children, not ours: whoever they are left to waits for them.
+    """
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._command = command
+        self._process = subprocess.Popen(
             command,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,  # a Ctrl-C is ours to handle: it must not end the launcher half-way
         )
-    _CHILDREN[process.pid] = process
-    return ProcessMark(process.pid, start_time(process.pid) or "gone")
+
+    def __enter__(self) -> Launcher:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.communicate()
+
+    def launch(self, pairs: Iterable[tuple[Path, Path]]) -> list[ProcessMark]:
+        """Start a process for each (properties, log). `LaunchFailed` with what the launcher said."""
+        out, told = self._process.communicate("".join(f"{properties}\t{log}\n" for properties, log in pairs))
+        if self._process.returncode:
+            raise LaunchFailed(f"{' '.join(self._command)} ended with {self._process.returncode}:\n{told.strip()}")
+        return [ProcessMark(int(pid), start_time(int(pid)) or "gone") for pid in out.split()]
 
 
-def reap() -> None:
-    """Collect what is left of children that have ended."""
-    for pid, child in list(_CHILDREN.items()):
-        if child.poll() is not None:
-            del _CHILDREN[pid]
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM wait: what is started must be noted before anything else happens."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def wait_until(condition: Callable[[], bool], patience_s: float) -> bool:
@@ -95,10 +121,5 @@ def wait_until(condition: Callable[[], bool], patience_s: float) -> bool:
     while not condition():
         if time.monotonic() > deadline:
             return False
-        reap()
         time.sleep(_LOOK_EVERY_S)
     return True
-
-
-_CHILDREN: dict[int, subprocess.Popen[bytes]] = {}
-"""Kept so that they are reaped; a `Popen` that is forgotten while its process runs complains."""

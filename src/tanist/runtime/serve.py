@@ -82,6 +82,7 @@ def serve(config: NodeConfig, make_node: MakeNode) -> int:
     """Run a node until it is told to stop; gives the exit code."""
     began = time.monotonic()
     descriptors = _raise_descriptor_limit()
+    _name_process(f"tanist-{config.node_id}")
     for warning in config.warnings:
         report("WARN", warning)
     for folder in config.log_dirs:
@@ -161,6 +162,15 @@ def _told(error: Exception) -> str:
     return str(error)
 
 
+def _name_process(name: str) -> None:
+    """What `top` and `ps -o comm` show; forks of one launcher would all look the same."""
+    try:
+        with open("/proc/self/comm", "w") as file:
+            file.write(name)
+    except OSError:
+        return
+
+
 def _raise_descriptor_limit() -> int:
     """As many open files as the system lets us have; gives their number."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -197,6 +207,13 @@ def main(arguments: Sequence[str]) -> int:
             path = word
     if path is None:
         _usage("which node? Name its properties file")
+    from tanist.broker.node import Node
+
+    return run_file(path, overrides, Node)
+
+
+def run_file(path: str, overrides: Mapping[str, str], make_node: MakeNode) -> int:
+    """`serve` the node of a properties file; what is wrong with the file is said, with the exit code for it."""
     try:
         config = load_config(path, overrides)
     except (ConfigError, PropertiesError, UnicodeDecodeError) as error:
@@ -205,9 +222,7 @@ def main(arguments: Sequence[str]) -> int:
     except OSError as error:
         print(f"cannot read {path}: {error.strerror or error}", file=sys.stderr)
         return EXIT_USAGE
-    from tanist.broker.node import Node
-
-    return serve(config, Node)
+    return serve(config, make_node)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,174 @@
+"""The commands on a real cluster: as the README has people type them."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from tanist.cli.app import app
+from tanist.runtime.cluster_file import load_existing
+
+Tanist = Callable[..., Any]
+TANIST = [sys.executable, "-m", "tanist.cli.main"]
+FEW_PARTITIONS = ["--config", "offsets.topic.num.partitions=1"]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return min(port, 55_000)
+
+
+def run(*arguments: str, folder: Path, stdin: str = "", code: int = 0) -> Any:
+    """What the command printed: decoded if it was asked for JSON. In this process, for the speed of it."""
+    done = CliRunner().invoke(app, [*arguments, "--data", str(folder)], input=stdin)
+    assert done.exit_code == code, f"{arguments}: {done.exit_code}\n{done.output}\n{done.exception!r}"
+    return json.loads(done.stdout) if "--json" in arguments else done.output
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("cluster") / "data"
+    command = [*TANIST, "up", "--detach", "--port", str(free_port()), *FEW_PARTITIONS, "--data", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=90)
+    assert "ready in " in done.stdout, done.stderr
+    yield folder
+    run("down", folder=folder)
+    assert load_existing(folder).running == []
+
+
+@pytest.fixture
+def tanist(folder: Path) -> Tanist:
+    return lambda *arguments, **options: run(*arguments, folder=folder, **options)
+
+
+def test_status(tanist: Tanist) -> None:
+    status = tanist("status", "--json")
+    assert [broker["id"] for broker in status["brokers"]] == [1, 2, 3]
+    assert {broker["state"] for broker in status["brokers"]} == {"running"}
+    assert status["controller"] in (1, 2, 3)
+    assert status["bootstrap"] == ",".join(f"{broker['host']}:{broker['port']}" for broker in status["brokers"])
+    text = tanist("status")
+    assert text.splitlines()[0].split() == ["NODE", "ROLES", "ADDRESS", "STATE", "PID", "RACK"]
+    assert text.count("running, controller") == 1
+
+
+def test_a_second_up_is_refused(tanist: Tanist) -> None:
+    said = tanist("up", "--detach", code=1)
+    assert "is running already (nodes 1, 2, 3)" in said
+    assert "tanist down" in said
+
+
+def test_the_life_of_a_topic(tanist: Tanist) -> None:
+    made = tanist(
+        "topics", "create", "life", "--replica-assignment", "1:2:3,2:3:1", "--config", "retention.ms=60000", "--json"
+    )
+    (described,) = tanist("topics", "describe", "life", "--json")
+    assert described["topic_id"] == made["topic_id"]
+    assert [partition["partition"] for partition in described["partitions"]] == [0, 1]
+    first = described["partitions"][0]
+    assert first.keys() == {
+        "partition", "leader", "leader_epoch", "replicas", "isr", "elr", "last_known_elr", "offline",
+    }  # fmt: skip
+    assert (first["leader"], first["replicas"], sorted(first["isr"])) == (1, [1, 2, 3], [1, 2, 3])
+    assert (first["elr"], first["last_known_elr"], first["offline"]) == ([], [], [])
+
+    assert "TOPIC_ALREADY_EXISTS" in tanist("topics", "create", "life", code=1)
+    tanist("topics", "alter", "life", "--partitions", "3", "--config", "retention.bytes=1000000")
+    assert {"topic": "life", "partitions": 3, "internal": False} in tanist("topics", "list", "--json")
+    settings = {
+        entry["name"]: (entry["value"], entry["source"])
+        for entry in tanist("configs", "describe", "--topic", "life", "--json")
+    }
+    assert settings["retention.ms"] == ("60000", "topic")
+    assert settings["retention.bytes"] == ("1000000", "topic")
+    tanist("configs", "alter", "--topic", "life", "--unset", "retention.ms")
+    settings_left = {entry["name"] for entry in tanist("configs", "describe", "--topic", "life", "--json")}
+    assert "retention.ms" not in settings_left
+
+    tanist("topics", "delete", "life")
+    assert "no topic life" in tanist("topics", "delete", "life", code=1)
+    assert "UNKNOWN_TOPIC_OR_PARTITION" in tanist("topics", "describe", "life", code=1)
+
+
+def test_lines_in_and_out(tanist: Tanist) -> None:
+    tanist("topics", "create", "greetings", "--partitions", "2")
+    lines = [f"hello {number}" for number in range(1200)]
+    assert "1200 records sent" in tanist("produce", "greetings", stdin="\n".join(lines) + "\n")
+    out = tanist("consume", "greetings", "--from-beginning", "--max-messages", "1200")
+    assert sorted(out.splitlines()[:-1]) == sorted(lines)
+    assert "1200 records read" in out
+
+    tanist("produce", "greetings", "--partition", "1", "--key-separator", "=", stdin="name=value\n")
+    (last,) = (
+        line
+        for line in tanist(
+            "consume", "greetings", "--from-beginning", "--max-messages", "1201", "--print-offsets"
+        ).splitlines()
+        if "value" in line
+    )
+    partition, offset, key, value = last.split("\t")
+    assert (partition, key, value) == ("1", "name", "value")
+    assert int(offset) > 0
+    assert "partitions 0 to 1, not 7" in tanist("produce", "greetings", "--partition", "7", stdin="x", code=1)
+    assert "tanist topics create nowhere" in tanist("produce", "nowhere", stdin="x", code=1)
+
+
+def test_a_leader_crashes_and_comes_back(tanist: Tanist) -> None:
+    tanist("topics", "create", "crashes", "--replica-assignment", "2:3:1", "--config", "min.insync.replicas=2")
+    tanist("produce", "crashes", stdin="before\n")
+    assert tanist("crash", "2", "--json") == {"id": 2, "state": "crashed"}
+    assert "node 2 is not running" in tanist("crash", "2", code=1)
+    tanist("produce", "crashes", stdin="while it is away\n")
+    (described,) = tanist("topics", "describe", "crashes", "--json")
+    assert described["partitions"][0]["leader"] == 3
+    assert sorted(described["partitions"][0]["isr"]) == [1, 3]
+    states = {broker["id"]: broker["state"] for broker in tanist("status", "--json")["brokers"]}
+    assert states == {1: "running", 2: "crashed", 3: "running"}
+    assert tanist("start", "2", "--json") == {"id": 2, "state": "started"}
+    assert "node 2: stopped" in tanist("stop", "2")
+    tanist("start", "2")
+    out = tanist("consume", "crashes", "--from-beginning", "--max-messages", "2")
+    assert out.splitlines()[:2] == ["before", "while it is away"]
+
+
+def test_ctrl_c_stops_a_cluster_in_the_foreground(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    command = [*TANIST, "up", "--brokers", "1", "--port", str(free_port()), "--data", str(folder), *FEW_PARTITIONS]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if "Ctrl-C stops it" in line:
+            break
+    assert any("ready in " in line for line in lines)
+    assert len(load_existing(folder).running) == 1
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=60)
+    assert "stopped" in out
+    assert process.returncode == 0
+    assert load_existing(folder).running == []
+
+
+def test_an_up_that_is_interrupted_leaves_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    command = [*TANIST, "up", "--port", str(free_port()), "--data", str(folder)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    while not (folder / "node-3" / "node.log").exists() and process.poll() is None:
+        pass
+    process.send_signal(signal.SIGTERM)
+    _, told = process.communicate(timeout=60)
+    assert "nothing is left running" in told
+    assert process.returncode == 1
+    assert load_existing(folder).running == []
