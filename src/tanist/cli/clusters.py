@@ -15,7 +15,6 @@ from tanist.cli.output import print_json, print_table
 from tanist.runtime.cluster import Cluster, ClusterStatus
 from tanist.runtime.cluster_file import load_existing
 
-
 _LOOK_EVERY_S = 0.2
 
 
@@ -68,8 +67,10 @@ def up_command(
     signal.signal(signal.SIGTERM, _as_interrupt)
     cluster = _cluster(folder, as_json)
     began = time.monotonic()
+    ours = False
     try:
         entries = cluster.up(brokers=brokers, controllers=controllers, host=host, port=port, config=dict(config))
+        ours = True
         took_s = round(time.monotonic() - began, 2)
         status = cluster.status()
         if as_json:
@@ -87,7 +88,9 @@ def up_command(
             )
         _attend(cluster)
     except KeyboardInterrupt:
-        _interrupted(cluster)
+        if not ours:
+            raise click.ClickException("interrupted; nothing is left running") from None
+        _stop_all(cluster)
 
 
 def _as_interrupt(number: int, frame: FrameType | None) -> None:
@@ -109,10 +112,8 @@ def _attend(cluster: Cluster) -> None:
     click.echo("no node runs any more")
 
 
-def _interrupted(cluster: Cluster) -> None:
-    """Ctrl-C or SIGTERM: leave nothing running."""
-    if not load_existing(cluster.folder).running:
-        raise click.ClickException("interrupted; nothing is left running")
+def _stop_all(cluster: Cluster) -> None:
+    """In an orderly way, unless Ctrl-C comes again."""
     click.echo("stopping (Ctrl-C again kills)")
     try:
         cluster.down()
