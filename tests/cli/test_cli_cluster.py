@@ -16,6 +16,7 @@ from click.testing import CliRunner
 
 from tanist.cli.app import app
 from tanist.runtime.cluster_file import load_existing
+from tanist.runtime.processes import wait_until
 
 Tanist = Callable[..., Any]
 TANIST = [sys.executable, "-m", "tanist.cli.main"]
@@ -165,8 +166,7 @@ def test_an_up_that_is_interrupted_leaves_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     command = [*TANIST, "up", "--port", str(free_port()), "--data", str(folder)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    while not (folder / "node-3" / "node.log").exists() and process.poll() is None:
-        pass
+    assert wait_until((folder / "node-3" / "node.log").exists, 60)
     process.send_signal(signal.SIGTERM)
     _, told = process.communicate(timeout=60)
     assert "nothing is left running" in told
