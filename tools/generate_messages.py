@@ -400,12 +400,9 @@ def write(folder: Path) -> None:
     subprocess.run([*ruff, "format", "--quiet", *config, str(folder)], check=True)
 
 
-def differences(folder: Path) -> list[str]:
-    """Names of the modules in `folder` that are not what this tool would write: changed, missing or left over."""
-    with tempfile.TemporaryDirectory() as scratch:
-        fresh_folder = Path(scratch)
-        write(fresh_folder)
-        fresh = {path.name: path.read_text() for path in fresh_folder.glob("*.py")}
+def differences(folder: Path, fresh_folder: Path) -> list[str]:
+    """Names of the modules in `folder` that are not what this tool wrote into the other: changed, missing, surplus."""
+    fresh = {path.name: path.read_text() for path in fresh_folder.glob("*.py")}
     present = {path.name: path.read_text() for path in folder.glob("*.py")}
     ours = {name for name, text in present.items() if BANNER in text}
     return sorted(name for name in ours | fresh.keys() if present.get(name) != fresh.get(name))
@@ -414,19 +411,17 @@ def differences(folder: Path) -> list[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Write tanist's message modules from kio's schemas.")
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a file is not up to date")
-    if parser.parse_args().check:
-        stale = differences(TARGET)
-        for name in stale:
-            print(f"differs: {name}")
-        return 1 if stale else 0
-    for path in TARGET.glob("*.py"):
-        if BANNER in path.read_text():
-            path.unlink()
+    check_only = parser.parse_args().check
     with tempfile.TemporaryDirectory() as scratch:
         write(Path(scratch))
-        for path in Path(scratch).glob("*.py"):
-            (TARGET / path.name).write_text(path.read_text())
-    return 0
+        stale = differences(TARGET, Path(scratch))
+        for name in stale:
+            print(f"differs: {name}")
+            if not check_only:
+                (TARGET / name).unlink(missing_ok=True)
+                if (Path(scratch) / name).exists():
+                    (TARGET / name).write_text((Path(scratch) / name).read_text())
+    return 1 if stale and check_only else 0
 
 
 if __name__ == "__main__":

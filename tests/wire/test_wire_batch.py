@@ -127,6 +127,7 @@ def test_transactional() -> None:
     assert ours == GOLDEN["transactional"]
 
 
+@settings(deadline=None)
 @given(st.lists(new_records, min_size=1, max_size=5), st.sampled_from(Compression), st.integers(-1, 2**31 - 1))
 def test_round_trip(records: list[NewRecord], codec: Compression, base_sequence: int) -> None:
     batch = encode_batch(records, base_offset=2**40, compression=codec, base_sequence=base_sequence, producer_id=1)
@@ -138,8 +139,8 @@ def test_round_trip(records: list[NewRecord], codec: Compression, base_sequence:
     assert read_header(batch).max_timestamp == max(r.timestamp for r in records)
 
 
-@given(st.lists(whole_seconds, min_size=1, max_size=4))
 @settings(deadline=None)
+@given(st.lists(whole_seconds, min_size=1, max_size=4))
 def test_kio_reads_the_same(records: list[NewRecord]) -> None:
     readers = pytest.importorskip("kio.records.readers")
     batch = bytes(encode_batch(records, base_offset=5, leader_epoch=3))

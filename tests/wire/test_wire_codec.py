@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tanist.wire.codec import EncodingError, UnsupportedVersion, WireError, decoder, encoder
@@ -63,6 +63,7 @@ def test_every_truncation_and_many_mutations_are_wire_errors_or_messages(
                     continue
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200), st.sampled_from([MetadataResponse, FetchRequest, FetchResponse, ElectLeadersRequest]))
 def test_noise_is_a_wire_error_or_a_message(noise: bytes, cls: type[Message]) -> None:
     for version in range(cls.VERSIONS[0], cls.VERSIONS[1] + 1):
@@ -166,6 +167,7 @@ def test_record_batches_are_views_of_the_frame() -> None:
     assert bytes(records) == b"Batches"
 
 
+@settings(deadline=None)
 @given(st.integers(min_value=0, max_value=2**32 - 1))
 def test_uvarints(value: int) -> None:
     encoded = write_uvarint(value)

@@ -9,7 +9,7 @@ from typing import Any, cast
 from uuid import UUID
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tanist.ports import Chunk, File, FileRange
@@ -139,6 +139,7 @@ def as_request(call: FetchCall, version: int) -> FetchRequest:
 versions_and_calls = st.sampled_from(VERSIONS).flatmap(lambda version: st.tuples(st.just(version), calls(version)))
 
 
+@settings(deadline=None)
 @given(versions_and_calls, INT32, NAMED_OR_NOT)
 def test_requests_are_the_generic_codecs_bytes_and_read_back(
     both: tuple[int, FetchCall], correlation_id: int, client_id: str | None
@@ -215,6 +216,7 @@ def mutate(chance: random.Random, good: bytes) -> bytearray:
     return mutated
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=120), st.sampled_from(VERSIONS))
 def test_noise(noise: bytes, version: int) -> None:
     parsers: list[Callable[[], object]] = [
@@ -329,6 +331,7 @@ def as_response(
     )
 
 
+@settings(deadline=None)
 @given(
     st.one_of(st.lists(fetched_topics, min_size=1, max_size=1), st.lists(fetched_topics, max_size=3)),
     st.sampled_from(VERSIONS),

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tanist.wire.apis import (
@@ -57,6 +57,7 @@ def test_requests_and_responses_of_every_key_and_version(key: ApiKey, builder: A
         assert decode_response(key, version, memoryview(frame)[4:]) == response
 
 
+@settings(deadline=None)
 @given(st.integers(-(2**31), 2**31 - 1), st.one_of(st.none(), st.text(max_size=20)))
 def test_headers_are_the_generic_codecs(correlation_id: int, client_id: str | None) -> None:
     for version in (8, 9):
@@ -118,6 +119,7 @@ def test_a_version_that_we_lack_is_told_from_a_key_that_is_none() -> None:
         parse_request_header(b"\0\x5e\0\0" + bytes(20))
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=40))
 def test_noise(noise: bytes) -> None:
     try:
@@ -192,6 +194,7 @@ def test_keys_without_a_message() -> None:
 # Ids
 
 
+@settings(deadline=None)
 @given(st.uuids())
 def test_ids_as_text(value: UUID) -> None:
     text = id_text(value)

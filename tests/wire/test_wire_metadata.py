@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tanist.wire import metadata, metadata_records, metadata_records_security
@@ -289,6 +289,7 @@ def test_bytes_after_a_record() -> None:
         decode_record(encode_record(NoOpRecord(), 0) + b"\0")
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=60))
 def test_noise(noise: bytes) -> None:
     try:

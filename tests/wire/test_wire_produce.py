@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tanist.wire.codec import EncodingError, UnsupportedVersion, WireError, encoder
@@ -72,6 +72,7 @@ def as_sent(request: ProduceRequest, version: int) -> ProduceRequest:
     )
 
 
+@settings(deadline=None)
 @given(requests, st.sampled_from(VERSIONS))
 def test_requests_are_read_as_the_generic_codec_wrote_them(request: ProduceRequest, version: int) -> None:
     body = encoder(ProduceRequest, version)(request)
@@ -144,6 +145,7 @@ def test_mutations_are_wire_errors_or_positions_inside_the_frame(version: int) -
     assert 0 < refused < 5_000
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=80), st.sampled_from(VERSIONS))
 def test_noise(noise: bytes, version: int) -> None:
     try:
@@ -180,6 +182,7 @@ answered = st.tuples(
 endpoints = st.lists(st.builds(NodeEndpoint, id=INT32, host=NAMES, port=INT32, rack=NAMED_OR_NOT), max_size=2)
 
 
+@settings(deadline=None)
 @given(
     st.one_of(st.tuples(answered), st.lists(answered, max_size=3)),
     st.sampled_from(VERSIONS),
