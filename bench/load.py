@@ -174,8 +174,9 @@ class Generator:
             head: bytes | memoryview = self._view[position : position + least]
             read = 0
         else:
-            crumbs += self._view[position : position + missing]
-            position = min(size, position + missing)
+            end = min(size, position + missing)
+            crumbs += self._view[position:end]
+            position = end
             if len(crumbs) < least:
                 return position
             head, read = bytes(crumbs), least

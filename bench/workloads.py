@@ -198,7 +198,7 @@ class Effort:
     warm_slice_s: float
     warm_slices_min: int
     warm_slices_max: int
-    """Each workload runs on each side, unmeasured, before its first round, until a slice is no cheaper than the last."""
+    """Each workload runs on each side, unmeasured, before its first round, until it gets no cheaper."""
 
     tools: bool
     start_rounds: int
