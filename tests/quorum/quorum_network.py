@@ -33,7 +33,6 @@ from tanist.quorum import (
     Truncated,
     Voter,
 )
-
 from tanist.wire.messages.fetch_response import FetchResponse
 from tanist.wire.messages.fetch_snapshot_response import FetchSnapshotResponse
 
@@ -138,6 +137,7 @@ class Network:
         self.events = 0
         self._queue: list[tuple[int, int, Callable[[], None]]] = []
         self._sequence = 0
+        self._wire = 0
         self.on_event: Callable[[Machine], None] | None = None
         self.on_effect: Callable[[int, Effect], None] | None = None
 
@@ -254,7 +254,8 @@ class Network:
         node = machine.node
         if node is None or machine.applied_offset <= machine.log.start_offset:
             return None
-        epoch = max((b.epoch for b in machine.log.read_batches(0, machine.applied_offset)), default=None)
+        past = machine.log.read_batches(machine.log.start_offset, machine.applied_offset)
+        epoch = max((batch.epoch for batch in past), default=None)
         if epoch is None:
             return None
         snapshot_id = SnapshotId(machine.applied_offset, epoch)
@@ -401,14 +402,24 @@ class Network:
         if not self._linked(machine.node_id, send.to) or self.chance.chance(self.faults.loss):
             failed(self.config.request_timeout_ms // 2)
             return
-        self.at(self._delay(), arrive)
-        self._again(arrive)
+        self._carry(arrive)
 
-    def _again(self, arrive: Callable[[], None]) -> None:
+    def _carry(self, arrive: Callable[[], None]) -> None:
+        wire = self._wire
+
+        def deliver() -> None:
+            if self._wire == wire:
+                arrive()
+
+        self.at(self._delay(), deliver)
         if self.chance.chance(self.faults.duplicate):
-            self.at(self._delay() * 3, arrive)
+            self.at(self._delay() * 3, deliver)
         if self.chance.chance(self.faults.straggle):
-            self.at(self.chance.below(self.config.fetch_timeout_ms * 2), arrive)
+            self.at(self.chance.below(self.config.fetch_timeout_ms * 2), deliver)
+
+    def lose_in_flight(self) -> None:
+        """What has been sent and has not arrived never will."""
+        self._wire += 1
 
     def _reply(self, machine: Machine, reply: Reply) -> None:
         node_id, life, request_id = reply.source  # type: ignore[misc]
@@ -427,5 +438,4 @@ class Network:
             if target.life == life and target.node is not None:
                 self._do(target, target.node.response(request_id, reply.response, self.now_ms))
 
-        self.at(self._delay(), arrive)
-        self._again(arrive)
+        self._carry(arrive)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tanist.log.log import OffsetOutOfRange
 from tanist.ports import Chunk, FileRange
 from tanist.quorum import CorruptBatch, LogEnd, MemoryLog, RaftLog, SnapshotId
 from tanist.quorum.batches import encode_leader_change, encode_values, read_headers
@@ -203,6 +204,8 @@ class TestBoth:
         assert [v for b in log.read_snapshot(SnapshotId(9, 4)) for v in b.values] == [b"s"]
         filled(log, (5, 2))
         assert values_of(log, 9, 11) == [b"5.9", b"5.10"]
+        with pytest.raises(OffsetOutOfRange):
+            list(log.read_batches(0, 11))
         assert log.end_of_epoch(4) == LogEnd(4, 9)
         assert log.end_of_epoch(3) == LogEnd(4, 9), "what is left of an older epoch is the snapshot"
 

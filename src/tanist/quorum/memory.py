@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 
 from tanist.log.epochs import LeaderEpochCache
+from tanist.log.log import OffsetOutOfRange
 from tanist.ports import Chunk
 from tanist.quorum.batches import check_batches, decode_values, read_headers
 from tanist.quorum.raft_log import MetadataBatch
@@ -90,6 +91,8 @@ class MemoryLog:
         return data or None
 
     def read_batches(self, from_offset: int, to_offset: int) -> Iterator[MetadataBatch]:
+        if from_offset < min(self.start_offset, to_offset):
+            raise OffsetOutOfRange(f"offset {from_offset} is before the log's start, {self.start_offset}")
         for base_offset, _, batch in self._batches[self._index(from_offset) :]:
             if base_offset >= to_offset:
                 return

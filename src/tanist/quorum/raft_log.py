@@ -63,7 +63,7 @@ class RaftLog(Protocol):
         """Whole batches from the one that holds `offset` on, at least one; None at the end of the log."""
 
     def read_batches(self, from_offset: int, to_offset: int) -> Iterator[MetadataBatch]:
-        """The batches that begin in [from_offset, to_offset)."""
+        """The batches that begin in [from_offset, to_offset). `OffsetOutOfRange` below the log's start."""
 
     def create_snapshot(
         self, snapshot_id: SnapshotId, values: Iterable[bytes], *, wall_ms: int, last_contained_log_timestamp: int = 0
