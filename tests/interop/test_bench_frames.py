@@ -123,13 +123,15 @@ class FakeBroker:
         self._listener.close()
 
 
-def generate(answer: Callable[[int], bytes], *, kind: str, piece: int, depth: int = 1) -> tuple[Generator, int]:
+def generate(
+    answer: Callable[[int], bytes], *, kind: str, piece: int, depth: int = 1, seconds: float = 0.05
+) -> tuple[Generator, int]:
     """Run the generator against a fake broker; and how many frames that one has answered."""
     broker = FakeBroker(answer, piece)
     spec = LoadSpec("127.0.0.1", broker.port, TOPIC, kind, 1, depth=depth, offsets=(0, 5), max_bytes=1000)
     generator = Generator(spec)
     try:
-        generator.run(0.05)
+        generator.run(seconds)
     finally:
         generator.close()
         broker.close()
@@ -157,7 +159,7 @@ def test_answers_of_different_lengths(piece: int) -> None:
 @pytest.mark.parametrize("piece", [3, 1000])
 def test_an_error_ends_the_run(piece: int) -> None:
     with pytest.raises(LoadFailed, match="error 6"):
-        generate(lambda number: produce_answer(6 if number == 2 else 0), kind="produce", piece=piece)
+        generate(lambda number: produce_answer(6 if number == 2 else 0), kind="produce", piece=piece, seconds=30.0)
 
 
 def test_ratios_are_taken_round_by_round() -> None:
