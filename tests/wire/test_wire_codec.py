@@ -12,6 +12,10 @@ from hypothesis import strategies as st
 
 from tanist.wire.codec import EncodingError, UnsupportedVersion, WireError, decoder, encoder
 from tanist.wire.messages.alter_partition_request import AlterPartitionRequest
+from tanist.wire.messages.alter_user_scram_credentials_request import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialUpsertion,
+)
 from tanist.wire.messages.api_versions_response import ApiVersion, ApiVersionsResponse, SupportedFeatureKey
 from tanist.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
@@ -95,6 +99,9 @@ def test_null_where_the_version_has_no_null_is_an_encoding_error() -> None:
 def test_numbers_and_strings_that_do_not_fit_are_encoding_errors() -> None:
     with pytest.raises(EncodingError):
         encoder(BrokerHeartbeatRequest, 1)(BrokerHeartbeatRequest(broker_id=2**31))
+    salted: Any = ScramCredentialUpsertion(salt="not bytes")  # type: ignore[arg-type]
+    with pytest.raises(EncodingError):
+        encoder(AlterUserScramCredentialsRequest, 0)(AlterUserScramCredentialsRequest(upsertions=(salted,)))
     response = ApiVersionsResponse(supported_features=(SupportedFeatureKey(name="n" * 40_000),))
     with pytest.raises(EncodingError, match="too long"):
         encoder(ApiVersionsResponse, 3)(response)

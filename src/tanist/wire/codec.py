@@ -18,7 +18,16 @@ from tanist.wire.errors import EncodingError, UnsupportedVersion, WireError
 from tanist.wire.primitives import Buffer
 from tanist.wire.schema import Message
 
-__all__ = ["Buffer", "EncodingError", "UnsupportedVersion", "WireError", "chunk_encoder", "decoder", "encoder"]
+__all__ = [
+    "Buffer",
+    "EncodingError",
+    "UnsupportedVersion",
+    "WireError",
+    "chunk_encoder",
+    "decoder",
+    "encoder",
+    "joined",
+]
 
 M = TypeVar("M", bound=Message)
 Decode = Callable[[Any, int], tuple[Any, int]]
@@ -62,9 +71,17 @@ def _joining(write: Write) -> Encode:
     def encode(message: Any) -> bytes:
         out: list[Any] = []
         write(message, out)
-        return b"".join(out)
+        return joined(out, message)
 
     return encode
+
+
+def joined(chunks: list[Any], message: Message) -> bytes:
+    """The chunks of a message, together."""
+    try:
+        return b"".join(chunks)
+    except TypeError as error:
+        raise EncodingError(f"{type(message).__name__}: {error}") from error
 
 
 def _check_version(cls: type[Message], version: int) -> None:

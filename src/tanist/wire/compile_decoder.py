@@ -43,10 +43,6 @@ def within(version: int, versions: Versions | None) -> bool:
     return versions is not None and versions[0] <= version <= versions[1]
 
 
-def is_flexible(cls: type[Message], version: int) -> bool:
-    return cls.FLEXIBLE_FROM is not None and version >= cls.FLEXIBLE_FROM
-
-
 def regular_fields(cls: type[Struct], version: int) -> list[Field]:
     """The fields that this version has outside the tagged ones, in order of the wire."""
     return [field for field in cls.FIELDS if within(version, field.versions) and not within(version, field.tagged)]
@@ -84,7 +80,7 @@ class DecoderCompiler:
     def __init__(self, cls: type[Message], version: int) -> None:
         self.cls = cls
         self.version = version
-        self.flexible = is_flexible(cls, version)
+        self.flexible = cls.is_flexible(version)
         self.over_bytes = not _has_records(cls)
         self.lines: list[str] = []
         self.indent = 2

@@ -15,7 +15,7 @@ from struct import Struct as Layout
 from struct import error as struct_error
 from typing import Any
 
-from tanist.wire.compile_decoder import is_flexible, regular_fields, tagged_fields, within
+from tanist.wire.compile_decoder import regular_fields, tagged_fields, within
 from tanist.wire.errors import EncodingError
 from tanist.wire.primitives import (
     LAYOUTS,
@@ -46,7 +46,7 @@ class EncoderCompiler:
     def __init__(self, cls: type[Message], version: int) -> None:
         self.cls = cls
         self.version = version
-        self.flexible = is_flexible(cls, version)
+        self.flexible = cls.is_flexible(version)
         self.lines: list[str] = []
         self.indent = 2
         self.namespace: dict[str, Any] = {

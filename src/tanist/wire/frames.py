@@ -16,7 +16,7 @@ from struct import error as struct_error
 from typing import Any, Final, NamedTuple
 
 from tanist.wire.apis import ApiKey, request_class, response_class
-from tanist.wire.codec import chunk_encoder, decoder
+from tanist.wire.codec import chunk_encoder, decoder, joined
 from tanist.wire.errors import EncodingError, UnsupportedVersion, WireError
 from tanist.wire.primitives import Buffer, read_uvarint, skip_tagged_fields
 from tanist.wire.schema import ApiMessage, Request, Response
@@ -80,7 +80,7 @@ def encode_request(message: Request, version: int, correlation_id: int, client_i
         head = _FIXED.pack(message.API_KEY, version, correlation_id, -1 if client_id is None else len(name)) + name
     except struct_error as error:
         raise EncodingError(f"request header: {error}") from error
-    if is_flexible(type(message), version):
+    if message.is_flexible(version):
         head += b"\0"
     return _framed(message, version, [b"", head])
 
@@ -99,7 +99,7 @@ def _framed(message: ApiMessage, version: int, out: list[Any]) -> bytes:
     if size > MAX_FRAME_BYTES:
         raise EncodingError(f"a frame of {size} bytes")
     out[0] = _CORRELATION.pack(size)
-    return b"".join(out)
+    return joined(out, message)
 
 
 def correlation_id_of(frame: Buffer) -> int:
@@ -130,12 +130,8 @@ def response_body_offset(cls: type[Response], version: int, frame: Buffer) -> in
         raise WireError(f"response header: {error}") from error
 
 
-def is_flexible(cls: type[ApiMessage], version: int) -> bool:
-    return cls.FLEXIBLE_FROM is not None and version >= cls.FLEXIBLE_FROM
-
-
 def has_flexible_response_header(cls: type[ApiMessage], version: int) -> bool:
-    return cls.API_KEY != ApiKey.API_VERSIONS and is_flexible(cls, version)
+    return cls.API_KEY != ApiKey.API_VERSIONS and cls.is_flexible(version)
 
 
 _FLEXIBLE: dict[tuple[int, int], bool] = {}
@@ -149,5 +145,5 @@ def _learn_request(api_key: int, api_version: int) -> bool:
         if api_key == ApiKey.API_VERSIONS and api_version > last:
             return False  # the header has more than we read, which nobody asks for
         raise UnsupportedVersion(f"{cls.__name__} has versions {first} to {last}, not {api_version}")
-    found = _FLEXIBLE[api_key, api_version] = is_flexible(cls, api_version)
+    found = _FLEXIBLE[api_key, api_version] = cls.is_flexible(api_version)
     return found

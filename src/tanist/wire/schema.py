@@ -43,6 +43,10 @@ class Message(Struct):
     FLEXIBLE_FROM: ClassVar[int | None]
     """First version with compact lengths and tagged fields (KIP-482); None: no version has them."""
 
+    @classmethod
+    def is_flexible(cls, version: int) -> bool:
+        return cls.FLEXIBLE_FROM is not None and version >= cls.FLEXIBLE_FROM
+
 
 class ApiMessage(Message):
     """A request or a response."""
