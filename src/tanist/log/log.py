@@ -281,7 +281,6 @@ class Log(LogTail):
         if offset <= self.log_start_offset:
             return False
         self.log_start_offset = offset
-        self.recovery_point = max(self.recovery_point, offset)
         self.epochs.truncate_from_start(offset)
         self._write_epochs()
         self.producers.forget_below(offset)

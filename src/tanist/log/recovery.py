@@ -161,6 +161,12 @@ class LogLoader:
         if first_scan < len(self._segments):
             self._scan_from(first_scan)
         end = self._resume_last()
+        if self._scanned == 0:
+            try:
+                self._load_producers(end, len(self._segments))
+            except DamagedBatch as damage:
+                self._scan_damaged(damage)
+                end = self._resume_last()
         if end < self._log_start_offset:
             end = self._start_over()
         start = max(self._log_start_offset, self._segments[0].base_offset)
@@ -174,7 +180,7 @@ class LogLoader:
             self._snapshots,
             start,
             end,
-            max(start, self._durable_below(end)),
+            self._durable_below(end),
             RecoveryReport(self._scanned, self._bytes_cut, end if self._cut else None, tuple(self._reasons)),
             self._deleted,
             self._released,
@@ -298,11 +304,15 @@ class LogLoader:
 
     def _scan_from(self, first: int) -> None:
         """Read, check and re-index the segments from the `first` on; cut the log where it is damaged."""
+        try:
+            self._load_producers(self._segments[first].base_offset, first)
+        except DamagedBatch as earlier:
+            self._scan_damaged(earlier)
+            return
         start = self._segments[first].base_offset
         self._scanned_from = start if self._scanned_from is None else min(start, self._scanned_from)
         self._epochs.truncate_from_end(start)
         self._snapshots.remove_above(start)
-        self._load_producers(start, self._segments[:first])
         index = first
         while index < len(self._segments):
             segment = self._segments[index]
@@ -314,6 +324,12 @@ class LogLoader:
             if damage is not None:
                 self._cut_at(index, damage)
             index += 1
+
+    def _scan_damaged(self, damage: DamagedBatch) -> None:
+        """A segment that was to be trusted is not whole: read it, and all behind it."""
+        self._reasons.append(str(damage))
+        paths = [segment.file.path for segment in self._segments]
+        self._scan_from(paths.index(damage.path))
 
     def _scan(self, segment: Segment, limit: int) -> DamagedBatch | None:
         segment.reset_indexes()
@@ -377,9 +393,8 @@ class LogLoader:
         try:
             return last.resume()
         except DamagedBatch as damage:
-            # A clean stop, and yet not whole: no reason to trust the segment.
-            self._reasons.append(str(damage))
-            self._scan_from(len(self._segments) - 1)
+            # A clean stop, and yet not whole.
+            self._scan_damaged(damage)
             return self._segments[-1].resume()
 
     def _start_over(self) -> int:
@@ -396,19 +411,18 @@ class LogLoader:
 
     # -- producers
 
-    def _load_producers(self, up_to: int, segments: list[Segment]) -> None:
-        """Producers as of `up_to`, from the latest snapshot and the batches of `segments` after it."""
+    def _load_producers(self, up_to: int, count: int) -> None:
+        """Producers as of `up_to`, from the latest snapshot and the batches after it of the first `count` segments."""
+        self._snapshots.remove_above(up_to)
         offset, entries, complaints = self._snapshots.load_latest(up_to)
         self._reasons += complaints
         self._producers.load(entries)
         if self._wall_ms is not None:
             self._producers.expire(self._wall_ms, self._config.producer_id_expiration_ms)
-        replay_producers(self._producers, segments, max(offset, self._log_start_offset), up_to)
+        replay_producers(self._producers, self._segments[:count], max(offset, self._log_start_offset), up_to)
 
     def _finish_producers(self, start: int, end: int) -> None:
         self._snapshots.remove_above(end)
-        if self._scanned == 0:
-            self._load_producers(end, self._segments)
         if end > max(self._snapshots.latest, start):
             self._snapshots.write(end, self._producers.entries.values(), sync=False)
 

@@ -28,6 +28,7 @@ class DamagedBatch(Exception):
 
     def __init__(self, path: str, position: int, reason: str) -> None:
         super().__init__(f"{path} at byte {position}: {reason}")
+        self.path = path
         self.position = position
         self.reason = reason
 

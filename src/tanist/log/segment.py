@@ -235,7 +235,18 @@ class Segment:
         if start and not self._starts_batch(start, offset):
             self.rebuild_indexes()
             start = self.offset_index.lookup(offset).position
-        return scan_headers(self.file, start, self.size)
+        return self._batches(start)
+
+    def _batches(self, start: int) -> Iterator[BatchAt]:
+        """From a position on, with `DamagedBatch` where an offset does not ascend or is not this segment's."""
+        least = self.base_offset
+        for batch in scan_headers(self.file, start, self.size):
+            if batch.header.base_offset < least or not self.offset_index.fits(batch.header.last_offset):
+                raise DamagedBatch(
+                    self.file.path, batch.position, f"offset {batch.header.base_offset} where {least} or more is due"
+                )
+            least = batch.header.last_offset + 1
+            yield batch
 
     def _starts_batch(self, position: int, offset: int) -> bool:
         """Can an index entry be right that sends those who look for `offset` to `position`?"""
@@ -298,7 +309,7 @@ class Segment:
         """Make the offset and time index anew from the headers."""
         self.write()
         self.reset_indexes()
-        for position, header in scan_headers(self.file, 0, self.size):
+        for position, header in self._batches(0):
             self.note(header.last_offset, header.max_timestamp, position, header.size_bytes)
         self.seal()
 

@@ -9,9 +9,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from tanist.log.indexes import CorruptIndexError
-from tanist.log.scan import BatchAt, read_batch
+from tanist.log.scan import BatchAt, DamagedBatch, read_batch
 from tanist.log.segment import Segment
 from tanist.wire.batch import decode_batch
+from tanist.wire.errors import WireError
 
 
 class TimestampedOffset(NamedTuple):
@@ -51,7 +52,11 @@ def _first_in(segment: Segment, batch: BatchAt, timestamp: int, start_offset: in
     header = batch.header
     if header.is_log_append_time:
         return TimestampedOffset(header.max_timestamp, max(header.base_offset, start_offset), header.leader_epoch)
-    for record in decode_batch(read_batch(segment.file, batch)):
+    try:
+        records = decode_batch(read_batch(segment.file, batch))
+    except WireError as error:
+        raise DamagedBatch(segment.file.path, batch.position, str(error)) from error
+    for record in records:
         if record.timestamp >= timestamp and record.offset >= start_offset:
             return TimestampedOffset(record.timestamp, record.offset, header.leader_epoch)
     return None
