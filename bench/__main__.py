@@ -17,6 +17,7 @@ from pathlib import Path
 
 from tests.clients import install
 from tests.interop import apache
+from tests.interop.cluster import interrupt_on_sigterm
 from tests.interop.target import TARGETS
 
 from bench import report
@@ -89,6 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     effort = QUICK if chosen.quick else FULL
     if chosen.rounds:
         effort = replace(effort, rounds=chosen.rounds, start_rounds=min(chosen.rounds, effort.start_rounds))
+    interrupt_on_sigterm()
     install.activate()
     labels: dict[str, str] = chosen.sides
     first, second = labels

@@ -27,7 +27,14 @@ from tests.clients import install
 from tests.faults.history import Spread, Verdict, judge, longest_gap_s
 from tests.faults.load import Load, read_all
 from tests.interop import target as targets
-from tests.interop.cluster import Cluster, active_controller, metadata, wait_in_sync, wait_ready
+from tests.interop.cluster import (
+    Cluster,
+    active_controller,
+    interrupt_on_sigterm,
+    metadata,
+    wait_in_sync,
+    wait_ready,
+)
 from tests.interop.waiting import wait_for
 
 TOPIC = "rounds"
@@ -201,6 +208,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rate", type=float, default=RATE, help="records a second, over all partitions")
     parser.add_argument("--json", type=Path, help="write the reports there too")
     chosen = parser.parse_args(arguments)
+    interrupt_on_sigterm()
     install.activate()
     reports = []
     for name in chosen.target or ["tanist"]:

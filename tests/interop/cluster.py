@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import socket
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import Protocol
 
 from tests.interop.raw import ClusterState, ProtocolError, RawClient
@@ -60,6 +62,16 @@ class Cluster(Protocol):
 
     def kill_node(self, node_id: int) -> None:
         """SIGKILL."""
+
+
+def interrupt_on_sigterm() -> None:
+    """Let a SIGTERM (of a timeout, of CI) end the run as Ctrl-C does: through the `finally`s that stop processes."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)
 
 
 def free_ports(count: int) -> int:

@@ -13,6 +13,9 @@ if str(Path(__file__).resolve().parents[2]) not in sys.path:
 
 from tests.clients import install
 from tests.interop import apache
+from tests.interop.cluster import interrupt_on_sigterm
+
+interrupt_on_sigterm()
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import struct
 import threading
@@ -106,17 +107,15 @@ class FakeBroker:
 
     def _serve(self) -> None:
         connection, _ = self._listener.accept()
-        with connection, connection.makefile("rb") as stream:
+        # A generator that has seen an error hangs up on us.
+        with connection, connection.makefile("rb") as stream, contextlib.suppress(OSError):
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             while head := stream.read(4):
                 stream.read(int.from_bytes(head))
                 answer = self._answer(self.answered)
                 self.answered += 1
-                try:
-                    for start in range(0, len(answer), self._piece):
-                        connection.sendall(answer[start : start + self._piece])
-                except OSError:
-                    return
+                for start in range(0, len(answer), self._piece):
+                    connection.sendall(answer[start : start + self._piece])
 
     def close(self) -> None:
         self._thread.join()
