@@ -336,6 +336,21 @@ def test_a29_a_broker_that_shuts_down_is_not_elected() -> None:
     assert cluster.partition("foo").leader == -1
 
 
+def test_a29_there_is_no_way_back_from_a_controlled_shutdown() -> None:
+    cluster = Cluster()
+    cluster.start(1, 2)
+    cluster.create_topic("foo", (1,))
+    cluster.heartbeat(1, want_shut_down=True)
+    assert cluster.heartbeat(1).should_shut_down
+    assert cluster.partition("foo").leader == -1
+    assert cluster.heartbeat(1).is_fenced  # it should have gone; instead it asks to be unfenced
+    assert cluster.partition("foo").leader == -1
+    cluster.controller._heartbeats.end_session(1)
+    cluster.register(1, 2, previous_broker_epoch=cluster.image.brokers[1].epoch)
+    assert not cluster.heartbeat(1).is_fenced
+    assert cluster.partition("foo").leader == 1
+
+
 def test_rule_93_stale_epochs() -> None:
     cluster = _cluster()
     since = len(cluster.log)

@@ -216,7 +216,9 @@ class Brokers:
         register_offset = table.register_offset(stored.id)
         after = next_state(
             before,
-            want_fence=request.want_fence,
+            # There is no way back from a controlled shutdown but a new registration (rule 76 has no value for it). An
+            # unfence would make it leader (A29).
+            want_fence=request.want_fence or (stored.fenced and stored.in_controlled_shutdown),
             want_shut_down=request.want_shut_down,
             metadata_offset=request.current_metadata_offset,
             register_offset=register_offset,
