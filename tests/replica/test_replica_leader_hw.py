@@ -210,14 +210,14 @@ def test_rule_120_other_acks_are_invalid(acks: int) -> None:
     assert Alone().leader.check_before_append(acks) == ErrorCode.INVALID_REQUIRED_ACKS
 
 
-def test_metrics_of_the_isr() -> None:
-    leader = Alone(isr=(1, 2), min_isr=2).leader
-    assert (leader.in_sync_count, leader.at_min_isr, leader.under_min_isr, leader.under_replicated) == (
-        2,
-        True,
-        False,
-        True,
-    )
+@pytest.mark.parametrize(
+    ("isr", "at_min", "under_min", "under_replicated"),
+    [((1,), False, True, True), ((1, 2), True, False, True), ((1, 2, 3), False, False, False)],
+)
+def test_metrics_of_the_isr(isr: tuple[int, ...], at_min: bool, under_min: bool, under_replicated: bool) -> None:
+    leader = Alone(isr=isr, min_isr=2).leader
+    assert leader.in_sync_count == len(isr)
+    assert (leader.at_min_isr, leader.under_min_isr, leader.under_replicated) == (at_min, under_min, under_replicated)
 
 
 def test_low_watermark_waits_for_live_replicas_only() -> None:
