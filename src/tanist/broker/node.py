@@ -18,6 +18,8 @@ from tanist.broker.assembly import assemble_quorum, identify, open_directories
 from tanist.broker.config import NodeConfig
 from tanist.broker.connection import Call, ClientConnection
 from tanist.broker.controller_channel import ControllerChannel
+from tanist.broker.controller_registration import ControllerRegistration
+from tanist.broker.directory_assignments import DirectoryAssignments
 from tanist.broker.endpoints import SECURITY_PROTOCOLS
 from tanist.broker.fetcher import Fetchers
 from tanist.broker.hosted import HostedPartition
@@ -97,9 +99,11 @@ class Node:
         self.quorum = assemble_quorum(self, metas[config.metadata_log_dir].directory_id)
         self.controller_channel = ControllerChannel(self)
         self.lifecycle = Lifecycle(self)
+        self.controller_registration = ControllerRegistration(self) if self.is_controller else None
         self.replicas = Replicas(self, directories)
         self.fetchers = Fetchers(self)
         self.isr_changes = IsrChanges(self)
+        self.directory_assignments = DirectoryAssignments(self)
         self.producer_ids = ProducerIds(self)
         self.housekeeping = Housekeeping(self)
         self.metadata_cache: dict[tuple[int, str], tuple[int, bytes]] = {}
@@ -173,6 +177,8 @@ class Node:
                 connection.close()
             self.purgatory.clear()
             self.controller_channel.close()
+            if self.controller_registration is not None:
+                self.controller_registration.close()
             self.quorum.close()
             self.report("INFO", f"node {self.node_id} has shut down")
             done()
@@ -303,12 +309,16 @@ class Node:
             if self.lifecycle.caught_up:
                 self.replicas.activate()
             self.lifecycle.metadata_applied()
+        if self.controller_registration is not None:
+            self.controller_registration.look()
 
     def leader_changed(self) -> None:
         """The quorum has another leader, or none."""
         self.controller_channel.leader_changed()
         if self.is_broker and self.quorum.leader_id is not None:
             self.lifecycle.controller_changed()
+        if self.controller_registration is not None:
+            self.controller_registration.look()
 
     def endpoint_in(self, image: MetadataImage, broker_id: int) -> tuple[str, int] | None:
         """Where a broker listens for its peers, by `image`."""

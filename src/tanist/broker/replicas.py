@@ -153,6 +153,10 @@ class Replicas:
             if hosted is None:
                 return
         node = self._node
+        if state.directory_of(node.node_id) == hosted.directory.directory_id:
+            node.directory_assignments.agreed(topic_id, index)
+        elif len(self.directories) > 1:
+            node.directory_assignments.tell(topic_id, index, hosted.directory.directory_id)
         now_ms = node.clock.now_ms()
         metadata = PartitionMetadata(
             topic=name,
@@ -240,6 +244,7 @@ class Replicas:
 
     def _unhost(self, hosted: HostedPartition) -> None:
         hosted.stale = True
+        self._node.directory_assignments.agreed(hosted.topic_id, hosted.index)
         before, hosted.leader, hosted.follower = hosted.leader, None, None
         self._node.fetchers.stop(hosted)
         partitions = self.by_topic.get(hosted.topic_id)
