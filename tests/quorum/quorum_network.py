@@ -130,6 +130,8 @@ class Network:
         self.faults = faults or Faults()
         self.rules = rules
         self.report_lost = report_lost
+        self.unreachable_ms = self.config.request_timeout_ms // 2
+        """How long it takes to notice that a message or its answer is lost."""
         self.now_ms = 0
         self.voters = voters_of(voter_ids)
         self.machines = {node_id: Machine(node_id) for node_id in (*voter_ids, *observer_ids)}
@@ -400,7 +402,7 @@ class Network:
             self._do(target, target.node.receive(source, send.request, self.now_ms, api_version=version))
 
         if not self._linked(machine.node_id, send.to) or self.chance.chance(self.faults.loss):
-            failed(self.config.request_timeout_ms // 2)
+            failed(self.unreachable_ms)
             return
         self._carry(arrive)
 
@@ -429,7 +431,7 @@ class Network:
             if target.life == life:
                 self._later(
                     target,
-                    self.config.request_timeout_ms // 2,
+                    self.unreachable_ms,
                     lambda node, now_ms: node.response(request_id, None, now_ms),
                 )
             return

@@ -278,14 +278,25 @@ class Quorum:
             raise IllegalTransition(f"an observer becomes no {role.NAME}")
         self.role = role
         self.requests.forget_all()
-        wanted = role.election()
-        if self.rules.must_store(self.stored, wanted):
-            self.want(SaveElectionState(wanted))
-        self.stored = wanted
+        self._store(role.election())
         told = (self.leader_id, role.epoch)
         if told != self._told:
             self._told = told
             self.want(LeaderChanged(*told))
+
+    def _store(self, wanted: ElectionState) -> None:
+        """Have it saved before anything that is still to come, with one write for all changes of this call.
+
+        What is saved in the end may be saved earlier: nobody has heard of it yet.
+        """
+        if self.rules.must_store(self.stored, wanted):
+            save = SaveElectionState(wanted)
+            earlier = [i for i, effect in enumerate(self._effects) if isinstance(effect, SaveElectionState)]
+            if earlier:
+                self._effects[earlier[0]] = save
+            else:
+                self.want(save)
+        self.stored = wanted
 
     def _follower(self, epoch: int, leader_id: int, voted: ReplicaKey | None, now_ms: int) -> Follower:
         endpoint = self.endpoint_of(leader_id)
