@@ -389,12 +389,11 @@ def test_delete_records_moves_the_start(cluster: Cluster, admin: Any, topic_name
 
 
 def test_a_consumer_out_of_range_resets(cluster: Cluster, admin: Any, topic_name: str) -> None:
-    from confluent_kafka import Consumer, TopicPartition
+    from confluent_kafka import TopicPartition
 
     create(admin, topic_name, partitions=1)
     Sent(cluster).send_all(topic_name, [Sample(0, FIRST_TIMESTAMP_MS, None, b"only")])
-    config = {"bootstrap.servers": cluster.bootstrap, "group.id": "reset", "auto.offset.reset": "earliest"}
-    consumer = Consumer(config)
+    consumer = new_consumer(cluster, auto_offset_reset="earliest", enable_partition_eof=False)
     consumer.assign([TopicPartition(topic_name, 0, 1000)])
     message = consumer.poll(TIMEOUT_S)
     consumer.close()
