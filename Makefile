@@ -18,6 +18,7 @@ help:
 	@echo "make interop  Apache Kafka's own classes on our files (needs Java 17 and Maven)"
 	@echo "make check    lint, types, architecture"
 	@echo "make bench    the benchmark"
+	@echo "               (clients, interop and test take TESTS=path to run only some)"
 	@echo "make wheel    dist/*.whl, installed and run in an empty environment"
 
 setup: $(SETUP)
@@ -38,7 +39,7 @@ demo: setup
 	$(BIN)/tanist demo
 
 test: setup
-	$(BIN)/python -m pytest -m "$(DEFAULT_TESTS)"
+	$(BIN)/python -m pytest -m "$(DEFAULT_TESTS)" $(TESTS)
 
 check: setup
 	$(BIN)/ruff check
@@ -54,10 +55,10 @@ bench: setup
 	$(BIN)/python -m bench
 
 clients: setup
-	$(BIN)/python -m pytest -m clients tests/clients
+	$(BIN)/python -m pytest -m clients $(or $(TESTS),tests/clients)
 
 interop: setup
-	$(BIN)/python -m pytest -m interop tests/interop
+	$(BIN)/python -m pytest -m interop $(or $(TESTS),tests/interop)
 
 wheel: setup
 	rm -rf dist build/wheel-venv
