@@ -21,6 +21,7 @@ from tanist.quorum import (
     Send,
     SnapshotId,
     SyncLog,
+    VoterSet,
     messages,
 )
 from tanist.quorum import batches as quorum_batches
@@ -48,7 +49,10 @@ def log_of(batches: Iterable[Sequence[int]], snapshot: SnapshotId | None = None)
         log.append(memoryview(batch), epoch)
     if snapshot is not None:
         log.create_snapshot(snapshot, [b"state"], wall_ms=WALL_MS)
-        log.clean(0, WALL_MS)
+        if snapshot.end_offset > log.end_offset:
+            log.restart_at(snapshot)
+        else:
+            log.clean(0, WALL_MS)
     return log
 
 
@@ -220,7 +224,7 @@ def granted(epoch: int, *, leader_id: int | None = None, grant: bool = True, err
     return messages.vote_reply(VOTERS, leader_id, epoch, error, grant)
 
 
-VOTERS = messages.VoterSet(voters_of((0, 1, 2, 3, 4)))
+VOTERS = VoterSet(voters_of(range(20)))
 
 
 def begin(leader_id: int, epoch: int, *, to_id: int = ME, cluster_id: str = CLUSTER_ID) -> Request:

@@ -364,6 +364,12 @@ class TestBeginQuorumEpoch:
             kit.receive(begin(2, 5))
         assert (kit.node.role, kit.node.leader_id, kit.node.epoch) == ("Follower", 1, 5)
 
+    def test_whoever_reports_them(self) -> None:
+        kit = Kit(stored=ElectionState(5, 1))
+        with pytest.raises(QuorumInconsistent):
+            kit.respond(kit.last_sent(FetchRequest), fetched(2, 5, error=ErrorCode.NOT_LEADER_OR_FOLLOWER))
+        assert (kit.node.role, kit.node.leader_id) == ("Follower", 1)
+
     def test_a_node_does_not_follow_itself(self) -> None:
         kit = Kit(stored=ElectionState(5))
         with pytest.raises(QuorumInconsistent):

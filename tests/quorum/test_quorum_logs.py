@@ -30,7 +30,7 @@ class Host:
     """A machine's disk, which outlives the processes."""
 
     seed: int = 1
-    scheduler: Scheduler = field(default_factory=lambda: Scheduler(1))
+    scheduler: Scheduler = field(default_factory=lambda: Scheduler())
 
     def __post_init__(self) -> None:
         self.disk = SimDisk(self.scheduler, self.seed)
@@ -208,6 +208,20 @@ class TestBoth:
             list(log.read_batches(0, 11))
         assert log.end_of_epoch(4) == LogEnd(4, 9)
         assert log.end_of_epoch(3) == LogEnd(4, 9), "what is left of an older epoch is the snapshot"
+
+    @pytest.mark.parametrize("fault", ["flipped", "short", "longer", "empty"])
+    def test_a_damaged_snapshot_replaces_nothing(self, new_log: Callable[[], Any], fault: str) -> None:
+        data = bytearray(b"".join(encode_snapshot(SnapshotId(9, 4), [b"s"], wall_ms=0, last_contained_log_timestamp=0)))
+        if fault == "flipped":
+            data[-20] ^= 4
+        data = {"short": data[:-1], "longer": data + b"x", "empty": bytearray()}.get(fault, data)
+        log = filled(new_log(), (1, 3))
+        log.begin_download(SnapshotId(9, 4))
+        log.write_download(SnapshotId(9, 4), 0, memoryview(data))
+        with pytest.raises(CorruptBatch):
+            log.finish_download(SnapshotId(9, 4))
+        assert (log.start_offset, log.end_offset, log.latest_snapshot_id) == (0, 3, None)
+        assert values_of(log, 0, 3) == [b"1.0", b"1.1", b"1.2"]
 
     def test_a_download_must_be_under_way(self, new_log: Callable[[], Any]) -> None:
         log = new_log()

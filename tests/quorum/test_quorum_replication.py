@@ -638,6 +638,17 @@ class TestSnapshot:
         assert len(kit.sent(FetchSnapshotRequest)) == 1
         assert len(kit.sent(FetchRequest)) == 2
 
+    def test_a_snapshot_that_arrives_damaged_is_fetched_again(self) -> None:
+        data = bytearray(self.snapshot_bytes([b"a"]))
+        data[-20] ^= 4
+        kit = Kit(stored=ElectionState(5, 1), log=log_of([(1, 1)]))
+        kit.respond(kit.last_sent(FetchRequest), fetched(1, 5, snapshot=self.ID))
+        send = kit.last_sent(FetchSnapshotRequest)
+        kit.respond(send, snapshot_part(1, 5, self.ID, size=len(data), data=bytes(data)))
+        assert (kit.log.start_offset, kit.log.end_offset, kit.node.high_watermark) == (0, 1, 0)
+        kit.pass_time(kit.config.retry_backoff_ms)
+        assert len(kit.sent(FetchRequest)) == 2
+
     def test_of_another_snapshot(self) -> None:
         kit = Kit(stored=ElectionState(5, 1))
         kit.respond(kit.last_sent(FetchRequest), fetched(1, 5, snapshot=self.ID))

@@ -161,6 +161,12 @@ class Elections:
         quorum = self._quorum
         if answer.epoch < quorum.epoch or answer.error == ErrorCode.UNKNOWN_LEADER_EPOCH:
             return answer.error in (ErrorCode.NONE, ErrorCode.FENCED_LEADER_EPOCH)
+        if answer.epoch == quorum.epoch and not quorum.rules.accepts_leader(
+            quorum.role, answer.epoch, answer.leader_id
+        ):
+            raise QuorumInconsistent(
+                f"epoch {answer.epoch} is led by {quorum.role.leader_id}, and is said to be by {answer.leader_id}"
+            )
         stale = answer.error in (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if answer.epoch > quorum.epoch or stale:
             before = quorum.role

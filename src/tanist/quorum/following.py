@@ -200,17 +200,20 @@ class Following:
             return False
         self._quorum.log.write_download(download.snapshot_id, part.position, data)
         download.received_bytes = received
-        if received == part.size:
-            self._install(role, download.snapshot_id)
-        return True
+        return self._install(role, download.snapshot_id) if received == part.size else True
 
-    def _install(self, role: Follower, snapshot_id: SnapshotId) -> None:
+    def _install(self, role: Follower, snapshot_id: SnapshotId) -> bool:
         quorum = self._quorum
-        quorum.log.finish_download(snapshot_id)
+        try:
+            quorum.log.finish_download(snapshot_id)
+        except CorruptBatch:
+            self._abandon(role)
+            return False
         role.download = None
         quorum.durability.installed(snapshot_id.end_offset)
         quorum.want(SnapshotInstalled(snapshot_id))
         quorum.advance_high_watermark(snapshot_id.end_offset)
+        return True
 
     def _abandon(self, role: Follower) -> None:
         self._quorum.log.abandon_download()

@@ -23,6 +23,7 @@ from tanist.quorum.snapshots import (
     DELETED_SUFFIX,
     PARTIAL_SUFFIX,
     batch_size,
+    check_snapshot,
     decode_snapshot,
     encode_snapshot,
     file_name,
@@ -286,11 +287,7 @@ class MetadataLog:
     def _snapshot_batches(self, snapshot_id: SnapshotId, size: int) -> Iterator[memoryview]:
         file = self._disk.open(self._path(snapshot_id), create=False)
         try:
-            position = 0
-            while position < size:
-                length = batch_size(file.read(position, LENGTH_OVERHEAD))
-                yield memoryview(file.read(position, length))
-                position += length
+            yield from _batches(file, size)
         finally:
             file.close()
 
@@ -305,6 +302,7 @@ class MetadataLog:
 
     def finish_download(self, snapshot_id: SnapshotId) -> None:
         file = self._partial(snapshot_id)
+        check_snapshot(_batches(file, file.size))
         self._download = None
         self._freeze(snapshot_id, file, file.size)
         self._start_at(snapshot_id)
@@ -393,3 +391,12 @@ class MetadataLog:
             deleted = self._path(earlier, DELETED_SUFFIX)
             self._disk.rename(self._path(earlier), deleted)
             self._condemned.append(deleted)
+
+
+def _batches(file: File, size: int) -> Iterator[memoryview]:
+    """The batches of a snapshot's file, one at a time."""
+    position = 0
+    while position < size:
+        length = batch_size(file.read(position, LENGTH_OVERHEAD))
+        yield memoryview(file.read(position, length))
+        position += length

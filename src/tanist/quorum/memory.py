@@ -14,7 +14,7 @@ from tanist.log.log import OffsetOutOfRange
 from tanist.ports import Chunk
 from tanist.quorum.batches import check_batches, decode_values, read_headers
 from tanist.quorum.raft_log import MetadataBatch
-from tanist.quorum.snapshots import decode_snapshot, encode_snapshot
+from tanist.quorum.snapshots import check_snapshot, decode_snapshot, encode_snapshot
 from tanist.quorum.voters import LogEnd, SnapshotId
 
 
@@ -120,8 +120,7 @@ class MemoryLog:
         return True
 
     def read_snapshot(self, snapshot_id: SnapshotId) -> Iterator[MetadataBatch]:
-        view = memoryview(self._snapshots[snapshot_id])
-        return decode_snapshot(view[at : at + header.size_bytes] for at, header in read_headers(view))
+        return decode_snapshot(_parts(self._snapshots[snapshot_id]))
 
     def begin_download(self, snapshot_id: SnapshotId) -> None:
         self._download = (snapshot_id, bytearray())
@@ -130,9 +129,11 @@ class MemoryLog:
         self._partial(snapshot_id)[position:] = data
 
     def finish_download(self, snapshot_id: SnapshotId) -> None:
-        self._snapshots[snapshot_id] = bytes(self._partial(snapshot_id))
+        data = bytes(self._partial(snapshot_id))
+        check_snapshot(_parts(data))
+        self._snapshots[snapshot_id] = data
         self._download = None
-        self._start_at(snapshot_id)
+        self.restart_at(snapshot_id)
 
     def abandon_download(self) -> None:
         self._download = None
@@ -149,7 +150,7 @@ class MemoryLog:
         self._snapshots = {latest: self._snapshots[latest]}
         return True
 
-    def _start_at(self, snapshot_id: SnapshotId) -> None:
+    def restart_at(self, snapshot_id: SnapshotId) -> None:
         self.start_offset = self._end = snapshot_id.end_offset
         self._batches.clear()
         self._epochs.clear()
@@ -178,3 +179,14 @@ class MemoryLog:
         survivor._snapshots = dict(self._snapshots)
         survivor.truncate_to(max(durable_end, self.start_offset))
         return survivor
+
+
+def _parts(snapshot: bytes) -> Iterator[memoryview]:
+    """The batches of a snapshot, and what is left after the last whole one."""
+    view = memoryview(snapshot)
+    end = 0
+    for position, header in read_headers(view):
+        end = position + header.size_bytes
+        yield view[position:end]
+    if end < len(view):
+        yield view[end:]

@@ -84,7 +84,10 @@ class RaftLog(Protocol):
     def write_download(self, snapshot_id: SnapshotId, position: int, data: memoryview) -> None: ...
 
     def finish_download(self, snapshot_id: SnapshotId) -> None:
-        """The partial snapshot is whole: keep it durably, then replace the log by one that begins at its end."""
+        """The partial snapshot is whole: keep it durably, then replace the log by one that begins at its end.
+
+        `CorruptBatch` if it is not; then the log stays, and the download with it.
+        """
 
     def abandon_download(self) -> None: ...
 

@@ -102,6 +102,12 @@ def decode_snapshot(batches: Iterable[memoryview]) -> Iterator[MetadataBatch]:
         raise CorruptBatch("a snapshot without its footer")
 
 
+def check_snapshot(batches: Iterable[memoryview]) -> None:
+    """`CorruptBatch` unless all of it can be read."""
+    for _ in decode_snapshot(batches):
+        pass
+
+
 def control_messages(batch: memoryview) -> list[ControlMessage | EndTxnMarker]:
     try:
         _, records = decode_control_batch(batch)
