@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tanist.broker.api.metadata import INTERNAL_TOPICS, replica_offline
 from tanist.broker.connection import Call
-from tanist.controller.topics import name_error
+from tanist.controller.topic_names import name_error
 from tanist.wire.errors import ErrorCode, WireError
 from tanist.wire.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest
 from tanist.wire.messages.describe_topic_partitions_response import (

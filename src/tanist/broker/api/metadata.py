@@ -11,7 +11,7 @@ from uuid import UUID
 
 from tanist.broker.connection import Call
 from tanist.controller.image import MetadataImage, TopicImage
-from tanist.controller.topics import name_error
+from tanist.controller.topic_names import name_error
 from tanist.wire.errors import ErrorCode
 from tanist.wire.frames import encode_response
 from tanist.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest

@@ -1,0 +1,184 @@
+"""A cluster in virtual time with a client that asks and waits: for tests of what the nodes answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tanist.broker.hosted import HostedPartition
+from tanist.broker.node import Node
+from tanist.sim.clients import SimClient
+from tanist.sim.history import History
+from tanist.sim.world import BROKER_PORT, World
+from tanist.wire.batch import NewRecord, decode_batch, encode_batch, iterate_headers
+from tanist.wire.messages.create_topics_request import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from tanist.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from tanist.wire.messages.fetch_response import FetchResponse
+from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+
+
+class Cluster:
+    """`nodes` combined nodes, started and ready."""
+
+    def __init__(
+        self,
+        *,
+        nodes: int = 3,
+        seed: int = 1,
+        config: Mapping[str, str] | None = None,
+        per_node: Mapping[int, Mapping[str, str]] | None = None,
+    ) -> None:
+        self.log: list[str] = []
+        self.world = World(seed, nodes=nodes, config=config, trace=self._trace)
+        for node_id, more in (per_node or {}).items():
+            self.world.hosts[node_id].properties.update(more)
+        self.world.start()
+        self.until(self.world.ready)
+        self.client = SimClient(self.world, "client", History())
+
+    def _trace(self, _us: int, who: str, level: str, message: str) -> None:
+        self.log.append(f"{who} {level} {message}")
+
+    def node(self, node_id: int) -> Node:
+        node = self.world.hosts[node_id].node
+        if node is None:
+            raise KeyError(node_id)
+        return node
+
+    def until(self, condition: Callable[[], bool], within_ms: int = 30_000) -> None:
+        assert self.world.run_until(condition, within_ms=within_ms), "it does not come true"
+
+    def run(self, ms: int) -> None:
+        self.world.run_for(ms)
+
+    def ask(self, request: Any, version: int, *, to: int = 1, timeout_ms: int = 20_000, port: int = BROKER_PORT) -> Any:
+        """Send a request to a node and wait for the answer; None if the connection ends instead."""
+        answers: list[Any] = []
+        address = (self.world.hosts[to].name, port)
+
+        def answered(response: Any) -> None:
+            if isinstance(response, FetchResponse):
+                for topic in response.responses:  # frames are only lent
+                    for partition in topic.partitions:
+                        partition.records = bytes(partition.records or b"")
+            answers.append(response)
+
+        self.client.run(lambda: self.client.channel(address).call(request, version, timeout_ms, answered))
+        self.until(lambda: bool(answers), timeout_ms + 1_000)
+        return answers[0]
+
+    def create_topic(
+        self,
+        name: str,
+        *,
+        partitions: int = 1,
+        factor: int = 3,
+        assignment: Sequence[Sequence[int]] | None = None,
+        config: Mapping[str, str] | None = None,
+    ) -> None:
+        topic = CreatableTopic(
+            name=name,
+            num_partitions=partitions if assignment is None else -1,
+            replication_factor=factor if assignment is None else -1,
+            assignments=tuple(
+                CreatableReplicaAssignment(partition_index=index, broker_ids=tuple(brokers))
+                for index, brokers in enumerate(assignment or ())
+            ),
+            configs=tuple(CreatableTopicConfig(name=key, value=value) for key, value in (config or {}).items()),
+        )
+        response = self.ask(CreateTopicsRequest(topics=(topic,), timeout_ms=10_000), 7)
+        assert response.topics[0].error_code == 0, response
+        self.until(lambda: self.leader(name, 0) is not None)
+
+    def hosted(self, topic: str, partition: int = 0) -> dict[int, HostedPartition]:
+        """The replicas of a partition on the nodes that run, by node id."""
+        found = {node.node_id: node.replicas.get(topic, partition) for node in self.world.nodes()}
+        return {node_id: hosted for node_id, hosted in found.items() if hosted is not None}
+
+    def leader(self, topic: str, partition: int = 0) -> int | None:
+        leaders = [(h.leader_epoch, n) for n, h in self.hosted(topic, partition).items() if h.leader is not None]
+        return max(leaders)[1] if leaders else None
+
+    def produce(
+        self,
+        topic: str,
+        values: Sequence[bytes],
+        *,
+        partition: int = 0,
+        acks: int = -1,
+        to: int | None = None,
+        version: int = 9,
+        timeout_ms: int = 2_000,
+        **batch: Any,
+    ) -> Any:
+        """Produce one batch; the partition's answer, or None if the connection ended."""
+        leader = self.leader(topic, partition) if to is None else to
+        wall_ms = self.client.clock.wall_ms()
+        records = encode_batch([NewRecord(timestamp=wall_ms, key=None, value=value) for value in values], **batch)
+        request = ProduceRequest(
+            acks=acks,
+            timeout_ms=timeout_ms,
+            topic_data=(
+                TopicProduceData(
+                    name=topic, partition_data=(PartitionProduceData(index=partition, records=bytes(records)),)
+                ),
+            ),
+        )
+        response = self.ask(request, version, to=leader or 1)
+        return None if response is None else response.responses[0].partition_responses[0]
+
+    def fetch(
+        self,
+        topic: str,
+        offset: int = 0,
+        *,
+        partition: int = 0,
+        to: int | None = None,
+        version: int = 12,
+        max_wait_ms: int = 0,
+        rack_id: str = "",
+    ) -> Any:
+        """The partition's answer to a consumer's fetch."""
+        request = FetchRequest(
+            replica_id=-1,
+            max_wait_ms=max_wait_ms,
+            min_bytes=1,
+            max_bytes=1 << 20,
+            session_epoch=-1,
+            rack_id=rack_id,
+            topics=(
+                FetchTopic(
+                    topic=topic,
+                    partitions=(
+                        FetchPartition(
+                            partition=partition,
+                            current_leader_epoch=-1,
+                            fetch_offset=offset,
+                            last_fetched_epoch=-1,
+                            partition_max_bytes=1 << 20,
+                        ),
+                    ),
+                ),
+            ),
+        )
+        leader = self.leader(topic, partition) if to is None else to
+        return self.ask(request, version, to=leader or 1).responses[0].partitions[0]
+
+    def values(self, topic: str, *, partition: int = 0, to: int | None = None) -> list[bytes]:
+        """All committed values of a partition, as a consumer reads them."""
+        found: list[bytes] = []
+        offset = 0
+        while True:
+            answer = self.fetch(topic, offset, partition=partition, to=to)
+            assert answer.error_code == 0, answer
+            if not answer.records:
+                return found
+            view = memoryview(answer.records)
+            for position, header in iterate_headers(view):
+                found += [bytes(r.value or b"") for r in decode_batch(view[position : position + header.size_bytes])]
+                offset = header.next_offset

@@ -1,0 +1,277 @@
+"""What a cluster of three does when something ends, fails, or asks nonsense."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+from cluster_rig import Cluster
+
+from tanist.broker.channel import Channel
+from tanist.sim.world import CONTROLLER_PORT
+from tanist.wire.errors import ErrorCode
+from tanist.wire.messages.api_versions_request import ApiVersionsRequest
+from tanist.wire.messages.describe_cluster_request import DescribeClusterRequest
+from tanist.wire.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
+from tanist.wire.messages.describe_topic_partitions_request import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    TopicRequest,
+)
+from tanist.wire.messages.find_coordinator_request import FindCoordinatorRequest
+from tanist.wire.messages.init_producer_id_request import InitProducerIdRequest
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    return Cluster(config={"min.insync.replicas": "2"})
+
+
+def in_sync(cluster: Cluster, topic: str, count: int) -> bool:
+    leader = cluster.leader(topic)
+    return leader is not None and len(cluster.hosted(topic)[leader].leader.isr) == count
+
+
+def test_acks_all_is_refused_before_the_append_when_too_few_are_in_sync(cluster: Cluster) -> None:
+    cluster.create_topic("t", assignment=[[1, 2, 3]])
+    cluster.world.hosts[2].kill()
+    cluster.world.hosts[3].kill()
+    cluster.run(500)
+    # Two of three controllers are gone as well, so the ISR cannot shrink: what is written is not committed.
+    answer = cluster.produce("t", [b"x"], to=1, timeout_ms=300)
+    assert answer.error_code == ErrorCode.REQUEST_TIMED_OUT
+    assert cluster.fetch("t", to=1).high_watermark == 0
+
+
+def test_min_isr_is_kept_and_consumers_see_nothing_of_what_is_not_committed() -> None:
+    cluster = Cluster(nodes=5, config={"min.insync.replicas": "2"})
+    cluster.create_topic("t", assignment=[[1, 2]])
+    cluster.world.hosts[2].kill()
+    cluster.until(lambda: in_sync(cluster, "t", 1))
+    assert cluster.produce("t", [b"x"]).error_code == ErrorCode.NOT_ENOUGH_REPLICAS
+    # KIP-966: acks=1 is taken, but the high watermark does not move below min ISR.
+    assert cluster.produce("t", [b"y"], acks=1).error_code == 0
+    assert cluster.values("t") == []
+    cluster.world.hosts[2].start()
+    cluster.until(lambda: in_sync(cluster, "t", 2))
+    cluster.until(lambda: cluster.values("t") == [b"y"])
+
+
+def test_a_stopping_broker_hands_its_leaderships_over_and_comes_back_clean(cluster: Cluster) -> None:
+    cluster.create_topic("t", assignment=[[1, 2, 3]])
+    cluster.produce("t", [b"x"])
+    began_ms = cluster.world.now_ms
+    cluster.world.hosts[1].stop()
+    cluster.until(lambda: cluster.leader("t") in (2, 3))
+    assert cluster.world.now_ms - began_ms < 200
+    cluster.until(lambda: not cluster.world.hosts[1].up)
+    assert b"brokerEpoch" in cluster.world.hosts[1].disk.content("/data/.kafka_cleanshutdown")
+    epoch = cluster.node(1).lifecycle.broker_epoch
+    cluster.world.hosts[1].start()
+    cluster.until(lambda: in_sync(cluster, "t", 3))
+    assert cluster.node(1).lifecycle.previous_broker_epoch == epoch
+    assert not any("truncated" in line or "cut" in line for line in cluster.log)
+
+
+def test_an_idempotent_retry_after_a_leader_change_is_told_from_a_new_record(cluster: Cluster) -> None:
+    cluster.create_topic("t", assignment=[[1, 2, 3]])
+    given = cluster.ask(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000), 4)
+    assert given.error_code == 0
+    other = cluster.ask(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000), 4, to=2)
+    assert other.producer_id != given.producer_id
+    batch = {"producer_id": given.producer_id, "producer_epoch": 0}
+    assert cluster.produce("t", [b"a"], base_sequence=0, **batch).base_offset == 0
+    cluster.until(lambda: all(h.log.log_end_offset == 1 for h in cluster.hosted("t").values()))
+    cluster.world.hosts[1].kill()
+    cluster.until(lambda: cluster.leader("t") in (2, 3))
+    again = cluster.produce("t", [b"a"], base_sequence=0, **batch)
+    assert (again.error_code, again.base_offset) == (0, 0)
+    assert cluster.produce("t", [b"b"], base_sequence=1, **batch).base_offset == 1
+    gap = cluster.produce("t", [b"d"], base_sequence=3, **batch)
+    assert gap.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert cluster.values("t") == [b"a", b"b"]
+
+
+def test_a_consumer_is_sent_to_the_replica_in_its_rack() -> None:
+    selector = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+    cluster = Cluster(
+        config={"replica.selector.class": selector}, per_node={n: {"broker.rack": f"rack{n}"} for n in (1, 2, 3)}
+    )
+    cluster.create_topic("t", assignment=[[1, 2, 3]])
+    cluster.produce("t", [b"x"])
+    cluster.until(lambda: all(h.replica.high_watermark == 1 for h in cluster.hosted("t").values()))
+    redirected = cluster.fetch("t", to=1, rack_id="rack3")
+    assert (redirected.preferred_read_replica, bytes(redirected.records)) == (3, b"")
+    assert cluster.fetch("t", to=1, rack_id="rack1").preferred_read_replica == -1
+    assert cluster.fetch("t", to=1, rack_id="").preferred_read_replica == -1
+    assert cluster.values("t", to=3) == [b"x"]
+    # A client from before KIP-392 is served by leaders only.
+    assert cluster.fetch("t", to=3, version=10).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_a_failed_log_directory_takes_its_partitions_offline_and_nothing_else() -> None:
+    cluster = Cluster(config={"min.insync.replicas": "2", "log.dirs": "/data,/more"})
+    cluster.create_topic("t", assignment=[[1, 2, 3]] * 4)
+    for partition in range(4):
+        cluster.produce("t", [b"x"], partition=partition)
+    node = cluster.node(1)
+    by_directory: dict[str, list[int]] = {}
+    for partition in range(4):
+        by_directory.setdefault(node.replicas.get("t", partition).directory.path, []).append(partition)
+    assert set(by_directory) == {"/data", "/more"}
+    cluster.until(lambda: set(node.metadata.image.brokers[1].directories) == set(node.replicas.directory_ids()))
+    cluster.world.hosts[1].disk.failing.add("/more")
+    lost, kept = by_directory["/more"], by_directory["/data"]
+    cluster.produce("t", [b"y"], partition=lost[0], to=1, timeout_ms=100)
+    cluster.until(lambda: all(cluster.leader("t", partition) in (2, 3) for partition in lost))
+    assert all(cluster.leader("t", partition) == 1 for partition in kept)
+    assert cluster.world.hosts[1].up
+    assert cluster.produce("t", [b"z"], partition=lost[0]).error_code == 0
+
+
+def test_a_node_without_a_working_directory_goes_down_and_says_why(cluster: Cluster) -> None:
+    cluster.create_topic("t", assignment=[[1, 2, 3]])
+    cluster.world.hosts[1].disk.failing.add("/data")
+    cluster.produce("t", [b"y"], to=1, timeout_ms=100)
+    cluster.until(lambda: not cluster.world.hosts[1].up)
+    assert "offline" in (cluster.world.hosts[1].fatal or "")
+    cluster.until(lambda: cluster.leader("t") in (2, 3))
+
+
+def test_flush_messages_1_makes_every_acknowledged_record_durable() -> None:
+    cluster = Cluster(nodes=1, config={"log.flush.interval.messages": "1"})
+    cluster.create_topic("t", factor=1)
+    for n in range(20):
+        assert cluster.produce("t", [b"%d" % n], acks=1).error_code == 0
+        file = cluster.hosted("t")[1].log.read(0, 1 << 20, n + 1).chunk.file
+        assert file.synced == file.size
+    cluster.world.hosts[1].lose_power()
+    cluster.world.hosts[1].start()
+    cluster.until(lambda: cluster.leader("t") == 1)
+    assert cluster.values("t") == [b"%d" % n for n in range(20)]
+
+
+def test_the_metadata_log_is_cut_by_snapshots_and_a_node_starts_from_one() -> None:
+    cluster = Cluster(config={"metadata.log.max.record.bytes.between.snapshots": "3000"})
+    for n in range(30):
+        cluster.create_topic(f"t{n}", partitions=2)
+    cluster.until(lambda: all(node.quorum.raft.log.latest_snapshot_id is not None for node in cluster.world.nodes()))
+    cluster.world.hosts[3].kill()
+    cluster.run(200)
+    for path in cluster.world.hosts[3].disk.paths():
+        if "__cluster_metadata" in path and not path.endswith("quorum-state"):
+            cluster.world.hosts[3].disk.view(cluster.client.process).remove(path)
+    cluster.world.hosts[3].start()
+    cluster.until(cluster.world.ready)
+    assert len(cluster.node(3).metadata.image.topic_ids) == 30
+    cluster.until(lambda: cluster.node(3).metadata.image == cluster.node(1).metadata.image)
+
+
+def test_all_nodes_stop_and_start_again_with_everything(cluster: Cluster) -> None:
+    cluster.create_topic("t")
+    for n in range(10):
+        cluster.produce("t", [b"%d" % n])
+    for host in cluster.world.hosts.values():
+        host.stop()
+    cluster.until(lambda: not cluster.world.nodes(), within_ms=60_000)
+    cluster.world.start()
+    cluster.until(cluster.world.ready)
+    cluster.until(lambda: cluster.leader("t") is not None)
+    assert cluster.values("t") == [b"%d" % n for n in range(10)]
+
+
+def test_a_frozen_broker_loses_its_session_and_comes_back(cluster: Cluster) -> None:
+    cluster.create_topic("t", assignment=[[1, 2, 3]])
+    follower = next(n for n in (2, 3) if n != cluster.node(1).quorum.leader_id)
+    cluster.world.hosts[follower].freeze()
+    cluster.until(lambda: in_sync(cluster, "t", 2))
+    assert cluster.produce("t", [b"x"]).error_code == 0
+    cluster.world.hosts[follower].thaw()
+    cluster.until(lambda: in_sync(cluster, "t", 3))
+
+
+def test_a_newer_client_is_told_what_we_speak(cluster: Cluster) -> None:
+    answer = cluster.ask(ApiVersionsRequest(), 4)
+    versions = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
+    assert versions[0] == (0, 13)  # KAFKA-18659
+    assert answer.finalized_features
+    from tanist.wire.frames import encode_request
+
+    frame = bytearray(encode_request(ApiVersionsRequest(), 4, 7, "future"))
+    frame[6:8] = (99).to_bytes(2, "big")
+    seen: list[bytes] = []
+    channel = Channel(
+        cluster.client.clock,
+        cluster.world.network.view("client", cluster.client.process),
+        "node1",
+        9092,
+        client_id="future",
+        max_frame_bytes=1 << 20,
+    )
+    cluster.client.run(
+        lambda: channel.call_raw(
+            lambda number: bytes(frame[:8]) + number.to_bytes(4, "big") + bytes(frame[12:]),
+            5_000,
+            lambda f: seen.append(b"" if f is None else bytes(f)),
+        )
+    )
+    cluster.until(lambda: bool(seen))
+    assert int.from_bytes(seen[0][4:6], "big") == ErrorCode.UNSUPPORTED_VERSION
+
+
+@pytest.mark.parametrize("frame", [b"", b"\0", b"\0" * 8, b"\x7f\xff\0\0\0\0\0\1\xff\xff", b"\0\0\0\x09\0\0\0\1\0\1x"])
+def test_nonsense_ends_its_connection_and_nothing_else(cluster: Cluster, frame: bytes) -> None:
+    closed: list[str] = []
+
+    class Handler:
+        def on_open(self, connection: object) -> None: ...
+
+        def on_frame(self, frame: memoryview) -> None:
+            closed.append("answered")
+
+        def on_close(self, reason: str) -> None:
+            closed.append(reason)
+
+    def send() -> None:
+        view = cluster.world.network.view("client", cluster.client.process)
+        connection = view.connect("node1", 9092, Handler(), max_frame_bytes=1 << 20)
+        connection.send([len(frame).to_bytes(4, "big") + frame])
+
+    cluster.client.run(send)
+    cluster.until(lambda: bool(closed))
+    assert closed == ["closed by peer"]
+    cluster.create_topic("still-there")
+
+
+def test_describe_quorum_cluster_and_coordinators(cluster: Cluster) -> None:
+    request = DescribeQuorumRequest(
+        topics=(TopicData(topic_name="__cluster_metadata", partitions=(PartitionData(partition_index=0),)),)
+    )
+    part = cluster.ask(request, 2).topics[0].partitions[0]
+    assert part.error_code == 0
+    assert {voter.replica_id for voter in part.current_voters} == {1, 2, 3}
+    assert part.leader_id == cluster.node(1).quorum.leader_id
+    described = cluster.ask(DescribeClusterRequest(endpoint_type=1), 1)
+    assert [broker.broker_id for broker in described.brokers] == [1, 2, 3]
+    controllers = cluster.ask(DescribeClusterRequest(endpoint_type=2), 1, port=CONTROLLER_PORT)
+    assert {each.port for each in controllers.brokers} == {CONTROLLER_PORT}
+    groups = cluster.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=("g",)), 4).coordinators[0]
+    assert groups.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert "no consumer groups" in groups.error_message
+
+
+def test_topics_are_described_page_by_page(cluster: Cluster) -> None:
+    for name in ("a", "b", "c"):
+        cluster.create_topic(name, partitions=3)
+    seen: list[tuple[str, int]] = []
+    cursor: Cursor | None = None
+    for _ in range(10):
+        answer = cluster.ask(DescribeTopicPartitionsRequest(response_partition_limit=2, cursor=cursor), 0)
+        seen += [(topic.name, part.partition_index) for topic in answer.topics for part in topic.partitions]
+        if answer.next_cursor is None:
+            break
+        cursor = Cursor(topic_name=answer.next_cursor.topic_name, partition_index=answer.next_cursor.partition_index)
+    assert seen == [(name, index) for name in "abc" for index in range(3)]
+    missing = cluster.ask(DescribeTopicPartitionsRequest(topics=(TopicRequest(name="nope"),)), 0)
+    assert missing.topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert missing.topics[0].topic_id == UUID(int=0)
