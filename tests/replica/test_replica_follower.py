@@ -213,11 +213,12 @@ def test_rule_116_behind_all_the_leader_has_it_begins_anew() -> None:
     assert alone.follower.fetch_position() == FetchPosition(20, -1, 5, 20)
 
 
-def test_rule_116_in_range_after_all_it_waits_before_it_asks_again() -> None:
+@pytest.mark.parametrize(("start", "end"), [(0, 30), (0, 10), (10, 10), (10, 30)])
+def test_rule_116_in_range_after_all_it_waits_before_it_asks_again(start: int, end: int) -> None:
     alone = follower(10)
     told(alone, error=int(ErrorCode.OFFSET_OUT_OF_RANGE))
-    assert alone.follower.offsets_answered(0, 30, 5, alone.now_ms) == [FetchAgain(10)]
-    assert alone.log.log_end_offset == 10
+    assert alone.follower.offsets_answered(start, end, 5, alone.now_ms) == [FetchAgain(10)]
+    assert (alone.log.log_start_offset, alone.log.log_end_offset) == (0, 10)
 
 
 def test_rule_116_offsets_nobody_asked_for_or_of_another_epoch_are_ignored() -> None:

@@ -190,6 +190,7 @@ def test_kip_392_only_members_of_the_isr_that_have_the_offset() -> None:
     alone.fetch(3, 10)
     assert preferred_read_replica("west", 5, alone.leader, alone.now_ms) == 2  # 3 is no member yet
     assert preferred_read_replica("west", 8, alone.leader, alone.now_ms) == 2
+    assert preferred_read_replica("west", 3, alone.leader, alone.now_ms) == 2
     assert preferred_read_replica("west", 9, alone.leader, alone.now_ms) == NO_REDIRECT
     assert preferred_read_replica("west", 2, alone.leader, alone.now_ms) == NO_REDIRECT
     assert preferred_read_replica("east", 5, alone.leader, alone.now_ms) == NO_REDIRECT
