@@ -1,7 +1,7 @@
 """A node's process for the tests of `runtime.cluster`: it answers what readiness asks, and misbehaves on demand.
 
 The stand-ins know of each other by files: each writes its process id into the folder above its own, and believes
-those that run. `stand.in=dies|mute|lonely|stubborn` in the properties makes one misbehave.
+those that run. `stand.in=dies|mute|lonely|late|stubborn` in the properties makes one misbehave.
 """
 
 from __future__ import annotations
@@ -41,6 +41,9 @@ class StandIn:
         self.report("INFO", "asked to stop")
         if self.behaviour != "stubborn":
             self.clock.call_soon(done)
+
+    def status(self) -> dict[str, str]:
+        return {"state": "STARTING" if self.behaviour == "late" else "RUNNING"}
 
     def brokers(self) -> dict[int, int]:
         """Ids and ports of the brokers that run."""

@@ -20,6 +20,7 @@ from tanist.runtime.client import BrokerConnection, Client, Unreachable, parse_b
 from tanist.runtime.cluster import Cluster, bootstrap_of
 from tanist.runtime.cluster_file import ClusterError, ClusterFile, NodeEntry, load, load_existing, locked
 from tanist.runtime.processes import Launcher, LaunchFailed, ProcessMark, start_time, wait_until
+from tanist.runtime.readiness import Readiness
 
 STAND_IN = [sys.executable, str(Path(__file__).with_name("stand_in_node.py"))]
 
@@ -123,7 +124,14 @@ def test_a_node_that_dies_at_its_start_fails_the_whole_and_leaves_nothing(make: 
     assert pids(cluster) == []
 
 
-@pytest.mark.parametrize(("behaviour", "told"), [("mute", "does not answer"), ("lonely", "does not know of brokers")])
+@pytest.mark.parametrize(
+    ("behaviour", "told"),
+    [
+        ("mute", "does not answer"),
+        ("lonely", "does not know of brokers"),
+        ("late", "it does not take part in the cluster yet"),
+    ],
+)
 def test_a_cluster_that_does_not_get_ready_says_what_it_lacks_and_leaves_nothing(
     make: Callable[[], Cluster], monkeypatch: pytest.MonkeyPatch, behaviour: str, told: str
 ) -> None:
@@ -240,12 +248,12 @@ def test_a_zombie_is_not_alive() -> None:
 
 def test_a_launcher_that_fails_is_told() -> None:
     command = [sys.executable, "-c", "import sys; print('what a pity', file=sys.stderr); sys.exit(3)"]
-    with Launcher(command) as launcher, pytest.raises(LaunchFailed, match=r"(?s)ended with 3:.*what a pity"):
+    with Launcher(command, {}) as launcher, pytest.raises(LaunchFailed, match=r"(?s)ended with 3:.*what a pity"):
         launcher.launch([])
 
 
 def test_a_launcher_that_is_not_used_leaves_nothing() -> None:
-    with Launcher([sys.executable, "-c", "import sys; sys.stdin.read()"]) as launcher:
+    with Launcher([sys.executable, "-c", "import sys; sys.stdin.read()"], {}) as launcher:
         process = launcher._process
     assert process.returncode == -signal.SIGKILL
 
@@ -256,6 +264,17 @@ def test_a_node_has_a_session_and_a_name_of_its_own(make: Callable[[], Cluster])
     for node, pid in enumerate(pids(cluster), start=1):
         assert os.getsid(pid) == pid
         assert Path(f"/proc/{pid}/comm").read_text() == f"tanist-{node}\n"
+
+
+def test_readiness_is_heard_from_whoever_says_it() -> None:
+    tell = "from tanist.runtime.readiness import tell_ready; tell_ready()"
+    with Readiness() as readiness:
+        environment = os.environ | readiness.environment
+        teller = subprocess.Popen([sys.executable, "-c", tell], env=environment)
+        assert wait_until(lambda: readiness.is_ready(teller.pid), 20)
+        assert not readiness.is_ready(os.getpid())
+        teller.wait()
+    subprocess.run([sys.executable, "-c", tell], env=environment, check=True)  # nobody listens any more
 
 
 # -- layout

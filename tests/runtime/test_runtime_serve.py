@@ -32,6 +32,9 @@ class Node:
             self.clock.call_at(0, lambda: 1 // 0)
         self.clock.call_at(self.clock.now_ms() + 1, lambda: self.report("INFO", "listening"))
 
+    def status(self):
+        return {"state": "RUNNING"}
+
     def stop(self, done):
         self.report("INFO", "asked to stop")
         if self.behaviour != "never-stops":

@@ -1,17 +1,17 @@
 """A cluster of node processes on this machine: up, down, and one node of it crashed, stopped, started.
 
 Each operation takes the folder's lock, reads `cluster.json`, does its work on real processes and writes the file
-again. A cluster is *ready* when every broker answers Metadata with all brokers and the quorum has a leader, and not
-before. What goes wrong is a `ClusterError` that says the cause and what to do; an `up` that fails leaves nothing
-running.
+again. A cluster is *ready* when every node says that it takes part, every broker answers Metadata with all brokers
+and knows an active controller; not before. What goes wrong is a `ClusterError` that says the cause and what to do;
+an `up` that fails leaves nothing running.
 """
 
 from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from tanist.runtime.files import replace_file
 from tanist.runtime.format import FormatError, format_folders, random_id
 from tanist.runtime.power_loss import Cut
 from tanist.runtime.processes import Launcher, LaunchFailed, uninterrupted, wait_until
+from tanist.runtime.readiness import Readiness
 from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.messages.api_versions_response import ApiVersionsResponse
 
@@ -105,12 +106,12 @@ class Cluster:
             for picked in moved:
                 self._say(f"port {picked.wanted} is taken: using {picked.given}")
             try:
-                with Launcher(self._launcher_command) as launcher:
+                with self._launcher() as (launcher, readiness):
                     if fresh or moved or config:
                         self._write_properties(cluster)
                     cluster.save(self.folder)
                     self._launch(launcher, cluster, cluster.nodes)
-                self._await_ready(cluster, cluster.nodes, patience_s)
+                    self._await_ready(readiness, cluster, cluster.nodes, patience_s)
             except BaseException:
                 for node in cluster.running:
                     self._kill(node)
@@ -174,13 +175,13 @@ class Cluster:
                 raise ClusterError(f"node {node_id} is running already")
             controllers = sum(1 for other in cluster.controllers if other.alive or other is node)
             try:
-                with Launcher(self._launcher_command) as launcher:
+                with self._launcher() as (launcher, readiness):
                     self._launch(launcher, cluster, [node])
-                if controllers * 2 > len(cluster.controllers):
-                    self._await_ready(cluster, [node], patience_s)
-                else:
-                    votes = f"{controllers} of {len(cluster.controllers)} controllers run"
-                    self._say(f"node {node_id} waits for a majority: {votes}")
+                    if controllers * 2 > len(cluster.controllers):
+                        self._await_ready(readiness, cluster, [node], patience_s)
+                    else:
+                        votes = f"{controllers} of {len(cluster.controllers)} controllers run"
+                        self._say(f"node {node_id} waits for a majority: {votes}")
             except BaseException:
                 self._kill(node)
                 raise
@@ -208,6 +209,11 @@ class Cluster:
             path = layout.properties_path(self.folder, node.node_id)
             replace_file(str(path), layout.properties_text(properties).encode())
 
+    @contextmanager
+    def _launcher(self) -> Iterator[tuple[Launcher, Readiness]]:
+        with Readiness() as readiness, Launcher(self._launcher_command, readiness.environment) as launcher:
+            yield launcher, readiness
+
     def _launch(self, launcher: Launcher, cluster: ClusterFile, nodes: Sequence[NodeEntry]) -> None:
         pairs = [
             (layout.properties_path(self.folder, node.node_id), layout.log_path(self.folder, node.node_id))
@@ -222,8 +228,11 @@ class Cluster:
                 node.process = mark
             cluster.save(self.folder)
 
-    def _await_ready(self, cluster: ClusterFile, started: list[NodeEntry], patience_s: float) -> None:
-        """Until every running broker knows every running broker, and there is an active controller."""
+    def _await_ready(
+        self, readiness: Readiness, cluster: ClusterFile, started: Sequence[NodeEntry], patience_s: float
+    ) -> None:
+        """Until every started node says that it takes part, every running broker knows every running broker, and there
+        is an active controller."""
         running = cluster.running
         expected = {node.node_id for node in running if node.is_broker}
         waiting = [node for node in running if node.is_broker or node in started]
@@ -237,8 +246,11 @@ class Cluster:
             def ready() -> bool:
                 nonlocal lack
                 for node in started:
-                    if not node.alive:
+                    if node.process is None or not node.alive:
                         raise ClusterError(self._death_of(node))
+                    if not readiness.is_ready(node.process.pid):
+                        lack = f"node {node.node_id}: it does not take part in the cluster yet"
+                        return False
                 while waiting:
                     try:
                         lack = _lack_of(waiting[0], clients[waiting[0].node_id], expected)

@@ -10,7 +10,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,7 +78,7 @@ class Launcher:
     Those are its children, not ours: whoever they are left to waits for them.
     """
 
-    def __init__(self, command: Sequence[str]) -> None:
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
         self._command = command
         self._process = subprocess.Popen(
             command,
@@ -86,6 +86,7 @@ class Launcher:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            env=os.environ | environment,
             start_new_session=True,  # a Ctrl-C is ours to handle: it must not end the launcher half-way
         )
 

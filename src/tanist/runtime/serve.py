@@ -18,7 +18,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import NoReturn, Protocol
+from typing import Any, NoReturn, Protocol
 
 from tanist.broker.config import ConfigError, NodeConfig, PropertiesError, parse_properties
 from tanist.ports import Clock, Disk, Network, Random
@@ -27,6 +27,9 @@ from tanist.runtime.disk import RealDisk
 from tanist.runtime.ledger import LEDGER_NAME
 from tanist.runtime.loop import Loop
 from tanist.runtime.network import SocketNetwork
+from tanist.runtime.readiness import tell_ready
+
+_READY_LOOK_MS = 10
 
 Report = Callable[[str, str], None]
 
@@ -43,6 +46,8 @@ class ServedNode(Protocol):
     def start(self) -> None: ...
 
     def stop(self, done: Callable[[], None]) -> None: ...
+
+    def status(self) -> Mapping[str, Any]: ...
 
 
 class MakeNode(Protocol):
@@ -113,11 +118,20 @@ def serve(config: NodeConfig, make_node: MakeNode) -> int:
     roles = " and ".join(sorted(config.roles))
     took_ms = round((time.monotonic() - began) * 1000)
     report("INFO", f"node {config.node_id} ({roles}, process {os.getpid()}) serves {where}; started in {took_ms} ms")
+    _tell_when_ready(loop, node)
     loop.run()
     network.close()
     disk.close()
     loop.close()
     return process.exit_code
+
+
+def _tell_when_ready(loop: Loop, node: ServedNode) -> None:
+    """Look at the node's state until its broker runs (a controller alone has nobody to wait for), and tell."""
+    if node.status()["state"] in ("RUNNING", "CONTROLLER"):
+        tell_ready()
+    else:
+        loop.call_at(loop.now_ms() + _READY_LOOK_MS, lambda: _tell_when_ready(loop, node))
 
 
 class _Process:

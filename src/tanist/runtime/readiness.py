@@ -1,0 +1,66 @@
+"""How a node's process says that it is ready, and how somebody hears it: systemd's notification protocol.
+
+A process that finds `NOTIFY_SOCKET` in its environment sends `READY=1` there once its broker is unfenced *in this
+life*. From outside that cannot be seen: for some seconds after a restart the cluster still counts the registration
+of the life before. So `tanist up` listens for it, and a unit with `Type=notify` may do so too.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import tempfile
+from collections.abc import Mapping
+
+_VARIABLE = "NOTIFY_SOCKET"
+_MESSAGE_BYTES_MAX = 4096
+
+
+def tell_ready() -> None:
+    """Tell whoever wanted to know; nobody is fine, and so is one who has stopped listening."""
+    address = os.environ.get(_VARIABLE)
+    if not address:
+        return
+    if address.startswith("@"):
+        address = "\0" + address[1:]
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+        try:
+            sender.sendto(f"READY=1\nMAINPID={os.getpid()}\n".encode(), address)
+        except OSError:
+            return
+
+
+class Readiness:
+    """The listening end: which processes have said that they are ready."""
+
+    def __init__(self) -> None:
+        # Not in the cluster's own folder: a socket's path may have some hundred characters only.
+        self._folder = tempfile.TemporaryDirectory(prefix="tanist-")
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._path = f"{self._folder.name}/notify"
+        self._socket.bind(self._path)
+        self._socket.setblocking(False)
+        self._ready: set[int] = set()
+
+    def __enter__(self) -> Readiness:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+        self._folder.cleanup()
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What the processes must find in theirs."""
+        return {_VARIABLE: self._path}
+
+    def is_ready(self, pid: int) -> bool:
+        """Whether the process has said so by now."""
+        while True:
+            try:
+                lines = self._socket.recv(_MESSAGE_BYTES_MAX).decode(errors="replace").splitlines()
+            except BlockingIOError:
+                return pid in self._ready
+            told = dict(line.split("=", 1) for line in lines if "=" in line)
+            if told.get("READY") == "1" and told.get("MAINPID", "").isdecimal():
+                self._ready.add(int(told["MAINPID"]))
