@@ -95,8 +95,11 @@ _TARGET_12 = Layout(">iiqiqiB")
 """Also, after the offset: last fetched epoch; at the end the number of tags."""
 
 # A consumer's usual request in one go: one topic, one partition, nothing forgotten.
-_USUAL_HEAD_7 = Layout(">iiiibiiih").unpack_from
+_USUAL_HEAD_4 = Layout(">iiiibih").unpack_from
 """Up to the length of the topic's name."""
+_USUAL_4 = ReadersByLength(">%dsiiqi")
+_USUAL_5 = ReadersByLength(">%dsiiqqi")
+_USUAL_HEAD_7 = Layout(">iiiibiiih").unpack_from
 _USUAL_7 = ReadersByLength(">%dsiiqqii")
 _USUAL_9 = ReadersByLength(">%dsiiiqqii")
 _USUAL_HEAD_12 = Layout(">iiiibiiBB").unpack_from
@@ -184,7 +187,21 @@ def _parse_usual(frame: memoryview, p: int, version: int) -> FetchCall | None:
             return None
         topic = KNOWN_NAMES.get(raw) or learn_name(raw)
     else:
-        return None
+        (
+            call.replica_id, call.max_wait_ms, call.min_bytes, call.max_bytes, call.isolation_level, topics, n
+        ) = _USUAL_HEAD_4(frame, p)  # fmt: skip
+        if topics != 1 or not 0 < n <= MAX_TOPIC_NAME:
+            return None
+        if version > 4:
+            raw, partitions, partition, start, log_start, size = _USUAL_5[n](frame, p + 23)
+        else:
+            raw, partitions, partition, start, size = _USUAL_4[n](frame, p + 23)
+            log_start = -1
+        if partitions != 1:
+            return None
+        call.session_id = 0
+        call.session_epoch = -1
+        topic = KNOWN_NAMES.get(raw) or learn_name(raw)
     target: FetchTarget = _tuple(
         FetchTarget, (partition, epoch, start, last_epoch, log_start, size, ZERO_UUID, UNKNOWN_HIGH_WATERMARK)
     )

@@ -74,6 +74,8 @@ _ABORTED = Layout(">qq")
 _FLEXIBLE_ABORTED = Layout(">qqx")
 
 # The usual response in one go, up to the length of the records: one topic, one partition, no aborted transactions.
+_USUAL_4 = PackersByLength(">iiiih%dsiihqqii")
+_USUAL_5 = PackersByLength(">iiiih%dsiihqqqii")
 _USUAL_7 = PackersByLength(">iiihiih%dsiihqqqii")
 _USUAL_11 = PackersByLength(">iiihiih%dsiihqqqiii")
 _USUAL_12 = PackersByLength(">iixihiBB%dsBihqqqBi")
@@ -97,7 +99,7 @@ def encode_fetch_response(
     if not FIRST_VERSION <= version <= LAST_VERSION:
         raise EncodingError(f"FetchResponse has versions {FIRST_VERSION} to {LAST_VERSION}, not {version}")
     try:
-        if version > 6 and len(topics) == 1 and len(topics[0][1]) == 1 and not node_endpoints:
+        if len(topics) == 1 and len(topics[0][1]) == 1 and not node_endpoints:
             usual = _usual_response(version, correlation_id, topics[0], error, session_id, throttle_time_ms)
             if usual is not None:
                 return usual
@@ -165,11 +167,23 @@ def _usual_response(
             head_size - 4 + size, correlation_id, throttle_time_ms, error, session_id, 1, n, name, 1,
             index, code, high_watermark, stable, log_start, none, replica, size,
         )  # fmt: skip
-    else:
+    elif version > 6:
         pack, head_size = _USUAL_7[n]
         head = pack(
             head_size - 4 + size, correlation_id, throttle_time_ms, error, session_id, 1, n, name, 1,
             index, code, high_watermark, stable, log_start, none, size,
+        )  # fmt: skip
+    elif version > 4:
+        pack, head_size = _USUAL_5[n]
+        head = pack(
+            head_size - 4 + size, correlation_id, throttle_time_ms, 1, n, name, 1,
+            index, code, high_watermark, stable, log_start, none, size,
+        )  # fmt: skip
+    else:
+        pack, head_size = _USUAL_4[n]
+        head = pack(
+            head_size - 4 + size, correlation_id, throttle_time_ms, 1, n, name, 1,
+            index, code, high_watermark, stable, none, size,
         )  # fmt: skip
     return [head, records] if size else [head]  # type: ignore[list-item]
 
