@@ -171,6 +171,19 @@ def test_rule_83_an_unknown_broker_is_never_clean(previous_broker_epoch: int) ->
     assert 2 not in (*cluster.partition("foo").isr, *cluster.partition("foo").elr)
 
 
+@pytest.mark.parametrize("previous_broker_epoch", [-1, 0])
+def test_rule_83_not_even_where_an_unregistered_broker_stayed_in_an_elr(previous_broker_epoch: int) -> None:
+    """As Apache leaves it (rule 47): in a log that it wrote, we may find such a broker."""
+    cluster = _cluster("3")
+    cluster.heartbeat(2, want_fence=True)
+    gone = UnregisterBrokerRecord(broker_id=2, broker_epoch=cluster.image.brokers[2].epoch)
+    cluster.image.replay(gone)
+    cluster.standby.replay(gone)
+    assert cluster.partition("foo").elr == (2,)
+    cluster.register(2, 2, previous_broker_epoch=previous_broker_epoch)
+    assert cluster.partition("foo").elr == ()
+
+
 def test_rule_84_a_new_incarnation_is_fenced() -> None:
     cluster = _cluster()
     cluster.heartbeat(1, want_shut_down=True)
@@ -219,6 +232,9 @@ def test_rule_78_registration_cleans_up_first_and_may_be_cut() -> None:
     assert cluster.written(since) == ["PartitionChangeRecord"] * 3 + ["RegisterBrokerRecord"]
     assert cluster.decisions[-1].atomic is False
     assert all(2 not in cluster.partition("foo", number).isr for number in range(3))
+    # What it has to read before it may be unfenced is the record, not what went before it (A48).
+    assert cluster.heartbeat(2, current_metadata_offset=len(cluster.log) - 2).is_fenced
+    assert not cluster.heartbeat(2, current_metadata_offset=len(cluster.log) - 1).is_fenced
 
 
 def test_registration_before_directories_were_known() -> None:
@@ -300,6 +316,20 @@ def test_rule_92_controlled_shutdown_waits_until_everyone_active_knows() -> None
     answer = cluster.heartbeat(1, want_shut_down=True)
     assert (answer.should_shut_down, answer.is_fenced) == (True, True)
     assert cluster.image.brokers[1].fenced
+
+
+def test_rule_92_each_life_has_its_own_shutdown_offset() -> None:
+    cluster = _cluster()
+    cluster.heartbeat(1, want_shut_down=True)
+    _end_session(cluster, 1)
+    cluster.register(1, 2, previous_broker_epoch=cluster.image.brokers[1].epoch)
+    cluster.heartbeat(1)
+    cluster.create_topic("bar", (1, 2))
+    before = len(cluster.log) - 1
+    cluster.heartbeat(1, want_shut_down=True)
+    cluster.heartbeat(2, current_metadata_offset=before)
+    cluster.heartbeat(3, current_metadata_offset=before)
+    assert not cluster.heartbeat(1, want_shut_down=True).should_shut_down
 
 
 def test_rule_92_nobody_else_active() -> None:

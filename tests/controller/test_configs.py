@@ -13,7 +13,7 @@ from tanist.wire.errors import ErrorCode
 from tanist.wire.messages import alter_configs_request, incremental_alter_configs_request
 from tanist.wire.messages.alter_configs_request import AlterConfigsRequest
 from tanist.wire.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
-from tanist.wire.metadata import ClearElrRecord, ConfigRecord
+from tanist.wire.metadata import ClearElrRecord, ConfigRecord, FeatureLevelRecord
 
 MIN_ISR = "min.insync.replicas"
 FOO, CLUSTER = (2, "foo"), (4, "")
@@ -141,6 +141,16 @@ def test_rule_54_nothing_happens_without_elr() -> None:
     since = len(cluster.log)
     cluster.set_config(FOO, MIN_ISR, "1")
     assert cluster.written(since) == ["ConfigRecord"]
+
+
+def test_rule_54_an_elr_left_over_from_before_elr_was_turned_off_goes_too() -> None:
+    cluster = _cluster()
+    _under_min_isr(cluster)
+    cluster.image.replay(FeatureLevelRecord(name="eligible.leader.replicas.version", feature_level=0))
+    cluster.standby.replay(FeatureLevelRecord(name="eligible.leader.replicas.version", feature_level=0))
+    assert cluster.partition("foo").elr == (2,)  # rule 60
+    cluster.set_config(FOO, MIN_ISR, "1")
+    assert cluster.partition("foo").elr == ()
 
 
 def test_rule_54_a_partition_waiting_for_its_elr_keeps_it() -> None:

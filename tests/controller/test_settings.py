@@ -243,9 +243,9 @@ def test_the_finer_unit_wins_and_is_converted(static: dict[str, str], value: str
 
 
 def test_a_level_beats_the_finer_unit_of_a_level_below() -> None:
-    levels = Levels({}, {"log.retention.ms": "7"}, {"log.retention.ms": "3", "log.retention.minutes": "1"})
+    levels = Levels({}, {"log.retention.minutes": "1"}, {"log.retention.ms": "3"})
     assert resolve_topic_config("retention.ms", {}, levels) == Candidate(
-        "retention.ms", "7", ConfigSource.DYNAMIC_CLUSTER
+        "retention.ms", "60000", ConfigSource.DYNAMIC_CLUSTER
     )
 
 

@@ -120,14 +120,15 @@ def _emptied_elrs(image: MetadataImage, records: Iterable[ConfigRecord]) -> list
     KIP: "when updating the config min.insync.replicas, if the new min ISR <= current ISR, the ELR will be removed": the
     high watermark moves from then on, without the members of the ELR. DEVIATION from rules 54 and 55: Apache writes a
     ClearElrRecord for every such change, so that raising the minimum, or writing the same value for the cluster again,
-    takes away the only candidates of a partition that is waiting for one of them.
+    takes away the only candidates of a partition that is waiting for one of them. An ELR left over from before the
+    feature was turned off can still be elected from (rule 38), so it is treated alike.
     """
     written = {
         (record.resource_type, record.resource_name): record.value
         for record in records
         if record.name == MIN_INSYNC_REPLICAS
     }
-    if not written or not image.elr_enabled:
+    if not written:
         return []
     cluster = written.get((BROKER_RESOURCE, CLUSTER), image.cluster_config(MIN_INSYNC_REPLICAS))
     if cluster is None:
