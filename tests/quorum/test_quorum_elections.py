@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from quorum_kit import (
     ME,
@@ -30,7 +32,7 @@ from tanist.quorum import (
     SaveElectionState,
     Send,
 )
-from tanist.quorum.roles import TRANSITIONS, Leader, Tally, is_allowed
+from tanist.quorum.roles import TRANSITIONS, Leader, Tally, diagram, is_allowed
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import ZERO_UUID
 from tanist.wire.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
@@ -599,3 +601,8 @@ class TestRoles:
             RaftConfig(election_timeout_ms=0)
         with pytest.raises(ValueError, match="retry_backoff_ms"):
             RaftConfig(retry_backoff_ms=-1)
+
+
+def test_the_diagram_in_the_docs_is_the_table() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "quorum.md").read_text()
+    assert f"```mermaid\n{diagram()}\n```" in page

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from quorum_kit import (
     ME,
     WALL_MS,
@@ -201,6 +203,27 @@ class TestAppend:
         with pytest.raises(ValueError, match="nothing"):
             kit.node.append([], kit.now_ms, WALL_MS)
         assert kit.log.end_offset == 1
+
+    def test_what_is_too_large_for_one_batch_goes_into_several(self) -> None:
+        kit = elected(config=RaftConfig(append_max_bytes=200))
+        values = [b"%030d" % n for n in range(10)]
+        with pytest.raises(BatchTooLarge):
+            kit.node.append(values, kit.now_ms, WALL_MS, atomic=True)
+        outcome = kit.node.append(values, kit.now_ms, WALL_MS)
+        assert (outcome.first_offset, outcome.last_offset) == (1, 10)
+        batches = list(kit.log.read_batches(1, 11))
+        assert len(batches) > 2
+        assert [v for batch in batches for v in batch.values] == values
+        chunk = kit.log.read(1, 10**6)
+        assert isinstance(chunk, bytes)
+        assert all(header.size_bytes <= 200 for _, header in quorum_batches.read_headers(memoryview(chunk)))
+
+    @given(st.lists(st.binary(max_size=90), min_size=1, max_size=30), st.integers(161, 400))
+    def test_runs_are_of_the_size_that_is_asked_for(self, values: list[bytes], max_bytes: int) -> None:
+        runs = list(quorum_batches.cut_to_size(values, max_bytes))
+        assert [value for run in runs for value in run] == values
+        for run in runs:
+            assert len(quorum_batches.encode_values(run, base_offset=0, epoch=1, timestamp=WALL_MS)) <= max_bytes
 
     def test_an_only_voter_commits_by_its_own_sync(self) -> None:
         kit = Kit((ME,))

@@ -8,10 +8,12 @@ with them is a `CorruptBatch`.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from typing import Final
 
 from tanist.quorum.raft_log import CorruptBatch, MetadataBatch
 from tanist.quorum.voters import VoterSet
 from tanist.wire.batch import (
+    HEADER_BYTES,
     BatchHeader,
     NewRecord,
     crc_matches,
@@ -23,10 +25,25 @@ from tanist.wire.control import LeaderChangeMessage, encode_control_batch
 from tanist.wire.errors import WireError
 from tanist.wire.messages.leader_change_message import Voter
 
+_RECORD_OVERHEAD_MAX: Final = 24
+"""Of a record without key and headers: lengths and deltas, varints of at most five bytes, and three bytes more."""
+
 
 def encode_values(values: Sequence[bytes], *, base_offset: int, epoch: int, timestamp: int) -> bytearray:
     records = [NewRecord(timestamp, None, value) for value in values]
     return encode_batch(records, base_offset=base_offset, leader_epoch=epoch)
+
+
+def cut_to_size(values: Sequence[bytes], max_bytes: int) -> Iterator[Sequence[bytes]]:
+    """The values in runs that make batches of at most `max_bytes`; a value that is larger by itself is a run too."""
+    start, size = 0, HEADER_BYTES
+    for index, value in enumerate(values):
+        record_bytes = len(value) + _RECORD_OVERHEAD_MAX
+        if index > start and size + record_bytes > max_bytes:
+            yield values[start:index]
+            start, size = index, HEADER_BYTES
+        size += record_bytes
+    yield values[start:]
 
 
 def encode_leader_change(

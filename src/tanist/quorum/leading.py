@@ -12,7 +12,7 @@ from typing import cast
 
 from tanist.ports import Chunk
 from tanist.quorum import messages
-from tanist.quorum.batches import encode_leader_change, encode_values
+from tanist.quorum.batches import cut_to_size, encode_leader_change, encode_values
 from tanist.quorum.effects import BatchTooLarge, Elected, NotLeader, Reply
 from tanist.quorum.roles import Leader, Role
 from tanist.quorum.rules import BOOTSTRAP_SNAPSHOT, Validity
@@ -52,7 +52,7 @@ class Leading:
         self._appended(leader)
         self._announce(leader)
 
-    def append(self, values: Sequence[bytes], now_ms: int, wall_ms: int) -> tuple[int, int]:
+    def append(self, values: Sequence[bytes], now_ms: int, wall_ms: int, *, atomic: bool) -> tuple[int, int]:
         quorum = self._quorum
         leader = quorum.role
         if not isinstance(leader, Leader) or not leader.announced:
@@ -61,12 +61,20 @@ class Leading:
             raise ValueError("nothing to append")
         self.wall_offset_ms = wall_ms - now_ms
         first = quorum.log.end_offset
-        batch = encode_values(values, base_offset=first, epoch=leader.epoch, timestamp=wall_ms)
-        if len(batch) > quorum.config.append_max_bytes:
-            raise BatchTooLarge(f"{len(values)} records make a batch of {len(batch)} bytes")
-        quorum.log.append(memoryview(batch), leader.epoch)
+        batches = []
+        offset = first
+        for part in cut_to_size(values, quorum.config.append_max_bytes):
+            batches.append(encode_values(part, base_offset=offset, epoch=leader.epoch, timestamp=wall_ms))
+            offset += len(part)
+        if atomic and len(batches) > 1:
+            raise BatchTooLarge(f"{len(values)} records do not fit into one batch")
+        largest = max(len(batch) for batch in batches)
+        if largest > quorum.config.append_max_bytes:
+            raise BatchTooLarge(f"a record makes a batch of {largest} bytes")
+        for batch in batches:
+            quorum.log.append(memoryview(batch), leader.epoch)
         self._appended(leader)
-        return first, first + len(values) - 1
+        return first, offset - 1
 
     def _appended(self, leader: Leader) -> None:
         quorum = self._quorum

@@ -220,9 +220,12 @@ class RaftNode:
 
     # -- the log
 
-    def append(self, records: Sequence[bytes], now_ms: int, wall_ms: int) -> AppendOutcome:
-        """Append framed record values as one batch. `NotLeader` unless this node was `Elected`; `BatchTooLarge`."""
-        first, last = self._leading.append(records, now_ms, wall_ms)
+    def append(self, records: Sequence[bytes], now_ms: int, wall_ms: int, *, atomic: bool = False) -> AppendOutcome:
+        """Append framed record values, in as many batches as their size asks for; `atomic`: in one.
+
+        `NotLeader` unless this node was `Elected`; `BatchTooLarge` for a record (or what is atomic) that does not fit.
+        """
+        first, last = self._leading.append(records, now_ms, wall_ms, atomic=atomic)
         return AppendOutcome(first, last, self._settle(now_ms))
 
     def log_synced(self, end_offset: int, now_ms: int) -> list[Effect]:
