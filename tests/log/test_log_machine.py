@@ -330,4 +330,4 @@ class LogMachine(RuleBasedStateMachine):
 CONFIG_FIELDS = {name: getattr(CONFIG, name) for name in CONFIG.__slots__}
 
 TestLogMachine = LogMachine.TestCase
-TestLogMachine.settings = settings(max_examples=40, stateful_step_count=40, deadline=None, report_multiple_bugs=False)
+TestLogMachine.settings = settings(max_examples=120, stateful_step_count=40, deadline=None, report_multiple_bugs=False)

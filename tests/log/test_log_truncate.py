@@ -92,18 +92,20 @@ def test_to_the_start_of_a_segment() -> None:
     assert offsets_in(read_all(log)) == [(o, o, 0) for o in range(11)]
 
 
-def test_indexes_forget_what_is_cut() -> None:
+def test_indexes_forget_what_is_cut_and_go_on() -> None:
     disk = MemoryDisk()
     config = LogConfig(index_interval_bytes=SIZE)
     log, twin_disk = open_log(disk, config), MemoryDisk()
     for number in range(40):
         add(log, timestamp=1000 + (number * 7) % 40)
     log.truncate_to(23)
-    log.close()
     twin = open_log(twin_disk, config)
     for number in range(23):
         add(twin, timestamp=1000 + (number * 7) % 40)
-    twin.close()
+    for each in (log, twin):
+        for number in range(30):
+            add(each, timestamp=1030 + number)
+        each.close()
     for suffix in (".log", ".index", ".timeindex"):
         path = f"{FOLDER}/{0:020d}{suffix}"
         assert disk.content(path) == twin_disk.content(path), suffix

@@ -317,7 +317,7 @@ class LogLoader:
         while index < len(self._segments):
             segment = self._segments[index]
             limit = self._segments[index + 1].base_offset if index + 1 < len(self._segments) else 2**63 - 1
-            if segment.base_offset > self._snapshots.latest:
+            if segment.base_offset > max(self._snapshots.latest, self._segments[0].base_offset):
                 self._snapshots.write(segment.base_offset, self._producers.entries.values(), sync=False)
             damage = self._scan(segment, limit)
             self._scanned += 1

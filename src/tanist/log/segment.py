@@ -276,11 +276,6 @@ class Segment:
             self._max_known = True
         return TimestampOffset(self.max_timestamp, self.max_timestamp_offset)
 
-    def waited_ms(self, timestamp: int, now_ms: int) -> int:
-        """How old the segment is: by the time of its first batch or, if that has none, since it was made or opened."""
-        first = self.rolling_timestamp
-        return timestamp - first if first >= 0 else now_ms - self.created_ms
-
     # -- repair
 
     def resume(self) -> int:
@@ -298,7 +293,8 @@ class Segment:
             self._bound_tail()
             next_offset = header.last_offset + 1
         self._since_index = self.size - self.offset_index.last_entry.position
-        self._indexed_timestamp = self.latest_timestamp().timestamp
+        self.latest_timestamp()
+        self._indexed_timestamp = self.time_index.last_entry.timestamp
         self.index_full = self.offset_index.full or self.time_index.full
         if self.size:
             _, first = next(scan_headers(self.file, 0, self.size))
@@ -333,25 +329,30 @@ class Segment:
         """Drop the batch at `place` and all behind it."""
         self.write()
         offset = place.base_offset
-        self.offset_index.truncate_to(offset)
-        self.time_index.truncate_to(offset)
         self.txn_index.truncate_to(offset)
+        try:
+            self.offset_index.truncate_to(offset)
+            self.time_index.truncate_to(offset)
+            sound = True
+        except CorruptIndexError:
+            sound = False
         self.file.truncate(place.position)
         self.size = self._written = place.position
-        kept = bisect_left(self._positions, place.position)
-        for column in (self._firsts, self._lasts, self._positions):
-            del column[kept:]
-        self.max_timestamp, self.max_timestamp_offset = self.time_index.last_entry
-        self._max_known = True
-        self._indexed_timestamp = self.max_timestamp
-        self.index_full = False
-        for _, header in self.walk(self.max_timestamp_offset):
-            if header.max_timestamp > self.max_timestamp:
-                self.max_timestamp, self.max_timestamp_offset = header.max_timestamp, header.last_offset
-        self._since_index = self.size - self.offset_index.last_entry.position
         if self.size == 0:
             self.rolling_timestamp = -1
             self.created_ms = now_ms
+        if sound:
+            self._find_latest()
+        else:
+            self.rebuild_indexes()
+
+    def _find_latest(self) -> None:
+        """The latest timestamp of what remains: that of the last entry, or of a batch after it."""
+        self.max_timestamp, self.max_timestamp_offset = self.time_index.last_entry
+        self._max_known = True
+        for _, header in self.walk(self.max_timestamp_offset):
+            if header.max_timestamp > self.max_timestamp:
+                self.max_timestamp, self.max_timestamp_offset = header.max_timestamp, header.last_offset
 
     # -- leaving
 
