@@ -15,7 +15,7 @@ from tanist.runtime.chance import SystemRandom
 from tanist.runtime.disk import RealDisk
 from tanist.runtime.loop import Loop
 from tanist.runtime.network import SocketNetwork
-from tanist.sim.clock import SimClock, SimRandom
+from tanist.sim.clock import SimClock, SimRandom, stream
 from tanist.sim.disk import SimDisk
 from tanist.sim.network import SimNetwork
 from tanist.sim.scheduler import Process, Scheduler
@@ -100,12 +100,12 @@ class VirtualWorld:
     patience_us = 600_000_000
 
     def __init__(self) -> None:
-        self._scheduler = Scheduler(seed=7)
+        self._scheduler = Scheduler()
         self._process = Process("test")
         self.clock = SimClock(self._scheduler, self._process)
-        self.disk = SimDisk(self._scheduler, seed=7).view(self._process)
-        self.network = SimNetwork(self._scheduler).view(self.host, self._process)
-        self.random = SimRandom(7)
+        self.disk = SimDisk(self._scheduler, stream(7, "disk")).view(self._process)
+        self.network = SimNetwork(self._scheduler, stream(7, "network")).view(self.host, self._process)
+        self.random = SimRandom(stream(7, "node"))
         self.folder = "/data"
         self.disk.make_directory(self.folder)
 
@@ -115,7 +115,7 @@ class VirtualWorld:
         while not condition():
             if self._scheduler.now_us > deadline_us:
                 pytest.fail(f"did not come to pass: {what or condition}")
-            self._scheduler.run_until(self._scheduler.now_us + 1000, condition)
+            self._scheduler.run_until(self._scheduler.now_us + 1000)
 
 
 @contextmanager
@@ -129,21 +129,6 @@ WORLDS: dict[str, Callable[[Path], AbstractContextManager[World]]] = {
     "asyncio": real_on_asyncio,
     "virtual": virtual,
 }
-
-
-DEVIATIONS = {
-    "test_opening_a_folder_as_a_file_is_an_os_error[virtual]": "a virtual folder is only a prefix of names",
-    "test_a_receiver_that_does_not_read_holds_the_sender_back[virtual]": "a virtual link takes any number of bytes",
-    "test_a_range_beyond_the_file_ends_the_connection[virtual]": "a virtual send copies what there is",
-    "test_a_range_of_a_file_that_is_closed_ends_the_connection[virtual]": "a virtual file can be read when closed",
-}
-"""Where a world does not keep the contract, and why. One that comes to keep it must be taken off the list."""
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.name in DEVIATIONS:
-            item.add_marker(pytest.mark.xfail(reason=DEVIATIONS[item.name], strict=True))
 
 
 @pytest.fixture(params=list(WORLDS))
