@@ -15,19 +15,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from tanist.broker.endpoints import (
-    ConfigError,
-    Endpoint,
-    Voter,
-    parse_listeners,
-    parse_protocol_map,
-    parse_servers,
-    parse_voters,
-)
+from tanist.broker.endpoints import ConfigError, Endpoint, Voter, network, quorum
 from tanist.broker.properties import PropertiesError, parse_properties
 from tanist.controller.broker_settings import BROKER_SETTINGS, is_kafka_only
 from tanist.controller.definitions import Value, split_list
-from tanist.controller.settings import validate_static_configs
+from tanist.controller.settings import static_text, validate_static_configs
 
 __all__ = ["ConfigError", "Endpoint", "NodeConfig", "PropertiesError", "Voter", "parse_properties"]
 
@@ -199,10 +191,9 @@ class NodeConfig:
         _refuse_false_promises(static)
         roles = _roles(static)
         node_id = _node_id(static)
-        protocols = parse_protocol_map(_text(static, "listener.security.protocol.map") or "")
-        listeners, advertised, controller_names, between_brokers = _network(static, roles, protocols, hostname)
-        voters, servers = _quorum(static, roles, node_id)
-        log_dirs = split_list(static.get("log.dirs") or _text(static, "log.dir") or "")
+        listeners, advertised, controller_names, between_brokers = network(static, roles, hostname)
+        voters, servers = quorum(static, roles, node_id)
+        log_dirs = split_list(static.get("log.dirs") or static_text(static, "log.dir") or "")
         if not log_dirs or "" in log_dirs:
             raise ConfigError("log.dirs names no folder; write log.dirs=/some/folder (several are separated by commas)")
         if len(set(log_dirs)) != len(log_dirs):
@@ -232,13 +223,8 @@ class NodeConfig:
         return config
 
 
-def _text(static: Mapping[str, str], name: str) -> str | None:
-    given = static.get(name)
-    return given if given is not None else BROKER_SETTINGS[name].default
-
-
 def _value(static: Mapping[str, str], name: str) -> Value:
-    text = _text(static, name)
+    text = static_text(static, name)
     return None if text is None else BROKER_SETTINGS[name].parse(text)
 
 
@@ -276,126 +262,6 @@ def _node_id(static: Mapping[str, str]) -> int:
     if node_id < 0:
         raise ConfigError(f"node.id is {node_id}; it must be 0 or more")
     return node_id
-
-
-def _network(
-    static: Mapping[str, str], roles: frozenset[str], protocols: Mapping[str, str], hostname: str
-) -> tuple[tuple[Endpoint, ...], tuple[Endpoint, ...], tuple[str, ...], str]:
-    """Listeners, advertised listeners, controller listener names, and the listener between brokers."""
-    controller_names = tuple(name.upper() for name in split_list(static.get("controller.listener.names", "")))
-    if not controller_names:
-        raise ConfigError(
-            "controller.listener.names is missing; name the controllers' listener, for example CONTROLLER"
-        )
-    # Kafka lets the controllers' listener do without an entry in the map if the map was left alone.
-    protocols = dict(protocols)
-    if "listener.security.protocol.map" not in static:
-        for name in controller_names:
-            protocols.setdefault(name, "PLAINTEXT")
-    for name in controller_names:
-        if name not in protocols:
-            raise ConfigError(
-                f"controller.listener.names: listener {name} has no security protocol; add {name}:PLAINTEXT to "
-                "listener.security.protocol.map"
-            )
-    listeners = parse_listeners(_text(static, "listeners") or "", protocols, "listeners")
-    if not listeners:
-        raise ConfigError("listeners names no address; write for example listeners=PLAINTEXT://:9092")
-    taken: dict[int, str] = {}
-    for endpoint in listeners:
-        if endpoint.port and taken.setdefault(endpoint.port, endpoint.name) != endpoint.name:
-            raise ConfigError(
-                f"listeners: {taken[endpoint.port]} and {endpoint.name} both use port {endpoint.port}; "
-                "each listener needs its own port"
-            )
-    ours = [endpoint.name for endpoint in listeners if endpoint.name in controller_names]
-    if "controller" in roles and not ours:
-        raise ConfigError(
-            f"controller.listener.names is {','.join(controller_names)} but listeners has none of them; "
-            "add one, for example CONTROLLER://:9093"
-        )
-    if "controller" not in roles and ours:
-        raise ConfigError(f"listeners has the controllers' {ours[0]} but process.roles has no controller; remove it")
-    if roles == {"controller"} and len(ours) != len(listeners):
-        raise ConfigError(
-            "listeners may only have listeners of controller.listener.names when process.roles=controller"
-        )
-    for endpoint in listeners:
-        if endpoint.security_protocol != "PLAINTEXT":
-            raise ConfigError(
-                f"listeners: {endpoint.name} is {endpoint.security_protocol}, but tanist speaks PLAINTEXT only; "
-                "put TLS and authentication in front of it, or use PLAINTEXT"
-            )
-    if "broker" not in roles:
-        return listeners, (), controller_names, ""
-    advertised = _advertised(static, protocols, listeners, controller_names, hostname)
-    return listeners, advertised, controller_names, _inter_broker(static, advertised)
-
-
-def _advertised(
-    static: Mapping[str, str],
-    protocols: Mapping[str, str],
-    listeners: tuple[Endpoint, ...],
-    controller_names: tuple[str, ...],
-    hostname: str,
-) -> tuple[Endpoint, ...]:
-    given = static.get("advertised.listeners")
-    source = listeners if given is None else parse_listeners(given, protocols, "advertised.listeners")
-    advertised = []
-    for endpoint in source:
-        if endpoint.name in controller_names:
-            continue
-        if endpoint.host in ("0.0.0.0", "::"):
-            raise ConfigError(
-                f"advertised.listeners: nobody can connect to {endpoint.host}; set advertised.listeners to "
-                f"{endpoint.name}://the-name-of-this-host:{endpoint.port}"
-            )
-        if all(endpoint.name != bound.name for bound in listeners):
-            raise ConfigError(
-                f"advertised.listeners: {endpoint.name} is not among listeners; add it there or remove it here"
-            )
-        advertised.append(Endpoint(endpoint.name, endpoint.host or hostname, endpoint.port, endpoint.security_protocol))
-    if not advertised:
-        raise ConfigError("a broker needs a listener that is not the controllers'; add for example PLAINTEXT://:9092")
-    return tuple(advertised)
-
-
-def _inter_broker(static: Mapping[str, str], advertised: tuple[Endpoint, ...]) -> str:
-    name = static.get("inter.broker.listener.name", "").strip().upper()
-    if name and "security.inter.broker.protocol" in static:
-        raise ConfigError(
-            "inter.broker.listener.name and security.inter.broker.protocol exclude each other; keep the first"
-        )
-    names = [endpoint.name for endpoint in advertised]
-    if not name:
-        name = (_text(static, "security.inter.broker.protocol") or "").strip().upper()
-        if name not in names and len(names) == 1 and "security.inter.broker.protocol" not in static:
-            # Kafka would insist on a listener called PLAINTEXT; with one broker listener there is nothing to choose.
-            return names[0]
-    if name not in names:
-        raise ConfigError(f"inter.broker.listener.name: {name} is not advertised; use one of {', '.join(names)}")
-    return name
-
-
-def _quorum(
-    static: Mapping[str, str], roles: frozenset[str], node_id: int
-) -> tuple[tuple[Voter, ...], tuple[tuple[str, int], ...]]:
-    voters = parse_voters(static.get("controller.quorum.voters", ""))
-    servers = parse_servers(static.get("controller.quorum.bootstrap.servers", ""))
-    if not voters and not servers:
-        raise ConfigError("controller.quorum.voters is missing; list the controllers as id@host:port,id@host:port")
-    if voters:
-        listed = any(voter.node_id == node_id for voter in voters)
-        if "controller" in roles and not listed:
-            raise ConfigError(
-                f"controller.quorum.voters lacks node {node_id}, which is a controller; add {node_id}@host:port"
-            )
-        if "controller" not in roles and listed:
-            raise ConfigError(
-                f"controller.quorum.voters has node {node_id}, which is only a broker; "
-                "remove it, or add controller to process.roles"
-            )
-    return voters, servers
 
 
 def _per_ip(text: str) -> dict[str, int]:

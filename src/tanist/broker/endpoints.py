@@ -1,6 +1,6 @@
 """Addresses as they are written in a properties file: listeners, advertised listeners, voters, bootstrap servers.
 
-Owns the parsing of these four lists and nothing else; what must hold between them is checked in `config`.
+Owns the parsing of these lists, and what must hold between them and the node's roles. Knows no other setting.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tanist.controller.definitions import split_list
+from tanist.controller.settings import static_text
 
 
 class ConfigError(ValueError):
@@ -122,3 +123,126 @@ def parse_servers(text: str) -> tuple[tuple[str, int], ...]:
             raise ConfigError(f"controller.quorum.bootstrap.servers: '{item}' needs a host and a port")
         servers.append((host, port))
     return tuple(servers)
+
+
+# -- what a node makes of them
+
+
+def network(
+    static: Mapping[str, str], roles: frozenset[str], hostname: str
+) -> tuple[tuple[Endpoint, ...], tuple[Endpoint, ...], tuple[str, ...], str]:
+    """Listeners, advertised listeners, controller listener names, and the listener between brokers."""
+    controller_names = tuple(name.upper() for name in split_list(static.get("controller.listener.names", "")))
+    if not controller_names:
+        raise ConfigError(
+            "controller.listener.names is missing; name the controllers' listener, for example CONTROLLER"
+        )
+    # Kafka lets the controllers' listener do without an entry in the map if the map was left alone.
+    protocols = parse_protocol_map(static_text(static, "listener.security.protocol.map") or "")
+    if "listener.security.protocol.map" not in static:
+        for name in controller_names:
+            protocols.setdefault(name, "PLAINTEXT")
+    for name in controller_names:
+        if name not in protocols:
+            raise ConfigError(
+                f"controller.listener.names: listener {name} has no security protocol; add {name}:PLAINTEXT to "
+                "listener.security.protocol.map"
+            )
+    listeners = parse_listeners(static_text(static, "listeners") or "", protocols, "listeners")
+    if not listeners:
+        raise ConfigError("listeners names no address; write for example listeners=PLAINTEXT://:9092")
+    taken: dict[int, str] = {}
+    for endpoint in listeners:
+        if endpoint.port and taken.setdefault(endpoint.port, endpoint.name) != endpoint.name:
+            raise ConfigError(
+                f"listeners: {taken[endpoint.port]} and {endpoint.name} both use port {endpoint.port}; "
+                "each listener needs its own port"
+            )
+    ours = [endpoint.name for endpoint in listeners if endpoint.name in controller_names]
+    if "controller" in roles and not ours:
+        raise ConfigError(
+            f"controller.listener.names is {','.join(controller_names)} but listeners has none of them; "
+            "add one, for example CONTROLLER://:9093"
+        )
+    if "controller" not in roles and ours:
+        raise ConfigError(f"listeners has the controllers' {ours[0]} but process.roles has no controller; remove it")
+    if roles == {"controller"} and len(ours) != len(listeners):
+        raise ConfigError(
+            "listeners may only have listeners of controller.listener.names when process.roles=controller"
+        )
+    for endpoint in listeners:
+        if endpoint.security_protocol != "PLAINTEXT":
+            raise ConfigError(
+                f"listeners: {endpoint.name} is {endpoint.security_protocol}, but tanist speaks PLAINTEXT only; "
+                "put TLS and authentication in front of it, or use PLAINTEXT"
+            )
+    if "broker" not in roles:
+        return listeners, (), controller_names, ""
+    advertised = _advertised(static, protocols, listeners, controller_names, hostname)
+    return listeners, advertised, controller_names, _inter_broker(static, advertised)
+
+
+def _advertised(
+    static: Mapping[str, str],
+    protocols: Mapping[str, str],
+    listeners: tuple[Endpoint, ...],
+    controller_names: tuple[str, ...],
+    hostname: str,
+) -> tuple[Endpoint, ...]:
+    given = static.get("advertised.listeners")
+    source = listeners if given is None else parse_listeners(given, protocols, "advertised.listeners")
+    advertised = []
+    for endpoint in source:
+        if endpoint.name in controller_names:
+            continue
+        if endpoint.host in ("0.0.0.0", "::"):
+            raise ConfigError(
+                f"advertised.listeners: nobody can connect to {endpoint.host}; set advertised.listeners to "
+                f"{endpoint.name}://the-name-of-this-host:{endpoint.port}"
+            )
+        if all(endpoint.name != bound.name for bound in listeners):
+            raise ConfigError(
+                f"advertised.listeners: {endpoint.name} is not among listeners; add it there or remove it here"
+            )
+        advertised.append(Endpoint(endpoint.name, endpoint.host or hostname, endpoint.port, endpoint.security_protocol))
+    if not advertised:
+        raise ConfigError("a broker needs a listener that is not the controllers'; add for example PLAINTEXT://:9092")
+    return tuple(advertised)
+
+
+def _inter_broker(static: Mapping[str, str], advertised: tuple[Endpoint, ...]) -> str:
+    name = static.get("inter.broker.listener.name", "").strip().upper()
+    if name and "security.inter.broker.protocol" in static:
+        raise ConfigError(
+            "inter.broker.listener.name and security.inter.broker.protocol exclude each other; keep the first"
+        )
+    names = [endpoint.name for endpoint in advertised]
+    if not name:
+        name = (static_text(static, "security.inter.broker.protocol") or "").strip().upper()
+        if name not in names and len(names) == 1 and "security.inter.broker.protocol" not in static:
+            # Kafka would insist on a listener called PLAINTEXT; with one broker listener there is nothing to choose.
+            return names[0]
+    if name not in names:
+        raise ConfigError(f"inter.broker.listener.name: {name} is not advertised; use one of {', '.join(names)}")
+    return name
+
+
+def quorum(
+    static: Mapping[str, str], roles: frozenset[str], node_id: int
+) -> tuple[tuple[Voter, ...], tuple[tuple[str, int], ...]]:
+    voters = parse_voters(static.get("controller.quorum.voters", ""))
+    servers = parse_servers(static.get("controller.quorum.bootstrap.servers", ""))
+    if not voters and not servers:
+        raise ConfigError("controller.quorum.voters is missing; list the controllers as id@host:port,id@host:port")
+    if voters:
+        listed = any(voter.node_id == node_id for voter in voters)
+        if "controller" in roles and not listed:
+            raise ConfigError(
+                f"controller.quorum.voters lacks node {node_id}, which is a controller; add {node_id}@host:port"
+            )
+        if "controller" not in roles and listed:
+            raise ConfigError(
+                f"controller.quorum.voters has node {node_id}, which is only a broker; "
+                "remove it, or add controller to process.roles"
+            )
+    return voters, servers

@@ -178,6 +178,12 @@ def resolve_broker_config(name: str, levels: Levels) -> Candidate:
     return Candidate(name, BROKER_SETTINGS[name].default, ConfigSource.DEFAULT)
 
 
+def static_text(static: Mapping[str, str], name: str) -> str | None:
+    """What a properties file says of one broker config, or its default."""
+    given = static.get(name)
+    return given if given is not None else BROKER_SETTINGS[name].default
+
+
 def _dynamic_and_static(levels: Levels) -> tuple[tuple[ConfigSource, Mapping[str, str]], ...]:
     return (
         (ConfigSource.DYNAMIC_BROKER, levels.broker),
@@ -297,6 +303,7 @@ __all__ = [
     "resolve_broker_config",
     "resolve_topic_config",
     "split_list",
+    "static_text",
     "topic_configs",
     "validate_broker_configs",
     "validate_static_configs",
