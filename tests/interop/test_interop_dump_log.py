@@ -18,8 +18,8 @@ pytestmark = pytest.mark.interop
 
 TOPIC = "dumped"
 METADATA = "__cluster_metadata-0"
-# A snapshot of the metadata after every few records: the default is 20 MB of them.
-SNAPSHOT_OFTEN = {"metadata.log.max.record.bytes.between.snapshots": "1000"}
+# A snapshot of the metadata after every record or so: the default is 20 MB of them.
+SNAPSHOT_OFTEN = {"metadata.log.max.record.bytes.between.snapshots": "1"}
 
 
 @dataclass(frozen=True, slots=True)
