@@ -163,7 +163,7 @@ class ClientConnection:
             else:
                 self._cold(api_key, version, frame)
         except (WireError, struct.error, IndexError) as error:
-            self._node.report("WARN", f"closing {self.connection.peer}: malformed request: {error}")
+            self._node.malformed_request(self.connection.peer, str(error))
             self.close()
             return
         self.last_active_ms = self._node.turn_ms

@@ -10,12 +10,13 @@ from tanist.replica.effects import IsrChanged
 class Metrics:
     """What can only be counted as it happens."""
 
-    __slots__ = ("failed_isr_updates", "isr_expands", "isr_shrinks")
+    __slots__ = ("failed_isr_updates", "isr_expands", "isr_shrinks", "malformed_requests")
 
     def __init__(self) -> None:
         self.isr_expands = 0
         self.isr_shrinks = 0
         self.failed_isr_updates = 0
+        self.malformed_requests = 0
 
     def isr_changed(self, effect: IsrChanged) -> None:
         if effect.grew:

@@ -58,6 +58,7 @@ Report = Callable[[str, str], None]
 
 _STOP_PATIENCE_MS = 10_000
 _STOP_WITHOUT_CONTROLLER_MS = 1_500
+_COMPLAINT_INTERVAL_MS = 1_000
 
 
 class Node:
@@ -106,6 +107,8 @@ class Node:
         self.directory_assignments = DirectoryAssignments(self)
         self.producer_ids = ProducerIds(self)
         self.housekeeping = Housekeeping(self)
+        self._next_complaint_ms = 0
+        self._unreported_complaints = 0
         self.metadata_cache: dict[tuple[int, str], tuple[int, bytes]] = {}
         """Encoded Metadata answers for all topics, by (version, listener): the image's version and the frame."""
         self._awaiting_topics: list[tuple[list[str], Callable[[], None], Timer]] = []
@@ -244,6 +247,17 @@ class Node:
         host = self.quorum.controller_host
         if identity is not None and host is not None and not self.stopping_finally:
             host.connection_lost(*identity)
+
+    def malformed_request(self, peer: str, why: str) -> None:
+        """A connection is closed for what it sent. One line a second: whoever sends nonsense must not fill the disk."""
+        self.metrics.malformed_requests += 1
+        now_ms = self.clock.now_ms()
+        if now_ms < self._next_complaint_ms:
+            self._unreported_complaints += 1
+            return
+        more = f" (and {self._unreported_complaints} like it)" if self._unreported_complaints else ""
+        self._next_complaint_ms, self._unreported_complaints = now_ms + _COMPLAINT_INTERVAL_MS, 0
+        self.report("WARN", f"closing {peer}: malformed request: {why}{more}")
 
     def flush_later(self, connection: ClientConnection) -> None:
         """A held-back client has not read its answers yet: look again shortly."""

@@ -113,15 +113,17 @@ def handle_fetch(
         connection.fetch_wait.expire()
     max_wait_ms = call.max_wait_ms
     chunks, size_bytes, at_once = _respond(node, connection, call, version, correlation_id)
-    if at_once or size_bytes >= call.min_bytes or max_wait_ms <= 0 or not call.topics:
+    if at_once or size_bytes >= call.min_bytes or max_wait_ms <= 0:
         connection.respond(chunks)
         return
     targets: list[tuple[HostedPartition, FetchTarget]] = []
     lookup = node.replicas.by_topic
     for topic, parts in call.topics:
-        hosted_parts = lookup[topic]
         for target in parts:
-            targets.append((hosted_parts[target.partition], target))
+            targets.append((lookup[topic][target.partition], target))
+    if not targets:
+        connection.respond(chunks)
+        return
     wait = FetchWait(node, connection, call, version, correlation_id, targets)
     for hosted, _ in targets:
         hosted.wait_for_data(wait)

@@ -33,6 +33,7 @@ INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__sha
 _CREATE_TOPICS_VERSION = 7
 _CREATE_TIMEOUT_MS = 5_000
 _MAX_CACHED = 64
+_NULL_NAMES_VERSION = 12
 
 
 def handle(node: Node, request: MetadataRequest, call: Call) -> None:
@@ -120,7 +121,8 @@ def _response(node: Node, call: Call, request: MetadataRequest) -> MetadataRespo
         for wanted in request.topics:
             topic_id = wanted.topic_id
             name = wanted.name
-            if name and topic_id == ZERO_UUID:
+            if topic_id == ZERO_UUID:
+                name = name or ""
                 topic = image.topic(name)
                 if topic is None:
                     invalid = name_error(name) is not None
@@ -130,8 +132,9 @@ def _response(node: Node, call: Call, request: MetadataRequest) -> MetadataRespo
             else:
                 topic = image.topics.get(topic_id)
                 if topic is None:
+                    unnamed = None if call.version >= _NULL_NAMES_VERSION else ""
                     topics.append(
-                        MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
+                        MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=unnamed, topic_id=topic_id)
                     )
                     continue
             topics.append(_describe(node, image, topic, alive))
