@@ -6,6 +6,7 @@ would keep.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from quorum_network import Machine, Network
@@ -27,11 +28,14 @@ class Checker:
         self._seen_end: dict[tuple[int, int], int] = {}
         self._epoch: dict[int, int] = {}
         self.elections = 0
+        self.seen: Counter[str] = Counter()
+        """How often each effect was asked for: a run in which nothing happens proves nothing."""
         network.on_effect = self.effect
         network.on_event = self.event
 
     def effect(self, node_id: int, effect: Effect) -> None:
         machine = self.network.machines[node_id]
+        self.seen[type(effect).__name__] += 1
         if isinstance(effect, LeaderChanged):
             self._leader(machine, effect)
         elif isinstance(effect, HighWatermark):

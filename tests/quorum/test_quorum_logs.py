@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from quorum_disk import LossyDisk
 
 from tanist.log.log import OffsetOutOfRange
 from tanist.ports import Chunk, FileRange
@@ -17,38 +17,29 @@ from tanist.quorum.batches import encode_leader_change, encode_values, read_head
 from tanist.quorum.log import FOLDER, InconsistentSnapshots, MetadataLog, MetadataLogConfig
 from tanist.quorum.snapshots import BATCH_BYTES, decode_snapshot, encode_snapshot, file_name, parse_name
 from tanist.quorum.voters import Voter, VoterSet
-from tanist.sim.disk import SimDisk
-from tanist.sim.scheduler import Process, Scheduler
 from tanist.wire.ids import ZERO_UUID
 
 WALL_MS = 1_700_000_000_000
 ROOT = "/data"
 
 
-@dataclass
 class Host:
     """A machine's disk, which outlives the processes."""
 
-    seed: int = 1
-    scheduler: Scheduler = field(default_factory=lambda: Scheduler())
-
-    def __post_init__(self) -> None:
-        self.disk = SimDisk(self.scheduler, self.seed)
-
-    def view(self) -> Any:
-        return self.disk.view(Process("node"))
+    def __init__(self, seed: int = 1) -> None:
+        self.disk = LossyDisk(seed)
 
     def open(self, **config: int) -> MetadataLog:
-        return MetadataLog.open(self.view(), ROOT, MetadataLogConfig(**config), wall_ms=WALL_MS)
+        return MetadataLog.open(self.disk, ROOT, MetadataLogConfig(**config), wall_ms=WALL_MS)
 
     def names(self, suffix: str = "") -> list[str]:
-        return [path.rsplit("/", 1)[1] for path in self.disk.paths() if path.endswith(suffix)]
+        return [path.rsplit("/", 1)[1] for path in self.disk.files if path.endswith(suffix)]
 
 
 def sync(log: MetadataLog, host: Host) -> None:
     end = log.end_offset
     for file in log.unflushed_files():
-        host.view().sync_now(file)
+        host.disk.sync_now(file)
     log.mark_flushed(end)
 
 
@@ -304,8 +295,8 @@ class TestDisk:
         assert parse_name("00000000000000000012.log") is None
         host = Host()
         filled(host.open(), (1, 3)).create_snapshot(SnapshotId(3, 1), [b"s"], wall_ms=0)
-        assert f"{ROOT}/{FOLDER}/00000000000000000003-0000000001.checkpoint" in host.disk.paths()
-        assert f"{ROOT}/{FOLDER}/00000000000000000000.log" in host.disk.paths()
+        assert f"{ROOT}/{FOLDER}/00000000000000000003-0000000001.checkpoint" in host.disk.files
+        assert f"{ROOT}/{FOLDER}/00000000000000000000.log" in host.disk.files
         assert not host.names(".part")
 
     def test_a_reopened_log_is_as_it_was(self) -> None:
@@ -347,7 +338,7 @@ class TestDisk:
         log = filled(host.open(), (1, 3))
         sync(log, host)
         data = b"".join(encode_snapshot(SnapshotId(9, 2), [b"s"], wall_ms=0, last_contained_log_timestamp=0))
-        host.view().write_file(f"{ROOT}/{FOLDER}/{file_name(SnapshotId(9, 2))}", data)
+        host.disk.write_file(f"{ROOT}/{FOLDER}/{file_name(SnapshotId(9, 2))}", data)
         found = host.open()
         assert (found.start_offset, found.end_offset, found.last_epoch) == (9, 9, 2)
 
@@ -370,7 +361,7 @@ class TestDisk:
         log.write_download(SnapshotId(9, 2), 0, memoryview(data))
         log.finish_download(SnapshotId(9, 2))
         log.close()
-        host.view().remove(f"{ROOT}/{FOLDER}/{file_name(SnapshotId(9, 2))}")
+        host.disk.remove(f"{ROOT}/{FOLDER}/{file_name(SnapshotId(9, 2))}")
         with pytest.raises(InconsistentSnapshots):
             host.open()
 
@@ -481,13 +472,13 @@ def test_a_damaged_snapshot_file_does_not_make_reading_endless() -> None:
     log = filled(host.open(), (1, 3))
     log.create_snapshot(SnapshotId(3, 1), [b"s"], wall_ms=0)
     path = f"{ROOT}/{FOLDER}/{file_name(SnapshotId(3, 1))}"
-    whole = bytes(host.disk.content(path))
+    whole = bytes(host.disk.read_file(path))
     for length in range(0, len(whole), 7):
-        host.view().write_file(path, whole[:length])
+        host.disk.write_file(path, whole[:length])
         found = host.open()
         with pytest.raises(CorruptBatch):
             list(found.read_snapshot(SnapshotId(3, 1)))
     for position in (8, 9, 10, 11):
-        host.view().write_file(path, whole[:position] + b"\xff" + whole[position + 1 :])
+        host.disk.write_file(path, whole[:position] + b"\xff" + whole[position + 1 :])
         with pytest.raises(CorruptBatch):
             list(host.open().read_snapshot(SnapshotId(3, 1)))

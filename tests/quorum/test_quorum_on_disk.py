@@ -30,8 +30,8 @@ class DiskNetwork(Network):
         machine.saved = self._state_file(machine).load()
 
     def _state_file(self, machine: Machine) -> QuorumStateFile:
-        view = self.hosts[machine.node_id].view()
-        return QuorumStateFile(view, f"/data/{FOLDER}", [voter.node_id for voter in self.voters], version=1)
+        disk = self.hosts[machine.node_id].disk
+        return QuorumStateFile(disk, f"/data/{FOLDER}", [voter.node_id for voter in self.voters], version=1)
 
     def lose_power(self, machine: Machine, durable_end: int) -> None:
         before = [(b.offset, b.epoch, b.values) for b in self._batches(machine)]
@@ -48,11 +48,11 @@ class DiskNetwork(Network):
     def begin_sync(self, machine: Machine) -> Callable[[], None]:
         log: Any = machine.log
         end, files = log.end_offset, log.unflushed_files()
-        view = self.hosts[machine.node_id].view()
+        disk = self.hosts[machine.node_id].disk
 
         def finish() -> None:
             for file in files:
-                view.sync_now(file)
+                disk.sync_now(file)
             log.mark_flushed(end)
 
         return finish

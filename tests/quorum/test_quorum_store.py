@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_quorum_logs import Host
+from quorum_disk import LossyDisk
 
 from tanist.quorum import ElectionState, QuorumStateFile, ReplicaKey, UnreadableState
 from tanist.quorum.store import decode_election_state, encode_election_state
@@ -72,20 +72,20 @@ def test_unknown_versions_are_not_written() -> None:
     with pytest.raises(ValueError, match="version 2"):
         encode_election_state(ElectionState(), version=2)
     with pytest.raises(ValueError, match="version 2"):
-        QuorumStateFile(Host().view(), FOLDER, (1,), version=2)
+        QuorumStateFile(LossyDisk(1), FOLDER, (1,), version=2)
 
 
 def test_the_file_survives_a_loss_of_power() -> None:
-    host = Host()
-    host.view().make_directory(FOLDER)
-    file = QuorumStateFile(host.view(), FOLDER, (1, 2, 3), version=1)
+    disk = LossyDisk(1)
+    disk.make_directory(FOLDER)
+    file = QuorumStateFile(disk, FOLDER, (1, 2, 3), version=1)
     assert file.load() == ElectionState()
     for epoch in range(1, 20):
         state = ElectionState(epoch, None, ReplicaKey(1, DIRECTORY))
         file.save(state)
-        host.disk.lose_power()
-        assert QuorumStateFile(host.view(), FOLDER, (1, 2, 3)).load() == state
-    assert json.loads(host.view().read_file(f"{FOLDER}/quorum-state"))["leaderEpoch"] == 19
+        disk.lose_power()
+        assert QuorumStateFile(disk, FOLDER, (1, 2, 3)).load() == state
+    assert json.loads(disk.read_file(f"{FOLDER}/quorum-state"))["leaderEpoch"] == 19
 
 
 def test_fields_that_kafka_adds_are_passed_over() -> None:
