@@ -1,6 +1,7 @@
 """The leader of one partition: the high watermark, the ISR, and when a produce is done.
 
-Owns what a broker may do only while it leads (facts 1-23, 108, 113, 118-120). Two rules carry the rest:
+Owns what a broker may do only while it leads (facts 1-23, 108, 113, 118-120); who is in the ISR is kept by its base,
+`membership.IsrMembership`. Two rules carry the rest:
 
 * The high watermark never passes a replica of the *maximal* ISR, and never moves while the *committed* ISR has fewer
   than `min.insync.replicas` members (KIP-966). So whoever the controller may elect, from the ISR or the ELR, has all
@@ -14,18 +15,11 @@ is a method of its own, so that a test can replace exactly one and show what it 
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import replace
 from typing import NamedTuple
 
-from tanist.replica.effects import (
-    Effect,
-    HighWatermarkAdvanced,
-    IsrChanged,
-    IsrUpdateFailed,
-    ProposeIsr,
-)
-from tanist.replica.isr import RETRY_BACKOFF_MS, AlterPartitionResult, PendingIsr, Verdict, verdict
+from tanist.replica.effects import Effect, HighWatermarkAdvanced
+from tanist.replica.isr import AlterPartitionResult
+from tanist.replica.membership import IsrMembership
 from tanist.replica.metadata import NO_EPOCH, BrokerView, PartitionMetadata, ReplicaConfig
 from tanist.replica.ports import ReplicaLog
 from tanist.replica.reads import ReadReplica, check_epoch, divergence
@@ -38,8 +32,6 @@ _UNKNOWN_LEADER_EPOCH = int(ErrorCode.UNKNOWN_LEADER_EPOCH)
 _NOT_ENOUGH_REPLICAS = int(ErrorCode.NOT_ENOUGH_REPLICAS)
 _NOT_ENOUGH_REPLICAS_AFTER_APPEND = int(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
 _INVALID_REQUIRED_ACKS = int(ErrorCode.INVALID_REQUIRED_ACKS)
-
-_BEYOND_ALL_OFFSETS = 1 << 63
 
 __all__ = ["AckStatus", "AlterPartitionResult", "FetchDecision", "FollowerFetch", "LeaderState"]
 
@@ -77,27 +69,10 @@ _ACKED = AckStatus(True, _NONE)
 _ACKED_TOO_FEW = AckStatus(True, _NOT_ENOUGH_REPLICAS_AFTER_APPEND)
 
 
-class LeaderState:
+class LeaderState(IsrMembership):
     """A replica that leads, from the metadata that said so until the metadata that says otherwise."""
 
-    __slots__ = (
-        "_min_isr",
-        "_slowest_member_offset",
-        "_under_min_isr",
-        "broker_id",
-        "brokers",
-        "config",
-        "high_watermark",
-        "leader_epoch",
-        "leader_epoch_start_offset",
-        "log",
-        "maximal_isr",
-        "members",
-        "metadata",
-        "others",
-        "pending",
-        "remotes",
-    )
+    __slots__ = ()
 
     def __init__(
         self,
@@ -109,20 +84,7 @@ class LeaderState:
         high_watermark: int,
         now_ms: int,
     ) -> None:
-        self.broker_id = broker_id
-        self.log = log
-        self.config = config
-        self.brokers = brokers
-        self.metadata = metadata
-        self.leader_epoch = metadata.leader_epoch
-        self.high_watermark = high_watermark
-        self.pending: PendingIsr | None = None
-        """The one proposal in flight (fact 9)."""
-        self.remotes: dict[int, RemoteReplica] = {}
-        self.maximal_isr: frozenset[int] = frozenset()
-        self.members: list[RemoteReplica] = []
-        """Followers in the maximal ISR; `others` are those outside it."""
-        self.others: list[RemoteReplica] = []
+        super().__init__(broker_id, log, config, brokers, metadata, high_watermark)
         self._begin_epoch()
         self._assign_replicas()
         for remote in self.remotes.values():
@@ -130,35 +92,6 @@ class LeaderState:
         self._settle()
 
     # ---- what others read
-
-    @property
-    def isr(self) -> tuple[int, ...]:
-        """The committed ISR: what the controller is known to have (fact 5)."""
-        return self.metadata.isr
-
-    @property
-    def partition_epoch(self) -> int:
-        return self.metadata.partition_epoch
-
-    @property
-    def effective_min_isr(self) -> int:
-        return self._min_isr
-
-    @property
-    def under_min_isr(self) -> bool:
-        return self._under_min_isr
-
-    @property
-    def at_min_isr(self) -> bool:
-        return len(self.metadata.isr) == self._min_isr
-
-    @property
-    def in_sync_count(self) -> int:
-        return len(self.metadata.isr)
-
-    @property
-    def under_replicated(self) -> bool:
-        return len(self.metadata.isr) < len(self.metadata.replicas)
 
     @property
     def low_watermark(self) -> int:
@@ -261,56 +194,6 @@ class LeaderState:
             return (_NOT_LEADER_OR_FOLLOWER if current_leader_epoch == NO_EPOCH else _UNKNOWN_LEADER_EPOCH), None
         return self._divergence(fetch_offset, last_fetched_epoch)
 
-    def check_lag(self, now_ms: int) -> list[Effect]:
-        """Propose to drop members that are late. Due every `replica.lag.time.max.ms` / 2 (facts 10, 12)."""
-        if self.pending is not None:
-            return []
-        late = self._late_members(now_ms)
-        if late:
-            remaining = tuple(broker_id for broker_id in self.isr if broker_id not in late)
-            return self._propose(remaining, self._maximal_isr_to_shrink(remaining))
-        # Beyond fact 6: one that was about to join may have held the HW back (fact 4) and given up since.
-        return self._advance(now_ms)
-
-    def alter_partition_done(self, proposal: ProposeIsr, result: AlterPartitionResult, now_ms: int) -> list[Effect]:
-        """The controller has answered `proposal`."""
-        if not self._is_awaited(proposal):
-            return []
-        if result.error:
-            return self._on_error(proposal, result.error)
-        # A success may still be older than the metadata that came by the other way (fact 19).
-        if result.leader_epoch != self.leader_epoch or result.partition_epoch < self.partition_epoch:
-            return []
-        before = self.isr
-        self.pending = None
-        self.metadata = replace(
-            self.metadata,
-            isr=result.isr,
-            partition_epoch=result.partition_epoch,
-            recovering=result.recovering,
-        )
-        self._settle()
-        return self._isr_difference(before) + self._advance(now_ms)
-
-    def alter_partition_failed(self, proposal: ProposeIsr, now_ms: int) -> list[Effect]:
-        """The request had no answer, or failed as a whole: it may have been applied, so ask again (fact 21)."""
-        return [replace(proposal, delay_ms=RETRY_BACKOFF_MS)] if self._is_awaited(proposal) else []
-
-    def min_isr_changed(self, min_insync_replicas: int) -> list[Effect]:
-        """`min.insync.replicas` is another one. That alone moves nothing (fact 6); the next fetch or append does."""
-        return self.set_config(replace(self.config, min_insync_replicas=min_insync_replicas))
-
-    def set_config(self, config: ReplicaConfig) -> list[Effect]:
-        self.config = config
-        self._settle()
-        return []
-
-    def brokers_changed(self, changed: Collection[int], now_ms: int) -> list[Effect]:
-        """Registrations have changed. One that was about to join may hold back the high watermark no longer."""
-        if not any(remote.broker_id in changed for remote in self.others):
-            return []
-        return self._advance(now_ms)
-
     # ---- produce
 
     def check_before_append(self, acks: int) -> int:
@@ -331,10 +214,6 @@ class LeaderState:
         """KIP-966: only with enough members in the *committed* ISR, whatever acks the producers use (fact 1)."""
         return not self._under_min_isr
 
-    def _effective_min_isr(self) -> int:
-        """A partition can't have more replicas in sync than it has replicas (fact 2)."""
-        return min(self.config.min_insync_replicas, len(self.metadata.replicas))
-
     def _high_watermark_candidate(self, now_ms: int) -> int:
         """The lowest end offset among the leader, its maximal ISR, and those about to join (fact 4)."""
         candidate = self.log.log_end_offset
@@ -349,14 +228,6 @@ class LeaderState:
         """Outside the ISR but keeping up: if the HW waits, it need not chase an ever moving one (fact 4)."""
         lag_ms_max = self.config.replica_lag_time_max_ms
         return remote.is_caught_up(self.log.log_end_offset, now_ms, lag_ms_max) and self._is_eligible(remote)
-
-    def _slowest_member(self) -> int:
-        """The lowest end offset among followers in the maximal ISR."""
-        slowest = _BEYOND_ALL_OFFSETS
-        for remote in self.members:
-            if remote.log_end_offset < slowest:
-                slowest = remote.log_end_offset
-        return slowest
 
     def _confirmed_offset(self, fetch: FollowerFetch) -> int:
         """A follower has what lies below the offset it asks for; what it is about to be sent it does not have yet."""
@@ -393,103 +264,6 @@ class LeaderState:
         """Where the follower's log stops being a prefix of this one, if it does (fact 113, KIP-595)."""
         return divergence(self.log, self.leader_epoch, fetch_offset, last_fetched_epoch)
 
-    # ---- rules of the ISR
-
-    def _may_join_isr(self, remote: RemoteReplica) -> bool:
-        """Fact 11; asked at every fetch of a follower outside the maximal ISR."""
-        return (
-            self.pending is None
-            and self._has_all_committed(remote)
-            and self._has_epoch_start(remote)
-            and self._is_eligible(remote)
-        )
-
-    def _has_all_committed(self, remote: RemoteReplica) -> bool:
-        return remote.log_end_offset >= self.high_watermark
-
-    def _has_epoch_start(self, remote: RemoteReplica) -> bool:
-        """A new leader's high watermark may be stale; all that was committed before lies below its epoch's start."""
-        return remote.log_end_offset >= self.leader_epoch_start_offset
-
-    def _is_eligible(self, remote: RemoteReplica) -> bool:
-        """Unfenced, not shutting down, and the same life of the broker as the one that fetched (fact 15, KIP-903)."""
-        if remote.broker_epoch is None:
-            return False
-        status = self.brokers.registration(remote.broker_id)
-        return (
-            status is not None
-            and not status.fenced
-            and not status.shutting_down
-            and remote.broker_epoch in (NO_EPOCH, status.epoch)
-        )
-
-    def _late_members(self, now_ms: int) -> frozenset[int]:
-        """Members, other than the leader, that have not caught up within `replica.lag.time.max.ms` (fact 12)."""
-        end = self.log.log_end_offset
-        lag_ms_max = self.config.replica_lag_time_max_ms
-        late = set()
-        for broker_id in self.isr:
-            if broker_id == self.broker_id:
-                continue
-            remote = self.remotes.get(broker_id)
-            if remote is None or not remote.is_caught_up(end, now_ms, lag_ms_max):
-                late.add(broker_id)
-        return frozenset(late)
-
-    def _maximal_isr_to_expand(self, joining: int) -> frozenset[int]:
-        """The controller may have added it by now, and may elect it (fact 5)."""
-        return frozenset((*self.isr, joining))
-
-    def _maximal_isr_to_shrink(self, remaining: tuple[int, ...]) -> frozenset[int]:
-        """The controller may not have removed anybody yet, and may elect any of them (fact 5)."""
-        return frozenset(self.isr)
-
-    def _propose(self, proposed: tuple[int, ...], maximal: frozenset[int]) -> list[Effect]:
-        proposal = ProposeIsr(
-            topic_id=self.metadata.topic_id,
-            partition=self.metadata.partition,
-            leader_epoch=self.leader_epoch,
-            partition_epoch=self.partition_epoch,
-            isr=tuple((broker_id, self._known_broker_epoch(broker_id)) for broker_id in proposed),
-            # Having been elected is all the recovery there is, so the first proposal says "recovered" (fact 23).
-            recovering=False,
-        )
-        self.pending = PendingIsr(proposal, maximal)
-        self._settle()
-        return [proposal]
-
-    def _known_broker_epoch(self, broker_id: int) -> int:
-        """The life of a member that the leader vouches for (fact 17)."""
-        if broker_id == self.broker_id:
-            status = self.brokers.registration(broker_id)
-            return NO_EPOCH if status is None else status.epoch
-        remote = self.remotes.get(broker_id)
-        return NO_EPOCH if remote is None else remote.broker_epoch_or_unknown
-
-    def _is_awaited(self, proposal: ProposeIsr) -> bool:
-        """An answer to a proposal that metadata has overtaken meanwhile is no news (fact 20)."""
-        return self.pending is not None and self.pending.proposal == proposal
-
-    def _on_error(self, proposal: ProposeIsr, error: int) -> list[Effect]:
-        """Fact 18."""
-        match verdict(error):
-            case Verdict.ROLLED_BACK:
-                self._on_rejected()
-            case Verdict.UNCLEAR:
-                return [IsrUpdateFailed(error), replace(proposal, delay_ms=RETRY_BACKOFF_MS)]
-            case Verdict.OVERTAKEN:
-                pass
-        return [IsrUpdateFailed(error)]
-
-    def _on_rejected(self) -> None:
-        """Nothing was changed: count with the committed ISR again."""
-        self.pending = None
-        self._settle()
-
-    def _repeats(self, metadata: PartitionMetadata) -> bool:
-        """Metadata that says nothing new must not end a proposal: the controller may be about to accept it."""
-        return metadata.partition_epoch == self.partition_epoch and set(metadata.isr) == set(self.isr)
-
     # ---- rules of an epoch
 
     def _begin_epoch(self) -> None:
@@ -508,27 +282,6 @@ class LeaderState:
 
     # ---- bookkeeping
 
-    def _assign_replicas(self) -> None:
-        wanted = [broker_id for broker_id in self.metadata.replicas if broker_id != self.broker_id]
-        self.remotes = {broker_id: self.remotes.get(broker_id) or RemoteReplica(broker_id) for broker_id in wanted}
-
-    def _settle(self) -> None:
-        """Work out what follows from the ISR, the replicas and the settings. After every change of one of them."""
-        self.maximal_isr = self.pending.maximal if self.pending is not None else frozenset(self.isr)
-        self.members = [remote for remote in self.remotes.values() if remote.broker_id in self.maximal_isr]
-        self.others = [remote for remote in self.remotes.values() if remote.broker_id not in self.maximal_isr]
-        self._min_isr = self._effective_min_isr()
-        self._under_min_isr = len(self.isr) < self._min_isr
-        self._slowest_member_offset = self._slowest_member()
-
-    def _isr_difference(self, before: tuple[int, ...]) -> list[Effect]:
-        after = self.isr
-        if set(before) == set(after):
-            return []
-        grew = tuple(broker_id for broker_id in after if broker_id not in before)
-        shrank = tuple(broker_id for broker_id in before if broker_id not in after)
-        return [IsrChanged(after, grew, shrank)]
-
     def _rack(self, broker_id: int) -> str | None:
         status = self.brokers.registration(broker_id)
         return None if status is None else status.rack
@@ -539,7 +292,7 @@ class LeaderState:
         """The same leader over another (copied) log and view of the brokers."""
         cls = type(self)
         other = cls.__new__(cls)
-        for name in LeaderState.__slots__:
+        for name in IsrMembership.__slots__:
             setattr(other, name, getattr(self, name))
         other.log = log
         other.brokers = brokers
@@ -548,7 +301,7 @@ class LeaderState:
         return other
 
     def snapshot(self, now_ms: int | None = None) -> tuple[object, ...]:
-        """Everything that decides what this leader will do, but for its log: hashable, comparable.
+        """Everything that decides what this leader will do, but for its log and the registrations: hashable.
 
         With `now_ms`, times are given as ages, so that states which differ in the date only are equal.
         """
