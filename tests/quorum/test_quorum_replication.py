@@ -488,6 +488,22 @@ class TestFollower:
         kit.respond(kit.last_sent(FetchRequest), fetched(2, 6, error=ErrorCode.FENCED_LEADER_EPOCH))
         assert kit.node.leader_id == 2
 
+    def test_a_peer_that_is_down_is_tried_less_and_less_often(self) -> None:
+        kit = self.follow(config=RaftConfig(fetch_timeout_ms=60_000))
+        tried = []
+        for _ in range(7):
+            kit.respond(kit.last_sent(FetchRequest), None)
+            before = kit.now_ms
+            while len(kit.sent(FetchRequest)) == len(tried) + 1:
+                kit.pass_time(1)
+            tried.append(kit.now_ms - before)
+        assert tried == [20, 40, 80, 160, 160, 160, 160]
+        kit.respond(kit.last_sent(FetchRequest), fetched(1, 5))
+        kit.respond(kit.last_sent(FetchRequest), None)
+        count = len(kit.sent(FetchRequest))
+        kit.pass_time(20)
+        assert len(kit.sent(FetchRequest)) == count + 1, "an answer makes it as good as new"
+
     def test_a_silent_leader_is_doubted(self) -> None:
         kit = self.follow()
         kit.pass_time(1999)

@@ -201,8 +201,12 @@ class RaftNode:
         asked = self._quorum.requests.answered(request_id)
         if asked is None:
             return self._settle(now_ms)
-        if response is None or not self._answered(asked, response, now_ms):
+        if response is None:
             self._quorum.requests.failed(asked.to, now_ms)
+        elif self._answered(asked, response, now_ms):
+            self._quorum.requests.helped(asked.to)
+        else:
+            self._quorum.requests.did_not_help(asked.to, now_ms)
         return self._settle(now_ms)
 
     def _answered(self, asked: Asked, response: Response, now_ms: int) -> bool:
@@ -252,6 +256,7 @@ class RaftNode:
         """The log has a new snapshot (`create_snapshot`): drop what is no longer needed."""
         if self._quorum.log.snapshot_size(snapshot_id) is None:
             raise ValueError(f"the log has no snapshot {snapshot_id}")
+        self.check_snapshot_id(snapshot_id)
         return self.clean(now_ms, wall_ms)
 
     def clean(self, now_ms: int, wall_ms: int) -> list[Effect]:

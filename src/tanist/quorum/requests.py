@@ -11,6 +11,9 @@ from dataclasses import dataclass
 
 from tanist.wire.schema import Request
 
+MAX_DOUBLINGS = 3
+"""A peer that is down is tried every eighth retry backoff: often enough to find it when it is back."""
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
@@ -23,7 +26,7 @@ class Asked:
 
 
 class Requests:
-    __slots__ = ("_asked", "_backoff_until_ms", "_next_id", "_retry_backoff_ms", "_timeout_ms")
+    __slots__ = ("_asked", "_backoff_until_ms", "_next_id", "_retry_backoff_ms", "_timeout_ms", "_unanswered")
 
     def __init__(self, timeout_ms: int, retry_backoff_ms: int) -> None:
         self._timeout_ms = timeout_ms
@@ -31,6 +34,8 @@ class Requests:
         self._next_id = 1
         self._asked: dict[int, Asked] = {}
         self._backoff_until_ms: dict[int, int] = {}
+        self._unanswered: dict[int, int] = {}
+        """How many requests to a peer have had no answer since the last that had one."""
 
     @property
     def idle(self) -> bool:
@@ -63,9 +68,20 @@ class Requests:
                 return asked
         return None
 
-    def failed(self, peer: int, now_ms: int) -> None:
-        """Leave `peer` alone for a moment."""
+    def helped(self, peer: int) -> None:
+        """The answer was of use: ask on."""
+        self._unanswered.pop(peer, None)
+
+    def did_not_help(self, peer: int, now_ms: int) -> None:
+        """An answer came and brought nothing; leave `peer` alone for a moment."""
+        self._unanswered.pop(peer, None)
         self._backoff_until_ms[peer] = now_ms + self._retry_backoff_ms
+
+    def failed(self, peer: int, now_ms: int) -> None:
+        """No answer came; leave `peer` alone, the longer the more often that happens."""
+        failures = self._unanswered.get(peer, 0)
+        self._unanswered[peer] = failures + 1
+        self._backoff_until_ms[peer] = now_ms + (self._retry_backoff_ms << min(failures, MAX_DOUBLINGS))
 
     def lost(self, peer: int, now_ms: int) -> None:
         """The connection to `peer` is gone, and with it the answer."""
