@@ -17,7 +17,7 @@ class Waiter:
 
 
 def world() -> tuple[Scheduler, Purgatory]:
-    scheduler = Scheduler(1)
+    scheduler = Scheduler()
     return scheduler, Purgatory(SimClock(scheduler, Process("p")))
 
 

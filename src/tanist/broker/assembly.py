@@ -12,6 +12,7 @@ from uuid import UUID
 from tanist.broker.controller_host import ControllerHost
 from tanist.broker.endpoints import ConfigError
 from tanist.broker.metadata_quorum import MetadataQuorum
+from tanist.broker.voters import voters_in_log
 from tanist.controller.controller import Controller
 from tanist.controller.decision import ControllerSettings
 from tanist.controller.image import MetadataImage
@@ -86,15 +87,6 @@ def open_directories(node: Node, metas: dict[str, MetaProperties]) -> list[LogDi
 def assemble_quorum(node: Node, directory_id: UUID) -> MetadataQuorum:
     """The metadata log, its Raft replica, and the controller if the node has that role."""
     config = node.config
-    voters = tuple(
-        # Static voters (kraft.version 0) are known by their node ids alone.
-        Voter(voter.node_id, ZERO_UUID, voter.host, voter.port)
-        for voter in config.controller_quorum_voters
-    )
-    if not voters:
-        raise ConfigError(
-            "controller.quorum.voters is missing; name the controllers, for example 1@localhost:9093,2@localhost:9095"
-        )
     log = MetadataLog.open(
         node.disk,
         config.metadata_log_dir,
@@ -107,7 +99,9 @@ def assemble_quorum(node: Node, directory_id: UUID) -> MetadataQuorum:
         node.clock.now_ms(),
         wall_ms=node.clock.wall_ms(),
     )
-    store = QuorumStateFile(node.disk, f"{config.metadata_log_dir}/{FOLDER}", [voter.node_id for voter in voters])
+    folder = f"{config.metadata_log_dir}/{FOLDER}"
+    voters, kraft_version = _voters(node, log, folder)
+    store = QuorumStateFile(node.disk, folder, [voter.node_id for voter in voters], version=kraft_version)
     raft = RaftNode(
         config.node_id,
         directory_id,
@@ -128,7 +122,7 @@ def assemble_quorum(node: Node, directory_id: UUID) -> MetadataQuorum:
         ),
         node.random,
     )
-    quorum = MetadataQuorum(node, raft, log, store, voters)
+    quorum = MetadataQuorum(node, raft, log, store, voters, takes_snapshots=kraft_version == 0)
     if config.is_controller:
         controller = Controller(
             config.node_id,
@@ -142,6 +136,22 @@ def assemble_quorum(node: Node, directory_id: UUID) -> MetadataQuorum:
     return quorum
 
 
+def _voters(node: Node, log: MetadataLog, folder: str) -> tuple[tuple[Voter, ...], int]:
+    """The voters and the `kraft.version` they come by: named in the configuration (0), or in the metadata log (1)."""
+    config = node.config
+    if config.controller_quorum_voters:
+        # Static voters are known by their node ids alone.
+        named = (Voter(each.node_id, ZERO_UUID, each.host, each.port) for each in config.controller_quorum_voters)
+        return tuple(named), 0
+    voters = voters_in_log(node.disk, log, folder, config.controller_listener_names)
+    if not voters:
+        raise ConfigError(
+            "controller.quorum.voters is missing, and the metadata log names no voters; "
+            "name the controllers, for example 1@localhost:9093,2@localhost:9095"
+        )
+    return voters, 1
+
+
 def controller_settings(config: NodeConfig) -> ControllerSettings:
     """The controller's static settings, out of the node's."""
     return ControllerSettings(
@@ -149,6 +159,7 @@ def controller_settings(config: NodeConfig) -> ControllerSettings:
         unclean_leader_election_enable=config.unclean_leader_election_enable,
         default_replication_factor=config.default_replication_factor,
         num_partitions=config.num_partitions,
+        delete_topic_enable=config.delete_topic_enable,
         auto_leader_rebalance_enable=config.auto_leader_rebalance_enable,
         leader_imbalance_check_interval_ms=config.leader_imbalance_check_interval_seconds * 1000,
         unclean_leader_election_interval_ms=config.unclean_leader_election_interval_ms,

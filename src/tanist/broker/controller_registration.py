@@ -63,7 +63,7 @@ class ControllerRegistration:
             ),
             features=tuple(
                 Feature(name=name, min_supported_version=low, max_supported_version=high)
-                for name, (low, high) in sorted(node.supported_features().items())
+                for name, (low, high) in sorted(node.registered_features().items())
             ),
         )
         node.controller_channel.call(request, _VERSION, _TIMEOUT_MS, self._answered)

@@ -54,6 +54,8 @@ class Lifecycle:
         self._retry_ms = _RETRY_MS
         self._shutdown_done: Callable[[], None] | None = None
         self._initial_deadline_ms = 0
+        self.last_answer_ms = 0
+        """When the controller last answered a heartbeat."""
 
     def start(self, previous_broker_epoch: int) -> None:
         self.state = LifecycleState.STARTING
@@ -71,6 +73,7 @@ class Lifecycle:
     def begin_controlled_shutdown(self, done: Callable[[], None]) -> None:
         """Ask the controller to move the leaderships away; `done` once it lets go of us, or cannot be reached."""
         self._shutdown_done = done
+        self.last_answer_ms = self._node.clock.now_ms()
         if self.state in (LifecycleState.NOT_RUNNING, LifecycleState.STARTING) or self.broker_epoch < 0:
             self._shutdown_finished()
             return
@@ -131,7 +134,7 @@ class Lifecycle:
             ),
             features=tuple(
                 Feature(name=name, min_supported_version=low, max_supported_version=high)
-                for name, (low, high) in sorted(node.supported_features().items())
+                for name, (low, high) in sorted(node.registered_features().items())
             ),
             rack=node.config.broker_rack,
             is_migrating_zk_broker=False,
@@ -205,6 +208,7 @@ class Lifecycle:
             self._again()
             return
         self._retry_ms = _RETRY_MS
+        self.last_answer_ms = node.clock.now_ms()
         if self.state is LifecycleState.PENDING_CONTROLLED_SHUTDOWN:
             if response.should_shut_down:
                 self._shutdown_finished()

@@ -56,12 +56,23 @@ _HAND_OVER_PATIENCE_MS = 500
 class MetadataQuorum:
     """Runs the `RaftNode` of a node."""
 
-    def __init__(self, node: Node, raft: RaftNode, log: MetadataLog, store: QuorumStateFile, voters: Sequence[Voter]):
+    def __init__(
+        self,
+        node: Node,
+        raft: RaftNode,
+        log: MetadataLog,
+        store: QuorumStateFile,
+        voters: Sequence[Voter],
+        *,
+        takes_snapshots: bool = True,
+    ) -> None:
         self._node = node
         self.raft = raft
         self._log = log
         self._store = store
         self._voters = {voter.node_id: voter for voter in voters}
+        self._takes_snapshots = takes_snapshots
+        """Not where the log itself names the voters (kraft.version 1): our snapshots would not."""
         self._channels: dict[int, Channel] = {}
         self._timer: Timer | None = None
         self._armed_at_ms = -1
@@ -292,7 +303,7 @@ class MetadataQuorum:
         """Snapshot what is applied, and let the log be cut below it (KIP-630)."""
         self._bytes_since_snapshot = 0
         image: MetadataImage = self._node.metadata.image
-        if image.in_transaction:
+        if image.in_transaction or not self._takes_snapshots:
             return
         version = image.metadata_version
         values = [encode_record(record, record_version(type(record), version)) for record in to_records(image)]

@@ -33,7 +33,7 @@ from tanist.broker.purgatory import Purgatory
 from tanist.broker.replicas import Replicas
 from tanist.broker.turn import Turn
 from tanist.controller.delta import ImageDelta
-from tanist.controller.features import SUPPORTED_FEATURES
+from tanist.controller.features import SUPPORTED_FEATURES, TOLERATED_FEATURES
 from tanist.controller.image import MetadataImage
 from tanist.controller.settings import TOPIC_RESOURCE, Levels, topic_configs
 from tanist.log.config import LogConfig
@@ -57,7 +57,8 @@ Report = Callable[[str, str], None]
 """(level, message): INFO, WARN, ERROR; for the operator to read."""
 
 _STOP_PATIENCE_MS = 10_000
-_STOP_WITHOUT_CONTROLLER_MS = 1_500
+_STOP_WITHOUT_CONTROLLER_MS = 2_000
+_STOP_LOOK_MS = 250
 _COMPLAINT_INTERVAL_MS = 1_000
 
 
@@ -145,14 +146,19 @@ class Node:
                 self._stop_broker()
                 self._leave_quorum(done)
 
-        def hopeless() -> None:
-            if not finished and self.quorum.leader_id is None:
-                self.report("WARN", "no controller to hand leaderships over to")
+        def look() -> None:
+            if finished:
+                return
+            if self.clock.now_ms() - self.lifecycle.last_answer_ms > _STOP_WITHOUT_CONTROLLER_MS:
+                # The last ones of a cluster that goes down as a whole have no quorum left to hand over to.
+                self.report("WARN", "no controller answers: leaderships are not handed over")
                 handed_over()
+                return
+            self.clock.call_at(self.clock.now_ms() + _STOP_LOOK_MS, look)
 
         now_ms = self.clock.now_ms()
         deadline = self.clock.call_at(now_ms + _STOP_PATIENCE_MS, handed_over)
-        self.clock.call_at(now_ms + _STOP_WITHOUT_CONTROLLER_MS, hopeless)
+        self.clock.call_at(now_ms + _STOP_WITHOUT_CONTROLLER_MS, look)
         self.lifecycle.begin_controlled_shutdown(handed_over)
 
     def _stop_broker(self) -> None:
@@ -283,7 +289,12 @@ class Node:
         return found
 
     def supported_features(self) -> dict[str, tuple[int, int]]:
+        """What clients are told."""
         return dict(SUPPORTED_FEATURES)
+
+    def registered_features(self) -> dict[str, tuple[int, int]]:
+        """What the controller is told: also levels that concern nothing we have, and so cannot hurt us."""
+        return {**SUPPORTED_FEATURES, **TOLERATED_FEATURES}
 
     # -- metadata
 

@@ -83,6 +83,18 @@ SUPPORTED_FEATURES: Final[Mapping[str, tuple[int, int]]] = {
 }
 """What a node of this software says of itself when it registers and in ApiVersions."""
 
+TOLERATED_FEATURES: Final[Mapping[str, tuple[int, int]]] = {
+    "group.version": (0, 1),
+    "kraft.version": (0, 1),
+    "share.version": (0, 1),
+    "streams.version": (0, 1),
+    "transaction.version": (0, 2),
+}
+"""Levels that a metadata log of Apache Kafka may have finalized for what we do not offer at all.
+
+A node registers with them, so that it can take such a log over; clients are not told of them.
+"""
+
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 
 

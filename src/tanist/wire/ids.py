@@ -41,12 +41,12 @@ METADATA_TOPIC: Final = "__cluster_metadata"
 METADATA_TOPIC_ID: Final = UUID(int=1)
 """The one topic whose id is known beforehand."""
 
-UNASSIGNED_DIRECTORY: Final = ZERO_UUID
-"""The replica has not been given a log directory."""
-LOST_DIRECTORY: Final = UUID(int=1)
-"""The replica's log directory is offline, and nobody knows which it was."""
-MIGRATING_DIRECTORY: Final = UUID(int=2)
+MIGRATING_DIRECTORY: Final = ZERO_UUID
 """The replica is from before directories had ids."""
+UNASSIGNED_DIRECTORY: Final = UUID(int=1)
+"""The replica has not been given a log directory."""
+LOST_DIRECTORY: Final = UUID(int=2)
+"""The replica's log directory is offline, and nobody knows which it was."""
 
 
 class TopicPartition(NamedTuple):

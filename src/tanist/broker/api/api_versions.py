@@ -50,7 +50,7 @@ def _response(node: Node, call: Call, error: int) -> ApiVersionsResponse:
         finalized_features=tuple(
             FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
             for name, level in sorted(image.features.items())
-            if level > 0
+            if level > 0 and name in node.supported_features()
         ),
     )
 
