@@ -167,7 +167,10 @@ class Cluster:
             ),
         )
         leader = self.leader(topic, partition) if to is None else to
-        return self.ask(request, version, to=leader or 1).responses[0].partitions[0]
+        response = self.ask(request, version, to=leader or 1)
+        if response is None:  # a connection from before the node's last life
+            response = self.ask(request, version, to=leader or 1)
+        return response.responses[0].partitions[0]
 
     def values(self, topic: str, *, partition: int = 0, to: int | None = None) -> list[bytes]:
         """All committed values of a partition, as a consumer reads them."""
