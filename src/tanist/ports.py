@@ -1,8 +1,8 @@
 """The whole outside world of a node, as four protocols: `Clock`, `Disk`, `Network`, `Random`.
 
 Everything a node does to, or learns from, its surroundings goes through these. `tanist.runtime` implements them with
-real sockets, files and clocks; `tanist.sim` implements them with virtual ones. One contract suite holds both sets to the
-same behaviour (`tests/ports/`), so whatever is said here is said of both.
+real sockets, files and clocks; `tanist.sim` implements them with virtual ones. One contract suite holds both sets to
+the same behaviour (`tests/ports/`), so whatever is said here is said of both.
 
 Rules of the house that every implementation keeps:
 
