@@ -10,6 +10,8 @@ import pytest
 import quorum_scenarios
 import yaml
 
+from tanist.quorum import QuorumError
+
 FILES = [Path(__file__).parent / "scenarios.yaml", *map(Path, os.environ.get("TANIST_SCENARIOS", "").split())]
 
 
@@ -40,5 +42,5 @@ def spoil(value: Any) -> Any:
 @pytest.mark.parametrize("item", items(), ids=lambda item: item["id"])
 def test_a_wrong_expectation_is_noticed(item: dict[str, Any]) -> None:
     name = next(name for name in ("after", "expect", "hw", "cases", "events") if name in item)
-    with pytest.raises((AssertionError, KeyError)):
+    with pytest.raises((AssertionError, KeyError, QuorumError)):
         quorum_scenarios.run({**item, name: spoil(item[name])})
