@@ -463,6 +463,13 @@ class TestEndQuorumEpoch:
         kit.pass_time(60_000)
         assert kit.node.role == "Follower"
 
+    def test_who_is_elected_while_shutting_down_leaves_at_once(self) -> None:
+        kit = Kit(stored=ElectionState(5, None, SELF))
+        kit.take(kit.node.shutdown(0))
+        effects = kit.respond(kit.sent(VoteRequest)[0], granted(5))
+        assert (kit.node.role, kit.node.epoch) == ("Resigned", 5)
+        assert [effect.request.API_KEY for effect in effects if isinstance(effect, Send)] == [54, 54]
+
 
 class TestCheckQuorum:
     """Rule 141."""

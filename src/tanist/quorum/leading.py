@@ -238,7 +238,8 @@ class Leading:
             self._answer(self._held.take_all())
             return
         self._answer(self._held.take_expired(now_ms))
-        if role.expired(now_ms):
+        leaves = self._quorum.stopping and len(self._quorum.voters) > 1
+        if leaves or role.expired(now_ms):
             self._quorum.become_resigned(now_ms)
             self._answer(self._held.take_all())
             return
