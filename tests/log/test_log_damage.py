@@ -170,7 +170,7 @@ def one_round(seed: int) -> None:
     scanned_all = log.recovery.segments_scanned == log.segment_count
     use(log, chance, whole=scanned_all)
     if log.failed is None:
-        again = open_log(disk, CONFIG, clean=False, recovery_point=0)
+        again = open_log(disk, CONFIG, clean=False, recovery_point=log.recovery_point)
         if scanned_all:
             assert again.recovery.bytes_cut == 0, "recovery leaves nothing to recover"
 

@@ -51,6 +51,8 @@ class LogDirectory:
         self._written: dict[str, bytes] = {}
         """What each checkpoint says, as far as this run has written it."""
         self._high_watermarks: dict[tuple[str, int], int] = {}
+        self._recovery_points: dict[tuple[str, int], int] = {}
+        """As they are on the disk."""
 
     def __repr__(self) -> str:
         return f"LogDirectory({self.path}, {len(self.logs)} logs{', failed' if self.failed else ''})"
@@ -79,7 +81,7 @@ class LogDirectory:
         self._disk.make_directory(self.path)
         clean = self.was_clean = self.read_broker_epoch() is not None
         self._forget_clean_shutdown()
-        recovery_points = self._read_offsets(RECOVERY_POINT_CHECKPOINT)
+        recovery_points = self._recovery_points = self._read_offsets(RECOVERY_POINT_CHECKPOINT)
         log_starts = self._read_offsets(LOG_START_CHECKPOINT)
         self._high_watermarks = self._read_offsets(HIGH_WATERMARK_CHECKPOINT)
         for name in self._disk.list(self.path):
@@ -130,7 +132,7 @@ class LogDirectory:
 
     def _adopt(self, log: Log) -> None:
         self.logs[log.topic_partition] = log
-        log.on_recovery_point_lowered = self._recovery_point_lowered
+        log.before_cut = self._before_cut
 
     def shutdown_cleanly(self, broker_epoch: int) -> None:
         """Make everything durable and close it; then, and only then, leave the mark."""
@@ -209,6 +211,7 @@ class LogDirectory:
         """
         points = {key: log.recovery_point for key, log in self.logs.items()}
         self._write_offsets(RECOVERY_POINT_CHECKPOINT, points, sync=sync)
+        self._recovery_points = points
 
     def checkpoint_high_watermarks(self, high_watermarks: Offsets) -> None:
         """As given by the replicas; of logs that have none given, what was known stays."""
@@ -225,8 +228,9 @@ class LogDirectory:
         }
         self._write_offsets(LOG_START_CHECKPOINT, starts, sync=True)
 
-    def _recovery_point_lowered(self) -> None:
-        self.checkpoint_recovery_points(sync=True)
+    def _before_cut(self, log: Log) -> None:
+        if self._recovery_points.get(log.topic_partition, 0) > log.recovery_point:
+            self.checkpoint_recovery_points(sync=True)
 
     def _write_offsets(self, name: str, offsets: Offsets, *, sync: bool) -> None:
         data = encode_offsets(offsets)

@@ -21,6 +21,7 @@ from tanist.log.config import LogConfig
 from tanist.log.indexes import AbortedTransaction
 from tanist.log.recovery import LoadedLog, LogLoader, RecoveryReport, replay_producers
 from tanist.log.retention import expired_segments
+from tanist.log.segment import Place
 from tanist.log.segments import LogSlice
 from tanist.log.tail import LogTail
 from tanist.log.timestamps import TimestampedOffset
@@ -83,8 +84,11 @@ class Log(LogTail):
         self.recovery: RecoveryReport = loaded.report
         self.flushed_offset = self.recovery_point = loaded.recovery_point
         self.on_truncate: Callable[[Truncated], None] | None = None
-        self.on_recovery_point_lowered: Callable[[], None] | None = None
-        """Called before data below the recovery point is cut, with the lower point in place: it must become durable."""
+        self.before_cut: Callable[[Log], None] | None = None
+        """Called before anything is cut, with the recovery point lowered: a checkpoint that says more must go first.
+
+        It would keep recovery from looking at what is written in the place of what was cut.
+        """
         self._last_flush_ms = 0
 
     @classmethod
@@ -121,7 +125,7 @@ class Log(LogTail):
         ).load()
         log = cls(disk, directory, TopicPartition(topic, partition), topic_id, config, loaded)
         log._now_ms = log._last_flush_ms = now_ms
-        log._write_epochs()
+        log._write_epochs(sync=log.recovery.cut_at_offset is not None)
         return log
 
     def assign_topic_id(self, topic_id: UUID) -> None:
@@ -201,7 +205,8 @@ class Log(LogTail):
     def truncate_to(self, offset: int, now_ms: int | None = None) -> bool:
         """Drop `offset` and what follows, and the batch that it is in; True if anything was there to drop.
 
-        Epochs and producers become what they were at the new end.
+        Epochs and producers become what they were at the new end. What is dropped is gone durably on return: a loss of
+        power could otherwise bring it back, among what is written next, or into a log that was stopped in good order.
         """
         if offset < 0:
             raise ValueError(f"{self.topic_partition} can't be truncated to {offset}")
@@ -221,53 +226,55 @@ class Log(LogTail):
         place = segment.find(offset)
         end = offset if place is None else min(offset, place.base_offset)
         self._hand_out(end, segments.ranges_from(index, segment.size if place is None else place.position))
-        self._lower_recovery_point(end)
-        for later in segments.bases_from(index + 1):
-            self._snapshots.remove(later)
-        segments.drop_from(index + 1)
+        with self._disk_in_use():
+            self._cut(index, place, end, self._time(now_ms))
+        return True
+
+    def _cut(self, index: int, place: Place | None, end: int, now_ms: int) -> None:
+        """Keep the segments up to the one at `index`, and of that what is before `place`."""
+        segment = self._segments.at(index)
+        self._lower_recovery_point(end, segment.base_offset)
+        self._snapshots.remove_above(end)
+        dropped = self._segments.drop_from(index + 1)
         if place is not None:
-            segment.truncate_to(place, self._time(now_ms))
+            segment.truncate_to(place, now_ms)
+            self._disk.sync_now(segment.file)
         segment.resume()
         self._log_end_offset = end
         self.log_start_offset = min(self.log_start_offset, end)
         self.epochs.truncate_from_end(end)
-        self._write_epochs()
+        self._write_epochs(sync=dropped > 0)
         self._reload_producers()
-        return True
 
     def truncate_fully_and_start_at(self, offset: int, now_ms: int | None = None) -> None:
         """Drop everything; the next record has `offset`."""
         self.write_pending()
         self._hand_out(self.log_start_offset, self._segments.ranges_from(0, 0))
-        self._lower_recovery_point(offset)
-        self._snapshots.remove_above(-1)
-        self._segments.replace_all(offset, self._time(now_ms))
         self._log_end_offset = self.log_start_offset = offset
         self._epoch = -1
         self.epochs.clear()
-        self._write_epochs()
         self.producers.clear()
+        with self._disk_in_use():
+            self._lower_recovery_point(offset, offset)
+            self._snapshots.remove_above(-1)
+            self._segments.replace_all(offset, self._time(now_ms))
+            self._write_epochs(sync=True)
 
     def _hand_out(self, from_offset: int, ranges: tuple[FileRange, ...]) -> None:
         if self.on_truncate is not None and ranges:
             topic, partition = self.topic_partition
             self.on_truncate(Truncated(topic, partition, from_offset, self._log_end_offset, ranges))
 
-    def _lower_recovery_point(self, offset: int) -> None:
-        """What is written from `offset` on will not be durable, whatever was there before.
-
-        A checkpoint that still says more would keep recovery from looking at it.
-        """
-        self.flushed_offset = min(self.flushed_offset, offset)
-        if offset < self.recovery_point:
-            self.recovery_point = offset
-            if self.on_recovery_point_lowered is not None:
-                self.on_recovery_point_lowered()
+    def _lower_recovery_point(self, end: int, base_offset: int) -> None:
+        """What is written from `end` on will not be durable, nor are the indexes of the segment that is cut."""
+        self.flushed_offset = min(self.flushed_offset, end)
+        self.recovery_point = min(self.recovery_point, max(base_offset, end - 1))
+        if self.before_cut is not None:
+            self.before_cut(self)
 
     def _reload_producers(self) -> None:
         """Producers as of the log's end, from the latest snapshot before it and the batches since."""
         end = self._log_end_offset
-        self._snapshots.remove_above(end)
         if not self.producers.entries:
             return
         offset, entries, _ = self._snapshots.load_latest(end)
@@ -297,14 +304,20 @@ class Log(LogTail):
         count = expired_segments(
             self._segments, self._config, self.log_start_offset, self._log_end_offset, high_watermark, now_ms, wall_ms
         )
-        if count and count == len(self._segments):
-            self._roll(self._log_end_offset, now_ms)
         if count:
-            for base_offset in self._segments.bases_from(0)[:count]:
-                self._snapshots.remove(base_offset)
-            self._segments.drop_first(count)
-            self.advance_log_start_offset(self._segments.first_base)
+            with self._disk_in_use():
+                self._drop_oldest(count, now_ms)
         return self.drain_deleted()
+
+    def _drop_oldest(self, count: int, now_ms: int) -> None:
+        if count == len(self._segments):
+            self._roll(self._log_end_offset, now_ms)
+        for base_offset in self._segments.first_bases(count):
+            self._snapshots.remove(base_offset)
+        self._segments.drop_first(count)
+        self.advance_log_start_offset(self._segments.first_base)
+        # With the checkpoint the folder becomes durable: of what is gone nothing comes back, and not in part.
+        self._write_epochs(sync=True)
 
     def drain_deleted(self) -> list[str]:
         """Paths of dropped files, each given once, to be removed after `file.delete.delay.ms`."""
@@ -360,7 +373,8 @@ class Log(LogTail):
         flushed = self._segments.confirmed(self.flushed_offset, min(offset, self._log_end_offset))
         self.flushed_offset = max(self.flushed_offset, flushed)
         if self._epochs_durable:
-            self.recovery_point = max(self.recovery_point, self._segments.durable_before(self.flushed_offset))
+            point = self._segments.durable_before(self.flushed_offset, self._log_end_offset)
+            self.recovery_point = max(self.recovery_point, point)
 
     def close(self) -> None:
         """Make everything durable, and close the files: after this a start need not read the log."""
@@ -371,6 +385,7 @@ class Log(LogTail):
         for file in self.unflushed_files():
             self._disk.sync_now(file)
         self.mark_flushed(self._log_end_offset)
+        self.recovery_point = self._log_end_offset
         if self._log_end_offset > max(self._snapshots.latest, self.log_start_offset):
             self._snapshots.write(self._log_end_offset, self.producers.entries.values(), sync=True)
         self._segments.close()

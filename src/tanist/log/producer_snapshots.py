@@ -76,13 +76,15 @@ def decode_snapshot(data: bytes, path: str) -> list[ProducerEntry]:
 class SnapshotFiles:
     """The snapshots of one log's folder, known by their offsets."""
 
-    __slots__ = ("_directory", "_disk", "offsets")
+    __slots__ = ("_directory", "_disk", "_removed", "offsets")
 
     def __init__(self, disk: Disk, directory: str, names: Iterable[str]) -> None:
         self._disk = disk
         self._directory = directory
         found = (offset_of(name, SNAPSHOT_SUFFIX) for name in names)
         self.offsets = sorted(offset for offset in found if offset is not None)
+        self._removed: set[int] = set()
+        """Removed since the start. A loss of power may bring one back, unless its successor is durable."""
 
     def path(self, offset: int) -> str:
         return f"{self._directory}/{offset_file(offset, SNAPSHOT_SUFFIX)}"
@@ -93,7 +95,8 @@ class SnapshotFiles:
         return self.offsets[-1] if self.offsets else -1
 
     def write(self, offset: int, entries: Iterable[ProducerEntry], *, sync: bool) -> None:
-        self._disk.write_file(self.path(offset), encode_snapshot(entries), sync=sync)
+        again = offset in self._removed
+        self._disk.write_file(self.path(offset), encode_snapshot(entries), sync=sync or again)
         if offset not in self.offsets:
             self.offsets = sorted([*self.offsets, offset])
 
@@ -115,6 +118,7 @@ class SnapshotFiles:
     def remove(self, offset: int) -> None:
         if offset in self.offsets:
             self.offsets.remove(offset)
+            self._removed.add(offset)
             self._disk.remove(self.path(offset))
 
     def remove_above(self, offset: int) -> None:

@@ -146,6 +146,8 @@ class LogLoader:
         self._scanned_from: int | None = None
         self._bytes_cut = 0
         self._cut = False
+        self._next_offset = -1
+        """The offset after the last batch that was read; -1 before the first."""
         self._epochs = LeaderEpochCache()
         self._producers = ProducerStates()
 
@@ -313,17 +315,36 @@ class LogLoader:
         self._scanned_from = start if self._scanned_from is None else min(start, self._scanned_from)
         self._epochs.truncate_from_end(start)
         self._snapshots.remove_above(start)
+        self._next_offset = -1
         index = first
         while index < len(self._segments):
             segment = self._segments[index]
+            if self._is_hole(segment.base_offset):
+                self._reasons.append(f"{segment.file.path}: offsets {self._next_offset} and on are missing before it")
+                self._drop_from(index)
+                break
             limit = self._segments[index + 1].base_offset if index + 1 < len(self._segments) else 2**63 - 1
             if segment.base_offset > max(self._snapshots.latest, self._segments[0].base_offset):
                 self._snapshots.write(segment.base_offset, self._producers.entries.values(), sync=False)
             damage = self._scan(segment, limit)
             self._scanned += 1
             if damage is not None:
-                self._cut_at(index, damage)
+                cut = segment.size - damage.position
+                self._reasons.append(f"{damage}: {cut} bytes cut")
+                segment.cut_file(damage.position)
+                self._disk.sync_now(segment.file)
+                self._bytes_cut += cut
+                self._cut = True
+                self._drop_from(index if segment.size == 0 and self._is_hole(segment.base_offset) else index + 1)
             index += 1
+
+    def _is_hole(self, offset: int) -> bool:
+        """Is a batch at `offset` behind records that are missing, and were not durable: lost, not compacted away?
+
+        The writes since the last sync reach the disk in any order, so a loss of power may keep the later ones.
+        """
+        lost = 0 <= self._next_offset < offset and self._next_offset >= self._recovery_point
+        return lost and not self._config.compacts
 
     def _scan_damaged(self, damage: DamagedBatch) -> None:
         """A segment that was to be trusted is not whole: read it, and all behind it."""
@@ -332,33 +353,22 @@ class LogLoader:
         self._scan_from(paths.index(damage.path))
 
     def _scan(self, segment: Segment, limit: int) -> DamagedBatch | None:
+        """Read one segment; where it is damaged, if it is."""
         segment.reset_indexes()
         segment.txn_index.reset()
-        next_offset = segment.base_offset
+        least = segment.base_offset
         try:
             for position, header in verified_batches(segment.file, 0, segment.size):
-                if header.base_offset < next_offset:
-                    raise DamagedBatch(
-                        segment.file.path, position, f"offset {header.base_offset} after {next_offset - 1}"
-                    )
-                if header.last_offset >= limit or not segment.offset_index.fits(header.last_offset):
-                    raise DamagedBatch(
-                        segment.file.path, position, f"offset {header.last_offset} is not this segment's"
-                    )
-                if 0 <= header.leader_epoch < self._epochs.latest_epoch:
-                    # A loss of power may undo a truncation and leave what was written since: two histories in one file.
-                    raise DamagedBatch(
-                        segment.file.path,
-                        position,
-                        f"leader epoch {header.leader_epoch} after {self._epochs.latest_epoch}",
-                    )
+                reason = self._order_fault(segment, header, least, limit)
+                if reason is not None:
+                    raise DamagedBatch(segment.file.path, position, reason)
                 if header.leader_epoch > self._epochs.latest_epoch:
                     self._epochs.assign(header.leader_epoch, header.base_offset)
                 segment.note(header.last_offset, header.max_timestamp, position, header.size_bytes)
                 aborted = apply_to_producers(self._producers, header, segment.file, position)
                 if aborted is not None:
                     segment.txn_index.append(aborted)
-                next_offset = header.last_offset + 1
+                least = self._next_offset = header.last_offset + 1
         except DamagedBatch as damage:
             if is_legacy_message(segment.file, damage.position):
                 raise UnsupportedFormatError(
@@ -366,24 +376,34 @@ class LogLoader:
                     "Apache Kafka 3.x compact or expire them, or move the folder away."
                 ) from None
             return damage
+        if self._next_offset < 0:
+            self._next_offset = segment.base_offset
         segment.seal()
         return None
 
-    def _cut_at(self, index: int, damage: DamagedBatch) -> None:
-        """End the log at the damage. What follows it has lost its place: it is fetched again from the leader."""
-        segment = self._segments[index]
-        cut = segment.size - damage.position
-        self._reasons.append(f"{damage}: {cut} bytes cut")
-        segment.cut_file(damage.position)
-        for later in reversed(self._segments[index + 1 :]):
-            cut += later.size
-            self._reasons.append(f"{later.file.path}: {later.size} bytes after the damage dropped")
-            self._snapshots.remove(later.base_offset)
-            self._released += later.release()
-            self._deleted += later.mark_deleted()
-        del self._segments[index + 1 :]
-        self._bytes_cut += cut
-        self._cut = True
+    def _order_fault(self, segment: Segment, header: BatchHeader, least: int, limit: int) -> str | None:
+        """Why a sound batch can't follow what was read before it."""
+        if header.base_offset < least:
+            return f"offset {header.base_offset} after {least - 1}"
+        if header.last_offset >= limit or not segment.offset_index.fits(header.last_offset):
+            return f"offset {header.last_offset} is not this segment's"
+        if self._is_hole(header.base_offset):
+            return f"offsets {self._next_offset} to {header.base_offset - 1} are missing"
+        if 0 <= header.leader_epoch < self._epochs.latest_epoch:
+            # A loss of power may undo a truncation and leave what was written since: two histories in one file.
+            return f"leader epoch {header.leader_epoch} after {self._epochs.latest_epoch}"
+        return None
+
+    def _drop_from(self, index: int) -> None:
+        """End the log here. What follows has lost its place: a replica fetches it again from the leader."""
+        for segment in reversed(self._segments[index:]):
+            self._bytes_cut += segment.size
+            self._cut = True
+            self._reasons.append(f"{segment.file.path}: {segment.size} bytes after the damage dropped")
+            self._snapshots.remove(segment.base_offset)
+            self._released += segment.release()
+            self._deleted += segment.mark_deleted()
+        del self._segments[index:]
 
     def _resume_last(self) -> int:
         """Take up the last segment as the active one: the log end offset."""

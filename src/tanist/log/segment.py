@@ -286,6 +286,10 @@ class Segment:
         next_offset = self.base_offset
         for column in (self._firsts, self._lasts, self._positions):
             del column[:]
+        if self.size == 0:
+            if any(self._disk.exists(index.path) for index in (self.offset_index, self.time_index)):
+                self.reset_indexes()
+            return next_offset
         for position, header in self.walk(_LAST):
             self._firsts.append(header.base_offset)
             self._lasts.append(header.last_offset)
@@ -296,9 +300,8 @@ class Segment:
         self.latest_timestamp()
         self._indexed_timestamp = self.time_index.last_entry.timestamp
         self.index_full = self.offset_index.full or self.time_index.full
-        if self.size:
-            _, first = next(scan_headers(self.file, 0, self.size))
-            self.rolling_timestamp = first.max_timestamp
+        _, first = next(scan_headers(self.file, 0, self.size))
+        self.rolling_timestamp = first.max_timestamp
         return next_offset
 
     def rebuild_indexes(self) -> None:

@@ -130,8 +130,8 @@ class Segments:
                     return found
         return found
 
-    def bases_from(self, index: int) -> list[int]:
-        return self._bases[index:]
+    def first_bases(self, count: int) -> list[int]:
+        return self._bases[:count]
 
     def ranges_from(self, index: int, position: int) -> tuple[FileRange, ...]:
         """All bytes from `position` of a segment to the end of the log."""
@@ -162,14 +162,19 @@ class Segments:
             self._retire(segment)
         del self._list[:count], self._bases[:count]
 
-    def drop_from(self, index: int) -> None:
-        """Drop the newest segments, the last first, so that a crash on the way leaves no hole. One has to stay."""
+    def drop_from(self, index: int) -> int:
+        """Drop the newest segments, the last first, so that a crash on the way leaves no hole; how many.
+
+        One has to stay.
+        """
         if not 0 < index <= len(self._list):
             raise ValueError(f"can't drop the segments from {index} on")
+        count = len(self._list) - index
         for segment in reversed(self._list[index:]):
             self._retire(segment)
         del self._list[index:], self._bases[index:]
         self._reactivate()
+        return count
 
     def replace_all(self, base_offset: int, now_ms: int) -> None:
         """Drop everything and begin anew at `base_offset`."""
@@ -231,20 +236,23 @@ class Segments:
                 return max(segment.base_offset, min(flushed_offset, offset))
         return offset
 
-    def durable_before(self, offset: int) -> int:
-        """The recovery point that `offset` allows: it must stay within a sealed segment whose indexes are not durable.
+    def durable_before(self, offset: int, log_end_offset: int) -> int:
+        """The recovery point that `offset` allows: it must stay within a segment whose indexes are not durable.
 
         Recovery reads the segment of the recovery point and those after it, so the indexes of earlier ones must be
-        whole.
+        whole. Those of the active segment never are, and it may roll at its present end the next moment.
         """
         while self._unsynced:
             segment = self._unsynced[0]
-            following = bisect_right(self._bases, segment.base_offset)
-            end = self._bases[following] if following < len(self._bases) else offset + 1
             if any(file.synced < file.size for file in segment.files()):
-                return max(segment.base_offset, min(offset, end - 1))
+                return self._within(segment, offset, log_end_offset)
             del self._unsynced[0]
-        return offset
+        return self._within(self.active, offset, log_end_offset)
+
+    def _within(self, segment: Segment, offset: int, log_end_offset: int) -> int:
+        following = bisect_right(self._bases, segment.base_offset)
+        end = self._bases[following] if following < len(self._bases) else log_end_offset
+        return max(segment.base_offset, min(offset, end - 1))
 
     def seal(self) -> None:
         """As on a roll: everything is in the files, last time index entry included."""

@@ -11,6 +11,8 @@ reads until it is opened anew.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from struct import Struct
 from typing import Final
 
@@ -305,13 +307,10 @@ class LogTail:
                     ErrorCode.OFFSET_OUT_OF_RANGE, f"the leader sent offset {header.base_offset}, expected {expected}"
                 )
             expected = header.last_offset + 1
-        try:
+        with self._disk_in_use():
             if within:
                 self._restart_at(first.base_offset, self._time(now_ms))
             self._append_fetched(batches, found, self._time(now_ms))
-        except OSError as error:
-            self.failed = error
-            raise
         return AppendResult(0, first.base_offset, self._log_end_offset - 1)
 
     def _append_fetched(self, batches: memoryview, found: list[Examined], now_ms: int) -> None:
@@ -422,13 +421,10 @@ class LogTail:
 
     def _roll(self, base_offset: int, now_ms: int) -> Segment:
         """Go on in a new segment; the producers as of its start are kept beside it."""
-        try:
+        with self._disk_in_use():
             segment = self._segments.roll(base_offset, now_ms)
             if base_offset > self._snapshots.latest:
                 self._snapshots.write(base_offset, self._entries.values(), sync=False)
-        except OSError as error:
-            self.failed = error
-            raise
         self._set_roll_time()
         return segment
 
@@ -438,6 +434,15 @@ class LogTail:
             self._now_ms = now_ms
         return self._now_ms
 
+    @contextmanager
+    def _disk_in_use(self) -> Iterator[None]:
+        """Whatever the disk fails in, halfway through a change: nothing may be built on what is left."""
+        try:
+            yield
+        except OSError as error:
+            self.failed = error
+            raise
+
     @property
     def _empty(self) -> bool:
         return self._log_end_offset == self.log_start_offset
@@ -445,6 +450,7 @@ class LogTail:
     def _restart_at(self, base_offset: int, now_ms: int) -> None:
         """An empty log begins lower than it thought, at the start of a batch. What is visible of it stays the same."""
         self._segments.replace_all(base_offset, now_ms)
+        self._write_epochs(sync=True)
         self._log_end_offset = base_offset
 
 
