@@ -153,6 +153,10 @@ class Connection(Protocol):
         """Close now. `on_close` is still called, once, in a later turn."""
 
 
+REFUSED = "refused"
+"""What `ConnectionHandler.on_close` says of an address at which nobody listens."""
+
+
 class ConnectionHandler(Protocol):
     """What a node supplies for each connection."""
 
@@ -166,7 +170,10 @@ class ConnectionHandler(Protocol):
         """
 
     def on_close(self, reason: str) -> None:
-        """The connection has ended, for whatever reason: refused, reset, closed, oversized frame. Called once."""
+        """The connection has ended, for whatever reason: refused, reset, closed, oversized frame. Called once.
+
+        The reason is for people, but for one thing: it contains `REFUSED` if, and only if, nobody listens there.
+        """
 
 
 class Listener(Protocol):

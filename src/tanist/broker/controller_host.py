@@ -17,16 +17,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tanist.broker.connection import Call
+from tanist.broker.probe import Probe
 from tanist.controller.controller import Controller, not_controller_response
 from tanist.controller.decision import Decision
 from tanist.controller.image import MetadataImage
-from tanist.ports import Connection, Timer
+from tanist.ports import Timer
 from tanist.wire.metadata import encode_record, record_version
 
 if TYPE_CHECKING:
     from tanist.broker.node import Node
 
-_PROBE_TIMEOUT_MS = 1000
 _MAX_PENDING = 10_000
 
 
@@ -47,7 +47,7 @@ class ControllerHost:
         self._pending: deque[_Pending] = deque()
         self._epoch = -1
         self._timer: Timer | None = None
-        self._probing: dict[int, _Probe] = {}
+        self._probing: dict[int, Probe] = {}
 
     @property
     def active(self) -> bool:
@@ -70,8 +70,9 @@ class ControllerHost:
         if self.controller.active:
             self._node.report("INFO", f"controller {self._node.node_id} resigns epoch {self._epoch}")
         self.controller.deactivate(image)
-        for probe in list(self._probing.values()):
+        for probe in self._probing.values():
             probe.end()
+        self._probing.clear()
         for pending in waiting:
             if pending.call is not None:
                 pending.call.reply(not_controller_response(pending.request))
@@ -159,57 +160,22 @@ class ControllerHost:
                 self._probe(broker_id)
 
     def _probe(self, broker_id: int) -> None:
-        if broker_id in self._probing:
-            return
+        broker = self.controller.image.brokers[broker_id]
         endpoint = self._node.endpoint_in(self.controller.image, broker_id)
-        if endpoint is not None:
-            self._probing[broker_id] = _Probe(self, broker_id, *endpoint)
-
-    def _probed(self, probe: _Probe, refused: bool) -> None:
-        if self._probing.get(probe.broker_id) is probe:
-            del self._probing[probe.broker_id]
-        broker = self.controller.image.brokers.get(probe.broker_id)
-        if not refused or not self.controller.active or broker is None or broker.epoch != probe.broker_epoch:
+        if broker_id in self._probing or endpoint is None:
             return
-        now_ms = self._node.clock.now_ms()
-        decision = self.controller.broker_lost(probe.broker_id, broker.epoch, now_ms)
+        epoch = broker.epoch
+        self._probing[broker_id] = Probe(
+            self._node.clock, self._node.network, *endpoint, lambda gone: self._probed(broker_id, epoch, gone)
+        )
+
+    def _probed(self, broker_id: int, epoch: int, gone: bool) -> None:
+        self._probing.pop(broker_id, None)
+        broker = self.controller.image.brokers.get(broker_id)
+        if not gone or not self.controller.active or broker is None or broker.epoch != epoch:
+            return
+        decision = self.controller.broker_lost(broker_id, epoch, self._node.clock.now_ms())
         if decision is not None and decision.records:
-            self._node.report("WARN", f"broker {probe.broker_id} is gone (connection refused): fenced")
+            self._node.report("WARN", f"broker {broker_id} is gone (connection refused): fenced")
             self._carry_out(decision, None, None)
         self._arm()
-
-
-class _Probe:
-    """One attempt to connect to a broker's listener. Refused means gone; open or slow means nothing."""
-
-    def __init__(self, host: ControllerHost, broker_id: int, address: str, port: int) -> None:
-        self._host = host
-        self.broker_id = broker_id
-        self.broker_epoch = host.controller.image.brokers[broker_id].epoch
-        self._done = False
-        node = host._node
-        self._timer = node.clock.call_at(node.clock.now_ms() + _PROBE_TIMEOUT_MS, lambda: self._finish(False))
-        self._connection = node.network.connect(address, port, self, max_frame_bytes=1024)
-
-    def on_open(self, connection: Connection) -> None:
-        self._finish(False)
-
-    def on_frame(self, frame: memoryview) -> None:
-        """Nothing was asked; nothing is believed."""
-
-    def on_close(self, reason: str) -> None:
-        self._finish(True)
-
-    def end(self) -> None:
-        self._done = True
-        self._timer.cancel()
-        self._connection.close()
-        self._host._probing.pop(self.broker_id, None)
-
-    def _finish(self, refused: bool) -> None:
-        if self._done:
-            return
-        self._done = True
-        self._timer.cancel()
-        self._connection.close()
-        self._host._probed(self, refused)

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 from tanist.broker.channel import Channel
 from tanist.broker.connection import Call
 from tanist.broker.controller_host import ControllerHost
+from tanist.broker.probe import Probe
 from tanist.controller.image import MetadataImage
 from tanist.controller.snapshot import from_records, to_records
-from tanist.ports import Connection, FileRange, Timer
+from tanist.ports import FileRange, Timer
 from tanist.quorum.effects import (
     Effect,
     Elected,
@@ -49,7 +50,6 @@ _VERSIONS = {
     ApiKey.FETCH: 18,
     ApiKey.FETCH_SNAPSHOT: 1,
 }
-_PROBE_TIMEOUT_MS = 1000
 _HAND_OVER_PATIENCE_MS = 500
 
 
@@ -84,7 +84,7 @@ class MetadataQuorum:
         self._last_timestamp_ms = 0
         self._bytes_since_snapshot = 0
         self.controller_host: ControllerHost | None = None
-        self._probe: _LeaderProbe | None = None
+        self._probe: Probe | None = None
         self._handed_over: Callable[[], None] | None = None
         self.closed = False
 
@@ -137,8 +137,7 @@ class MetadataQuorum:
 
     def append(self, values: Sequence[bytes], *, atomic: bool) -> int:
         """Append controller records; give the offset of the last. Only for the active controller."""
-        del atomic  # the raft cuts batches by size; replay is record by record, so a cut batch is only less atomic
-        outcome = self.raft.append(values, self._node.clock.now_ms(), self._node.clock.wall_ms())
+        outcome = self.raft.append(values, self._node.clock.now_ms(), self._node.clock.wall_ms(), atomic=atomic)
         self._do(outcome.effects)
         return outcome.last_offset
 
@@ -236,10 +235,13 @@ class MetadataQuorum:
         """A connection to a voter broke. If it is the leader, look at once whether its process is gone."""
         if not self.closed and node_id == self.raft.leader_id and self._probe is None:
             voter = self._voters[node_id]
-            self._probe = _LeaderProbe(self, node_id, voter.host, voter.port)
+            self._probe = Probe(
+                self._node.clock, self._node.network, voter.host, voter.port, lambda gone: self._probed(node_id, gone)
+            )
 
-    def _leader_gone(self, node_id: int) -> None:
-        if not self.closed and node_id == self.raft.leader_id:
+    def _probed(self, node_id: int, gone: bool) -> None:
+        self._probe = None
+        if gone and not self.closed and node_id == self.raft.leader_id:
             self._node.report("WARN", f"quorum leader {node_id} is gone (connection refused)")
             self._do(self.raft.peer_lost(node_id, self._node.clock.now_ms()))
 
@@ -330,37 +332,3 @@ def _read_ranges(response: Response) -> None:
 
 def _bytes(records: Any) -> Any:
     return records.file.read(records.offset, records.length) if isinstance(records, FileRange) else records
-
-
-class _LeaderProbe:
-    """One attempt to connect to the quorum leader. Refused means its process is gone; anything else means nothing."""
-
-    def __init__(self, quorum: MetadataQuorum, node_id: int, host: str, port: int) -> None:
-        self._quorum = quorum
-        self._node_id = node_id
-        self._done = False
-        node = quorum._node
-        self._timer = node.clock.call_at(node.clock.now_ms() + _PROBE_TIMEOUT_MS, lambda: self._finish(False))
-        self._connection = node.network.connect(host, port, self, max_frame_bytes=1024)
-
-    def on_open(self, connection: Connection) -> None:
-        self._finish(False)
-
-    def on_frame(self, frame: memoryview) -> None:
-        """Nothing was asked; nothing is believed."""
-
-    def on_close(self, reason: str) -> None:
-        self._finish(True)
-
-    def end(self) -> None:
-        self._done = True
-        self._timer.cancel()
-        self._connection.close()
-
-    def _finish(self, refused: bool) -> None:
-        if self._done:
-            return
-        self.end()
-        self._quorum._probe = None
-        if refused:
-            self._quorum._leader_gone(self._node_id)
