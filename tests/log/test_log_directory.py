@@ -110,6 +110,15 @@ def test_recovery_points_decide_what_is_read() -> None:
     assert again.logs["t", 0].recovery.segments_scanned == 1
 
 
+def test_what_was_repaired_is_looked_at_again_until_it_is_durable() -> None:
+    disk, directory = filled()
+    directory.shutdown_cleanly(1)
+    disk.remove(MARK)
+    assert b"t 1 5\n" in disk.content(POINTS)
+    loaded(disk)
+    assert b"t 1 0\n" in disk.content(POINTS)
+
+
 @pytest.mark.parametrize("data", [b"nonsense", b"0\n5\n", b"\xff\xff"])
 def test_a_damaged_recovery_point_checkpoint_costs_a_longer_recovery(data: bytes) -> None:
     disk, directory = filled()

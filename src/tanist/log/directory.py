@@ -110,6 +110,9 @@ class LogDirectory:
                 # Whose log this is can't be said. To take it for another topic's would delete it.
                 raise OSError(f"{error}. Restore the file, or move {path} away to have it replicated anew.") from error
             self._adopt(log)
+        if any(recovery_points.get(key, 0) > log.recovery_point for key, log in self.logs.items()):
+            # What was repaired is not durable yet: until it is, a crash must find it to be looked at again.
+            self.checkpoint_recovery_points(sync=True)
         return list(self.logs.values())
 
     def _forget_clean_shutdown(self) -> None:
