@@ -93,7 +93,7 @@ class ClientConnection:
         "_node",
         "_paused",
         "_touched",
-        "allowed",
+        "active",
         "broker_identity",
         "client_id",
         "closed",
@@ -102,7 +102,7 @@ class ClientConnection:
         "handlers",
         "hot_fetch",
         "hot_produce",
-        "last_active_ms",
+        "idle_since_ms",
         "listener",
         "out",
         "slots",
@@ -127,7 +127,9 @@ class ClientConnection:
         self.slots: deque[Slot] = deque()
         self.closed = False
         self.client_id = ""
-        self.last_active_ms = node.clock.now_ms()
+        # Whether a request has come since housekeeping last looked, and since when none has.
+        self.active = True
+        self.idle_since_ms = 0
         # (broker id, broker epoch) once a broker has identified itself on this connection by a heartbeat.
         self.broker_identity: tuple[int, int] | None = None
         # The replica fetch that is being held for this connection, if any (`api/fetch.py`).
@@ -166,11 +168,9 @@ class ClientConnection:
             self._node.malformed_request(self.connection.peer, str(error))
             self.close()
             return
-        self.last_active_ms = self._node.turn_ms
-        if len(self.slots) >= self.MAX_UNANSWERED or self.connection.pending_bytes > self.MAX_UNSENT_BYTES:
-            self._paused = True
-            self.connection.pause()
-            self.touch()
+        self.active = True
+        if len(self.slots) >= self.MAX_UNANSWERED:
+            self._hold_back()
 
     def _cold(self, api_key: int, version: int, frame: memoryview) -> None:
         entry = self.handlers.get(api_key)
@@ -242,15 +242,29 @@ class ClientConnection:
 
     def flush(self) -> None:
         """End of turn: send what is ready."""
-        self.send(self.take())
+        chunks = self.take()
+        if chunks or self._paused:
+            self.send(chunks)
 
     def send(self, chunks: list[Chunk]) -> None:
-        """Send what `take` gave, and read on if the client had been held back."""
+        """Send what `take` gave; hold a client back that does not read, and let it go on when it has."""
         if self.closed:
             return
         if chunks:
             self.connection.send(chunks)
-        if self._paused and len(self.slots) < self.MAX_UNANSWERED:
+        if self._paused:
+            self._let_go_on()
+        elif len(chunks) > 1 and self.connection.pending_bytes > self.MAX_UNSENT_BYTES:
+            # Only answers with records are of several pieces, and only those add up.
+            self._hold_back()
+
+    def _hold_back(self) -> None:
+        self._paused = True
+        self.connection.pause()
+        self.touch()
+
+    def _let_go_on(self) -> None:
+        if len(self.slots) < self.MAX_UNANSWERED:
             if self.connection.pending_bytes <= self.MAX_UNSENT_BYTES:
                 self._paused = False
                 self.connection.resume()

@@ -113,7 +113,11 @@ class Housekeeping:
         self._node.disk.sync(log.unflushed_files(), done)
 
     def _close_idle(self) -> None:
-        limit_ms = self._node.clock.now_ms() - self._node.config.connections_max_idle_ms
+        now_ms = self._node.clock.now_ms()
+        patience_ms = self._node.config.connections_max_idle_ms
         for connection in list(self._node.connections):
-            if connection.last_active_ms < limit_ms and not connection.slots:
+            if connection.active or connection.slots:
+                connection.active = False
+                connection.idle_since_ms = now_ms
+            elif now_ms - connection.idle_since_ms >= patience_ms:
                 connection.close()

@@ -8,6 +8,7 @@ the core's state machines, whose effects it carries out.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -227,24 +228,19 @@ class Node:
 
     def _listen(self, name: str, host: str, port: int) -> None:
         controller = name in self.config.controller_listener_names
+        hot_produce, hot_fetch = partial(handle_produce, self), partial(handle_fetch, self)
 
         def accept(connection: Connection) -> ClientConnection:
             if controller:
                 client = ClientConnection(self, connection, name, CONTROLLER_HANDLERS, None, None)
             else:
-                client = ClientConnection(self, connection, name, BROKER_HANDLERS, self._produce, self._fetch)
+                client = ClientConnection(self, connection, name, BROKER_HANDLERS, hot_produce, hot_fetch)
             self.connections.add(client)
             return client
 
         self._listeners[name] = self.network.listen(
             host, port, accept, max_frame_bytes=self.config.socket_request_max_bytes
         )
-
-    def _produce(self, connection: ClientConnection, frame: memoryview, offset: int, version: int, number: int) -> None:
-        handle_produce(self, connection, frame, offset, version, number)
-
-    def _fetch(self, connection: ClientConnection, frame: memoryview, offset: int, version: int, number: int) -> None:
-        handle_fetch(self, connection, frame, offset, version, number)
 
     def connection_closed(self, connection: ClientConnection, reason: str) -> None:
         self.connections.discard(connection)
@@ -405,7 +401,8 @@ class Node:
         if not hosted.dirty:
             self.mark_dirty(hosted)
         effects = leader.appended(now_ms)
-        if effects:
+        if effects and (hosted.ack_waiters or type(effects[0]) is not HighWatermarkAdvanced):
+            # A lone replica's append advances the high watermark by itself, and mostly nobody waits for it.
             self.apply_replica_effects(hosted, effects)
 
     def apply_replica_effects(self, hosted: HostedPartition, effects: Sequence[Effect]) -> None:

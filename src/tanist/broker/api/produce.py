@@ -118,7 +118,8 @@ def handle_produce(
     failed = False
     answers: list[tuple[str | UUID, list[ProduceResult]]] = []
     lookup = node.replicas.by_topic
-    now_ms = node.turn_ms
+    now_ms = node.clock.now_ms()
+    wall_ms = node.clock.wall_ms()
     for topic, parts in call.topics:
         hosted_parts = lookup.get(topic)
         results: list[ProduceResult] = []
@@ -144,7 +145,7 @@ def handle_produce(
                 failed = True
                 continue
             log = hosted.log
-            appended = log.append_as_leader(frame[start:end], hosted.leader_epoch, now_ms, node.turn_wall_ms)
+            appended = log.append_as_leader(frame[start:end], hosted.leader_epoch, now_ms, wall_ms)
             if appended.error:
                 results.append(ProduceResult(index, appended.error, -1, -1, log.log_start_offset, (), appended.message))
                 failed = True
