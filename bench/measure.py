@@ -7,6 +7,7 @@ CPU of a side is that of all its nodes; with replicas that is the followers' wor
 from __future__ import annotations
 
 import json
+import math
 import random
 import re
 import shutil
@@ -15,12 +16,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from tests.interop import apache
 from tests.interop.cluster import ROOT, Cluster, cpu_seconds, resident_bytes
-from tests.interop.raw import RawClient
+from tests.interop.raw import LATEST, RawClient
 
 from bench import frames, stands
 from bench.load import LoadResult, LoadSpec
@@ -34,6 +35,8 @@ FIND_COORDINATOR = 10
 FETCH_OFFSETS = 64
 # A side is warm when a slice costs at least this part of the slice before.
 WARM_ENOUGH = 0.93
+# From this batch size on every round has a topic of its own.
+OWN_TOPIC_BYTES = 10_000
 
 Say = Callable[[str], None]
 
@@ -57,12 +60,12 @@ class Measured:
 
 
 @contextmanager
-def topic_on(cluster: Cluster, replicas: int) -> Iterator[tuple[str, int]]:
-    """A fresh topic of one partition and its leader, deleted in the end."""
+def topic_on(cluster: Cluster, replicas: int) -> Iterator[Place]:
+    """A fresh topic, deleted in the end with its files: the next run is to find the page cache as this one did."""
     topic = f"bench-{random.Random().getrandbits(40):010x}"
     leader = stands.create_topic(cluster, topic, replicas)
     try:
-        yield topic, leader
+        yield Place(topic, leader)
     finally:
         stands.delete_topic(cluster, topic)
 
@@ -73,28 +76,28 @@ def in_turn(sides: Sequence[Side], number: int) -> Sequence[Side]:
 
 
 @dataclass(frozen=True, slots=True)
-class FetchedLog:
-    """A log that was written before, to be fetched from: offsets all over it, at which full answers begin."""
+class Place:
+    """Where a load goes: a topic of one partition, its leader, and the offsets to fetch from, if it is for fetching."""
 
     topic: str
     leader: int
-    offsets: list[int]
+    offsets: tuple[int, ...] = ()
 
 
-def fill(cluster: Cluster, leader: int, topic: str) -> FetchedLog:
-    """Write the log that a fetch workload reads."""
+def fill(cluster: Cluster, place: Place) -> Place:
+    """Write the log that a fetch workload reads; offsets all over it, at which full answers begin."""
     batch = frames.batch_of_size(FETCHED_BATCH_BYTES, 100, int(time.time() * 1000))
     count = FETCHED_LOG_BYTES // len(batch)
-    (frame,) = frames.produce(topic, 0, batch, 1).requests
-    with RawClient(*cluster.address(leader), timeout_s=30) as client:
+    (frame,) = frames.produce(place.topic, 0, batch, 1).requests
+    with RawClient(*cluster.address(place.leader), timeout_s=30) as client:
         for _ in range(count):
             client.exchange(frame)
-        records = client.list_offset(topic, 0, -1)
+        records = client.list_offset(place.topic, 0, LATEST)
     per_batch = records // count
     # Not so near the end that an answer would be short of its maximum.
     usable = int(count * 0.9)
-    offsets = [index * usable // FETCH_OFFSETS * per_batch for index in range(FETCH_OFFSETS)]
-    return FetchedLog(topic, leader, offsets)
+    offsets = (index * usable // FETCH_OFFSETS * per_batch for index in range(FETCH_OFFSETS))
+    return replace(place, offsets=tuple(offsets))
 
 
 def run_load(cluster: Cluster, spec: LoadSpec) -> tuple[LoadResult, float]:
@@ -128,13 +131,13 @@ class RawRunner:
         self.workload = workload
         self.effort = effort
 
-    def _spec(self, cluster: Cluster, leader: int, topic: str, offsets: list[int], seconds: float) -> LoadSpec:
-        host, port = cluster.address(leader)
+    def _spec(self, cluster: Cluster, place: Place, seconds: float) -> LoadSpec:
+        host, port = cluster.address(place.leader)
         work = self.workload
         return LoadSpec(
             host=host,
             port=port,
-            topic=topic,
+            topic=place.topic,
             kind=work.kind,
             connections=work.connections,
             depth=work.depth,
@@ -143,17 +146,52 @@ class RawRunner:
             batch_bytes=work.batch_bytes,
             value_bytes=work.value_bytes,
             acks=work.acks,
-            offsets=tuple(offsets),
+            offsets=place.offsets,
             max_bytes=work.max_bytes,
         )
 
-    def once(self, side: Side, seconds: float, log: FetchedLog | None) -> dict[str, float]:
+    @contextmanager
+    def _place(self, side: Side) -> Iterator[Place]:
+        """Where all rounds of a side go."""
         cluster = side.cluster(self.workload.replicas)
-        if log is not None:
-            result, cpu = run_load(cluster, self._spec(cluster, log.leader, log.topic, log.offsets, seconds))
-        else:
-            with topic_on(cluster, self.workload.replicas) as (topic, leader):
-                result, cpu = run_load(cluster, self._spec(cluster, leader, topic, [], seconds))
+        with topic_on(cluster, self.workload.replicas) as place:
+            yield fill(cluster, place) if self.workload.kind == "fetch" else place
+
+    @contextmanager
+    def _place_of_a_round(self, side: Side, place: Place) -> Iterator[Place]:
+        """A topic of its own for a round that writes much, so that no side's log grows with the rounds."""
+        if self.workload.batch_bytes < OWN_TOPIC_BYTES:
+            yield place
+            return
+        with topic_on(side.cluster(self.workload.replicas), self.workload.replicas) as fresh:
+            yield fresh
+
+    def _warm(self, side: Side, place: Place) -> Warmth:
+        """Run unmeasured until the path has been taken often and a request gets no cheaper: the JVM has compiled it.
+
+        A fixed time would be unfair to whoever compiles slowly on a busy machine. The load is a closed loop over many
+        connections even where the workload is not: what is compiled is the same, and gets there sooner.
+        """
+        effort, work = self.effort, self.workload
+        cluster = side.cluster(work.replicas)
+        spec = self._spec(cluster, place, effort.warm_slice_s)
+        spec = replace(spec, rate=0.0, connections=max(work.connections, work.warm_connections))
+        requests, seconds, last = 0, 0.0, math.inf
+        while seconds < effort.warm_max_s:
+            with self._place_of_a_round(side, place) as fresh:
+                result, cpu = run_load(cluster, replace(spec, topic=fresh.topic))
+            cost = cpu / result.requests
+            requests += result.requests
+            seconds += effort.warm_slice_s
+            if requests >= work.warm_requests and cost >= WARM_ENOUGH * last:
+                break
+            last = cost
+        return Warmth(requests, seconds)
+
+    def once(self, side: Side, seconds: float, place: Place) -> dict[str, float]:
+        cluster = side.cluster(self.workload.replicas)
+        with self._place_of_a_round(side, place) as fresh:
+            result, cpu = run_load(cluster, self._spec(cluster, fresh, seconds))
         return {
             "requests_per_s": result.requests / result.seconds,
             "mb_per_s": result.bytes / result.seconds / MEGABYTE,
@@ -166,40 +204,33 @@ class RawRunner:
             "client_cpu_share": result.client_cpu_seconds / result.seconds,
         }
 
-    def _warm(self, side: Side, log: FetchedLog | None) -> float:
-        """Run unmeasured until a request costs no less CPU than in the slice before: the JVM has compiled the path.
-
-        A fixed time would be unfair to whoever compiles slowly on a busy machine.
-        """
-        effort = self.effort
-        cost = self.once(side, effort.warm_slice_s, log)["cpu_us_per_request"]
-        for number in range(1, effort.warm_slices_max):
-            last, cost = cost, self.once(side, effort.warm_slice_s, log)["cpu_us_per_request"]
-            if number + 1 >= effort.warm_slices_min and cost >= WARM_ENOUGH * last:
-                return (number + 1) * effort.warm_slice_s
-        return effort.warm_slices_max * effort.warm_slice_s
-
     def measure(self, sides: Sequence[Side], say: Say) -> Measured:
         measured = Measured(self.workload.name, self.workload.title, self.workload.metrics)
         with ExitStack() as stack:
-            logs: dict[str, FetchedLog | None] = {side.label: None for side in sides}
-            if self.workload.kind == "fetch":
-                for side in sides:
-                    cluster = side.cluster(self.workload.replicas)
-                    topic, leader = stack.enter_context(topic_on(cluster, self.workload.replicas))
-                    logs[side.label] = fill(cluster, leader, topic)
+            places = {side.label: stack.enter_context(self._place(side)) for side in sides}
             for side in sides:
-                warmed_s = self._warm(side, logs[side.label])
-                measured.notes.append(f"{side.label} was warmed up for {warmed_s:g} s")
-                say(f"  {self.workload.name} {side.label}: warmed up for {warmed_s:g} s")
+                warmth = self._warm(side, places[side.label])
+                measured.notes.append(f"{side.label} was warmed up by {warmth}")
+                say(f"  {self.workload.name} {side.label}: warmed up by {warmth}")
             seconds = self.workload.seconds * self.effort.seconds_factor
             for number in range(self.effort.rounds):
                 for side in in_turn(sides, number):
-                    values = self.once(side, seconds, logs[side.label])
+                    values = self.once(side, seconds, places[side.label])
                     measured.add(side.label, values)
                     shown = "  ".join(f"{metric} {values[metric]:,.1f}" for metric in self.workload.metrics)
                     say(f"  {self.workload.name} {number + 1}/{self.effort.rounds} {side.label}: {shown}")
         return measured
+
+
+@dataclass(frozen=True, slots=True)
+class Warmth:
+    """How much a side has done unmeasured."""
+
+    requests: int
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"{self.requests:,} requests in {self.seconds:g} s"
 
 
 class ToolRunner:
@@ -237,7 +268,8 @@ class ToolRunner:
 
     def _once(self, side: Side) -> dict[str, float]:
         cluster = side.cluster(self.workload.replicas)
-        with topic_on(cluster, self.workload.replicas) as (topic, _):
+        with topic_on(cluster, self.workload.replicas) as place:
+            topic = place.topic
             if self.workload.tool != "producer-perf":
                 self._produce(cluster, topic)
             servers = stands.processes(cluster)

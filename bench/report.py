@@ -111,7 +111,6 @@ def environment(effort: Effort, labels: Mapping[str, str]) -> dict[str, str]:
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
     ).stdout.strip()
-    shortest, longest = (slices * effort.warm_slice_s for slices in (effort.warm_slices_min, effort.warm_slices_max))
     return {
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "commit": commit or "unknown",
@@ -123,7 +122,7 @@ def environment(effort: Effort, labels: Mapping[str, str]) -> dict[str, str]:
         "kernel": platform.release(),
         "load at the start": " ".join(f"{each:.2f}" for each in os.getloadavg()),
         "rounds": str(effort.rounds),
-        "warm-up": f"{shortest:g} to {longest:g} s of each workload on each side, until it gets no cheaper",
+        "warm-up": f"at most {effort.warm_max_s:g} s of each workload on each side",
         "length": "quick" if effort.quick else "full",
     }
 
@@ -170,10 +169,11 @@ def markdown(results: Sequence[Measured], told: Mapping[str, str], first: str, s
 
 
 def write(results: Sequence[Measured], told: Mapping[str, str], first: str, second: str, *, document: bool) -> Path:
-    """Store the JSON, and put the table into the document."""
-    RESULTS.mkdir(parents=True, exist_ok=True)
+    """Store the JSON, and put the table into the document. What is not for the document is not for the repository."""
+    folder = RESULTS if document else RESULTS / "raw"
+    folder.mkdir(parents=True, exist_ok=True)
     stamp = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H%M")
-    path = RESULTS / f"{stamp}.json"
+    path = folder / f"{stamp}.json"
     content = {
         "environment": dict(told),
         "workloads": [asdict(measured) for measured in results],

@@ -40,6 +40,8 @@ class Raw:
     rate: float = 0.0
     seconds: float = 4.0
     metrics: tuple[str, ...] = ("requests_per_s", "p50_us", "p99_us", "cpu_us_per_request")
+    warm_connections: int = 16
+    warm_requests: int = 30_000
     quick: bool = True
     """Whether the two-minute run has it."""
 
@@ -96,6 +98,8 @@ RAW = (
         value_bytes=1000,
         seconds=2.0,
         metrics=("mb_per_s", "p50_us", "p99_us", "cpu_s_per_gb"),
+        warm_connections=4,
+        warm_requests=3_000,
     ),
     Raw(
         "fetch-1MB-4x1",
@@ -105,6 +109,8 @@ RAW = (
         4,
         max_bytes=1 * MB,
         metrics=("mb_per_s", "p50_us", "p99_us", "cpu_s_per_gb"),
+        warm_connections=4,
+        warm_requests=5_000,
     ),
     Raw(
         "rf3-closed-1x1",
@@ -196,9 +202,8 @@ class Effort:
     rounds: int
     seconds_factor: float
     warm_slice_s: float
-    warm_slices_min: int
-    warm_slices_max: int
-    """Each workload runs on each side, unmeasured, before its first round, until it gets no cheaper."""
+    warm_max_s: float
+    """Each workload runs on each side, unmeasured, before its first round: in slices, until it gets no cheaper."""
 
     tools: bool
     start_rounds: int
@@ -209,5 +214,5 @@ class Effort:
         return not self.tools
 
 
-FULL = Effort(5, 1.0, 3.0, 3, 12, tools=True, start_rounds=5, idle_seconds=5.0)
-QUICK = Effort(5, 0.25, 1.0, 2, 5, tools=False, start_rounds=1, idle_seconds=2.0)
+FULL = Effort(5, 1.0, 3.0, 45.0, tools=True, start_rounds=5, idle_seconds=5.0)
+QUICK = Effort(3, 0.25, 1.0, 6.0, tools=False, start_rounds=1, idle_seconds=2.0)
