@@ -36,7 +36,7 @@ up: setup
 	$(BIN)/tanist up
 
 demo: setup
-	$(BIN)/tanist demo
+	$(BIN)/tanist tour
 
 test: setup
 	$(BIN)/python -m pytest -m "$(DEFAULT_TESTS)" $(TESTS)
@@ -67,7 +67,7 @@ wheel: setup
 	$(BIN)/uv pip install --quiet --python build/wheel-venv/bin/python --require-hashes -r requirements/runtime.lock
 	$(BIN)/uv pip install --quiet --python build/wheel-venv/bin/python --no-deps dist/*.whl
 	build/wheel-venv/bin/tanist --version
-	build/wheel-venv/bin/tanist demo
+	build/wheel-venv/bin/tanist tour
 
 # --no-emit-index-url and no header: a lock must not say where it was made.
 lock: setup

@@ -26,7 +26,7 @@ _COMMANDS = {
     "configs": "tanist.cli.configs",
     "produce": "tanist.cli.records",
     "consume": "tanist.cli.records",
-    "demo": "tanist.cli.tour",
+    "tour": "tanist.cli.tour",
     "format": "tanist.cli.nodes",
     "random-uuid": "tanist.cli.nodes",
     "serve": "tanist.cli.nodes",

@@ -1,4 +1,4 @@
-"""`tanist demo`: a tour that ends by itself. A cluster, ten thousand records, a leader killed half-way, and the
+"""`tanist tour`: a tour that ends by itself. A cluster, ten thousand records, a leader killed half-way, and the
 count.
 
 It is also a check: what was acknowledged is compared with what is read back, and exit code 1 means that something
@@ -49,10 +49,10 @@ class Findings:
         return self.lost == self.duplicated == self.out_of_order == 0
 
 
-@click.command("demo")
+@click.command("tour")
 @click.option("--records", type=click.IntRange(100, 1_000_000), default=10_000, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print only the result, as JSON.")
-def demo_command(records: int, as_json: bool) -> None:
+def tour_command(records: int, as_json: bool) -> None:
     """A tour that ends by itself: a cluster, a leader killed, nothing lost.
 
     Starts three brokers in a temporary folder, writes records with acks=all to a topic with three replicas, kills the
@@ -64,7 +64,7 @@ def demo_command(records: int, as_json: bool) -> None:
         if not as_json:
             click.echo(line)
 
-    with tempfile.TemporaryDirectory(prefix="tanist-demo-") as name:
+    with tempfile.TemporaryDirectory(prefix="tanist-tour-") as name:
         cluster = Cluster(Path(name), say)
         try:
             findings = _tour(cluster, records, say)
