@@ -16,7 +16,7 @@ from uuid import UUID
 
 from tanist.log import timestamps
 from tanist.log.append import AppendResult
-from tanist.log.checkpoints import PARTITION_METADATA, decode_partition_metadata, encode_partition_metadata
+from tanist.log.checkpoints import PARTITION_METADATA
 from tanist.log.config import LogConfig
 from tanist.log.indexes import AbortedTransaction
 from tanist.log.recovery import LoadedLog, LogLoader, RecoveryReport, replay_producers
@@ -25,8 +25,9 @@ from tanist.log.segment import Place
 from tanist.log.segments import LogSlice
 from tanist.log.tail import LogTail
 from tanist.log.timestamps import TimestampedOffset
+from tanist.log.topic_id import InconsistentTopicId, settle_topic_id
 from tanist.ports import Disk, File, FileRange
-from tanist.wire.ids import ZERO_UUID, TopicPartition
+from tanist.wire.ids import TopicPartition
 
 __all__ = [
     "AbortedTransaction",
@@ -43,15 +44,6 @@ __all__ = [
 
 class OffsetOutOfRange(Exception):
     """The offset is not in [log start, log end]."""
-
-
-class InconsistentTopicId(Exception):
-    """The folder holds the log of another topic of the same name: an older one, that was deleted."""
-
-    def __init__(self, path: str, found: UUID, expected: UUID) -> None:
-        super().__init__(f"{path} is of topic id {found}, expected {expected}")
-        self.found = found
-        self.expected = expected
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +104,7 @@ class Log(LogTail):
         A `topic_id` of zero takes what the folder says. `clean`: the broker that wrote it has stopped in good order.
         """
         disk.make_directory(directory)
-        topic_id = _settle_topic_id(disk, f"{directory}/{PARTITION_METADATA}", topic_id)
+        topic_id = settle_topic_id(disk, f"{directory}/{PARTITION_METADATA}", topic_id)
         loaded = LogLoader(
             disk,
             directory,
@@ -130,7 +122,7 @@ class Log(LogTail):
 
     def assign_topic_id(self, topic_id: UUID) -> None:
         """The log is of this topic: written down if it was not known, `InconsistentTopicId` if it is of another."""
-        self.topic_id = _settle_topic_id(self._disk, f"{self.directory}/{PARTITION_METADATA}", topic_id)
+        self.topic_id = settle_topic_id(self._disk, f"{self.directory}/{PARTITION_METADATA}", topic_id)
 
     def __repr__(self) -> str:
         return f"Log({self.topic_partition}, {self.log_start_offset}..{self._log_end_offset})"
@@ -393,16 +385,3 @@ class Log(LogTail):
     def abandon(self) -> None:
         """Close the files as they are: the disk has failed, or the folder is about to go."""
         self._segments.close()
-
-
-def _settle_topic_id(disk: Disk, path: str, topic_id: UUID) -> UUID:
-    """The topic id of a folder: what `partition.metadata` says, else `topic_id`, which is then written there."""
-    try:
-        found = decode_partition_metadata(disk.read_file(path), path)
-    except FileNotFoundError:
-        if topic_id != ZERO_UUID:
-            disk.write_file(path, encode_partition_metadata(topic_id))
-        return topic_id
-    if topic_id not in (ZERO_UUID, found):
-        raise InconsistentTopicId(path, found, topic_id)
-    return found

@@ -1,11 +1,20 @@
-"""What a control batch says about a transaction: COMMIT or ABORT, and by which coordinator."""
+"""What a batch in the log means for its producer: the next sequence, the beginning of a transaction, or its end.
+
+Owns the reading of COMMIT and ABORT markers. An append, a replica's fetch and recovery all tell the producers of a
+batch by the one `note_batch`, so that each of them comes to the same state.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from tanist.log.indexes import AbortedTransaction
+from tanist.log.producers import ProducerStates
+from tanist.wire.batch import BatchHeader
 from tanist.wire.control import ControlKind, EndTxnMarker, decode_control_batch
 from tanist.wire.errors import WireError
+from tanist.wire.primitives import Buffer
 
 MARKER_BYTES_MAX: Final = 64 * 1024
 """A marker has about 80 bytes. A larger control batch of a producer is not decoded, and ends nothing."""
@@ -16,7 +25,7 @@ class Marker(NamedTuple):
     coordinator_epoch: int
 
 
-def parse_marker(batch: memoryview) -> Marker | None:
+def parse_marker(batch: Buffer) -> Marker | None:
     """The marker in a control batch; None when it holds none that ends a transaction."""
     if len(batch) > MARKER_BYTES_MAX:
         return None
@@ -28,3 +37,40 @@ def parse_marker(batch: memoryview) -> Marker | None:
         if isinstance(message, EndTxnMarker):
             return Marker(kind == ControlKind.ABORT, message.coordinator_epoch)
     return None
+
+
+def note_batch(
+    producers: ProducerStates, header: BatchHeader, base_offset: int, read: Callable[[], Buffer]
+) -> AbortedTransaction | None:
+    """Let the producers know of a batch at `base_offset`; the transaction that it aborts, for the `.txnindex`.
+
+    `read` gives the bytes of the batch. Only a marker is looked into.
+    """
+    if header.producer_id < 0:
+        return None
+    if not header.is_control:
+        producers.append(
+            header.producer_id,
+            header.producer_epoch,
+            header.base_sequence,
+            base_offset,
+            base_offset + header.last_offset_delta,
+            header.max_timestamp,
+            transactional=header.is_transactional,
+        )
+        return None
+    marker = parse_marker(read()) if header.size_bytes <= MARKER_BYTES_MAX else None
+    if marker is None:
+        return None
+    completed = producers.append_marker(
+        header.producer_id,
+        header.producer_epoch,
+        marker.coordinator_epoch,
+        base_offset,
+        header.max_timestamp,
+        aborted=marker.aborted,
+    )
+    if completed is None or not completed.aborted:
+        return None
+    stable = producers.stable_offset_after(completed)
+    return AbortedTransaction(completed.producer_id, completed.first_offset, completed.last_offset, stable)

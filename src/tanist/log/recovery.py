@@ -15,21 +15,15 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tanist.log.checkpoints import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, CheckpointError, decode_epochs
+from tanist.log.checkpoints import LEADER_EPOCH_CHECKPOINT, CheckpointError, decode_epochs
 from tanist.log.config import LogConfig
 from tanist.log.epochs import LeaderEpochCache
 from tanist.log.indexes import AbortedTransaction, CorruptIndexError
-from tanist.log.markers import MARKER_BYTES_MAX, parse_marker
+from tanist.log.leftovers import tidy
+from tanist.log.markers import note_batch
 from tanist.log.names import (
-    CLEANED_SUFFIX,
-    DELETED_SUFFIX,
     INDEX_SUFFIX,
-    INDEX_SUFFIXES,
     LOG_SUFFIX,
-    SEGMENT_SUFFIXES,
-    SNAPSHOT_SUFFIX,
-    SWAP_SUFFIX,
-    TEMPORARY_SUFFIX,
     TIME_INDEX_SUFFIX,
     offset_file,
     offset_of,
@@ -42,7 +36,6 @@ from tanist.log.scan import (
     UnsupportedFormatError,
     is_legacy_message,
     read_batch,
-    scan_headers,
     verified_batches,
 )
 from tanist.log.segment import Segment
@@ -77,42 +70,6 @@ class LoadedLog:
     deleted: list[str] = field(default_factory=list)
     """Files of dropped segments, renamed, to be removed after `file.delete.delay.ms`."""
     released: list[File] = field(default_factory=list)
-
-
-def apply_to_producers(
-    producers: ProducerStates, header: BatchHeader, file: File, position: int
-) -> AbortedTransaction | None:
-    """Let the producers know of a batch in a file; the aborted transaction it completes, for the `.txnindex`."""
-    if header.producer_id < 0:
-        return None
-    if not header.is_control:
-        producers.append(
-            header.producer_id,
-            header.producer_epoch,
-            header.base_sequence,
-            header.base_offset,
-            header.last_offset,
-            header.max_timestamp,
-            transactional=header.is_transactional,
-        )
-        return None
-    if header.size_bytes > MARKER_BYTES_MAX:
-        return None
-    marker = parse_marker(memoryview(read_batch(file, BatchAt(position, header))))
-    if marker is None:
-        return None
-    completed = producers.append_marker(
-        header.producer_id,
-        header.producer_epoch,
-        marker.coordinator_epoch,
-        header.base_offset,
-        header.max_timestamp,
-        aborted=marker.aborted,
-    )
-    if completed is None or not completed.aborted:
-        return None
-    stable = producers.stable_offset_after(completed)
-    return AbortedTransaction(completed.producer_id, completed.first_offset, completed.last_offset, stable)
 
 
 class LogLoader:
@@ -152,7 +109,7 @@ class LogLoader:
         self._producers = ProducerStates()
 
     def load(self) -> LoadedLog:
-        names = self._tidy(self._disk.list(self._directory))
+        names = tidy(self._disk, self._directory, self._reasons)
         bases = sorted(base for name in names if (base := offset_of(name, LOG_SUFFIX)) is not None)
         self._segments = [self._segment(base, names) for base in bases]
         epochs_known = self._read_epochs(names)
@@ -200,66 +157,6 @@ class LogLoader:
 
     def _path(self, name: str) -> str:
         return f"{self._directory}/{name}"
-
-    def _tidy(self, listed: list[str]) -> set[str]:
-        """Finish or undo what a crash has interrupted, as Kafka does; the names that remain."""
-        names = set(listed)
-        cleaned = [base for name in names if (base := _base_of(name, CLEANED_SUFFIX)) is not None]
-        for name in listed:
-            doomed = (
-                _base_of(name, DELETED_SUFFIX) is not None
-                or _base_of(name, CLEANED_SUFFIX) is not None
-                or name in (LEADER_EPOCH_CHECKPOINT + TEMPORARY_SUFFIX, PARTITION_METADATA + TEMPORARY_SUFFIX)
-            )
-            swap = _base_of(name, SWAP_SUFFIX)
-            if swap is not None and cleaned and swap >= min(cleaned):
-                # Part of a split or cleaning whose output was not complete: the originals still stand.
-                doomed = True
-            if doomed:
-                self._remove(name, names)
-        self._swap_in(names)
-        bases = {base for name in names if (base := offset_of(name, LOG_SUFFIX)) is not None}
-        for name in sorted(names):
-            for suffix in INDEX_SUFFIXES:
-                base = offset_of(name, suffix)
-                if base is not None and base not in bases:
-                    self._reasons.append(f"{name} is the index of no segment: removed")
-                    self._remove(name, names)
-        return names
-
-    def _remove(self, name: str, names: set[str]) -> None:
-        names.discard(name)
-        self._disk.remove(self._path(name))
-
-    def _swap_in(self, names: set[str]) -> None:
-        """Cleaned segments that were complete when the crash came take the place of those they were made from."""
-        swaps = sorted(name for name in names if _base_of(name, SWAP_SUFFIX) is not None)
-        logs = [name for name in swaps if name.endswith(LOG_SUFFIX + SWAP_SUFFIX)]
-        if logs:
-            low = min(base for name in logs if (base := _base_of(name, SWAP_SUFFIX)) is not None)
-            high = max(self._end_of_file(name, _base_of(name, SWAP_SUFFIX) or 0) for name in logs)
-            for name in sorted(names):
-                base = _base_of(name, "")
-                if base is not None and low <= base < high and not name.endswith(SNAPSHOT_SUFFIX):
-                    self._remove(name, names)
-        for name in swaps:
-            target = name.removesuffix(SWAP_SUFFIX)
-            self._disk.rename(self._path(name), self._path(target))
-            names.discard(name)
-            names.add(target)
-            self._reasons.append(f"{target} taken over from an interrupted swap")
-
-    def _end_of_file(self, name: str, base_offset: int) -> int:
-        file = self._disk.open(self._path(name))
-        end = base_offset
-        try:
-            for _, header in scan_headers(file, 0, file.size):
-                end = header.last_offset + 1
-        except DamagedBatch:
-            pass
-        finally:
-            file.close()
-        return end
 
     def _read_epochs(self, names: set[str]) -> bool:
         """Load the epoch checkpoint; False when all of the log must be read to know them."""
@@ -365,7 +262,7 @@ class LogLoader:
                 if header.leader_epoch > self._epochs.latest_epoch:
                     self._epochs.assign(header.leader_epoch, header.base_offset)
                 segment.note(header.last_offset, header.max_timestamp, position, header.size_bytes)
-                aborted = apply_to_producers(self._producers, header, segment.file, position)
+                aborted = note_at(self._producers, segment.file, BatchAt(position, header))
                 if aborted is not None:
                     segment.txn_index.append(aborted)
                 least = self._next_offset = header.last_offset + 1
@@ -447,10 +344,15 @@ class LogLoader:
             self._snapshots.write(end, self._producers.entries.values(), sync=False)
 
 
+def note_at(producers: ProducerStates, file: File, batch: BatchAt) -> AbortedTransaction | None:
+    """`note_batch` for a batch in a file."""
+    return note_batch(producers, batch.header, batch.header.base_offset, lambda: read_batch(file, batch))
+
+
 def replay_producers(producers: ProducerStates, segments: list[Segment], start: int, end: int) -> None:
     """Bring producers that are as of `start` up to `end`, by the headers of the batches between."""
     for batch_at, file in _batches_between(segments, start, end):
-        apply_to_producers(producers, batch_at.header, file, batch_at.position)
+        note_at(producers, file, batch_at)
 
 
 def _batches_between(segments: list[Segment], start: int, end: int) -> Iterator[tuple[BatchAt, File]]:
@@ -464,15 +366,3 @@ def _batches_between(segments: list[Segment], start: int, end: int) -> Iterator[
                 return
             if batch_at.header.base_offset >= start:
                 yield batch_at, segment.file
-
-
-def _base_of(name: str, suffix: str) -> int | None:
-    """The offset of a segment's or snapshot's file to which `suffix` was added; None for any other name."""
-    if suffix and not name.endswith(suffix):
-        return None
-    stem = name[: len(name) - len(suffix)]
-    for kind in (*SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX):
-        base = offset_of(stem, kind)
-        if base is not None:
-            return base
-    return None

@@ -27,9 +27,8 @@ from tanist.log.append import (
 )
 from tanist.log.checkpoints import LEADER_EPOCH_CHECKPOINT, encode_epochs
 from tanist.log.config import LogConfig
-from tanist.log.indexes import AbortedTransaction
-from tanist.log.markers import parse_marker
-from tanist.log.producers import ProducerEntry, Verdict
+from tanist.log.markers import note_batch
+from tanist.log.producer_checks import check_producers
 from tanist.log.recovery import LoadedLog
 from tanist.log.segment import Segment
 from tanist.log.segments import Segments
@@ -210,7 +209,7 @@ class LogTail:
         found = examine(batches, self._config, wall_ms, internal=internal)
         if isinstance(found, AppendResult):
             return found
-        refused = self._check_producers(batches, found, internal=internal)
+        refused = check_producers(self.producers, batches, found, self._config, internal=internal)
         if refused is not None:
             return refused
         append_time_ms = -1
@@ -241,7 +240,7 @@ class LogTail:
             _pack_prefix(batches, start, base_offset, header.size_bytes - LENGTH_OVERHEAD, leader_epoch)
             segment.append(base_offset, last_offset, header.max_timestamp, header.size_bytes)
             self._log_end_offset = last_offset + 1
-            self._note_producer(batches, Examined(start, header), base_offset, last_offset, segment)
+            self._note_producer(batches, Examined(start, header), base_offset, segment)
         segment.pending.append(batches)
         return AppendResult(0, first_offset, self._log_end_offset - 1, append_time_ms)
 
@@ -249,40 +248,6 @@ class LogTail:
         """The disk has failed in the middle of an append; the next `write_pending` raises it for all to know."""
         self.failed = error
         return refuse(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.directory}: {error}")
-
-    def _check_producers(self, batches: memoryview, found: list[Examined], *, internal: bool) -> AppendResult | None:
-        """May these producers write this? What would make it a refusal, or a repetition."""
-        tried: dict[int, ProducerEntry] = {}
-        for start, header in found:
-            producer_id, epoch = header.producer_id, header.producer_epoch
-            if producer_id < 0:
-                continue
-            entry = tried.get(producer_id) or self._entries.get(producer_id)
-            transactional = header.is_transactional
-            if header.is_control:
-                marker = parse_marker(batches[start : start + header.size_bytes])
-                if marker is None:
-                    return refuse(ErrorCode.INVALID_RECORD, "a control batch of a producer must hold an end marker")
-                verdict = self.producers.check_marker(entry, epoch, marker.coordinator_epoch)
-            elif internal:
-                verdict = self.producers.check_epoch(entry, epoch)
-            else:
-                verdict = self.producers.check(
-                    entry, epoch, header.base_sequence, header.last_offset_delta, transactional=transactional
-                )
-            if verdict.error or verdict.duplicate is not None:
-                return self._answer(verdict)
-            if len(found) > 1:
-                tried[producer_id] = trial = entry.copy() if entry is not None else ProducerEntry(producer_id)
-                trial.enter_epoch(epoch)
-        return None
-
-    def _answer(self, verdict: Verdict) -> AppendResult:
-        batch = verdict.duplicate
-        if batch is None:
-            return AppendResult(error=verdict.error, message=verdict.message)
-        append_time_ms = batch.timestamp if self._config.log_append_time else -1
-        return AppendResult(0, batch.first_offset, batch.last_offset, append_time_ms, duplicate=True)
 
     def append_as_follower(self, batches: memoryview, now_ms: int | None = None) -> AppendResult:
         """Append what the leader sent, as it is, and write it. A batch that is cut off at the end is passed over.
@@ -327,46 +292,17 @@ class LogTail:
             if header.leader_epoch != self._epoch and header.leader_epoch >= 0:
                 self._enter_epoch(header.leader_epoch, header.base_offset)
             segment.append(header.base_offset, last_offset, header.max_timestamp, header.size_bytes)
-            self._note_producer(batches, batch, header.base_offset, last_offset, segment)
+            self._note_producer(batches, batch, header.base_offset, segment)
             self._log_end_offset = last_offset + 1
         end = found[-1].start + found[-1].header.size_bytes
         segment.pending.append(batches[queued:end])
         self.write_pending()
 
-    def _note_producer(
-        self, batches: memoryview, batch: Examined, first_offset: int, last_offset: int, segment: Segment
-    ) -> None:
-        """Let the producers know of an appended batch, and the `.txnindex` of a transaction that it aborts."""
+    def _note_producer(self, batches: memoryview, batch: Examined, base_offset: int, segment: Segment) -> None:
         start, header = batch
-        if header.producer_id < 0:
-            return
-        if not header.is_control:
-            self.producers.append(
-                header.producer_id,
-                header.producer_epoch,
-                header.base_sequence,
-                first_offset,
-                last_offset,
-                header.max_timestamp,
-                transactional=header.is_transactional,
-            )
-            return
-        marker = parse_marker(batches[start : start + header.size_bytes])
-        if marker is None:
-            return
-        completed = self.producers.append_marker(
-            header.producer_id,
-            header.producer_epoch,
-            marker.coordinator_epoch,
-            first_offset,
-            header.max_timestamp,
-            aborted=marker.aborted,
-        )
-        if completed is not None and completed.aborted:
-            stable = self.producers.stable_offset_after(completed)
-            segment.txn_index.append(
-                AbortedTransaction(completed.producer_id, completed.first_offset, completed.last_offset, stable)
-            )
+        aborted = note_batch(self.producers, header, base_offset, lambda: batches[start : start + header.size_bytes])
+        if aborted is not None:
+            segment.txn_index.append(aborted)
 
     def _enter_epoch(self, epoch: int, start_offset: int) -> None:
         self.assign_epoch(epoch, start_offset)

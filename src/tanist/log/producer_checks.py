@@ -1,0 +1,46 @@
+"""May the producers of these batches write them? The leader's question, before anything is appended.
+
+Owns what is asked of whom: a client's batch must follow the last one of its producer; what a coordinator writes must
+only be of the producer's epoch, as its sequences are nobody's; and a marker must come from the coordinator in office.
+"""
+
+from __future__ import annotations
+
+from tanist.log.append import AppendResult, Examined, refuse
+from tanist.log.config import LogConfig
+from tanist.log.markers import parse_marker
+from tanist.log.producers import ProducerEntry, ProducerStates
+from tanist.wire.errors import ErrorCode
+
+
+def check_producers(
+    producers: ProducerStates, batches: memoryview, found: list[Examined], config: LogConfig, *, internal: bool
+) -> AppendResult | None:
+    """None: append them. Else the refusal, or where the batch that this one repeats has been appended."""
+    tried: dict[int, ProducerEntry] = {}
+    for start, header in found:
+        producer_id, epoch = header.producer_id, header.producer_epoch
+        if producer_id < 0:
+            continue
+        entry = tried.get(producer_id) or producers.entries.get(producer_id)
+        if header.is_control:
+            marker = parse_marker(batches[start : start + header.size_bytes])
+            if marker is None:
+                return refuse(ErrorCode.INVALID_RECORD, "a control batch of a producer must hold an end marker")
+            verdict = producers.check_marker(entry, epoch, marker.coordinator_epoch)
+        elif internal:
+            verdict = producers.check_epoch(entry, epoch)
+        else:
+            verdict = producers.check(
+                entry, epoch, header.base_sequence, header.last_offset_delta, transactional=header.is_transactional
+            )
+        if verdict.error:
+            return AppendResult(error=verdict.error, message=verdict.message)
+        duplicate = verdict.duplicate
+        if duplicate is not None:
+            append_time_ms = duplicate.timestamp if config.log_append_time else -1
+            return AppendResult(0, duplicate.first_offset, duplicate.last_offset, append_time_ms, duplicate=True)
+        if len(found) > 1:
+            tried[producer_id] = trial = entry.copy() if entry is not None else ProducerEntry(producer_id)
+            trial.enter_epoch(epoch)
+    return None

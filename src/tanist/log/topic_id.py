@@ -1,0 +1,35 @@
+"""Whose log a folder holds: the topic id in `partition.metadata`.
+
+A topic that is deleted and made anew has the same name and another id. To serve the old log as the new topic's would
+give out records that nobody has written to it (A50).
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from tanist.log.checkpoints import decode_partition_metadata, encode_partition_metadata
+from tanist.ports import Disk
+from tanist.wire.ids import ZERO_UUID
+
+
+class InconsistentTopicId(Exception):
+    """The folder holds the log of another topic of the same name: an older one, that was deleted."""
+
+    def __init__(self, path: str, found: UUID, expected: UUID) -> None:
+        super().__init__(f"{path} is of topic id {found}, expected {expected}")
+        self.found = found
+        self.expected = expected
+
+
+def settle_topic_id(disk: Disk, path: str, topic_id: UUID) -> UUID:
+    """The topic id of a folder: what `partition.metadata` says, else `topic_id`, which is then written there."""
+    try:
+        found = decode_partition_metadata(disk.read_file(path), path)
+    except FileNotFoundError:
+        if topic_id != ZERO_UUID:
+            disk.write_file(path, encode_partition_metadata(topic_id))
+        return topic_id
+    if topic_id not in (ZERO_UUID, found):
+        raise InconsistentTopicId(path, found, topic_id)
+    return found
