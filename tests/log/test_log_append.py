@@ -9,7 +9,7 @@ import pytest
 from crc32c import crc32c
 from log_batches import CONTROL, GZIP, LOG_APPEND_TIME, batch, marker, offsets_in, record
 from log_disks import MemoryDisk
-from log_rig import FOLDER, add, content, epochs_of, open_log, read_all
+from log_rig import FOLDER, add, content, epochs_of, open_log, read_all, sizes_in
 
 from tanist.log.config import LogConfig
 from tanist.wire.errors import ErrorCode
@@ -235,6 +235,29 @@ def test_append_time_without_a_clock_is_an_error_of_the_caller() -> None:
     log = open_log(config=LogConfig(message_timestamp_type="LogAppendTime"))
     with pytest.raises(ValueError, match="wall_ms"):
         log.append_as_leader(batch(), 0, 0)
+
+
+@pytest.mark.parametrize(("name", "codec"), [("uncompressed", 0), ("gzip", 1), ("snappy", 2), ("zstd", 4)])
+def test_a_topic_with_a_compression_of_its_own(name: str, codec: int) -> None:
+    log = open_log(config=LogConfig.from_topic_configs({"compression.type": name}))
+    body = b"".join(record(index, index * 5, b"k", b"v" * 60) for index in range(3))
+    packed = bytes(cramjam.gzip.compress(body))
+    sent = [
+        batch([b"v" * 60] * 3, timestamps=[NOW, NOW + 5, NOW + 10]),
+        batch([b"v" * 60] * 3, timestamps=[NOW, NOW + 5, NOW + 10], attributes=GZIP, compress=packed),
+    ]
+    for number, data in enumerate(sent):
+        before = bytes(data[21:])
+        assert log.append_as_leader(data, 2, 0, NOW)[:3] == (0, 3 * number, 3 * number + 2)
+        assert bytes(data[21:]) == before, "what the producer sent stays as it is"
+    stored = read_all(log)
+    assert offsets_in(stored) == [(0, 2, 2), (3, 5, 2)]
+    assert [stored[22], stored[len(stored) - (len(stored) - sizes_in(stored)[0]) + 22]] == [codec, codec]
+    assert log.offset_for_timestamp(NOW + 6) == (NOW + 10, 2, 2)
+    producer = batch([b"v"] * 2, timestamps=NOW, producer_id=9, producer_epoch=1, sequence=4)
+    assert log.append_as_leader(producer, 2, 0, NOW).error == 0
+    again = log.append_as_leader(batch([b"v"] * 2, producer_id=9, producer_epoch=1, sequence=4), 2, 0)
+    assert (again.duplicate, again.first_offset) == (True, 6)
 
 
 # -- producers

@@ -44,7 +44,10 @@ def test_from_topic_configs() -> None:
     assert config.retention_ms == -1
 
 
-@pytest.mark.parametrize(("name", "text"), [("segment.bytes", "1k"), ("preallocate", "yes"), ("retention.ms", "")])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("segment.bytes", "1k"), ("preallocate", "yes"), ("retention.ms", ""), ("compression.type", "rar")],
+)
 def test_a_value_that_cannot_be_read_names_its_config(name: str, text: str) -> None:
     with pytest.raises(ValueError, match=name):
         LogConfig.from_topic_configs({name: text})

@@ -23,7 +23,9 @@ from tanist.wire.batch import (
     MAGIC,
     NO_TIMESTAMP,
     BatchHeader,
+    NewRecord,
     decode_batch,
+    encode_batch,
 )
 from tanist.wire.compression import Compression
 from tanist.wire.errors import ErrorCode, WireError
@@ -134,6 +136,38 @@ def examine(
             ErrorCode.RECORD_LIST_TOO_LARGE, f"{len(batches)} bytes exceed segment.bytes={config.segment_bytes}"
         )
     return found
+
+
+def recompress(
+    batches: memoryview, found: list[Examined], config: LogConfig
+) -> tuple[memoryview, list[Examined]] | AppendResult:
+    """The batches in the topic's own compression, where it has one and they are in another."""
+    target = config.compression
+    if target is None or all(header.compression == target or header.is_control for _, header in found):
+        return batches, found
+    remade: list[bytes | bytearray | memoryview] = []
+    for start, header in found:
+        batch = batches[start : start + header.size_bytes]
+        if header.compression == target or header.is_control:
+            remade.append(batch)
+            continue
+        try:
+            records = decode_batch(batch)
+        except WireError as error:
+            return refuse(ErrorCode.INVALID_RECORD, f"the records can't be decoded: {error}")
+        remade.append(
+            encode_batch(
+                [NewRecord(record.timestamp, record.key, record.value, record.headers) for record in records],
+                compression=target,
+                producer_id=header.producer_id,
+                producer_epoch=header.producer_epoch,
+                base_sequence=header.base_sequence,
+                transactional=header.is_transactional,
+            )
+        )
+    joined = memoryview(bytearray().join(remade))
+    again = split(joined, config.max_message_bytes)
+    return again if isinstance(again, AppendResult) else (joined, again)
 
 
 def refuse(error: ErrorCode, message: str) -> AppendResult:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 
+from tanist.wire.compression import Compression
+
 LONG_MAX = 2**63 - 1
 INT_MAX = 2**31 - 1
 
@@ -61,6 +63,14 @@ class LogConfig:
         return frozenset(policy.strip() for policy in self.cleanup_policy.split(",") if policy.strip())
 
     @property
+    def compression(self) -> int | None:
+        """The codec that batches are stored in; None when that is the producer's choice."""
+        if self.compression_type == "producer":
+            return None
+        name = "none" if self.compression_type == "uncompressed" else self.compression_type
+        return int(Compression[name.upper()])
+
+    @property
     def log_append_time(self) -> bool:
         return self.message_timestamp_type == "LogAppendTime"
 
@@ -76,7 +86,12 @@ class LogConfig:
                 chosen[name.replace(".", "_")] = parse(text)
             except ValueError as error:
                 raise ValueError(f"config {name}={text!r} can't be read: {error}") from None
-        return cls(**chosen)  # type: ignore[arg-type]
+        config = cls(**chosen)  # type: ignore[arg-type]
+        try:
+            _ = config.compression
+        except KeyError:
+            raise ValueError(f"config compression.type={config.compression_type!r} is no codec") from None
+        return config
 
 
 def _boolean(text: str) -> bool:

@@ -23,6 +23,7 @@ from tanist.log.append import (
     Examined,
     examine,
     examine_fetched,
+    recompress,
     refuse,
 )
 from tanist.log.checkpoints import LEADER_EPOCH_CHECKPOINT, encode_epochs
@@ -106,7 +107,7 @@ class LogTail:
     def set_config(self, config: LogConfig) -> None:
         """Obey another configuration from the next append on."""
         self._config = self._segments.config = config
-        self._plain = not (config.compacts or config.log_append_time)
+        self._plain = not (config.compacts or config.log_append_time or config.compression is not None)
         self._batch_bytes_max = min(config.max_message_bytes, config.segment_bytes)
         self._segment_bytes = config.segment_bytes
         self._before_ms = config.message_timestamp_before_max_ms
@@ -212,6 +213,10 @@ class LogTail:
         refused = check_producers(self.producers, batches, found, self._config, internal=internal)
         if refused is not None:
             return refused
+        stored = recompress(batches, found, self._config)
+        if isinstance(stored, AppendResult):
+            return stored
+        batches, found = stored
         append_time_ms = -1
         if self._config.log_append_time:
             if wall_ms is None:
