@@ -51,6 +51,8 @@ _VERSIONS = {
     ApiKey.FETCH_SNAPSHOT: 1,
 }
 _HAND_OVER_PATIENCE_MS = 500
+_NEVER_COMMITTED = 1 << 62
+"""An offset whose askers are never answered."""
 
 
 class MetadataQuorum:
@@ -101,7 +103,7 @@ class MetadataQuorum:
         """Hand leadership over before going down; `done` when another has been heard of, or nobody answers."""
         self._handed_over = done
         self._node.clock.call_at(self._node.clock.now_ms() + _HAND_OVER_PATIENCE_MS, self._leave)
-        self._do(self.raft.shutdown(self._node.clock.now_ms()))
+        self._step(lambda: self.raft.shutdown(self._node.clock.now_ms()))
 
     def _leave(self) -> None:
         done, self._handed_over = self._handed_over, None
@@ -137,16 +139,41 @@ class MetadataQuorum:
 
     def append(self, values: Sequence[bytes], *, atomic: bool) -> int:
         """Append controller records; give the offset of the last. Only for the active controller."""
-        outcome = self.raft.append(values, self._node.clock.now_ms(), self._node.clock.wall_ms(), atomic=atomic)
-        self._do(outcome.effects)
+        try:
+            outcome = self.raft.append(values, self._node.clock.now_ms(), self._node.clock.wall_ms(), atomic=atomic)
+            self._do(outcome.effects)
+        except OSError as failure:
+            self._disk_failed(failure)
+            return _NEVER_COMMITTED
         return outcome.last_offset
 
     def receive(self, call: Call, request: Any) -> None:
         """A quorum request from another node."""
         call.wait()
-        self._do(self.raft.receive(call, request, self._node.clock.now_ms(), api_version=call.version))
+        self._step(lambda: self.raft.receive(call, request, self._node.clock.now_ms(), api_version=call.version))
 
     # -- effects
+
+    def _step(self, step: Callable[[], Sequence[Effect]]) -> None:
+        """Let the raft take something in, and do what it wants."""
+        if self.closed:
+            return
+        try:
+            self._do(step())
+        except OSError as failure:
+            self._disk_failed(failure)
+
+    def _disk_failed(self, failure: OSError) -> None:
+        """The log or the vote could not be written: what the raft now knows is not what a restart would find.
+
+        So it must not say another word. A second vote request of the same candidate, for one, would be granted without
+        being written down, because in memory the vote was given.
+        """
+        self.closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._node.fatal(f"the metadata log's disk has failed: {failure}")
 
     def _do(self, effects: Sequence[Effect]) -> None:
         """Carry out effects in order; what they cause queues behind them, so nothing here is re-entered."""
@@ -218,18 +245,17 @@ class MetadataQuorum:
         channel.call(effect.request, version, timeout_ms, lambda response: self._answered(request_id, response))
 
     def _answered(self, request_id: int, response: Any | None) -> None:
-        if not self.closed:
-            self._do(self.raft.response(request_id, response, self._node.clock.now_ms()))
+        self._step(lambda: self.raft.response(request_id, response, self._node.clock.now_ms()))
 
     def _synced(self, end_offset: int, error: OSError | None) -> None:
         if self.closed:
             return
         if error is not None:
-            self._node.fatal(f"the metadata log cannot be written: {error}")
+            self._disk_failed(error)
             return
         now_ms = self._node.clock.now_ms()
         self._log.mark_flushed(end_offset, now_ms)
-        self._do(self.raft.log_synced(end_offset, now_ms))
+        self._step(lambda: self.raft.log_synced(end_offset, now_ms))
 
     def _channel_lost(self, node_id: int) -> None:
         """A connection to a voter broke. If it is the leader, look at once whether its process is gone."""
@@ -243,7 +269,7 @@ class MetadataQuorum:
         self._probe = None
         if gone and not self.closed and node_id == self.raft.leader_id:
             self._node.report("WARN", f"quorum leader {node_id} is gone (connection refused)")
-            self._do(self.raft.peer_lost(node_id, self._node.clock.now_ms()))
+            self._step(lambda: self.raft.peer_lost(node_id, self._node.clock.now_ms()))
 
     def _arm(self) -> None:
         deadline_ms = self.raft.next_deadline_ms
@@ -258,8 +284,7 @@ class MetadataQuorum:
 
     def _tick(self) -> None:
         self._timer = None
-        if not self.closed:
-            self._do(self.raft.tick(self._node.clock.now_ms()))
+        self._step(lambda: self.raft.tick(self._node.clock.now_ms()))
 
     # -- committed records
 
