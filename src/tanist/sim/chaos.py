@@ -1,24 +1,30 @@
 """A run of the simulator: a cluster under load, faults by chance, then peace, then judgement.
 
-Everything is drawn from the seed: which faults there are, when, and to whom. Safety is checked after every turn
-(`checkers`); when the faults have ended the cluster must become whole again within a bounded time, and then the
-clients' history is held against what is committed.
+Everything is drawn from the seed, from streams of their own: what the cluster and its clients are like, which faults
+there are, when, and to whom. Safety is checked after every turn (`checkers`); when the faults have ended the cluster
+must become whole again within a bounded time.
 """
 
 from __future__ import annotations
 
-import random
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
-from tanist.sim.checkers import SafetyChecker, SafetyViolation
+from tanist.sim.checkers import Checkers
 from tanist.sim.clients import Consumer, Producer, SimClient
+from tanist.sim.clock import stream
+from tanist.sim.faults import KINDS, Fault, Nemesis, draw_faults
 from tanist.sim.history import History
-from tanist.sim.world import Host, World
+from tanist.sim.network import NetworkConditions
+from tanist.sim.violation import Violation
+from tanist.sim.world import Trace, World
 from tanist.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 
 TOPIC = "events"
+
+_TOPIC_ALREADY_EXISTS = 36
 
 
 @dataclass(frozen=True)
@@ -30,21 +36,46 @@ class ChaosConfig:
     replication_factor: int = 3
     min_insync_replicas: int = 2
     fault_time_ms: int = 12_000
-    settle_time_ms: int = 40_000
+    settle_time_ms: int = 60_000
     producers: int = 2
+    """With idempotence and acks=all."""
+    careless_producers: int = 0
+    """With acks=1: what they write may be lost, and makes logs diverge."""
     pause_ms: int = 60
-    faults: tuple[str, ...] = (
-        "kill",
-        "power",
-        "stop",
-        "partition",
-        "one_way",
-        "freeze",
-        "slow",
-        "reset",
-        "skew",
-    )
+    kinds: tuple[str, ...] = tuple(KINDS)
+    fault_pause_ms: tuple[int, int] = (100, 2_500)
+    down_max: int = 1
+    may_lose: bool = False
+    """Faults may go beyond what the protocol promises to survive; what is given up must be known to be."""
+    latency_us: tuple[int, int] = (50, 300)
     properties: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def drawn(cls, seed: int) -> ChaosConfig:
+        """Swarm testing: each run has faults and sizes of its own; a mixture of all hides what each of them finds."""
+        chance = stream(seed, "config")
+        kinds = chance.sample(tuple(KINDS), chance.randint(2, len(KINDS)))
+        session_ms = chance.choice((3_000, 9_000))
+        properties = {
+            "broker.session.timeout.ms": str(session_ms),
+            "broker.heartbeat.interval.ms": str(session_ms // 6),
+            "replica.lag.time.max.ms": str(chance.choice((1_000, 3_000, 10_000))),
+        }
+        if chance.random() < 0.3:
+            properties["metadata.log.max.record.bytes.between.snapshots"] = "1500"
+        if chance.random() < 0.3:
+            properties["log.flush.interval.messages"] = "1"
+        return cls(
+            partitions=chance.randint(1, 3),
+            producers=chance.randint(1, 2),
+            careless_producers=chance.choice((0, 0, 1)),
+            pause_ms=chance.choice((20, 60, 60, 150)),
+            kinds=tuple(sorted(kinds)),
+            down_max=chance.choice((1, 1, 2, 3)),
+            may_lose=chance.random() < 0.15,
+            latency_us=chance.choice(((50, 300), (50, 300), (500, 5_000))),
+            properties=properties,
+        )
 
 
 @dataclass
@@ -53,138 +84,16 @@ class Outcome:
 
     seed: int
     digest: str = ""
-    violation: SafetyViolation | None = None
+    violation: Violation | None = None
     sends: int = 0
     acknowledged: int = 0
     reads: int = 0
     events: int = 0
+    checks: int = 0
     virtual_ms: int = 0
     faults: int = 0
-
-
-class Nemesis:
-    """Brings faults, and mends them. At most one node is down at a time, so that the cluster can go on."""
-
-    def __init__(self, world: World, config: ChaosConfig, chance: random.Random, is_whole: Callable[[], bool]) -> None:
-        self._world = world
-        self._is_whole = is_whole
-        self._config = config
-        self._chance = chance
-        count = chance.randint(1, len(config.faults))
-        # Swarm testing: each run has faults of its own; a mixture of all hides what each of them finds.
-        self._kinds = sorted(chance.sample(config.faults, count))
-        self._stopped = False
-        self.faults = 0
-
-    def start(self) -> None:
-        self._next()
-
-    def _next(self) -> None:
-        if not self._stopped:
-            self._world.scheduler.after(self._chance.randint(100_000, 2_500_000), self._strike)
-
-    def _strike(self) -> None:
-        if self._stopped:
-            return
-        self.faults += 1
-        kind = self._chance.choice(self._kinds)
-        host = self._chance.choice(list(self._world.hosts.values()))
-        other = self._chance.choice([h for h in self._world.hosts.values() if h is not host])
-        duration_us = self._chance.choice([50_000, 400_000, 1_500_000, 4_000_000])
-        getattr(self, f"_{kind}")(host, other, duration_us)
-        self._next()
-
-    def _after(self, duration_us: int, mend: Callable[[], None]) -> None:
-        self._world.scheduler.after(duration_us, mend)
-
-    def _somebody_is_down(self) -> bool:
-        return any(
-            not host.up or (host.process is not None and host.process.frozen) for host in self._world.hosts.values()
-        )
-
-    def _start_again(self, host: Host) -> None:
-        if not host.up:
-            host.start()
-
-    def _kill(self, host: Host, other: Host, duration_us: int) -> None:
-        if not self._somebody_is_down():
-            host.kill()
-            self._after(duration_us, lambda: self._start_again(host))
-
-    def _power(self, host: Host, other: Host, duration_us: int) -> None:
-        """Lose a page cache; never another before all replicas are in sync, or the guarantee is off (m-1 losses)."""
-        if not self._somebody_is_down() and self._is_whole():
-            host.lose_power()
-            self._after(duration_us, lambda: self._start_again(host))
-
-    def _stop(self, host: Host, other: Host, duration_us: int) -> None:
-        if not self._somebody_is_down():
-            host.stop()
-
-            def start_when_stopped() -> None:
-                if host.up:
-                    self._after(200_000, start_when_stopped)
-                else:
-                    host.start()
-
-            self._after(duration_us, start_when_stopped)
-
-    def _freeze(self, host: Host, other: Host, duration_us: int) -> None:
-        if not self._somebody_is_down():
-            host.freeze()
-            self._after(duration_us, host.thaw)
-
-    def _partition(self, host: Host, other: Host, duration_us: int) -> None:
-        """Cut a node off from all others, or from one."""
-        others = [h for h in self._world.hosts.values() if h is not host]
-        cut = others if self._chance.random() < 0.5 else [other]
-        for there in cut:
-            self._world.network.block(host.name, there.name)
-            self._world.network.block(there.name, host.name)
-        self._world.note(host.name, "FAULT", f"cut off from {', '.join(h.name for h in cut)}")
-
-        def mend() -> None:
-            for there in cut:
-                self._world.network.heal(host.name, there.name)
-                self._world.network.heal(there.name, host.name)
-            self._world.note(host.name, "FAULT", "connected again")
-
-        self._after(duration_us, mend)
-
-    def _one_way(self, host: Host, other: Host, duration_us: int) -> None:
-        self._world.network.block(host.name, other.name)
-        self._world.note(host.name, "FAULT", f"cannot reach {other.name}")
-        self._after(duration_us, lambda: self._world.network.heal(host.name, other.name))
-
-    def _slow(self, host: Host, other: Host, duration_us: int) -> None:
-        links = self._world.network.conditions.slow_links
-        link = (host.name, other.name)
-        links[link] = self._chance.choice([5_000, 50_000, 400_000])
-        self._world.note(host.name, "FAULT", f"slow towards {other.name}")
-
-        def mend() -> None:
-            links.pop(link, None)
-
-        self._after(duration_us, mend)
-
-    def _reset(self, host: Host, other: Host, duration_us: int) -> None:
-        self._world.network.reset_some(host.name, other.name)
-        self._world.note(host.name, "FAULT", f"connections to {other.name} reset")
-
-    def _skew(self, host: Host, other: Host, duration_us: int) -> None:
-        host.wall_skew_ms = self._chance.choice([-60_000, -500, 500, 60_000])
-        if host.node is not None and host.up:
-            host.node.clock.wall_skew_ms = host.wall_skew_ms  # type: ignore[attr-defined]  # it is a SimClock
-        self._world.note(host.name, "FAULT", f"wall clock off by {host.wall_skew_ms} ms")
-
-    def end(self) -> None:
-        """No more faults; everything is mended."""
-        self._stopped = True
-        self._world.network.conditions.slow_links.clear()
-        self._world.network.heal()
-        for host in self._world.hosts.values():
-            if host.process is not None and host.process.frozen:
-                host.thaw()
+    unclean: int = 0
+    """How often committed records were given up, with everybody's knowledge."""
 
 
 class Run:
@@ -194,52 +103,67 @@ class Run:
         self,
         seed: int,
         config: ChaosConfig | None = None,
-        trace: Callable[[int, str, str, str], None] | None = None,
+        *,
+        faults: list[Fault] | None = None,
+        trace: Trace | None = None,
     ) -> None:
-        self.config = config = config or ChaosConfig()
-        self.chance = random.Random(seed ^ 0x5EED)
+        self.seed = seed
+        self.config = config = config or ChaosConfig.drawn(seed)
         self.world = World(
             seed,
             nodes=config.nodes,
             config={
                 "default.replication.factor": str(config.replication_factor),
                 "min.insync.replicas": str(config.min_insync_replicas),
-                "replica.lag.time.max.ms": "3000",
                 **config.properties,
             },
+            conditions=NetworkConditions(latency_us=config.latency_us),
             trace=trace,
         )
-        self.checker = SafetyChecker(self.world)
         self.history = History()
-        self.nemesis = Nemesis(self.world, config, self.chance, self._whole)
+        self.checkers = Checkers(self.world, self.history)
+        if faults is None:
+            low_ms, high_ms = config.fault_pause_ms
+            faults = draw_faults(
+                stream(seed, "faults"),
+                config.kinds,
+                list(self.world.hosts),
+                config.fault_time_ms * 1000,
+                (low_ms * 1000, high_ms * 1000),
+            )
+        self.faults = faults
+        self.checkers.replicas.may_lose = config.may_lose
+        self.nemesis = Nemesis(self.world, faults, self.checkers.replicas, down_max=config.down_max)
         self.outcome = Outcome(seed)
 
     def run(self) -> Outcome:
         """Play the run to its end; a violation is in the outcome."""
+        world, outcome = self.world, self.outcome
         try:
             self._play()
-        except SafetyViolation as violation:
-            self.world.note("checker", "VIOLATION", str(violation))
-            self.outcome.violation = violation
-        world, outcome = self.world, self.outcome
+        except Violation as violation:
+            outcome.violation = violation
+        except Exception:  # the node's own: no input may make it raise
+            outcome.violation = Violation("crash", traceback.format_exc(limit=-6), world.now_us)
+        if outcome.violation is not None:
+            world.note("checker", "VIOLATION", str(outcome.violation))
         outcome.digest = world.digest
         outcome.events = world.scheduler.events
         outcome.virtual_ms = world.now_ms
         outcome.sends = len(self.history.sends)
-        outcome.acknowledged = len(self.history.acknowledged)
+        outcome.acknowledged = self.history.acknowledged_count
         outcome.reads = len(self.history.reads)
-        outcome.faults = self.nemesis.faults
+        outcome.faults = len(self.nemesis.done)
+        outcome.checks = self.checkers.replicas.changes + self.checkers.metadata.changes
+        outcome.unclean = sum(truth.unclean for truth in self.checkers.replicas.truths.values())
         return outcome
 
     def _play(self) -> None:
         world, config = self.world, self.config
         world.start()
-        self._must(world.ready, 30_000, "L1", "the cluster does not become ready")
+        self._must(world.ready, 30_000, "L1", lambda: "the cluster does not become ready")
         self._create_topic()
-        producers = [
-            Producer(world, f"producer{n}", self.history, TOPIC, config.partitions, pause_ms=config.pause_ms)
-            for n in range(config.producers)
-        ]
+        producers = self._producers()
         consumer = Consumer(world, "consumer", self.history, TOPIC, config.partitions)
         for producer in producers:
             producer.start()
@@ -247,32 +171,70 @@ class Run:
         self.nemesis.start()
         world.run_for(config.fault_time_ms)
         self.nemesis.end()
-        self._must(self._all_up, config.settle_time_ms, "L1", "not every node is back")
-        world.run_for(1_000)
+        self._must(self._all_up, config.settle_time_ms, "L1", self._who_is_not_up)
+        self.checkers.healed()
+        self._must(self._all_lead, config.settle_time_ms, "L4", lambda: "a partition has no leader")
+        goals = {producer: producer.finished + 2 for producer in producers}
+        self._must(
+            lambda: all(producer.finished >= goal for producer, goal in goals.items()),
+            config.settle_time_ms,
+            "L5",
+            lambda: "writes are not accepted again",
+        )
         for producer in producers:
             producer.stop()
-        self._must(lambda: all(p.idle for p in producers), config.settle_time_ms, "L3", "a produce is never answered")
-        self._must(self._whole, config.settle_time_ms, "L6", "not all replicas are in sync again")
-        self.checker.check_converged()
+        self._must(
+            lambda: all(producer.idle for producer in producers),
+            config.settle_time_ms,
+            "L3",
+            lambda: "a produce is never answered",
+        )
+        self._must(self._is_whole, config.settle_time_ms, "L6", self._who_is_not_whole)
         ends = {p: self._end_of(p) for p in range(config.partitions)}
         self._must(
             lambda: all(consumer.positions[p] >= end for p, end in ends.items()),
             config.settle_time_ms,
             "L12",
-            f"the consumer does not come to the ends {ends}, it is at {consumer.positions}",
+            lambda: f"the consumer does not come to the ends {ends}, it is at {consumer.positions}",
         )
         consumer.stop()
-        for producer in producers:
-            if producer.fatal:
-                self._fail("S20", f"{producer.name}: {producer.fatal}")
-        self.checker.check_history(self.history)
+        self._must(
+            self.checkers.metadata.all_applied, config.settle_time_ms, "L2", lambda: "not all have the newest metadata"
+        )
+        world.run_for(1_000)
+        self.checkers.check_converged()
+        self.checkers.check_clients()
+        self.checkers.check_calm()
 
-    def _must(self, condition: Callable[[], bool], within_ms: int, property_id: str, message: str) -> None:
+    def _producers(self) -> list[Producer]:
+        config = self.config
+        careful = [
+            Producer(self.world, f"producer{n}", self.history, TOPIC, config.partitions, pause_ms=config.pause_ms)
+            for n in range(config.producers)
+        ]
+        careless = [
+            Producer(
+                self.world,
+                f"careless{n}",
+                self.history,
+                TOPIC,
+                config.partitions,
+                pause_ms=config.pause_ms,
+                acks=1,
+                idempotent=False,
+            )
+            for n in range(config.careless_producers)
+        ]
+        return careful + careless
+
+    def _must(
+        self, condition: Callable[[], bool], within_ms: int, property_id: str, message: Callable[[], str]
+    ) -> None:
         if not self.world.run_until(condition, within_ms=within_ms):
-            self._fail(property_id, message)
+            self._fail(property_id, message())
 
-    def _fail(self, property_id: str, message: str) -> None:
-        raise SafetyViolation(property_id, message, self.world.scheduler.now_us)
+    def _fail(self, property_id: str, message: str) -> NoReturn:
+        raise Violation(property_id, message, self.world.now_us)
 
     def _create_topic(self) -> None:
         admin = SimClient(self.world, "admin", self.history)
@@ -289,7 +251,7 @@ class Run:
         )
 
         def answered(response: Any) -> None:
-            if response is not None and response.topics[0].error_code in (0, 36):
+            if response is not None and response.topics[0].error_code in (0, _TOPIC_ALREADY_EXISTS):
                 done.append(True)
             else:
                 admin.later(100, ask)
@@ -298,28 +260,54 @@ class Run:
             admin.any_broker().call(request, 7, 10_000, answered)
 
         admin.run(ask)
-        self._must(lambda: bool(done), 20_000, "L2", "a topic cannot be created")
+        self._must(lambda: bool(done), 20_000, "L2", lambda: "a topic cannot be created")
+
+    # -- what must come to hold
 
     def _all_up(self) -> bool:
         return len(self.world.nodes()) == self.config.nodes and self.world.ready()
 
-    def _whole(self) -> bool:
+    def _who_is_not_up(self) -> str:
+        missing: list[str] = []
+        for host in self.world.hosts.values():
+            if not host.up or host.node is None:
+                missing.append(f"{host.name} is down ({host.fatal or 'not started'})")
+            elif host.node.lifecycle.state.value != "RUNNING":
+                missing.append(f"{host.name} is {host.node.lifecycle.state.value}")
+        return f"not every node is back: {', '.join(missing) or 'no controller'}"
+
+    def _all_lead(self) -> bool:
+        return all(state.leader >= 0 for state in self.checkers.replicas.states.values())
+
+    def _is_whole(self) -> bool:
         """Every replica is in its ISR, and has and knows all."""
+        if not self.checkers.replicas.is_whole():
+            return False
         for node in self.world.nodes():
-            hosted = [h for h in node.replicas if h.topic == TOPIC]
-            if len(hosted) != self.config.partitions * self.config.replication_factor // self.config.nodes:
-                return False
-            for each in hosted:
-                metadata = each.replica.metadata
-                if metadata is None or len(metadata.isr) != self.config.replication_factor:
+            for hosted in node.replicas:
+                truth = self.checkers.replicas.truths[(hosted.topic_id, hosted.index)]
+                if not truth.high_watermark == hosted.replica.high_watermark == hosted.log.log_end_offset:
                     return False
-                if each.replica.high_watermark != each.log.log_end_offset:
-                    return False
-        leaders = {(h.index, h.log.log_end_offset) for n in self.world.nodes() for h in n.replicas if h.topic == TOPIC}
-        return len(leaders) == self.config.partitions
+        return True
+
+    def _who_is_not_whole(self) -> str:
+        lacking = [
+            f"{truth.name} on {node.node_id} at {hosted.log.log_end_offset} (high watermark "
+            f"{hosted.replica.high_watermark}) of {truth.high_watermark}"
+            for node in self.world.nodes()
+            for hosted in node.replicas
+            for truth in [self.checkers.replicas.truths[(hosted.topic_id, hosted.index)]]
+            if not truth.high_watermark == hosted.replica.high_watermark == hosted.log.log_end_offset
+        ]
+        isrs = [
+            f"{self.checkers.replicas.truth(key).name}: ISR {state.isr} of {state.replicas}"
+            for key, state in self.checkers.replicas.states.items()
+            if len(state.isr) < len(state.replicas)
+        ]
+        return f"not all replicas are in sync again: {'; '.join(isrs + lacking)}"
 
     def _end_of(self, partition: int) -> int:
-        return max(h.replica.high_watermark for n in self.world.nodes() for h in n.replicas if h.index == partition)
+        return max(truth.high_watermark for key, truth in self.checkers.replicas.truths.items() if key[1] == partition)
 
 
 def run(seed: int, config: ChaosConfig | None = None) -> Outcome:

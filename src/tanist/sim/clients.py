@@ -7,15 +7,16 @@ believe KIP-951's hints no further than a refresh, and record all they do and se
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from tanist.broker.channel import Channel
 from tanist.ports import Clock, Network
-from tanist.sim.clock import SimClock
+from tanist.sim.clock import SimClock, stream
 from tanist.sim.history import History, Read, Send
 from tanist.sim.scheduler import MICROSECONDS, Process
+from tanist.sim.violation import Violation
 from tanist.sim.world import BROKER_PORT, World
 from tanist.wire.batch import NewRecord, decode_batch, encode_batch, iterate_headers
 from tanist.wire.errors import RETRIABLE, ErrorCode
@@ -40,6 +41,7 @@ class SimClient:
         self.world = world
         self.name = name
         self.history = history
+        self.chance = stream(world.seed, name)
         self.process = Process(name)
         self.clock: Clock = SimClock(world.scheduler, self.process)
         self._network: Network = world.network.view(name, self.process)
@@ -97,10 +99,10 @@ class SimClient:
 
         self.any_broker().call(request, _METADATA_VERSION, _REQUEST_TIMEOUT_MS, answered)
 
-    def later(self, delay_ms: int, callback: Any) -> None:
+    def later(self, delay_ms: int, callback: Callable[[], None]) -> None:
         self.clock.call_at(self.clock.now_ms() + delay_ms, callback)
 
-    def run(self, callback: Any) -> None:
+    def run(self, callback: Callable[[], None]) -> None:
         """Start something as this client's process."""
         self.world.scheduler.after(0, callback, self.process)
 
@@ -131,7 +133,9 @@ class Producer(SimClient):
         self._sequences = dict.fromkeys(range(partitions), 0)
         self._open: dict[int, list[Send]] = {}
         self._counter = 0
-        self.fatal: list[str] = []
+        self.finished = 0
+        """Batches that were answered, or given up, in the partition that has the fewest."""
+        self._finished = dict.fromkeys(range(partitions), 0)
 
     def start(self) -> None:
         self.run(self._begin)
@@ -165,15 +169,23 @@ class Producer(SimClient):
             self._next_batch(partition)
 
     def _next_batch(self, partition: int) -> None:
-        if self.stopped or self.fatal:
+        if self.stopped:
             return
-        count = 1 + self.world.scheduler.chance.randrange(3)
         batch: list[Send] = []
-        for _ in range(count):
+        for _ in range(self.chance.randint(1, 3)):
             self._counter += 1
-            value = f"{self.name}-{self._counter}".encode()
-            batch.append(Send(self.topic, partition, value, self.now_us))
-        self.history.sends.extend(batch)
+            send = Send(
+                self.name,
+                self._counter,
+                self.topic,
+                partition,
+                f"{self.name}-{self._counter}".encode(),
+                self.now_us,
+                promised=self.acks == -1,
+                ordered=self.idempotent,
+            )
+            self.history.sent(send)
+            batch.append(send)
         self._open[partition] = batch
         self._try(partition)
 
@@ -213,9 +225,8 @@ class Producer(SimClient):
         error = answer.error_code
         if error == 0 or error == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
             for position, send in enumerate(batch):
-                send.outcome = "ok"
-                send.offset = answer.base_offset + position if answer.base_offset >= 0 else -1
-                send.completed_us = self.now_us
+                offset = answer.base_offset + position if answer.base_offset >= 0 else -1
+                self.history.acknowledged(send, offset, self.now_us)
             self._finish(partition, batch)
         elif error in RETRIABLE and self.idempotent:
             self._refresh_and_retry(partition)
@@ -228,13 +239,16 @@ class Producer(SimClient):
             for send in batch:
                 send.outcome, send.error, send.completed_us = "failed", error, self.now_us
             if self.idempotent:
-                self.fatal.append(f"{self.topic}-{partition}: {ErrorCode(error).name}")
+                # Nothing here breaks the rules of idempotence, so the broker may not say so.
+                raise Violation("S20", f"{self.name}, partition {partition}: {ErrorCode(error).name}", self.now_us)
             self._finish(partition, batch)
 
     def _finish(self, partition: int, batch: list[Send]) -> None:
         del self._open[partition]
         self._sequences[partition] = (self._sequences[partition] + len(batch)) & 0x7FFFFFFF
-        pause_ms = self.pause_ms + self.world.scheduler.chance.randrange(self.pause_ms + 1)
+        self._finished[partition] += 1
+        self.finished = min(self._finished.values())
+        pause_ms = self.pause_ms + self.chance.randint(0, self.pause_ms)
         self.later(pause_ms, lambda: self._next_batch(partition))
 
     def _refresh_and_retry(self, partition: int) -> None:
@@ -249,13 +263,10 @@ class Consumer(SimClient):
         super().__init__(world, name, history)
         self.topic = topic
         self.positions = dict.fromkeys(range(partitions), 0)
-        self.high_watermarks = dict.fromkeys(range(partitions), -1)
-        self.out_of_range: list[tuple[int, int]] = []
-        self._recent: deque[int] = deque(maxlen=16)
 
     def start(self) -> None:
         for partition in self.positions:
-            self.run(lambda partition=partition: self._fetch(partition))
+            self.run(partial(self._fetch, partition))
 
     def stop(self) -> None:
         self.stopped = True
@@ -301,10 +312,10 @@ class Consumer(SimClient):
         answer = response.responses[0].partitions[0]
         if answer.error_code:
             if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-                self.out_of_range.append((partition, position))
+                # Nothing is deleted here, so a consumer is never ahead of what was committed, nor behind its start.
+                raise Violation("S18", f"{self.name}: offset {position} of partition {partition} is gone", self.now_us)
             self._again(partition)
             return
-        self.high_watermarks[partition] = answer.high_watermark
         records = answer.records
         if records:
             view = memoryview(records)
@@ -314,9 +325,8 @@ class Consumer(SimClient):
                     continue
                 for record in decode_batch(view[at : at + header.size_bytes]):
                     if record.offset >= self.positions[partition]:
-                        self.history.reads.append(
-                            Read(self.topic, partition, record.offset, record.value or b"", self.name, self.now_us)
-                        )
+                        value = bytes(record.value or b"")
+                        self.history.read(Read(self.topic, partition, record.offset, value, self.name, self.now_us))
                         self.positions[partition] = record.offset + 1
         self.world.scheduler.after(MICROSECONDS, lambda: self._fetch(partition), self.process)
 

@@ -1,4 +1,4 @@
-"""The `Clock` and `Random` ports of one simulated process."""
+"""The `Clock` and `Random` ports of one simulated process, and where the world's chance comes from."""
 
 from __future__ import annotations
 
@@ -10,6 +10,14 @@ from tanist.sim.scheduler import MICROSECONDS, Process, Scheduler
 
 EPOCH_MS = 1_700_000_000_000
 """Time of day at virtual time zero: 2023-11-14."""
+
+
+def stream(seed: int, purpose: str) -> random.Random:
+    """Chance for one purpose. Each has a stream of its own, so that a change to one leaves the others as they were.
+
+    Seeded by a string: `random` hashes it by SHA-512, which no environment variable alters.
+    """
+    return random.Random(f"{seed}/{purpose}")
 
 
 class SimClock:
@@ -30,17 +38,18 @@ class SimClock:
         return self._scheduler.at(when_ms * MICROSECONDS, callback, self._process)
 
     def call_soon(self, callback: Callable[[], None]) -> None:
+        """Within the turn that asks. Outside of one (a test's own code) there is a turn for it at once."""
         self._process.soon.append(callback)
 
 
 class SimRandom:
-    """Chance of one process, from the world's seed."""
+    """The `Random` port over one stream."""
 
-    def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed)
+    def __init__(self, chance: random.Random) -> None:
+        self._chance = chance
 
     def below(self, n: int) -> int:
-        return self._random.randrange(n)
+        return self._chance.randrange(n)
 
     def bytes(self, n: int) -> bytes:
-        return self._random.randbytes(n)
+        return self._chance.randbytes(n)

@@ -1,127 +1,107 @@
-"""The `Disk` port in virtual time, with a page cache that can be lost.
+"""The `Disk` port in virtual time, over the page cache of a host that can be lost (`page_cache.py`).
 
-A write goes to the page cache and is seen at once; it is durable when a sync that began after it has ended. What a
-loss of power leaves of the rest is up to chance, within what real file systems do: each unsynced write may have
-reached the disk or not, or in part (torn at a sector); the size of the file follows; names that were never synced may
-be gone. A crash of the process alone loses nothing.
-
-Faults: full, failing, slow. They are switches of the disk; the node sees `OSError`, or waits.
+Owns paths, open files, the time that a sync takes, and the faults: full, failing, slow, lying. They are switches of the
+disk; the node sees `OSError`, or waits. A process may also die in the middle of a turn, in any of the changes that it
+makes here (`Process.fuse`), and then leaves a write half done.
 """
 
 from __future__ import annotations
 
+import errno
 import random
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from tanist.ports import Buffer, File
+from tanist.sim.page_cache import Folder, Inode, PageCache
 from tanist.sim.scheduler import Process, Scheduler
 
 T = TypeVar("T")
-
-SECTOR_BYTES = 512
-
-
-class _Inode:
-    """A file: what the page cache shows, what is on the disk, and the writes in between."""
-
-    __slots__ = ("data", "durable", "named", "settled", "synced_bytes", "unsynced")
-
-    def __init__(self) -> None:
-        self.data = bytearray()
-        self.durable = b""
-        self.named = False
-        """Its name is on the disk as well: from the first sync on."""
-        self.unsynced: list[tuple[int, bytes] | int] = []
-        """Writes (offset, data) and truncations (size), in order, since the last sync that has ended."""
-        self.settled = 0
-        """How many changes have been made durable since the file exists; `unsynced` begins after them."""
-        self.synced_bytes = 0
-        """Length of the prefix that no later write or truncation has touched since it was synced."""
-
-    def lose_power(self, chance: random.Random) -> bool:
-        """Keep a legal subset of what was not synced; says whether the file is still there."""
-        if not self.named and chance.random() < 0.5:
-            return False
-        kept = bytearray(self.durable)
-        # Journalled file systems keep the order of size changes; data within them arrives in any order.
-        for change in self.unsynced:
-            if isinstance(change, int):
-                if chance.random() < 0.5:
-                    del kept[change:]
-                continue
-            offset, data = change
-            fate = chance.random()
-            if fate < 0.4:
-                continue
-            if fate < 0.6 and len(data) > 1:
-                cut = chance.randrange(1, len(data))
-                data = data[: cut - cut % SECTOR_BYTES] if cut >= SECTOR_BYTES else data[:cut]
-            if len(kept) < offset:
-                kept.extend(bytes(offset - len(kept)))
-            kept[offset : offset + len(data)] = data
-        self.data = kept
-        self.durable = bytes(kept)
-        self.synced_bytes = len(kept)
-        self.unsynced = []
-        self.named = True
-        return True
 
 
 class SimDisk:
     """The file system of one host. It outlives the processes; `view` gives the port of one of them."""
 
-    def __init__(self, scheduler: Scheduler, seed: int) -> None:
-        self._scheduler = scheduler
-        self.chance = random.Random(seed)
-        self._files: dict[str, _Inode] = {}
-        self._directories: set[str] = {"", "/"}
+    def __init__(self, scheduler: Scheduler, chance: random.Random) -> None:
+        self.scheduler = scheduler
+        self.chance = chance
+        self.cache = PageCache(chance)
+        self.generation = 0
+        """Counts losses of power: a sync of an earlier one settles nothing."""
         self.sync_us: tuple[int, int] = (200, 3_000)
         self.full = False
-        self.failing: set[str] = set()
+        self.failing: list[str] = []
         """Folders below which every access fails."""
         self.lying = False
         """A disk that says "synced" and has done nothing (A36)."""
 
     def view(self, process: Process) -> SimDiskView:
-        return SimDiskView(self, self._scheduler, process)
+        return SimDiskView(self, process)
 
     def lose_power(self) -> None:
         """The page cache is gone."""
-        for path, inode in sorted(self._files.items()):
-            if not inode.lose_power(self.chance):
-                del self._files[path]
+        self.generation += 1
+        self.cache.lose_power(self.scheduler.now_us)
 
     def corrupt(self, path: str, offset: int, mask: int = 0xFF) -> None:
         """Bit rot: flip bits of one byte, in the cache and on the disk."""
-        inode = self._files[path]
+        inode = self.inode(path)
         inode.data[offset] ^= mask
-        inode.durable = bytes(inode.data[: len(inode.durable)])
+        if offset < len(inode.durable):
+            inode.durable[offset] ^= mask
 
     def paths(self) -> list[str]:
-        return sorted(self._files)
+        """All files, sorted."""
+        found: list[str] = []
+
+        def walk(folder: Folder, prefix: str) -> None:
+            for name, node in folder.entries.items():
+                if isinstance(node, Folder):
+                    walk(node, f"{prefix}{name}/")
+                else:
+                    found.append(prefix + name)
+
+        walk(self.cache.root, "/")
+        return sorted(found)
 
     def content(self, path: str) -> bytes:
-        return bytes(self._files[path].data)
+        return bytes(self.inode(path).data)
+
+    def inode(self, path: str) -> Inode:
+        node = self.find(path)
+        if not isinstance(node, Inode):
+            raise FileNotFoundError(errno.ENOENT, "no such file", path)
+        return node
+
+    def find(self, path: str) -> Folder | Inode | None:
+        node: Folder | Inode = self.cache.root
+        for name in path.split("/"):
+            if name:
+                if not isinstance(node, Folder) or name not in node.entries:
+                    return None
+                node = node.entries[name]
+        return node
 
     def check(self, path: str, *, writing: bool = False) -> None:
         """Raise what a fault makes of an access."""
         for folder in self.failing:
             if path.startswith(folder):
-                raise OSError(5, f"input/output error: {path}")
+                raise OSError(errno.EIO, "input/output error", path)
         if writing and self.full:
-            raise OSError(28, f"no space left on device: {path}")
+            raise OSError(errno.ENOSPC, "no space left on device", path)
 
 
 class SimFile:
     """An open file."""
 
-    __slots__ = ("_disk", "_inode", "_path")
+    __slots__ = ("_disk", "_path", "_process", "closed", "inode")
 
-    def __init__(self, disk: SimDisk, path: str, inode: _Inode) -> None:
+    def __init__(self, disk: SimDisk, process: Process, path: str, inode: Inode) -> None:
         self._disk = disk
+        self._process = process
         self._path = path
-        self._inode = inode
+        self.inode = inode
+        self.closed = False
 
     @property
     def path(self) -> str:
@@ -129,163 +109,189 @@ class SimFile:
 
     @property
     def size(self) -> int:
-        return len(self._inode.data)
+        return len(self.inode.data)
 
     @property
     def synced(self) -> int:
-        return self._inode.synced_bytes
+        return self.inode.synced_bytes
 
     def read(self, offset: int, length: int) -> bytes:
-        self._disk.check(self._path)
-        return bytes(self._inode.data[offset : offset + length])
+        self._require_open()
+        return self.peek(offset, length)
+
+    def peek(self, offset: int, length: int) -> bytes:
+        """For the network, which keeps a file open that is queued to be sent."""
+        if self._disk.failing:
+            self._disk.check(self._path)
+        return bytes(self.inode.data[offset : offset + max(0, length)])
 
     def write(self, offset: int, buffers: Sequence[Buffer]) -> None:
-        self._disk.check(self._path, writing=True)
-        inode = self._inode
-        data = b"".join(bytes(buffer) for buffer in buffers)
-        if len(inode.data) < offset:
-            inode.data.extend(bytes(offset - len(inode.data)))
-        inode.data[offset : offset + len(data)] = data
-        inode.unsynced.append((offset, data))
-        inode.synced_bytes = min(inode.synced_bytes, offset)
+        disk = self._disk
+        self._require_open()
+        disk.check(self._path, writing=True)
+        data = b"".join(buffers)
+        now_us = disk.scheduler.now_us
+        self._process.burn(lambda: self.inode.write(offset, data[: disk.chance.randint(0, len(data))], now_us))
+        if not data:
+            return
+        self.inode.write(offset, data, now_us)
+        self.inode.write_back(now_us)
 
     def truncate(self, size: int) -> None:
-        self._disk.check(self._path, writing=True)
-        inode = self._inode
-        if size < len(inode.data):
-            del inode.data[size:]
-        else:
-            inode.data.extend(bytes(size - len(inode.data)))
-        inode.unsynced.append(size)
-        inode.synced_bytes = min(inode.synced_bytes, size)
+        disk = self._disk
+        self._require_open()
+        disk.check(self._path, writing=True)
+        self._process.burn()
+        disk.cache.truncate(self.inode, size, disk.scheduler.now_us)
 
     def close(self) -> None:
         """Nothing is lost by closing."""
+        self.closed = True
+
+    def _require_open(self) -> None:
+        if self.closed:
+            raise OSError(errno.EBADF, "the file is closed", self._path)
 
 
 class SimDiskView:
     """`ports.Disk` of one process."""
 
-    def __init__(self, disk: SimDisk, scheduler: Scheduler, process: Process) -> None:
+    def __init__(self, disk: SimDisk, process: Process) -> None:
         self._disk = disk
-        self._scheduler = scheduler
         self._process = process
+
+    # -- files
 
     def open(self, path: str, *, create: bool = True) -> SimFile:
         disk = self._disk
         disk.check(path)
-        inode = disk._files.get(path)
-        if inode is None:
+        node = disk.find(path)
+        if isinstance(node, Folder):
+            raise IsADirectoryError(errno.EISDIR, "is a folder", path)
+        if node is None:
             if not create:
-                raise FileNotFoundError(2, f"no such file: {path}")
+                raise FileNotFoundError(errno.ENOENT, "no such file", path)
             disk.check(path, writing=True)
-            self._require_folder(path)
-            inode = disk._files[path] = _Inode()
-        return SimFile(disk, path, inode)
+            folder, name = self._place(path)
+            self._process.burn()
+            node = Inode()
+            disk.cache.change_names(disk.scheduler.now_us, (folder, name, node))
+        return SimFile(disk, self._process, path, node)
+
+    def read_file(self, path: str) -> bytes:
+        self._disk.check(path)
+        return self._disk.content(path)
+
+    def write_file(self, path: str, data: Buffer, *, sync: bool = True) -> None:
+        """A new file takes the name of the old one: after a loss of power it is the one or the other, never torn."""
+        disk = self._disk
+        disk.check(path, writing=True)
+        folder, name = self._place(path)
+        self._process.burn()
+        inode = Inode(bytes(data))
+        inode.synced_bytes = len(data)
+        disk.cache.change_names(disk.scheduler.now_us, (folder, name, inode))
+        if sync and not disk.lying:
+            disk.cache.commit_folder(folder)
+
+    # -- names
 
     def exists(self, path: str) -> bool:
         self._disk.check(path)
-        return path in self._disk._files or self.is_directory(path)
+        return self._disk.find(path) is not None
 
     def list(self, path: str) -> list[str]:
         self._disk.check(path)
-        if not self.is_directory(path):
-            raise FileNotFoundError(2, f"no such folder: {path}")
-        prefix = path.rstrip("/") + "/"
-        names = {p[len(prefix) :].split("/", 1)[0] for p in self._disk._files if p.startswith(prefix)}
-        names |= {p[len(prefix) :].split("/", 1)[0] for p in self._disk._directories if p.startswith(prefix)}
-        return sorted(name for name in names if name)
+        node = self._disk.find(path)
+        if not isinstance(node, Folder):
+            raise FileNotFoundError(errno.ENOENT, "no such folder", path)
+        return sorted(node.entries)
 
     def is_directory(self, path: str) -> bool:
-        return path.rstrip("/") in self._disk._directories
+        return isinstance(self._disk.find(path), Folder)
 
     def make_directory(self, path: str) -> None:
-        self._disk.check(path, writing=True)
-        parts = path.rstrip("/").split("/")
-        for count in range(1, len(parts) + 1):
-            self._disk._directories.add("/".join(parts[:count]))
+        disk = self._disk
+        disk.check(path, writing=True)
+        folder = disk.cache.root
+        for name in path.split("/"):
+            if not name:
+                continue
+            node = folder.entries.get(name)
+            if node is None:
+                self._process.burn()
+                node = Folder(folder, name)
+                disk.cache.change_names(disk.scheduler.now_us, (folder, name, node))
+            if not isinstance(node, Folder):
+                raise FileExistsError(errno.EEXIST, "is a file", path)
+            folder = node
 
     def remove(self, path: str) -> None:
-        self._disk.check(path)
-        self._disk._files.pop(path, None)
-        prefix = path.rstrip("/") + "/"
-        for name in [p for p in self._disk._files if p.startswith(prefix)]:
-            del self._disk._files[name]
-        self._disk._directories -= {p for p in self._disk._directories if p == path.rstrip("/") or p.startswith(prefix)}
+        disk = self._disk
+        disk.check(path)
+        node = disk.find(path)
+        if node is not None:
+            self._remove(node)
+
+    def _remove(self, node: Folder | Inode) -> None:
+        """A folder goes name by name, as there is no other way; a crash may leave half of it."""
+        if isinstance(node, Folder):
+            for _, inner in sorted(node.entries.items()):
+                self._remove(inner)
+        if node.parent is not None:
+            self._process.burn()
+            self._disk.cache.change_names(self._disk.scheduler.now_us, (node.parent, node.name, None))
 
     def rename(self, source: str, target: str) -> None:
         disk = self._disk
         disk.check(source)
-        if source in disk._files:
-            self._require_folder(target)
-            disk._files[target] = disk._files.pop(source)
+        node = disk.find(source)
+        if node is None or node.parent is None:
+            raise FileNotFoundError(errno.ENOENT, "no such file or folder", source)
+        folder, name = self._place(target)
+        if source.rstrip("/") == target.rstrip("/"):
             return
-        if not self.is_directory(source):
-            raise FileNotFoundError(2, f"no such file or folder: {source}")
-        old, new = source.rstrip("/") + "/", target.rstrip("/") + "/"
-        for name in [p for p in disk._files if p.startswith(old)]:
-            disk._files[new + name[len(old) :]] = disk._files.pop(name)
-        for name in [p for p in disk._directories if p.startswith(old)]:
-            disk._directories.discard(name)
-            disk._directories.add(new + name[len(old) :])
-        disk._directories.discard(source.rstrip("/"))
-        disk._directories.add(target.rstrip("/"))
+        self._process.burn()
+        disk.cache.change_names(disk.scheduler.now_us, (node.parent, node.name, None), (folder, name, node))
 
-    def read_file(self, path: str) -> bytes:
-        self._disk.check(path)
-        inode = self._disk._files.get(path)
-        if inode is None:
-            raise FileNotFoundError(2, f"no such file: {path}")
-        return bytes(inode.data)
+    def _place(self, path: str) -> tuple[Folder, str]:
+        """The folder of a name, which must be there, and the name in it."""
+        parent, _, name = path.rstrip("/").rpartition("/")
+        folder = self._disk.find(parent)
+        if not isinstance(folder, Folder):
+            raise FileNotFoundError(errno.ENOENT, "no such folder", parent)
+        return folder, name
 
-    def write_file(self, path: str, data: Buffer, *, sync: bool = True) -> None:
-        disk = self._disk
-        disk.check(path, writing=True)
-        self._require_folder(path)
-        before = disk._files.get(path)
-        inode = _Inode()
-        inode.data = bytearray(data)
-        if sync:
-            inode.durable = bytes(data)
-            inode.synced_bytes = len(data)
-            inode.named = True
-        else:
-            # Replaced by a rename: after a loss of power there is the old content or the new, never a mixture.
-            inode.durable = before.durable if before is not None else b""
-            inode.named = before is not None and before.named
-            inode.unsynced = [] if disk.chance.random() < 0.5 else [0, (0, bytes(data))]
-            if inode.unsynced:
-                inode.durable = bytes(data)
-                inode.unsynced = []
-                inode.named = True
-        disk._files[path] = inode
+    # -- durability, and work off the loop
 
     def sync(self, files: Sequence[File], done: Callable[[OSError | None], None]) -> None:
+        """The disk goes on by itself once it has begun, whatever becomes of the process that has asked."""
         disk = self._disk
-        low, high = disk.sync_us
-        delay_us = disk.chance.randint(low, high)
-        marks: list[tuple[_Inode, int, bytes, str]] = []
-        for file in files:
-            inode = _inode_of(file)
-            marks.append((inode, inode.settled + len(inode.unsynced), bytes(inode.data), file.path))
+        self._process.burn()
+        low_us, high_us = disk.sync_us
+        begun = [(_of(file), _of(file).inode.mark, file.size) for file in files]
+        generation = disk.generation
 
         def finish() -> None:
-            try:
-                for inode, up_to, data, path in marks:
-                    disk.check(path)
-                    if not disk.lying:
-                        _settle(inode, up_to, data)
-            except OSError as failure:
-                done(failure)
+            if disk.generation != generation:
                 return
-            done(None)
+            failure: OSError | None = None
+            for file, mark, size in begun:
+                try:
+                    disk.check(file.path)
+                except OSError as error:
+                    failure = failure or error
+                    continue
+                _settle(disk, file.inode, mark, size)
+            disk.scheduler.dispatch(self._process, lambda: done(failure))
 
-        self._scheduler.after(delay_us, finish, self._process)
+        disk.scheduler.after(disk.chance.randint(low_us, high_us), finish)
 
     def sync_now(self, file: File) -> None:
+        of_disk = _of(file)
         self._disk.check(file.path)
-        inode = _inode_of(file)
-        _settle(inode, inode.settled + len(inode.unsynced), bytes(inode.data))
+        self._process.burn()
+        _settle(self._disk, of_disk.inode, of_disk.inode.mark, file.size)
 
     def run(self, job: Callable[[], T], done: Callable[[T | BaseException], None]) -> None:
         def work() -> None:
@@ -295,31 +301,19 @@ class SimDiskView:
                 result = failure
             done(result)
 
-        self._scheduler.after(self._disk.chance.randint(100, 2_000), work, self._process)
-
-    def _require_folder(self, path: str) -> None:
-        folder = path.rsplit("/", 1)[0] if "/" in path else ""
-        if not self.is_directory(folder):
-            raise FileNotFoundError(2, f"no such folder: {folder}")
+        disk = self._disk
+        disk.scheduler.after(disk.chance.randint(100, 2_000), work, self._process)
 
 
-def _inode_of(file: File) -> _Inode:
+def _of(file: File) -> SimFile:
     if not isinstance(file, SimFile):
         raise TypeError(f"{file!r} is no file of this disk")
-    return file._inode
+    return file
 
 
-def _settle(inode: _Inode, up_to: int, data: bytes) -> None:
-    """Changes below `up_to` are durable now; `data` is what the file was when the sync began."""
-    count = up_to - inode.settled
-    inode.named = True
-    if count < 0:
-        return  # a later sync has ended before this one
-    inode.durable = data
-    inode.settled = up_to
-    del inode.unsynced[:count]
-    # A change made while the sync was under way may have touched what was synced.
-    intact = len(data)
-    for change in inode.unsynced:
-        intact = min(intact, change if isinstance(change, int) else change[0])
-    inode.synced_bytes = intact
+def _settle(disk: SimDisk, inode: Inode, mark: int, size: int) -> None:
+    """A sync that began at `mark`, when the file had `size` bytes, has ended."""
+    if not disk.lying:
+        inode.settle(mark)
+        disk.cache.commit_file(inode)
+    inode.vouch(mark, size)

@@ -1,4 +1,4 @@
-"""What the clients of a run did and saw: the evidence that is judged at its end.
+"""What the clients of a run did and saw: the evidence that is judged, as it comes and at the end.
 
 One list of operations in order of virtual time. A send is *invoked*, then acknowledged, failed, or left open
 ("unknown": the answer never came, so the record may or may not be there). Values are unique over the run.
@@ -6,6 +6,7 @@ One list of operations in order of virtual time. A send is *invoked*, then ackno
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 
@@ -13,10 +14,17 @@ from dataclasses import dataclass, field
 class Send:
     """One record that a producer tried to write."""
 
+    producer: str
+    number: int
+    """Counts the producer's records, over all partitions."""
     topic: str
     partition: int
     value: bytes
     invoked_us: int
+    promised: bool = True
+    """It was sent with acks=all, so an acknowledgement is a promise."""
+    ordered: bool = True
+    """It was sent with idempotence: once, and in order."""
     outcome: str = "unknown"
     """ok, failed or unknown."""
     offset: int = -1
@@ -24,7 +32,7 @@ class Send:
     error: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Read:
     """One record that a consumer was given."""
 
@@ -36,13 +44,33 @@ class Read:
     at_us: int
 
 
+def _nobody(_: object) -> None:
+    pass
+
+
 @dataclass
 class History:
     """All sends and reads of a run."""
 
     sends: list[Send] = field(default_factory=list)
+    by_value: dict[bytes, Send] = field(default_factory=dict)
     reads: list[Read] = field(default_factory=list)
+    on_acknowledged: Callable[[Send], None] = _nobody
+    """Called at the moment when a client hears of it."""
+    on_read: Callable[[Read], None] = _nobody
+
+    def sent(self, send: Send) -> None:
+        self.sends.append(send)
+        self.by_value[send.value] = send
+
+    def acknowledged(self, send: Send, offset: int, now_us: int) -> None:
+        send.outcome, send.offset, send.completed_us = "ok", offset, now_us
+        self.on_acknowledged(send)
+
+    def read(self, read: Read) -> None:
+        self.reads.append(read)
+        self.on_read(read)
 
     @property
-    def acknowledged(self) -> list[Send]:
-        return [send for send in self.sends if send.outcome == "ok"]
+    def acknowledged_count(self) -> int:
+        return sum(send.outcome == "ok" for send in self.sends)

@@ -1,105 +1,151 @@
 """The queue of everything that is going to happen, in microseconds of virtual time.
 
 Events of one instant happen in the order in which they were asked for; nothing else (no hash order, no real time) may
-decide an order. An event belongs to a process or to the world; those of a process that has died do not happen.
+decide an order. An event belongs to the world, or to a process; those of a process that has died do not happen, those
+of one that is frozen happen when it goes on.
+
+A *turn* is what a process does between two waits for input: one callback, and everything that it wanted done soon.
+After each turn `after_turn` is called: that is where safety is checked.
 """
 
 from __future__ import annotations
 
-import random
 from collections import deque
 from collections.abc import Callable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 
 MICROSECONDS = 1000
 """Per millisecond."""
 
+_CANCELLED_MAX = 1024
+"""Cancelled events that may lie in the queue before it is rebuilt (if they are also more than half of it)."""
+
+
+class CrashPoint(BaseException):
+    """The process dies here, in the middle of a turn. Not an `Exception`: no code of the node may outlive it."""
+
 
 class Process:
-    """One life of a process: what it has asked for ends with it. `frozen` processes keep their events for later."""
+    """One life of a process: what it has asked for ends with it."""
 
-    __slots__ = ("alive", "frozen", "kept", "name", "soon")
+    __slots__ = ("alive", "crashed", "frozen", "fuse", "kept", "name", "soon")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, crashed: Callable[[], None] | None = None) -> None:
         self.name = name
         self.alive = True
         self.frozen = False
         self.kept: list[Callable[[], None]] = []
+        """What has come up for a frozen process."""
         self.soon: deque[Callable[[], None]] = deque()
+        self.fuse = -1
+        """The process dies in the n-th change that it makes to its disk; -1: not so."""
+        self.crashed = crashed
+        """Called when the fuse has burnt down, after the turn that it has cut short."""
+
+    def end(self) -> None:
+        """Dead, with all that it wanted done."""
+        self.alive = False
+        self.soon.clear()
+        self.kept.clear()
+
+    def burn(self, halfway: Callable[[], None] | None = None) -> None:
+        """The process is about to change its disk. If it dies in the attempt: `halfway` is what is left of it."""
+        if not self.alive:
+            raise CrashPoint  # what unwinds behind a crash
+        if self.fuse >= 0:
+            self.fuse -= 1
+            if self.fuse < 0:
+                if halfway is not None:
+                    halfway()
+                self.end()
+                raise CrashPoint
 
 
 class Event:
     """A scheduled callback that can be called off."""
 
-    __slots__ = ("callback", "process")
+    __slots__ = ("callback", "process", "scheduler")
 
-    def __init__(self, process: Process | None, callback: Callable[[], None]) -> None:
+    def __init__(self, scheduler: Scheduler, process: Process | None, callback: Callable[[], None]) -> None:
+        self.scheduler = scheduler
         self.process = process
         self.callback: Callable[[], None] | None = callback
 
     def cancel(self) -> None:
-        self.callback = None
+        if self.callback is not None:
+            self.callback = None
+            self.scheduler.cancelled += 1
 
 
 class Scheduler:
-    """Runs events in order of time."""
+    """Runs events in order of time, then of the asking."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self) -> None:
         self.now_us = 0
         self.events = 0
-        self.chance = random.Random(seed)
+        self.cancelled = 0
+        self.after_turn: Callable[[Process], None] | None = None
         self._heap: list[tuple[int, int, Event]] = []
         self._sequence = 0
-        self.after_event: Callable[[Process], None] | None = None
-        """Called after each turn of a process: where safety is checked."""
 
     def at(self, when_us: int, callback: Callable[[], None], process: Process | None = None) -> Event:
         """Schedule; an instant that has passed means now."""
-        event = Event(process, callback)
+        event = Event(self, process, callback)
         self._sequence += 1
-        heappush(self._heap, (max(when_us, self.now_us), self._sequence, event))
+        heappush(self._heap, (when_us if when_us > self.now_us else self.now_us, self._sequence, event))
+        if self.cancelled > _CANCELLED_MAX and self.cancelled * 2 > len(self._heap):
+            self._forget_cancelled()
         return event
 
     def after(self, delay_us: int, callback: Callable[[], None], process: Process | None = None) -> Event:
         return self.at(self.now_us + delay_us, callback, process)
 
-    def run_until(self, when_us: int, until: Callable[[], bool] | None = None) -> bool:
-        """Let time pass up to `when_us`, or until the condition holds; says whether it does."""
+    def run_until(self, when_us: int) -> None:
+        """Let time pass up to `when_us`."""
         heap = self._heap
         while heap and heap[0][0] <= when_us:
             when, _, event = heappop(heap)
             callback = event.callback
             if callback is None:
+                self.cancelled -= 1
                 continue
+            event.callback = None
             self.now_us = when
-            self.dispatch(event.process, callback)
-            if until is not None and until():
-                return True
-        self.now_us = max(self.now_us, when_us)
-        return until() if until is not None else True
-
-    def dispatch(self, process: Process | None, callback: Callable[[], None]) -> None:
-        """One turn of a process: the callback, then everything it wanted done soon."""
-        if process is None:
-            callback()
             self.events += 1
-            return
+            process = event.process
+            if process is None:
+                callback()
+            else:
+                self.dispatch(process, callback)
+        self.now_us = max(self.now_us, when_us)
+
+    def dispatch(self, process: Process, callback: Callable[[], None]) -> None:
+        """One turn of a process."""
         if not process.alive:
             return
         if process.frozen:
             process.kept.append(callback)
             return
-        self.events += 1
-        callback()
-        soon = process.soon
-        while soon and process.alive:
-            soon.popleft()()
-        if self.after_event is not None:
-            self.after_event(process)
+        try:
+            callback()
+            soon = process.soon
+            while soon:
+                soon.popleft()()
+        except CrashPoint:
+            if process.crashed is not None:
+                process.crashed()
+            return
+        if process.alive and self.after_turn is not None:
+            self.after_turn(process)
 
     def thaw(self, process: Process) -> None:
-        """A frozen process goes on: what came up meanwhile happens now, in order."""
+        """A frozen process goes on: what came up meanwhile happens now, in order, each in a turn of its own."""
         process.frozen = False
         kept, process.kept = process.kept, []
         for callback in kept:
             self.after(0, callback, process)
+
+    def _forget_cancelled(self) -> None:
+        self._heap[:] = [entry for entry in self._heap if entry[2].callback is not None]
+        heapify(self._heap)
+        self.cancelled = 0

@@ -1,17 +1,19 @@
 """A cluster in the virtual world: hosts with disks, nodes on them, and what can be done to both.
 
 The world owns the scheduler, the network and the disks; a `Host` owns one node after another (each start is a new life
-with new ports over the same disk). Nothing here checks anything: `checkers` looks on.
+with new ports over the same disk). Nothing here checks anything: a `Watcher` looks on.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol
 
+from tanist.broker.assembly import format_directory
 from tanist.broker.config import NodeConfig
 from tanist.broker.node import Node
-from tanist.sim.clock import SimClock, SimRandom
+from tanist.sim.clock import SimClock, SimRandom, stream
 from tanist.sim.disk import SimDisk
 from tanist.sim.network import NetworkConditions, SimNetwork
 from tanist.sim.scheduler import MICROSECONDS, Process, Scheduler
@@ -19,6 +21,23 @@ from tanist.sim.scheduler import MICROSECONDS, Process, Scheduler
 BROKER_PORT = 9092
 CONTROLLER_PORT = 9093
 DATA = "/data"
+CLUSTER_ID = "c2ltdWxhdGVkLWNsdXN0ZX"
+
+_POLL_US = 10_000
+"""How often a condition is looked at that time passes for."""
+
+Trace = Callable[[int, str, str, str], None]
+"""(virtual microseconds, who, level, message)"""
+
+
+class Watcher(Protocol):
+    """Looks on. What it raises ends the run."""
+
+    def turn_ended(self, host: Host) -> None:
+        """The host's node has had a turn."""
+
+    def went_down(self, host: Host, *, lost_power: bool, mid_turn: bool) -> None:
+        """The host's process has ended; its disk is as it left it (a loss of power takes its toll after this)."""
 
 
 class Host:
@@ -29,19 +48,25 @@ class Host:
         self.node_id = node_id
         self.name = name
         self.properties = dict(properties)
-        self.disk = SimDisk(world.scheduler, world.scheduler.chance.getrandbits(64))
+        self.disk = SimDisk(world.scheduler, stream(world.seed, f"{name}/disk"))
         self.node: Node | None = None
         self.process: Process | None = None
+        self.clock: SimClock | None = None
         self.lives = 0
         self.wall_skew_ms = 0
         self.fatal: str | None = None
+        """Why the node gave up by itself, in its last life."""
         self.powered = True
 
     @property
     def up(self) -> bool:
         return self.process is not None and self.process.alive
 
-    def start(self) -> Node:
+    @property
+    def frozen(self) -> bool:
+        return self.process is not None and self.process.alive and self.process.frozen
+
+    def start(self) -> None:
         """Begin a new life of the node."""
         if self.up:
             raise RuntimeError(f"{self.name} runs already")
@@ -51,55 +76,76 @@ class Host:
             world.network.got_power(self.name)
         self.lives += 1
         self.fatal = None
-        process = Process(f"{self.name}#{self.lives}")
-        self.process = process
-        node = Node(
-            NodeConfig.from_properties(self.properties, hostname=self.name),
-            SimClock(world.scheduler, process, self.wall_skew_ms),
-            self.disk.view(process),
-            world.network.view(self.name, process),
-            SimRandom(world.scheduler.chance.getrandbits(64)),
-            lambda level, message: world.note(self.name, level, message),
-            self._died,
-        )
-        self.node = node
-        world.scheduler.dispatch(process, node.start)
-        return node
+        self.node = None
+        process = self.process = Process(f"{self.name}#{self.lives}", self._crashed)
+        clock = self.clock = SimClock(world.scheduler, process, self.wall_skew_ms)
+        chance = stream(world.seed, process.name)
+        world.note(self.name, "FAULT", f"life {self.lives} begins")
 
-    def _died(self, reason: str) -> None:
-        """The node gave up by itself: its process ends."""
+        def boot() -> None:
+            try:
+                build()
+            except (OSError, ValueError) as error:  # as `runtime.serve` does
+                self._gave_up(f"cannot start: {error}")
+
+        def build() -> None:
+            self.node = Node(
+                NodeConfig.from_properties(self.properties, hostname=self.name),
+                clock,
+                self.disk.view(process),
+                world.network.view(self.name, process),
+                SimRandom(chance),
+                lambda level, message: world.note(self.name, level, message),
+                self._gave_up,
+            )
+            self.node.start()
+
+        world.owners[process] = self
+        world.scheduler.dispatch(process, boot)
+
+    def _gave_up(self, reason: str) -> None:
+        """The node's own decision: its process ends."""
         self.fatal = reason
         self.world.note(self.name, "FATAL", reason)
-        self.kill()
+        self._end(lost_power=False, mid_turn=True)
+
+    def _crashed(self) -> None:
+        """The process has died in the middle of a turn."""
+        if self.fatal is None:
+            self.world.note(self.name, "FAULT", "died in the middle of a turn")
+            self._end(lost_power=False, mid_turn=True)
 
     def kill(self) -> None:
-        """SIGKILL: the process is gone, the page cache is not."""
-        if self.process is None or not self.process.alive:
-            return
-        self.process.alive = False
-        self.world.network.killed(self.process)
-        self.world.note(self.name, "FAULT", "killed")
+        """SIGKILL between two turns: the process is gone, the page cache is not."""
+        if self.up:
+            self.world.note(self.name, "FAULT", "killed")
+            self._end(lost_power=False, mid_turn=False)
+
+    def crash_in(self, changes: int) -> None:
+        """SIGKILL in the middle of a turn: in the n-th change to the disk from now on."""
+        if self.process is not None and self.process.alive:
+            self.process.fuse = changes
 
     def lose_power(self) -> None:
         """The machine is gone, and what was not synced with it; its peers hear nothing."""
-        if self.process is not None and self.process.alive:
-            self.process.alive = False
-            self.world.network.lost_power(self.name, self.process)
-        self.powered = False
-        self.disk.lose_power()
         self.world.note(self.name, "FAULT", "lost power")
+        self.powered = False
+        self._end(lost_power=True, mid_turn=False)
+        self.disk.lose_power()
 
-    def stop(self) -> None:
+    def stop(self, stopped: Callable[[], None]) -> None:
         """SIGTERM: controlled shutdown; the process ends when it is done."""
         process, node = self.process, self.node
         if process is None or node is None or not process.alive:
             return
 
         def done() -> None:
-            process.alive = False
-            self.world.network.killed(process)
-            self.world.note(self.name, "INFO", "has stopped")
+            if process.alive:
+                self.world.note(self.name, "FAULT", "has stopped")
+                self._end(lost_power=False, mid_turn=True)
+                stopped()
 
+        self.world.note(self.name, "FAULT", "is told to stop")
         self.world.scheduler.dispatch(process, lambda: node.stop(done))
 
     def freeze(self) -> None:
@@ -113,6 +159,25 @@ class Host:
             self.world.note(self.name, "FAULT", "goes on")
             self.world.scheduler.thaw(self.process)
 
+    def skew(self, wall_skew_ms: int) -> None:
+        """The time of day jumps."""
+        self.wall_skew_ms = wall_skew_ms
+        if self.clock is not None:
+            self.clock.wall_skew_ms = wall_skew_ms
+        self.world.note(self.name, "FAULT", f"wall clock off by {wall_skew_ms} ms")
+
+    def _end(self, *, lost_power: bool, mid_turn: bool) -> None:
+        process = self.process
+        if process is not None and process in self.world.owners:
+            process.end()
+            del self.world.owners[process]
+            for watcher in self.world.watchers:
+                watcher.went_down(self, lost_power=lost_power, mid_turn=mid_turn)
+            if not lost_power:
+                self.world.network.killed(process)
+        if lost_power:
+            self.world.network.lost_power(self.name, process)
+
 
 class World:
     """A whole cluster in one thread."""
@@ -124,15 +189,17 @@ class World:
         nodes: int = 3,
         config: Mapping[str, str] | None = None,
         conditions: NetworkConditions | None = None,
-        trace: Callable[[int, str, str, str], None] | None = None,
+        trace: Trace | None = None,
     ) -> None:
         self.seed = seed
-        self.scheduler = Scheduler(seed)
-        self.network = SimNetwork(self.scheduler, conditions)
+        self.scheduler = Scheduler()
+        self.scheduler.after_turn = self._turn_ended
+        self.network = SimNetwork(self.scheduler, stream(seed, "network"), conditions)
+        self.watchers: list[Watcher] = []
+        self.owners: dict[Process, Host] = {}
         self._digest = hashlib.sha256()
         self._trace = trace
         voters = ",".join(f"{n}@node{n}:{CONTROLLER_PORT}" for n in range(1, nodes + 1))
-        cluster_id = "c2ltdWxhdGVkLWNsdXN0ZX"
         self.hosts: dict[int, Host] = {}
         for node_id in range(1, nodes + 1):
             name = f"node{node_id}"
@@ -146,11 +213,21 @@ class World:
                 "log.dirs": DATA,
                 **(config or {}),
             }
-            host = Host(self, node_id, name, properties)
-            self.hosts[node_id] = host
-            _format(host, cluster_id)
+            host = self.hosts[node_id] = Host(self, node_id, name, properties)
+            view = host.disk.view(Process("format"))
+            format_directory(view, DATA, CLUSTER_ID, node_id, SimRandom(stream(seed, f"{name}/format")))
+
+    def _turn_ended(self, process: Process) -> None:
+        host = self.owners.get(process)
+        if host is not None:
+            for watcher in self.watchers:
+                watcher.turn_ended(host)
 
     # -- time
+
+    @property
+    def now_us(self) -> int:
+        return self.scheduler.now_us
 
     @property
     def now_ms(self) -> int:
@@ -161,9 +238,12 @@ class World:
 
     def run_until(self, condition: Callable[[], bool], *, within_ms: int) -> bool:
         """Let time pass until the condition holds; says whether it did within the time."""
-        if condition():
-            return True
-        return self.scheduler.run_until(self.scheduler.now_us + within_ms * MICROSECONDS, condition)
+        deadline_us = self.scheduler.now_us + within_ms * MICROSECONDS
+        while not condition():
+            if self.scheduler.now_us >= deadline_us:
+                return False
+            self.scheduler.run_until(min(self.scheduler.now_us + _POLL_US, deadline_us))
+        return True
 
     # -- the record of what happened
 
@@ -175,8 +255,9 @@ class World:
 
     @property
     def digest(self) -> str:
-        """Over all notes and the contents of all disks."""
+        """Over all notes, everything that was sent, and the contents of all disks."""
         digest = self._digest.copy()
+        digest.update(f"{self.scheduler.events} {self.network.fingerprint}".encode())
         for host in self.hosts.values():
             for path in host.disk.paths():
                 digest.update(path.encode())
@@ -199,16 +280,3 @@ class World:
         return bool(nodes) and all(
             node.lifecycle.state.value == "RUNNING" and node.quorum.leader_id is not None for node in nodes
         )
-
-
-def _format(host: Host, cluster_id: str) -> None:
-    """What `tanist format` leaves: the folder with its meta.properties."""
-    from tanist.broker.assembly import format_directory
-
-    format_directory(
-        host.disk.view(Process("format")),
-        DATA,
-        cluster_id,
-        host.node_id,
-        SimRandom(host.world.seed * 31 + host.node_id),
-    )

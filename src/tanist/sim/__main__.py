@@ -1,0 +1,123 @@
+"""`python -m tanist.sim SEEDS`: play seeds, say what went wrong, and how to see it again.
+
+    python -m tanist.sim 119                one seed
+    python -m tanist.sim 119 --trace        the same, with all that happened
+    python -m tanist.sim 1..200 --jobs 2    many, in processes
+    python -m tanist.sim 1..10000 --budget 600    as many of them as begin within ten minutes
+
+Ends with 1 if a property was violated, with 2 if the arguments make no sense.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+
+from tanist.sim.chaos import Outcome, Run, run
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tanist.sim", description="Play seeds of the simulator.")
+    parser.add_argument("seeds", help="a seed, or a range A..B with both ends")
+    parser.add_argument("--trace", action="store_true", help="print what happens (one seed)")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes to use (default 1)")
+    parser.add_argument("--budget", type=float, metavar="SECONDS", help="begin no seed after this time")
+    parser.add_argument("--keep-going", action="store_true", help="do not stop at the first violation")
+    options = parser.parse_args(arguments)
+    first, dots, last = options.seeds.partition("..")
+    try:
+        seeds = range(int(first), int(last if dots else first) + 1)
+    except ValueError:
+        parser.error(f"{options.seeds!r} is neither a seed nor a range A..B")
+    if not seeds:
+        parser.error(f"{options.seeds} is empty")
+    if options.trace:
+        if len(seeds) > 1:
+            parser.error("--trace is for one seed")
+        return _trace(seeds[0])
+    return _play(seeds, options.jobs, options.budget, options.keep_going)
+
+
+def _trace(seed: int) -> int:
+    one = Run(
+        seed, trace=lambda now_us, who, level, message: print(f"{now_us / 1e6:11.6f} {who:9} {level:5} {message}")
+    )
+    print(f"seed {seed}: {one.config}")
+    for fault in one.faults:
+        print(f"  planned at {fault.at_us / 1e6:.6f} s of load: {fault}")
+    outcome = one.run()
+    print(_line(outcome))
+    return 1 if outcome.violation is not None else 0
+
+
+def _play(seeds: range, jobs: int, budget_s: float | None, keep_going: bool) -> int:
+    began_s = time.monotonic()
+    deadline_s = None if budget_s is None else began_s + budget_s
+    outcomes: list[Outcome] = []
+    for outcome in _outcomes(seeds, jobs, deadline_s):
+        outcomes.append(outcome)
+        if outcome.violation is not None:
+            print(_line(outcome), flush=True)
+            print(f"    see it again: python -m tanist.sim {outcome.seed} --trace", flush=True)
+            if not keep_going:
+                break
+        elif len(seeds) == 1:
+            print(_line(outcome))
+    bad = [outcome.seed for outcome in outcomes if outcome.violation is not None]
+    events = sum(outcome.events for outcome in outcomes)
+    took_s = time.monotonic() - began_s
+    print(
+        f"{len(outcomes)} of {len(seeds)} seeds, {len(bad)} violations, {events} events, "
+        f"{sum(outcome.faults for outcome in outcomes)} faults, "
+        f"{sum(outcome.acknowledged for outcome in outcomes)} records acknowledged, {took_s:.1f} s "
+        f"({events / max(took_s, 1e-9):.0f} events/s)"
+    )
+    return 1 if bad else 0
+
+
+def _outcomes(seeds: range, jobs: int, deadline_s: float | None) -> Iterator[Outcome]:
+    """The outcomes, as they come. Seeds are begun only as processes come free, so that a deadline means something."""
+
+    def in_time() -> bool:
+        return deadline_s is None or time.monotonic() < deadline_s
+
+    if jobs <= 1:
+        for seed in seeds:
+            if in_time():
+                yield run(seed)
+        return
+    left = iter(seeds)
+    with ProcessPoolExecutor(max_workers=min(jobs, len(seeds), os.cpu_count() or jobs)) as pool:
+        under_way: set[Future[Outcome]] = set()
+        try:
+            while True:
+                while len(under_way) < 2 * jobs and in_time():
+                    begun = next(left, None)
+                    if begun is None:
+                        break
+                    under_way.add(pool.submit(run, begun))
+                if not under_way:
+                    return
+                done, under_way = wait(under_way, return_when=FIRST_COMPLETED)
+                yield from sorted((future.result() for future in done), key=lambda outcome: outcome.seed)
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _line(outcome: Outcome) -> str:
+    if outcome.violation is not None:
+        return f"seed {outcome.seed}: VIOLATION {outcome.violation}"
+    return (
+        f"seed {outcome.seed}: ok, {outcome.events} events in {outcome.virtual_ms / 1000:.1f} s of virtual time, "
+        f"{outcome.faults} faults, {outcome.acknowledged} of {outcome.sends} records acknowledged, "
+        f"{outcome.reads} read, digest {outcome.digest[:16]}"
+        + (f", {outcome.unclean} times committed records were given up" if outcome.unclean else "")
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

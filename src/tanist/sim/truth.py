@@ -1,0 +1,188 @@
+"""What is true of one partition, over all replicas and all time: what no node can know.
+
+Owns the *true high watermark* T (the highest that any leader ever reached), the history H (the batches below T, frozen
+when T first passed them), and a copy of each replica's log, kept up to date change by change. How far a copy agrees
+with H is counted along, so that "has all that was ever committed" is one comparison. It decides nothing: `Partition`
+facts are judged by the checkers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+from uuid import UUID
+
+from tanist.log.log import Log
+from tanist.wire.batch import iterate_headers
+
+_READ_BYTES = 1 << 20
+
+Key = tuple[UUID, int]
+
+
+class Batch(NamedTuple):
+    """A batch as the history knows it. Two batches are the same if all of this is."""
+
+    first: int
+    end: int
+    epoch: int
+    crc: int
+
+
+def batches(log: Log, start: int, end: int) -> Iterator[Batch]:
+    """The batches of a log that begin in [start, end)."""
+    for view in pieces(log, start, end):
+        for _, header in iterate_headers(view):
+            if header.next_offset > start:
+                yield Batch(header.base_offset, header.next_offset, header.partition_leader_epoch, header.crc)
+
+
+def pieces(log: Log, start: int, end: int) -> Iterator[memoryview]:
+    """The bytes of those batches, in order."""
+    while start < end:
+        piece = log.read(start, _READ_BYTES, end)
+        if piece is None:
+            return
+        chunk = piece.chunk
+        view = memoryview(chunk.file.read(chunk.offset, chunk.length))
+        yield view
+        for _, header in iterate_headers(view):
+            start = header.next_offset
+
+
+class Copy:
+    """The log of one replica as it was last seen. It outlives the processes."""
+
+    __slots__ = (
+        "agreeing",
+        "batches",
+        "cut",
+        "directory",
+        "durable_end",
+        "life",
+        "log_start",
+        "lossy_since_epoch",
+        "mid_turn",
+        "node_id",
+        "was_cut",
+    )
+
+    def __init__(self, node_id: int, life: int, directory: str) -> None:
+        self.node_id = node_id
+        self.life = life
+        """Of the host: which of its processes the log was last seen in."""
+        self.directory = directory
+        self.log_start = 0
+        self.batches: list[Batch] = []
+        self.agreeing = 0
+        """So many of them, from the first on, are those of the history."""
+        self.cut: set[Batch] = set()
+        """Batches it once had. Only asked whether one is in it."""
+        self.was_cut = False
+        """Since it was last looked at."""
+        self.lossy_since_epoch: int | None = None
+        """The machine lost its power when the broker was registered with this epoch, and may have lost records."""
+        self.durable_end: int | None = None
+        """After a loss of power: what was synced ends here."""
+        self.mid_turn = False
+        """The process died in the middle of a turn, of which nothing has been seen."""
+
+    @property
+    def end(self) -> int:
+        return self.batches[-1].end if self.batches else self.log_start
+
+    @property
+    def agreed_end(self) -> int:
+        return self.batches[self.agreeing - 1].end if self.agreeing else self.log_start
+
+    def last_before(self, offset: int) -> Batch | None:
+        """The batch that ends at `offset`; None if none does."""
+        low, high = 0, len(self.batches)
+        while low < high:
+            middle = (low + high) // 2
+            if self.batches[middle].end < offset:
+                low = middle + 1
+            else:
+                high = middle
+        found = self.batches[low] if low < len(self.batches) else None
+        return found if found is not None and found.end == offset else None
+
+
+class Truth:
+    """One partition."""
+
+    def __init__(self, key: Key, name: str) -> None:
+        self.key = key
+        self.name = name
+        self.high_watermark = 0
+        """T"""
+        self.history: list[Batch] = []
+        """H"""
+        self.position: dict[int, int] = {}
+        """First offset -> index in the history."""
+        self.copies: dict[int, Copy] = {}
+        """By node."""
+        self.leaders: dict[int, int] = {}
+        """Leader epoch -> the node that acted as its leader."""
+        self.newest_epoch = -1
+        self.written: dict[tuple[int, int], tuple[Batch, Batch | None]] = {}
+        """(first offset, epoch) -> the one batch that can be there, and the one that can be before it."""
+        self.values: dict[int, bytes] = {}
+        """Offset -> value, of what is committed."""
+        self.offsets: dict[bytes, int] = {}
+        self.unclean = 0
+        """How often a replica was elected that lacks committed records, with everybody's knowledge."""
+        self.unclean_epoch = -1
+        """The leader epoch of the last of these. Who has not heard of it may still count with what was given up."""
+
+    def is_complete(self, copy: Copy | None) -> bool:
+        """Has the replica all that was ever committed?"""
+        if copy is None:
+            return self.high_watermark == 0
+        return copy.agreed_end >= self.high_watermark
+
+    def is_excused(self, copy: Copy) -> bool:
+        """Does it differ from the history only by what was given up, and has yet to be cut off?"""
+        rest = copy.batches[copy.agreeing] if copy.agreeing < len(copy.batches) else None
+        return rest is not None and rest.epoch < self.unclean_epoch
+
+    def agree(self, copy: Copy) -> None:
+        """Count on how far the copy is the history."""
+        if not copy.batches:
+            return
+        base = self.position.get(copy.batches[0].first)
+        if base is None:
+            return
+        history, found, count = self.history, copy.batches, copy.agreeing
+        limit = min(len(found), len(history) - base)
+        while count < limit and found[count] == history[base + count]:
+            count += 1
+        copy.agreeing = count
+
+    def extend(self, batches: list[Batch]) -> None:
+        """More is committed."""
+        for batch in batches:
+            self.position[batch.first] = len(self.history)
+            self.history.append(batch)
+        self.high_watermark = self.history[-1].end
+        for copy in self.copies.values():
+            self.agree(copy)
+
+    def forget_beyond(self, copy: Copy, leader_epoch: int) -> int:
+        """An unclean election of this replica: what it lacks is given up. How many offsets that is."""
+        lost = self.high_watermark - copy.agreed_end
+        self.unclean += 1
+        self.unclean_epoch = leader_epoch
+        end = copy.agreed_end
+        while self.history and self.history[-1].end > end:
+            gone = self.history.pop()
+            del self.position[gone.first]
+            for offset in range(gone.first, gone.end):
+                value = self.values.pop(offset, None)
+                if value is not None and self.offsets.get(value) == offset:
+                    del self.offsets[value]
+        self.high_watermark = end
+        for other in self.copies.values():
+            other.agreeing = 0
+            self.agree(other)
+        return lost
