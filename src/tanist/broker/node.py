@@ -58,7 +58,7 @@ Report = Callable[[str, str], None]
 """(level, message): INFO, WARN, ERROR; for the operator to read."""
 
 _STOP_PATIENCE_MS = 10_000
-_STOP_WITHOUT_CONTROLLER_MS = 2_000
+_STOP_WITHOUT_CONTROLLER_MS = 1_000
 _STOP_LOOK_MS = 250
 _COMPLAINT_INTERVAL_MS = 1_000
 

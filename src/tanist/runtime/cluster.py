@@ -122,7 +122,9 @@ class Cluster:
         """Stop every node in an orderly way; gives the ids of those that ran."""
         with locked(self.folder):
             cluster = load_existing(self.folder)
-            return self._stop(cluster, cluster.nodes, patience_s)
+            # Brokers hand over to controllers, so controllers of their own go last.
+            brokers = self._stop(cluster, cluster.brokers, patience_s)
+            return brokers + self._stop(cluster, cluster.nodes, patience_s)
 
     def status(self) -> ClusterStatus:
         cluster = load_existing(self.folder)
