@@ -38,6 +38,8 @@ class Load:
     topic: str
     partitions: int
     rate: float
+    settings: dict[str, Any] = field(default_factory=dict)
+    """Of the producer, over its defaults."""
     acks: list[Ack] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     sent: dict[int, int] = field(default_factory=dict)
@@ -88,6 +90,7 @@ class Load:
                 # A silence must not make the load less constant than it is meant to be.
                 "queue.buffering.max.messages": 1_000_000,
             }
+            | self.settings
         )
         started_s = time.monotonic()
         total = 0

@@ -7,14 +7,19 @@ Topic: 4 partitions, 3 replicas, min.insync.replicas 2; acks=all, idempotent. In
 controller as may be) gets SIGKILL, or SIGTERM; when all partitions acknowledge again it is restarted, and the next
 round begins when every replica is back in the ISR. In the end: no acknowledged record lost, none duplicated, none out
 of order, all replicas' segments the same bytes. Told besides: the longest silence between two acknowledgements after
-each kill.
+each fault.
+
+A killed process is missed at once, for the kernel resets its connections. SIGSTOP (`--how pause`) is harder: the broker
+keeps its connections, says nothing until its session has run out, and then wakes up believing that it still leads.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
+import signal
 import sys
 import tempfile
 import time
@@ -44,7 +49,8 @@ RATE = 400.0
 CALM_S = 1.0
 RECOVERY_S = 120.0
 
-Fault = Literal["kill", "term"]
+Fault = Literal["kill", "term", "pause"]
+SIGNALS: dict[Fault, str] = {"kill": "SIGKILL", "term": "SIGTERM", "pause": "SIGSTOP"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +86,7 @@ class Report:
         partition_gaps = Spread.of([each.partition_gap_s for each in self.rounds])
         in_sync = Spread.of([each.in_sync_s for each in self.rounds])
         lines = [
-            f"{self.target}: {len(self.rounds)} rounds of SIG{self.fault.upper()} (seed {self.seed}), "
+            f"{self.target}: {len(self.rounds)} rounds of {SIGNALS[self.fault]} (seed {self.seed}), "
             f"{sum(each.was_controller for each in self.rounds)} of them at the active controller, "
             f"{sum(each.led > 0 for each in self.rounds)} at a leader",
             f"  longest silence after each, s:  all partitions together  {gaps}",
@@ -133,6 +139,30 @@ def differences(cluster: Cluster) -> list[str]:
     return found
 
 
+def process_of(cluster: Cluster, node_id: int) -> int:
+    """The process of a node that runs."""
+    pid = cluster.pid(node_id)
+    if pid is None:
+        raise RuntimeError(f"node {node_id} does not run")
+    return pid
+
+
+def strike(cluster: Cluster, fault: Fault, node_id: int) -> None:
+    if fault == "kill":
+        cluster.kill_node(node_id)
+    elif fault == "term":
+        cluster.stop_node(node_id)
+    else:
+        os.kill(process_of(cluster, node_id), signal.SIGSTOP)
+
+
+def revive(cluster: Cluster, fault: Fault, node_id: int) -> None:
+    if fault == "pause":
+        os.kill(process_of(cluster, node_id), signal.SIGCONT)
+    else:
+        cluster.start_node(node_id)
+
+
 def fault_round(cluster: Cluster, load: Load, fault: Fault, node_id: int) -> Round:
     """Strike one broker, wait for the load to recover, bring it back, wait until it is in sync."""
     calm_from_s = time.monotonic()
@@ -145,19 +175,19 @@ def fault_round(cluster: Cluster, load: Load, fault: Fault, node_id: int) -> Rou
     led = sum(leader == node_id for leader in metadata(cluster, cluster.node_ids[0], (TOPIC,)).leaders(TOPIC).values())
     was_controller = active_controller(cluster) == node_id
     struck_s = time.monotonic()
-    if fault == "kill":
-        cluster.kill_node(node_id)
-    else:
-        cluster.stop_node(node_id)
-    # A leader that is killed can have acknowledgements of its last moments under way: calm means a while after.
-    dead_s = time.monotonic()
-    wait_for(
-        lambda: load.acknowledged_since(dead_s + 0.2) == everything,
-        f"acknowledgements of all partitions after node {node_id} has gone",
-        timeout_s=RECOVERY_S,
-    )
-    restarted_s = time.monotonic()
-    cluster.start_node(node_id)
+    strike(cluster, fault, node_id)
+    try:
+        # Acknowledgements of its last moments can still be under way: those of a while after are meant.
+        dead_s = time.monotonic()
+        wait_for(
+            lambda: load.acknowledged_since(dead_s + 0.2) == everything,
+            f"acknowledgements of all partitions after node {node_id} has gone",
+            timeout_s=RECOVERY_S,
+        )
+    finally:
+        # Even when they never come: a process that is paused cannot be stopped in order.
+        restarted_s = time.monotonic()
+        revive(cluster, fault, node_id)
     wait_ready(cluster, timeout_s=RECOVERY_S)
     wait_in_sync(cluster, TOPIC, timeout_s=RECOVERY_S)
     end_s = time.monotonic()
@@ -180,7 +210,9 @@ def run(cluster: Cluster, *, fault: Fault, rounds: int, seed: int, rate: float =
     report = Report(cluster.name, fault, seed)
     chance = random.Random(seed)
     create_topic(cluster)
-    load = Load(cluster, TOPIC, PARTITIONS, rate)
+    # By default librdkafka gives a leader that says nothing a minute, which would hide what the cluster itself takes.
+    settings = {"socket.timeout.ms": 5000} if fault == "pause" else {}
+    load = Load(cluster, TOPIC, PARTITIONS, rate, settings)
     load.start()
     try:
         for number in range(rounds):
@@ -202,7 +234,7 @@ def run(cluster: Cluster, *, fault: Fault, rounds: int, seed: int, rate: float =
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.faults.rounds", description=__doc__.split("\n\n")[0])
     parser.add_argument("--target", action="append", choices=targets.TARGETS, help="may be given twice; default tanist")
-    parser.add_argument("--how", choices=("kill", "term"), default="kill", help="SIGKILL (default) or SIGTERM")
+    parser.add_argument("--how", choices=tuple(SIGNALS), default="kill", help="SIGKILL, SIGTERM or SIGSTOP")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rate", type=float, default=RATE, help="records a second, over all partitions")

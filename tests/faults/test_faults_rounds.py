@@ -12,7 +12,7 @@ from tests.interop import apache, target
 pytestmark = [pytest.mark.slow, pytest.mark.clients]
 
 
-@pytest.mark.parametrize("fault", ["kill", "term"])
+@pytest.mark.parametrize("fault", ["kill", "term", "pause"])
 def test_nothing_acknowledged_is_lost(tmp_path: Path, fault: rounds.Fault) -> None:
     if target.chosen() == "apache" and (reason := apache.missing()) is not None:
         pytest.skip(reason)
