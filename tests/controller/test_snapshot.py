@@ -165,4 +165,4 @@ def test_no_snapshot_within_a_transaction() -> None:
 
 def test_a_partition_record_without_elr_has_none() -> None:
     record = PartitionRecord(replicas=(1,), isr=(1,), leader=1, leader_epoch=0, partition_epoch=0)
-    assert state_of(record) == PartitionState(replicas=(1,), isr=(1,), leader=1, directories=(UUID(int=2),))
+    assert state_of(record) == PartitionState(replicas=(1,), isr=(1,), leader=1, directories=(UUID(int=0),))
