@@ -38,11 +38,13 @@ def result(futures: dict[Any, Any]) -> Any:
     return future.result(TIMEOUT_S)
 
 
-def create(admin: Any, name: str, partitions: int = PARTITIONS, **config: str) -> str:
+def create(cluster: Cluster, admin: Any, name: str, partitions: int = PARTITIONS, **config: str) -> str:
+    """A topic with three replicas, of which every broker knows."""
     from confluent_kafka.admin import NewTopic
 
     dotted = {key.replace("_", "."): value for key, value in config.items()}
     result(admin.create_topics([NewTopic(name, partitions, 3, config=dotted)]))
+    wait_in_sync(cluster, name)
     return name
 
 
@@ -121,7 +123,7 @@ def test_what_is_produced_is_consumed(
 ) -> None:
     from confluent_kafka import OFFSET_BEGINNING
 
-    create(admin, topic_name)
+    create(cluster, admin, topic_name)
     records = samples()
     Sent(cluster, compression_type=compression, enable_idempotence=idempotent).send_all(topic_name, records)
 
@@ -134,7 +136,7 @@ def test_what_is_produced_is_consumed(
 
 
 def test_offsets_are_acknowledged_in_order(cluster: Cluster, admin: Any, topic_name: str) -> None:
-    create(admin, topic_name)
+    create(cluster, admin, topic_name)
     records = samples()
     sent = Sent(cluster)
     sent.send_all(topic_name, records)
@@ -145,7 +147,7 @@ def test_offsets_are_acknowledged_in_order(cluster: Cluster, admin: Any, topic_n
 def test_a_consumer_at_the_end_sees_only_what_comes_after(cluster: Cluster, admin: Any, topic_name: str) -> None:
     from confluent_kafka import OFFSET_END, TopicPartition
 
-    create(admin, topic_name, partitions=1)
+    create(cluster, admin, topic_name, partitions=1)
     sent = Sent(cluster)
     sent.send_all(topic_name, [Sample(0, FIRST_TIMESTAMP_MS, None, b"before")])
 
@@ -162,7 +164,7 @@ def test_a_consumer_at_the_end_sees_only_what_comes_after(cluster: Cluster, admi
 def test_offsets_by_timestamp_are_exact_inside_batches(cluster: Cluster, admin: Any, topic_name: str) -> None:
     from confluent_kafka import TopicPartition
 
-    create(admin, topic_name)
+    create(cluster, admin, topic_name)
     records = samples()
     # One batch a partition: the timestamps asked for lie inside it.
     Sent(cluster, linger_ms=500, compression_type="lz4").send_all(topic_name, records)
@@ -192,7 +194,7 @@ def test_offsets_by_timestamp_are_exact_inside_batches(cluster: Cluster, admin: 
 def test_watermarks(cluster: Cluster, admin: Any, topic_name: str) -> None:
     from confluent_kafka import TopicPartition
 
-    create(admin, topic_name)
+    create(cluster, admin, topic_name)
     records = samples(60)
     Sent(cluster).send_all(topic_name, records)
     consumer = new_consumer(cluster)
@@ -207,7 +209,7 @@ def test_watermarks(cluster: Cluster, admin: Any, topic_name: str) -> None:
 def test_a_message_above_the_topics_limit_is_refused(cluster: Cluster, admin: Any, topic_name: str) -> None:
     from confluent_kafka import KafkaError
 
-    create(admin, topic_name, partitions=1, max_message_bytes="20000")
+    create(cluster, admin, topic_name, partitions=1, max_message_bytes="20000")
     sent = Sent(cluster)
     sent.send(topic_name, Sample(0, FIRST_TIMESTAMP_MS, None, b"x" * 30_000))
     sent.flush()
@@ -221,7 +223,7 @@ def test_a_message_above_the_topics_limit_is_refused(cluster: Cluster, admin: An
 def test_a_message_above_the_brokers_limit_is_refused(cluster: Cluster, admin: Any, topic_name: str) -> None:
     from confluent_kafka import KafkaError
 
-    create(admin, topic_name, partitions=1)
+    create(cluster, admin, topic_name, partitions=1)
     sent = Sent(cluster, message_max_bytes=4_000_000)
     sent.send(topic_name, Sample(0, FIRST_TIMESTAMP_MS, None, b"x" * 2_000_000))
     sent.flush()
@@ -229,7 +231,7 @@ def test_a_message_above_the_brokers_limit_is_refused(cluster: Cluster, admin: A
 
 
 def test_a_large_message_within_the_limits_comes_back_whole(cluster: Cluster, admin: Any, topic_name: str) -> None:
-    create(admin, topic_name, partitions=1, max_message_bytes="4000000")
+    create(cluster, admin, topic_name, partitions=1, max_message_bytes="4000000")
     value = bytes(range(256)) * 12_000
     record = Sample(0, FIRST_TIMESTAMP_MS, None, value)
     Sent(cluster, message_max_bytes=4_000_000).send_all(topic_name, [record])
@@ -265,8 +267,7 @@ def test_consuming_an_unknown_topic_does_not_create_it(cluster: Cluster, topic_n
 
 
 def test_metadata_names_brokers_and_partitions(cluster: Cluster, admin: Any, topic_name: str) -> None:
-    create(admin, topic_name)
-    wait_in_sync(cluster, topic_name)
+    create(cluster, admin, topic_name)
     told = admin.list_topics(topic_name, timeout=TIMEOUT_S)
     ids = set(cluster.node_ids)
     assert {broker.id: (broker.host, broker.port) for broker in told.brokers.values()} == {
@@ -283,7 +284,7 @@ def test_metadata_names_brokers_and_partitions(cluster: Cluster, admin: Any, top
 def test_describe_cluster_and_topics(cluster: Cluster, admin: Any, topic_name: str) -> None:
     from confluent_kafka import TopicCollection
 
-    create(admin, topic_name)
+    create(cluster, admin, topic_name)
     described = admin.describe_cluster().result(TIMEOUT_S)
     assert {node.id for node in described.nodes} == set(cluster.node_ids)
     assert described.cluster_id
@@ -294,11 +295,11 @@ def test_describe_cluster_and_topics(cluster: Cluster, admin: Any, topic_name: s
     assert [len(partition.replicas) for partition in topic.partitions] == [3] * PARTITIONS
 
 
-def test_creating_a_topic_twice_or_wrongly_is_refused(admin: Any, topic_name: str) -> None:
+def test_creating_a_topic_twice_or_wrongly_is_refused(cluster: Cluster, admin: Any, topic_name: str) -> None:
     from confluent_kafka import KafkaError, KafkaException
     from confluent_kafka.admin import NewTopic
 
-    create(admin, topic_name)
+    create(cluster, admin, topic_name)
     for wrong, code in (
         (NewTopic(topic_name, 1, 1), KafkaError.TOPIC_ALREADY_EXISTS),
         (NewTopic(f"{topic_name}-rf", 1, 9), KafkaError.INVALID_REPLICATION_FACTOR),
@@ -320,13 +321,12 @@ def test_a_dry_run_creates_nothing(cluster: Cluster, admin: Any, topic_name: str
 
 
 def test_delete_topic_and_make_it_anew(cluster: Cluster, admin: Any, topic_name: str) -> None:
-    create(admin, topic_name, partitions=1)
+    create(cluster, admin, topic_name, partitions=1)
     Sent(cluster).send_all(topic_name, [Sample(0, FIRST_TIMESTAMP_MS, None, b"of the first life")])
     result(admin.delete_topics([topic_name]))
     wait_for(lambda: topic_name not in metadata(cluster, cluster.node_ids[0]).topics, f"{topic_name} is gone")
 
-    create(admin, topic_name, partitions=1)
-    wait_in_sync(cluster, topic_name)
+    create(cluster, admin, topic_name, partitions=1)
     record = Sample(0, FIRST_TIMESTAMP_MS, None, b"of the second life")
     Sent(cluster).send_all(topic_name, [record])
     consumer = new_consumer(cluster)
@@ -346,7 +346,7 @@ def test_deleting_an_unknown_topic_is_refused(admin: Any, topic_name: str) -> No
 def test_a_running_producer_learns_of_added_partitions(cluster: Cluster, admin: Any, topic_name: str) -> None:
     from confluent_kafka.admin import NewPartitions
 
-    create(admin, topic_name, partitions=1)
+    create(cluster, admin, topic_name, partitions=1)
     sent = Sent(cluster, topic_metadata_refresh_interval_ms=100)
     sent.send_all(topic_name, [Sample(0, FIRST_TIMESTAMP_MS, None, b"zero")])
     result(admin.create_partitions([NewPartitions(topic_name, 3)]))
@@ -362,11 +362,11 @@ def test_a_running_producer_learns_of_added_partitions(cluster: Cluster, admin: 
     assert sent.delivered == [(0, 0), (2, 0)]
 
 
-def test_partitions_cannot_be_taken_away(admin: Any, topic_name: str) -> None:
+def test_partitions_cannot_be_taken_away(cluster: Cluster, admin: Any, topic_name: str) -> None:
     from confluent_kafka import KafkaError, KafkaException
     from confluent_kafka.admin import NewPartitions
 
-    create(admin, topic_name, partitions=3)
+    create(cluster, admin, topic_name, partitions=3)
     with pytest.raises(KafkaException) as refused:
         result(admin.create_partitions([NewPartitions(topic_name, 2)]))
     assert refused.value.args[0].code() == KafkaError.INVALID_PARTITIONS
@@ -375,7 +375,7 @@ def test_partitions_cannot_be_taken_away(admin: Any, topic_name: str) -> None:
 def test_delete_records_moves_the_start(cluster: Cluster, admin: Any, topic_name: str) -> None:
     from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 
-    create(admin, topic_name, partitions=1)
+    create(cluster, admin, topic_name, partitions=1)
     records = [Sample(0, FIRST_TIMESTAMP_MS, None, plain(number)) for number in range(20)]
     Sent(cluster, linger_ms=0).send_all(topic_name, records)
     deleted = result(admin.delete_records([TopicPartition(topic_name, 0, 12)]))
@@ -391,7 +391,7 @@ def test_delete_records_moves_the_start(cluster: Cluster, admin: Any, topic_name
 def test_a_consumer_out_of_range_resets(cluster: Cluster, admin: Any, topic_name: str) -> None:
     from confluent_kafka import TopicPartition
 
-    create(admin, topic_name, partitions=1)
+    create(cluster, admin, topic_name, partitions=1)
     Sent(cluster).send_all(topic_name, [Sample(0, FIRST_TIMESTAMP_MS, None, b"only")])
     consumer = new_consumer(cluster, auto_offset_reset="earliest", enable_partition_eof=False)
     consumer.assign([TopicPartition(topic_name, 0, 1000)])
@@ -401,10 +401,10 @@ def test_a_consumer_out_of_range_resets(cluster: Cluster, admin: Any, topic_name
     assert (message.error(), message.offset(), message.value()) == (None, 0, b"only")
 
 
-def test_topic_configs_are_described_and_altered(admin: Any, topic_name: str) -> None:
+def test_topic_configs_are_described_and_altered(cluster: Cluster, admin: Any, topic_name: str) -> None:
     from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
-    create(admin, topic_name, retention_ms="7200000")
+    create(cluster, admin, topic_name, retention_ms="7200000")
 
     def described() -> dict[str, Any]:
         resource = ConfigResource(ConfigResource.Type.TOPIC, topic_name)
@@ -437,11 +437,11 @@ def test_topic_configs_are_described_and_altered(admin: Any, topic_name: str) ->
     wait_for(altered, "the altered configs are described")
 
 
-def test_a_wrong_config_is_refused(admin: Any, topic_name: str) -> None:
+def test_a_wrong_config_is_refused(cluster: Cluster, admin: Any, topic_name: str) -> None:
     from confluent_kafka import KafkaError, KafkaException
     from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
-    create(admin, topic_name)
+    create(cluster, admin, topic_name)
     for name, value in (("no.such.config", "1"), ("min.insync.replicas", "none"), ("segment.bytes", "-5")):
         entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
         resource = ConfigResource(ConfigResource.Type.TOPIC, topic_name, incremental_configs=[entry])
@@ -466,7 +466,7 @@ def test_list_offsets(cluster: Cluster, admin: Any, topic_name: str) -> None:
     from confluent_kafka import TopicPartition
     from confluent_kafka.admin import OffsetSpec
 
-    create(admin, topic_name, partitions=1)
+    create(cluster, admin, topic_name, partitions=1)
     # The latest timestamp is not on the last record.
     stamps = [FIRST_TIMESTAMP_MS + step for step in (0, 10, 50, 20, 30)]
     Sent(cluster, linger_ms=200).send_all(topic_name, [Sample(0, stamp, None, b"v") for stamp in stamps])
@@ -480,25 +480,23 @@ def test_list_offsets(cluster: Cluster, admin: Any, topic_name: str) -> None:
         assert result(admin.list_offsets({partition: spec})).offset == offset
 
 
-def test_preferred_leaders_that_lead_need_no_election(admin: Any, topic_name: str) -> None:
+def test_preferred_leaders_that_lead_need_no_election(cluster: Cluster, admin: Any, topic_name: str) -> None:
     from confluent_kafka import ElectionType, KafkaError, TopicPartition
 
-    create(admin, topic_name, partitions=1)
+    create(cluster, admin, topic_name, partitions=1)
     outcome = admin.elect_leaders(ElectionType.PREFERRED, [TopicPartition(topic_name, 0)]).result(TIMEOUT_S)
     assert [error.code() for error in outcome.values()] == [KafkaError.ELECTION_NOT_NEEDED]
 
 
 def test_acks_all_waits_for_min_insync_replicas(cluster: Cluster, admin: Any, topic_name: str) -> None:
     """min.insync.replicas above the number of replicas counts as all of them, and so never blocks."""
-    create(admin, topic_name, partitions=1, min_insync_replicas="3")
-    wait_in_sync(cluster, topic_name)
+    create(cluster, admin, topic_name, partitions=1, min_insync_replicas="3")
     Sent(cluster, acks="all").send_all(topic_name, [Sample(0, FIRST_TIMESTAMP_MS, None, b"on three")])
 
 
 @pytest.mark.parametrize("acks", ["0", "1", "all"])
 def test_every_acks(cluster: Cluster, admin: Any, topic_name: str, acks: str) -> None:
-    create(admin, topic_name, partitions=1)
-    wait_in_sync(cluster, topic_name)
+    create(cluster, admin, topic_name, partitions=1)
     records = [Sample(0, FIRST_TIMESTAMP_MS + n, None, plain(n)) for n in range(50)]
     sent = Sent(cluster, acks=acks)
     for record in records:
@@ -517,7 +515,7 @@ def test_every_acks(cluster: Cluster, admin: Any, topic_name: str, acks: str) ->
 def test_log_append_time(cluster: Cluster, admin: Any, topic_name: str) -> None:
     from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, TopicPartition
 
-    create(admin, topic_name, partitions=1, message_timestamp_type="LogAppendTime")
+    create(cluster, admin, topic_name, partitions=1, message_timestamp_type="LogAppendTime")
     Sent(cluster).send_all(topic_name, [Sample(0, FIRST_TIMESTAMP_MS, None, b"stamped by the broker")])
     consumer = new_consumer(cluster)
     consumer.assign([TopicPartition(topic_name, 0, 0)])
