@@ -229,7 +229,8 @@ def test_a_damaged_snapshot_is_removed_and_an_older_one_read() -> None:
     files.write(10, states_with((0, 3)).entries.values(), sync=True)
     files.write(20, states_with((0, 9)).entries.values(), sync=True)
     disk.write_file(files.path(20), b"damaged")
-    offset, entries, complaints = files.load_latest(25)
+    offset, entries, complaints = files.load_latest(0, 25)
     assert (offset, entries[0].next_sequence, len(complaints)) == (10, 3, 1)
     assert files.offsets == [10]
-    assert files.load_latest(9) == (-1, [], ())
+    assert files.load_latest(0, 9) == (-1, [], ())
+    assert files.load_latest(11, 25) == (-1, [], ()), "what came before the log's start is of no use"

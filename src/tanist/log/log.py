@@ -269,7 +269,7 @@ class Log(LogTail):
         end = self._log_end_offset
         if not self.producers.entries:
             return
-        offset, entries, _ = self._snapshots.load_latest(end)
+        offset, entries, _ = self._snapshots.load_latest(self.log_start_offset, end)
         self.producers.load(entries)
         replay_producers(self.producers, list(self._segments), max(offset, self.log_start_offset), end)
 

@@ -100,13 +100,15 @@ class SnapshotFiles:
         if offset not in self.offsets:
             self.offsets = sorted([*self.offsets, offset])
 
-    def load_latest(self, up_to: int) -> tuple[int, list[ProducerEntry], tuple[str, ...]]:
-        """The latest readable snapshot at or below `up_to`: its offset (-1: none), its producers, complaints.
+    def load_latest(self, at_least: int, up_to: int) -> tuple[int, list[ProducerEntry], tuple[str, ...]]:
+        """The latest readable snapshot between two offsets: its own (-1: none), its producers, complaints.
 
-        Unreadable ones met on the way are removed, as Kafka does: they can't serve the next start either.
+        One from before the log's start is of no use: the batches between the two are not to be read any more, and a
+        producer that is not known may go on where one that is known to be behind may not. Unreadable ones met on the
+        way are removed, as Kafka does: they can't serve the next start either.
         """
         complaints: list[str] = []
-        for offset in reversed([offset for offset in self.offsets if offset <= up_to]):
+        for offset in reversed([offset for offset in self.offsets if at_least <= offset <= up_to]):
             path = self.path(offset)
             try:
                 return offset, decode_snapshot(self._disk.read_file(path), path), tuple(complaints)

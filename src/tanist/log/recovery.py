@@ -331,7 +331,7 @@ class LogLoader:
     def _load_producers(self, up_to: int, count: int) -> None:
         """Producers as of `up_to`, from the latest snapshot and the batches after it of the first `count` segments."""
         self._snapshots.remove_above(up_to)
-        offset, entries, complaints = self._snapshots.load_latest(up_to)
+        offset, entries, complaints = self._snapshots.load_latest(self._log_start_offset, up_to)
         self._reasons += complaints
         self._producers.load(entries)
         if self._wall_ms is not None:
