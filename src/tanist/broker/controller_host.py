@@ -48,6 +48,7 @@ class ControllerHost:
         self._epoch = -1
         self._timer: Timer | None = None
         self._probing: dict[int, Probe] = {}
+        self._closed = False
 
     @property
     def active(self) -> bool:
@@ -86,6 +87,16 @@ class ControllerHost:
             done = pending.popleft()
             if done.call is not None and done.response is not None:
                 done.call.reply(done.response)
+
+    def close(self) -> None:
+        """The node is going down: no more ticks, no more knocking."""
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for probe in self._probing.values():
+            probe.end()
+        self._probing.clear()
 
     # -- requests
 
@@ -129,7 +140,7 @@ class ControllerHost:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        deadline_ms = self.controller.next_deadline_ms if self.controller.active else None
+        deadline_ms = self.controller.next_deadline_ms if self.controller.active and not self._closed else None
         if deadline_ms is not None:
             self._timer = self._node.clock.call_at(deadline_ms, self._tick)
 

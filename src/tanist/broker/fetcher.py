@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from tanist.broker.channel import Channel
+from tanist.log.scan import DamagedBatch
 from tanist.replica.effects import AskOffsets
 from tanist.replica.follower import FetchPosition, FollowerState
 from tanist.wire.errors import WireError
@@ -205,6 +206,10 @@ class Fetcher:
     ) -> None:
         try:
             effects = follower.fetched(answer, position, now_ms)
+        except DamagedBatch as damage:
+            # Met while cutting: the log on this disk cannot be trusted any more than if it could not be read.
+            self._node.disk_failed(hosted, OSError(str(damage)))
+            return
         except OSError as failure:
             self._node.disk_failed(hosted, failure)
             return

@@ -112,6 +112,8 @@ class MetadataQuorum:
 
     def close(self) -> None:
         self.closed = True
+        if self.controller_host is not None:
+            self.controller_host.close()
         if self._timer is not None:
             self._timer.cancel()
         for channel in self._channels.values():

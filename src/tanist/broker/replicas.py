@@ -112,6 +112,10 @@ class Replicas:
         for (topic, index), (log, directory) in list(self._logs.items()):
             topic_id = image.topic_ids.get(topic)
             state = None if topic_id is None else image.partition(topic_id, index)
+            if log.topic_id == ZERO_UUID:
+                # Whose log it is cannot be said (its `partition.metadata` is gone): not ours to delete.
+                self._node.report("WARN", f"{topic}-{index} has no topic id and is in no use: left where it lies")
+                continue
             if state is None or self._node.node_id not in state.replicas or topic_id != log.topic_id:
                 self._node.report("INFO", f"{topic}-{index} is not ours any more: deleting its log")
                 self._delete_log(directory, topic, index)

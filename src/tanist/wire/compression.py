@@ -50,6 +50,11 @@ def compress(kind: int, data: Buffer) -> bytes:
         return bytes(data)
     if kind == Compression.SNAPPY:
         return _compress_xerial(data)
+    if kind == Compression.LZ4:
+        # Java's reader refuses blocks that refer to earlier ones, and has no use for the checksum of the content.
+        lz4 = cramjam.lz4.Compressor(content_checksum=False, block_linked=False)
+        lz4.compress(bytes(data))
+        return bytes(lz4.finish())
     library = _LIBRARY.get(kind)
     if library is None:
         raise ValueError(f"there is no compression codec {kind}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tanist.broker.connection import Call
+from tanist.log.scan import DamagedBatch
 from tanist.replica.reads import AS_REPLICA, list_offsets
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest
@@ -57,6 +58,9 @@ def _offset(
             current_leader_epoch=wanted.current_leader_epoch,
             version=version,
         )
+    except DamagedBatch as damage:
+        node.report("ERROR", f"{topic}-{index}: {damage}")
+        return ListOffsetsPartitionResponse(partition_index=index, error_code=ErrorCode.CORRUPT_MESSAGE)
     except OSError as failure:
         node.disk_failed(hosted, failure)
         return ListOffsetsPartitionResponse(partition_index=index, error_code=ErrorCode.KAFKA_STORAGE_ERROR)

@@ -147,7 +147,11 @@ def handle_produce(
             log = hosted.log
             appended = log.append_as_leader(frame[start:end], hosted.leader_epoch, now_ms, wall_ms)
             if appended.error:
-                results.append(ProduceResult(index, appended.error, -1, -1, log.log_start_offset, (), appended.message))
+                results.append(
+                    ProduceResult(
+                        index, appended.error, -1, -1, log.log_start_offset, appended.record_errors, appended.message
+                    )
+                )
                 failed = True
                 continue
             results.append(
