@@ -94,7 +94,8 @@ class Node:
         self.touch = self.turn.touch
         self.mark_dirty = self.turn.mark_dirty
         self.after_writes = self.turn.after_writes
-        self.connections: set[ClientConnection] = set()
+        self.connections: dict[ClientConnection, None] = {}
+        """In order of their coming: a set would be in that of their addresses, another one in every process."""
         self._listeners: dict[str, Listener] = {}
         self.metadata = MetadataView(MetadataImage(config.static))
         self.cluster_id, metas = identify(config, disk, random)
@@ -235,7 +236,7 @@ class Node:
                 client = ClientConnection(self, connection, name, CONTROLLER_HANDLERS, None, None)
             else:
                 client = ClientConnection(self, connection, name, BROKER_HANDLERS, hot_produce, hot_fetch)
-            self.connections.add(client)
+            self.connections[client] = None
             return client
 
         self._listeners[name] = self.network.listen(
@@ -243,7 +244,7 @@ class Node:
         )
 
     def connection_closed(self, connection: ClientConnection, reason: str) -> None:
-        self.connections.discard(connection)
+        self.connections.pop(connection, None)
         del reason
         identity = connection.broker_identity
         host = self.quorum.controller_host
