@@ -215,4 +215,4 @@ class Effort:
 
 
 FULL = Effort(5, 1.0, 3.0, 45.0, tools=True, start_rounds=5, idle_seconds=5.0)
-QUICK = Effort(3, 0.25, 1.0, 6.0, tools=False, start_rounds=1, idle_seconds=2.0)
+QUICK = Effort(3, 0.25, 1.0, 12.0, tools=False, start_rounds=1, idle_seconds=2.0)
