@@ -34,7 +34,7 @@ def play(seed: int) -> str:
     return f"{outcome.digest} {outcome.events}"
 
 
-@pytest.mark.parametrize("seed", [4, 5])
+@pytest.mark.parametrize("seed", [2, 6])
 def test_the_same_seed_gives_the_same_bytes_in_every_process(seed: int) -> None:
     code = _CHILD.format(folder=os.path.dirname(__file__), seed=seed)
     children = [
@@ -54,4 +54,4 @@ def test_the_same_seed_gives_the_same_bytes_in_every_process(seed: int) -> None:
 
 
 def test_another_seed_gives_other_bytes() -> None:
-    assert play(4) != play(5)
+    assert play(2) != play(7)

@@ -313,8 +313,8 @@ class SimConnection:
         if self._owed_bytes:
             owed, self._owed_bytes = self._owed_bytes, 0
             other._was_read(owed)
-        wait_us = int(network.chance.random() * blocked_us / 2)
-        self._resumes_us = self._scheduler.now_us + wait_us
+        waits = bool(self._outgoing or self._ends or (other.gone and self._unread_bytes))
+        self._resumes_us = self._scheduler.now_us + (int(network.chance.random() * blocked_us / 2) if waits else 0)
         if network.blocked(self.peer_host, self.host):
             self._scheduler.at(self._resumes_us, self.pump)
             return
