@@ -52,6 +52,22 @@ def test_the_tree_of_commands_is_shown(run: Run) -> None:
         (("configs", "describe", "--topic", "a", "--broker", "1"), "either --topic NAME or --broker ID"),
         (("configs", "describe", "--broker", "one"), "takes an id or `all`"),
         (("configs", "alter", "--topic", "a"), "nothing to change"),
+        (("elect", "--all-topic-partitions"), "Missing option '--type'"),
+        (("elect", "--type", "random", "--all-topic-partitions"), "'random' is not one of"),
+        (("elect", "--type", "preferred"), "in one way: --topic, --all-topic-partitions or --path-to-json-file"),
+        (("elect", "--type", "preferred", "--topic", "t", "--partition", "0", "--all-topic-partitions"), "in one way"),
+        (("elect", "--type", "preferred", "--all-topic-partitions", "--path-to-json-file", "f"), "in one way"),
+        (("elect", "--type", "preferred", "--topic", "t"), "--topic and --partition go together"),
+        (("elect", "--type", "preferred", "--all-topic-partitions", "--partition", "1"), "go together"),
+        (("elect", "--type", "designation", "--topic", "t", "--partition", "0"), "needs --desired-leader"),
+        (("elect", "--type", "designation", "--all-topic-partitions"), "use --path-to-json-file"),
+        (("elect", "--type", "unclean", "--topic", "t", "--partition", "0", "--desired-leader", "1"), "goes with"),
+        (("elect", "--type", "designation", "--path-to-json-file", "f", "--desired-leader", "1"), "goes with"),
+        (("features", "upgrade"), "Missing option '--feature'"),
+        (("features", "upgrade", "--feature", "a"), "'a' is not KEY=VALUE"),
+        (("features", "upgrade", "--feature", "a=b"), "a level is a number from 0 to 32767"),
+        (("features", "upgrade", "--feature", "a=32768"), "a level is a number from 0 to 32767"),
+        (("features", "upgrade", "--feature", "metadata.version=9.9"), "metadata.version 9.9 is not known"),
         (("produce", "t", "--acks", "2"), "'2' is not one of"),
         (("format", "-c", "x"), "Missing option '-t'"),
         (("serve", "x", "--override", "y"), "'y' is not KEY=VALUE"),
@@ -157,3 +173,31 @@ def test_format_explains_bad_settings(run: Run, properties: Any) -> None:
     result = run("format", "-c", properties(process_roles="baker"), "-t", run("random-uuid").output.strip())
     assert result.exit_code == 1
     assert "process.roles" in result.output
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("", "is not JSON"),
+        ("[]", "has no partitions"),
+        ('{"partitions": []}', "has no partitions"),
+        ('{"partitions": [1]}', "partitions[0] is not an object"),
+        ('{"partitions": [{"partition": 0, "desiredLeader": 1}]}', "partitions[0]: topic is not a name"),
+        ('{"partitions": [{"topic": "t", "partition": -1, "desiredLeader": 1}]}', "partition is -1"),
+        ('{"partitions": [{"topic": "t", "partition": true, "desiredLeader": 1}]}', "partition is true"),
+        ('{"partitions": [{"topic": "t", "desiredLeader": 1}]}', "partition is missing"),
+        ('{"partitions": [{"topic": "t", "partition": 0}]}', "desiredLeader is missing"),
+        ('{"partitions": [{"topic": "t", "partition": 0, "desiredLeader": "1"}]}', 'desiredLeader is "1"'),
+        (
+            '{"partitions": [{"topic": "t", "partition": 0, "desiredLeader": 1},'
+            ' {"topic": "t", "partition": 0, "desiredLeader": 2}]}',
+            "partitions[1]: t-0 is listed twice",
+        ),
+    ],
+)
+def test_a_file_of_elections_that_makes_no_sense(run: Run, tmp_path: Path, content: str, said: str) -> None:
+    (tmp_path / "elect.json").write_text(content)
+    result = run("elect", "--type", "designation", "--path-to-json-file", "elect.json")
+    assert result.exit_code == 1
+    assert said in result.output
+    assert "Traceback" not in result.output

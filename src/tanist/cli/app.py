@@ -24,6 +24,8 @@ _COMMANDS = {
     "start": "tanist.cli.clusters",
     "topics": "tanist.cli.topics",
     "configs": "tanist.cli.configs",
+    "elect": "tanist.cli.elect",
+    "features": "tanist.cli.features",
     "produce": "tanist.cli.records",
     "consume": "tanist.cli.records",
     "tour": "tanist.cli.tour",

@@ -16,6 +16,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 DEFAULT_DATA = "./tanist-data"
 
+_LEVEL_MAX = 2**15 - 1
+
 data_option = click.option(
     "--data",
     "folder",
@@ -62,3 +64,30 @@ def key_value(value: str) -> tuple[str, str]:
 
 def config_option(help_text: str) -> Callable[[F], F]:
     return click.option("--config", "config", type=key_value, metavar="KEY=VALUE", multiple=True, help=help_text)
+
+
+def _feature_level(value: str) -> tuple[str, int]:
+    """The type of `--feature NAME=LEVEL`; metadata.version may also be given by name, like 4.1 or 4.1-IV1."""
+    name, level = key_value(value)
+    if name == "metadata.version" and not level.isdecimal():
+        from tanist.controller.features import metadata_version_level
+
+        try:
+            return name, metadata_version_level(level)
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from None
+    if not level.isdecimal() or int(level) > _LEVEL_MAX:
+        raise click.BadParameter(f"{value!r}: a level is a number from 0 to {_LEVEL_MAX}")
+    return name, int(level)
+
+
+def feature_option(help_text: str, *, required: bool = False) -> Callable[[F], F]:
+    return click.option(
+        "--feature",
+        "features",
+        type=_feature_level,
+        metavar="NAME=LEVEL",
+        multiple=True,
+        required=required,
+        help=help_text,
+    )
