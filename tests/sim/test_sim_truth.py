@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 from hypothesis import given
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from tanist.sim.truth import Batch, Copy, Truth
 
 KEY = (UUID(int=1), 0)
+NOWHERE: Any = None
 
 
 def batch(first: int, end: int, epoch: int = 0, crc: int = 0) -> Batch:
@@ -17,7 +19,7 @@ def batch(first: int, end: int, epoch: int = 0, crc: int = 0) -> Batch:
 
 
 def with_log(node_id: int, *content: Batch) -> Copy:
-    copy = Copy(node_id, 1, "/data/t-0")
+    copy = Copy(node_id, 1, NOWHERE)
     copy.batches = list(content)
     return copy
 

@@ -32,6 +32,7 @@ class Checkers:
         world.watchers.append(self)
         history.on_acknowledged = self._acknowledged
         history.on_read = self._read
+        history.on_gone = self._gone
 
     # -- world.Watcher
 
@@ -89,6 +90,12 @@ class Checkers:
         found = truth.values.get(read.offset)
         if found != read.value:
             self._fail("S18", f"{truth.name}: {read.value!r} was read at {read.offset}, there is {found!r}")
+
+    def _gone(self, topic: str, partition: int, offset: int) -> None:
+        """S18: what a consumer has read stays, unless it was given up."""
+        truth = self._truth(topic, partition)
+        if not truth.unclean:
+            self._fail("S18", f"{truth.name}: offset {offset} was reached by a consumer, and is gone")
 
     def check_clients(self) -> None:
         """At the end: what was promised is there, wherever the acknowledgement said it was."""

@@ -22,6 +22,7 @@ from tanist.wire.batch import NewRecord, decode_batch, encode_batch, iterate_hea
 from tanist.wire.errors import RETRIABLE, ErrorCode
 from tanist.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from tanist.wire.messages.init_producer_id_request import InitProducerIdRequest
+from tanist.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tanist.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from tanist.wire.messages.metadata_response import MetadataResponse
 from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -30,6 +31,8 @@ _METADATA_VERSION = 12
 _PRODUCE_VERSION = 9
 _FETCH_VERSION = 12
 _INIT_PRODUCER_ID_VERSION = 4
+_LIST_OFFSETS_VERSION = 7
+_LATEST = -1
 _BACKOFF_MS = 50
 _REQUEST_TIMEOUT_MS = 3_000
 
@@ -301,9 +304,14 @@ class Consumer(SimClient):
                 ),
             ),
         )
-        channel.call(request, _FETCH_VERSION, _REQUEST_TIMEOUT_MS, lambda r: self._answered(partition, position, r))
+        channel.call(
+            request,
+            _FETCH_VERSION,
+            _REQUEST_TIMEOUT_MS,
+            lambda r: self._answered(partition, position, leader_epoch, channel, r),
+        )
 
-    def _answered(self, partition: int, position: int, response: Any) -> None:
+    def _answered(self, partition: int, position: int, leader_epoch: int, channel: Channel, response: Any) -> None:
         if self.stopped or self.positions[partition] != position:
             return
         if response is None or not response.responses:
@@ -312,8 +320,10 @@ class Consumer(SimClient):
         answer = response.responses[0].partitions[0]
         if answer.error_code:
             if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-                # Nothing is deleted here, so a consumer is never ahead of what was committed, nor behind its start.
-                raise Violation("S18", f"{self.name}: offset {position} of partition {partition} is gone", self.now_us)
+                # Nothing is deleted here, so a consumer is ahead of the log only if committed records were given up.
+                self.history.on_gone(self.topic, partition, position)
+                self._go_back(partition, leader_epoch, channel)
+                return
             self._again(partition)
             return
         records = answer.records
@@ -329,6 +339,30 @@ class Consumer(SimClient):
                         self.history.read(Read(self.topic, partition, record.offset, value, self.name, self.now_us))
                         self.positions[partition] = record.offset + 1
         self.world.scheduler.after(MICROSECONDS, lambda: self._fetch(partition), self.process)
+
+    def _go_back(self, partition: int, leader_epoch: int, channel: Channel) -> None:
+        """`auto.offset.reset=latest`: go on from the log's end."""
+        request = ListOffsetsRequest(
+            replica_id=-1,
+            topics=(
+                ListOffsetsTopic(
+                    name=self.topic,
+                    partitions=(
+                        ListOffsetsPartition(
+                            partition_index=partition, current_leader_epoch=leader_epoch, timestamp=_LATEST
+                        ),
+                    ),
+                ),
+            ),
+        )
+
+        def answered(response: Any) -> None:
+            answer = None if response is None else response.topics[0].partitions[0]
+            if answer is not None and answer.error_code == 0:
+                self.positions[partition] = answer.offset
+            self._again(partition)
+
+        channel.call(request, _LIST_OFFSETS_VERSION, _REQUEST_TIMEOUT_MS, answered)
 
     def _again(self, partition: int) -> None:
         self.refresh([self.topic])

@@ -48,6 +48,10 @@ def _nobody(_: object) -> None:
     pass
 
 
+def _nobody3(topic: str, partition: int, offset: int) -> None:
+    pass
+
+
 @dataclass
 class History:
     """All sends and reads of a run."""
@@ -58,6 +62,8 @@ class History:
     on_acknowledged: Callable[[Send], None] = _nobody
     """Called at the moment when a client hears of it."""
     on_read: Callable[[Read], None] = _nobody
+    on_gone: Callable[[str, int, int], None] = _nobody3
+    """Called when a consumer hears that the offset it asks for (topic, partition, offset) is not there (any more)."""
 
     def sent(self, send: Send) -> None:
         self.sends.append(send)

@@ -40,12 +40,19 @@ class MetadataChecks:
         self._static = static
         self._batches: dict[int, MetadataBatch] = {}
         """Base offset -> committed batch."""
+        self._leaders: dict[int, int] = {}
+        """Epoch of the quorum -> its leader."""
         self._seen: dict[int, tuple[MetadataImage, int]] = {}
         """Node -> its image (another one after a snapshot or a restart), and how far it was compared."""
         self.changes = 0
 
     def look(self, host: Host, node: Node) -> None:
         """After a turn of the node."""
+        raft = node.quorum.raft
+        if raft.is_leader and self._leaders.setdefault(raft.epoch, host.node_id) != host.node_id:
+            self._fail(
+                "S10", f"{host.name}: {self._leaders[raft.epoch]} leads the quorum in epoch {raft.epoch} as well"
+            )
         metadata = node.metadata
         applied_offset = metadata.applied_offset
         seen = self._seen.get(host.node_id)
@@ -54,7 +61,7 @@ class MetadataChecks:
                 return
             start = seen[1] + 1
         else:
-            start = node.quorum.raft.log.start_offset
+            start = raft.log.start_offset
         if applied_offset >= start:
             self._compare(host, node, start, applied_offset + 1)
         replaced = seen is None or seen[0] is not metadata.image

@@ -55,6 +55,7 @@ class ReplicaChecks:
         self.truths: dict[Key, Truth] = {}
         self.states: dict[Key, PartitionState] = {}
         """Each partition as the committed metadata has it."""
+        self._lives: dict[int, int] = {}
         self._changed: dict[Key, PartitionState] = {}
         """Those that the present turn has changed."""
         self._seen: dict[tuple[int, Key], _Seen] = {}
@@ -94,6 +95,9 @@ class ReplicaChecks:
     def look(self, host: Host, node: Node) -> None:
         """After a turn of the node."""
         self.metadata.look(host, node)
+        if self._lives.get(host.node_id) != host.lives:
+            self._lives[host.node_id] = host.lives
+            self._meet_all(host, node)
         for hosted in node.replicas:
             if not hosted.stale and hosted.log.failed is None:
                 self._look(host, node, hosted)
@@ -144,7 +148,10 @@ class ReplicaChecks:
         seen = self._seen.get((host.node_id, key))
         replica, log, leader = hosted.replica, hosted.log, hosted.leader
         if seen is None or seen.hosted is not hosted:
-            seen = self._seen[(host.node_id, key)] = _Seen(hosted, self._meet(host, hosted, self.truth(key)))
+            copy = self.truth(key).copies.get(host.node_id)
+            if copy is None or copy.log is not log:
+                copy = self._meet(host, log, self.truth(key))
+            seen = self._seen[(host.node_id, key)] = _Seen(hosted, copy)
         high_watermark, log_end, copy = replica.high_watermark, log.log_end_offset, seen.copy
         maximal_isr = seen.maximal_isr if leader is None else leader.maximal_isr
         if (
@@ -163,7 +170,9 @@ class ReplicaChecks:
         self._check_epochs(name, seen, hosted, key)
         if leader is not None:
             self._check_leader(name, node, hosted, leader, seen, truth, copy)
-        if min(high_watermark, log_end) > copy.agreed_end and not truth.is_excused(copy):
+        if high_watermark > log_end:
+            self._fail("S6", f"{name}: high watermark {high_watermark} is beyond the log's end {log_end}")
+        if high_watermark > copy.agreed_end and not truth.is_excused(copy):
             self._fail(
                 "S6",
                 f"{name}: its log agrees with what is committed up to {copy.agreed_end}, its high watermark is "
@@ -174,12 +183,18 @@ class ReplicaChecks:
 
     # -- logs
 
-    def _meet(self, host: Host, hosted: HostedPartition, truth: Truth) -> Copy:
-        """A partition that is hosted anew: by a process that has just started, or by one that it was assigned to."""
-        log = hosted.log
+    def _meet_all(self, host: Host, node: Node) -> None:
+        """A process has just started: its logs are as it found or mended them, and nothing was done with them yet."""
+        for directory in node.replicas.directories:
+            for (_, index), log in directory.logs.items():
+                if (log.topic_id, index) in self.truths:
+                    self._meet(host, log, self.truth((log.topic_id, index)))
+
+    def _meet(self, host: Host, log: Log, truth: Truth) -> Copy:
+        """A log that was opened."""
         name = f"{truth.name} on node {host.node_id}"
         known = truth.copies.get(host.node_id)
-        copy = Copy(host.node_id, host.lives, log.directory)
+        copy = Copy(host.node_id, host.lives, log)
         copy.log_start = log.log_start_offset
         copy.batches = list(batches(log, log.log_start_offset, log.log_end_offset))
         if known is not None:
@@ -496,7 +511,9 @@ def _nobody(truth: Truth, offset: int, value: bytes) -> None:
 def _durable_end(host: Host, copy: Copy) -> int:
     """Up to where the log is synced, by what the disk says of its segments."""
     end = copy.log_start
-    paths = [path for path in host.disk.paths() if path.startswith(copy.directory + "/") and path.endswith(_LOG_SUFFIX)]
+    paths = [
+        path for path in host.disk.paths() if path.startswith(copy.log.directory + "/") and path.endswith(_LOG_SUFFIX)
+    ]
     for path in paths:
         inode = host.disk.inode(path)
         with suppress(WireError):  # not recovered since the last loss

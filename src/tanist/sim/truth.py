@@ -57,9 +57,9 @@ class Copy:
         "agreeing",
         "batches",
         "cut",
-        "directory",
         "durable_end",
         "life",
+        "log",
         "log_start",
         "lossy_since_epoch",
         "mid_turn",
@@ -67,11 +67,12 @@ class Copy:
         "was_cut",
     )
 
-    def __init__(self, node_id: int, life: int, directory: str) -> None:
+    def __init__(self, node_id: int, life: int, log: Log) -> None:
         self.node_id = node_id
         self.life = life
         """Of the host: which of its processes the log was last seen in."""
-        self.directory = directory
+        self.log = log
+        """As that process has it."""
         self.log_start = 0
         self.batches: list[Batch] = []
         self.agreeing = 0
