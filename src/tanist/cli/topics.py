@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import click
 
+from tanist.cli.described import describe, topic_json, topic_lines
 from tanist.cli.options import client_options, config_option, connect, json_option
-from tanist.cli.output import ids, print_json, print_table
+from tanist.cli.output import print_json, print_table
 from tanist.runtime import admin
 from tanist.runtime.client import Address
 from tanist.wire.ids import id_text
@@ -30,6 +31,21 @@ assignment_option = click.option(
     metavar="B:B:B,...",
     help="Brokers of each partition, like 1:2:3,2:3:1. The first of each is the preferred leader.",
 )
+
+
+_FILTERS = {
+    "under_replicated": "Only those with fewer replicas in sync than there are.",
+    "under_min_isr": "Only those with fewer replicas in sync than min.insync.replicas.",
+    "at_min_isr": "Only those with as many replicas in sync as min.insync.replicas.",
+    "unavailable": "Only those without a live leader.",
+}
+
+
+def _filter_options(command: Callable[..., None]) -> Callable[..., None]:
+    for name, text in reversed(_FILTERS.items()):
+        option = f"--{name.replace('_', '-')}-partitions"
+        command = click.option(option, name, is_flag=True, help=text)(command)
+    return command
 
 
 @click.group("topics")
@@ -90,35 +106,35 @@ def create_command(
 
 @topics_command.command("describe")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
+@_filter_options
+@click.option("--explain", "explained", is_flag=True, help="Say why each is as it is, by which rule of KIP-966.")
 @client_options
 @json_option
-def describe_command(names: tuple[str, ...], bootstrap: list[Address] | None, folder: Path, as_json: bool) -> None:
-    """Show each partition's leader, replicas, ISR and eligible leader replicas.
+def describe_command(
+    names: tuple[str, ...],
+    explained: bool,
+    bootstrap: list[Address] | None,
+    folder: Path,
+    as_json: bool,
+    **filters: bool,
+) -> None:
+    """Show each partition's leader, replicas, ISR and eligible leader replicas, as `kafka-topics --describe`.
 
     All topics, or those named. ELR are the replicas that are out of the ISR but still have every acknowledged record
-    (KIP-966): any of them may be elected without losing any.
+    (KIP-966): any of them may be elected without losing any. min.insync.replicas counts as what it can be at most, a
+    partition's number of replicas.
     """
+    chosen = [name for name, wanted in filters.items() if wanted]
+    if len(chosen) > 1:
+        raise click.UsageError("one filter at a time")
     with connect(bootstrap, folder) as client:
-        found = admin.describe_topics(client, names)
+        found = describe(client, names, only=chosen[0] if chosen else None, explained=explained)
     if as_json:
-        print_json([_topic_json(topic) for topic in found])
+        print_json([topic_json(topic) for topic in found])
         return
-    rows = [
-        (
-            topic.topic,
-            partition.partition,
-            "none" if partition.leader < 0 else partition.leader,
-            partition.leader_epoch,
-            ids(partition.replicas),
-            ids(partition.isr),
-            ids(partition.elr),
-            ids(partition.last_known_elr),
-            ids(partition.offline),
-        )
-        for topic in found
-        for partition in topic.partitions
-    ]
-    print_table(("TOPIC", "PARTITION", "LEADER", "EPOCH", "REPLICAS", "ISR", "ELR", "LAST-KNOWN-ELR", "OFFLINE"), rows)
+    for topic in found:
+        for line in topic_lines(topic):
+            click.echo(line)
 
 
 @topics_command.command("alter")
@@ -171,23 +187,3 @@ def delete_command(name: str, bootstrap: list[Address] | None, folder: Path, as_
         print_json({"topic": name, "deleted": True})
     else:
         click.echo(f"deleted {name}")
-
-
-def _topic_json(topic: admin.TopicDescription) -> dict[str, Any]:
-    return {
-        "topic": topic.topic,
-        "topic_id": id_text(topic.topic_id),
-        "partitions": [
-            {
-                "partition": found.partition,
-                "leader": found.leader,
-                "leader_epoch": found.leader_epoch,
-                "replicas": list(found.replicas),
-                "isr": list(found.isr),
-                "elr": None if found.elr is None else list(found.elr),
-                "last_known_elr": None if found.last_known_elr is None else list(found.last_known_elr),
-                "offline": list(found.offline),
-            }
-            for found in topic.partitions
-        ],
-    }

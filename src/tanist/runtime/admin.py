@@ -25,7 +25,7 @@ from tanist.wire.messages import (
 from tanist.wire.messages.create_partitions_response import CreatePartitionsResponse
 from tanist.wire.messages.create_topics_response import CreateTopicsResponse
 from tanist.wire.messages.delete_topics_response import DeleteTopicsResponse
-from tanist.wire.messages.describe_configs_response import DescribeConfigsResponse
+from tanist.wire.messages.describe_configs_response import DescribeConfigsResponse, DescribeConfigsResult
 from tanist.wire.messages.describe_quorum_response import DescribeQuorumResponse
 from tanist.wire.messages.describe_topic_partitions_response import DescribeTopicPartitionsResponse
 from tanist.wire.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
@@ -204,17 +204,20 @@ def describe_configs(client: Client, kind: int, name: str) -> list[ConfigEntry]:
         if found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise KafkaError(found.error_code, f"there is no topic {name}", final=True)
         _raise_for(found.error_code, found.error_message)
-        return sorted(
-            (
-                ConfigEntry(
-                    entry.name, entry.value, _SOURCES.get(entry.config_source, "?"), entry.read_only, entry.is_sensitive
-                )
-                for entry in found.configs
-            ),
-            key=lambda entry: entry.name,
-        )
+        return config_entries(found)
 
     return client.persist(attempt)
+
+
+def config_entries(described: DescribeConfigsResult) -> list[ConfigEntry]:
+    """The settings in a part of DescribeConfigs' answer, by name."""
+    entries = (
+        ConfigEntry(
+            entry.name, entry.value, _SOURCES.get(entry.config_source, "?"), entry.read_only, entry.is_sensitive
+        )
+        for entry in described.configs
+    )
+    return sorted(entries, key=lambda entry: entry.name)
 
 
 def alter_configs(client: Client, kind: int, name: str, changes: Mapping[str, str | None]) -> None:
