@@ -184,6 +184,8 @@ class ClientConnection:
         header = parse_request_header(frame)
         if header.client_id:
             self.client_id = header.client_id
+        requests = self._node.metrics.requests
+        requests[api_key] = requests.get(api_key, 0) + 1
         call = Call(self, header, frame)
         entry[2](self._node, self._node.decode(header, frame), call)
 

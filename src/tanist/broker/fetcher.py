@@ -79,14 +79,6 @@ class Fetcher:
         self._partitions.clear()
         self._channel.close()
 
-    @property
-    def lag_by_partition(self) -> dict[tuple[str, int], int]:
-        """Records this broker is behind the leader's high watermark, as far as it knows."""
-        return {
-            (hosted.topic, hosted.index): max(0, hosted.replica.high_watermark - hosted.log.log_end_offset)
-            for hosted in self._partitions.values()
-        }
-
     # -- asking
 
     def _schedule(self) -> None:
@@ -204,6 +196,8 @@ class Fetcher:
         answer: FetchedPartition,
         now_ms: int,
     ) -> None:
+        if not answer.error:
+            hosted.leader_high_watermark = answer.high_watermark
         try:
             effects = follower.fetched(answer, position, now_ms)
         except DamagedBatch as damage:
@@ -215,6 +209,7 @@ class Fetcher:
             return
         if answer.records:
             self._node.mark_dirty(hosted)
+            self._node.metrics.replication_bytes_in += len(answer.records)  # type: ignore[arg-type]  # a memoryview
         for effect in effects:
             if isinstance(effect, AskOffsets):
                 self._ask_offsets(hosted, follower, effect.current_leader_epoch)

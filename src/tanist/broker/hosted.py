@@ -33,6 +33,8 @@ class HostedPartition:
         "index",
         "leader",
         "leader_epoch",
+        "leader_high_watermark",
+        "leads_from",
         "log",
         "replica",
         "stale",
@@ -54,6 +56,10 @@ class HostedPartition:
         self.leader: LeaderState | None = None
         self.follower: FollowerState | None = None
         self.leader_epoch = -1
+        # For the metrics: the end offset with which the present leadership began, and, of a follower, what its leader
+        # last said to be committed.
+        self.leads_from = -1
+        self.leader_high_watermark = -1
         # Touched in this turn: pending writes, or waiters to look at.
         self.dirty = False
         # True once the partition was deleted or its directory failed: no I/O any more.

@@ -425,6 +425,7 @@ class Node:
             elif isinstance(effect, IsrUpdateFailed):
                 self.metrics.isr_update_failed()
             elif isinstance(effect, Truncated):
+                self.metrics.truncated(effect)
                 self._truncated(hosted, effect)
 
     def _truncated(self, hosted: HostedPartition, effect: Truncated) -> None:
@@ -440,6 +441,7 @@ class Node:
 
     def role_changed(self, hosted: HostedPartition, before: LeaderState | None) -> None:
         """The partition has a new leader epoch, or is gone: whoever waits on it must look elsewhere."""
+        self.metrics.role_changed(hosted, before)
         if before is not None and hosted.leader is None:
             error = ErrorCode.KAFKA_STORAGE_ERROR if hosted.stale else ErrorCode.NOT_LEADER_OR_FOLLOWER
             leadership_lost(hosted, error)

@@ -95,7 +95,11 @@ class FetchWait:
         if connection.fetch_wait is self:
             connection.fetch_wait = None
         if not connection.closed:
-            chunks, _, _ = _respond(self.node, connection, self.call, self.version, self.correlation_id, False)
+            chunks, size_bytes, _ = _respond(self.node, connection, self.call, self.version, self.correlation_id, False)
+            if self.call.replica_id < 0:
+                self.node.metrics.bytes_out += size_bytes
+            else:
+                self.node.metrics.replication_bytes_out += size_bytes
             connection.complete(self.slot, chunks)
 
 
@@ -111,9 +115,15 @@ def handle_fetch(
     if connection.fetch_wait is not None:
         # A follower asks anew because its set of partitions has changed: let the one it waits for go first.
         connection.fetch_wait.expire()
+    metrics = node.metrics
+    metrics.fetch_requests += 1
     max_wait_ms = call.max_wait_ms
     chunks, size_bytes, at_once = _respond(node, connection, call, version, correlation_id)
     if at_once or size_bytes >= call.min_bytes or max_wait_ms <= 0:
+        if call.replica_id < 0:
+            metrics.bytes_out += size_bytes
+        else:
+            metrics.replication_bytes_out += size_bytes
         connection.respond(chunks)
         return
     targets: list[tuple[HostedPartition, FetchTarget]] = []
@@ -167,6 +177,8 @@ def _respond(
                 left = left - size_bytes if left > size_bytes else 0
             if result.error or result.diverging_epoch is not None or result.preferred_read_replica >= 0:
                 at_once = True
+    if at_once:
+        node.metrics.failed_fetches += sum(1 for _, results in answers for result in results if result.error)
     endpoints: tuple[NodeEndpoint, ...] = ()
     if at_once and version >= _LEADER_HINT_VERSION:
         endpoints = _leader_hints(node, connection, answers)

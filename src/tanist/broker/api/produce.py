@@ -69,6 +69,7 @@ class ProduceWait:
 
     def expire(self) -> None:
         """`timeout.ms` is over: what has not been acknowledged by now may or may not be committed later."""
+        self.node.metrics.expired_produces += 1
         for ticket, place in enumerate(self.where):
             if place is not None:
                 self.settle(ticket, ErrorCode.REQUEST_TIMED_OUT)
@@ -116,6 +117,7 @@ def handle_produce(
         return
     wait: ProduceWait | None = None
     failed = False
+    taken_bytes = 0
     answers: list[tuple[str | UUID, list[ProduceResult]]] = []
     lookup = node.replicas.by_topic
     now_ms = node.clock.now_ms()
@@ -157,6 +159,7 @@ def handle_produce(
             results.append(
                 ProduceResult(index, 0, appended.first_offset, appended.append_time_ms, log.log_start_offset)
             )
+            taken_bytes += end - start
             if not appended.duplicate:
                 node.appended(hosted, leader, now_ms)
             if acks == -1:
@@ -170,6 +173,11 @@ def handle_produce(
                     if wait is None:
                         wait = ProduceWait(node, connection, version, correlation_id, answers)
                     wait.add(hosted, required_offset, results)
+    metrics = node.metrics
+    metrics.produce_requests += 1
+    metrics.bytes_in += taken_bytes
+    if failed:
+        metrics.failed_produces += sum(1 for _, results in answers for result in results if result.error)
     if wait is not None:
         node.purgatory.add(now_ms + call.timeout_ms, wait)
     elif acks == 0:
@@ -191,6 +199,8 @@ def _refuse_all(
     error: int,
     acks: int,
 ) -> None:
+    node.metrics.produce_requests += 1
+    node.metrics.failed_produces += sum(len(parts) for _, parts in topics)
     if acks == 0:
         connection.close()
         return
