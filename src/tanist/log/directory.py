@@ -10,6 +10,7 @@ An `OSError` of any method means that the disk has failed: it is kept in `failed
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from uuid import UUID
 
 from tanist.log.checkpoints import (
@@ -27,6 +28,7 @@ from tanist.log.checkpoints import (
 from tanist.log.config import LogConfig
 from tanist.log.log import Log
 from tanist.log.names import DELETE_SUFFIX, delete_folder_name, folder_mark, folder_name, parse_folder
+from tanist.log.recovery import Rescue
 from tanist.ports import Disk
 from tanist.wire.ids import METADATA_TOPIC, ZERO_UUID, TopicPartition
 
@@ -48,6 +50,8 @@ class LogDirectory:
         """What was wrong with the directory's own files at the start."""
         self.was_clean = False
         """Whether the last run has stopped in good order."""
+        self.rescue: Callable[[TopicPartition, UUID], Rescue] | None = None
+        """For `load`: who is told what recovery cuts off a log."""
         self._written: dict[str, bytes] = {}
         """What each checkpoint says, as far as this run has written it."""
         self._high_watermarks: dict[tuple[str, int], int] = {}
@@ -105,6 +109,7 @@ class LogDirectory:
                     clean=clean,
                     log_start_offset=log_starts.get(folder, 0),
                     wall_ms=wall_ms,
+                    rescue=None if self.rescue is None else partial(self.rescue, TopicPartition(*folder)),
                 )
             except CheckpointError as error:
                 # Whose log this is can't be said. To take it for another topic's would delete it.

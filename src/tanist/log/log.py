@@ -19,7 +19,7 @@ from tanist.log.append import AppendResult
 from tanist.log.checkpoints import PARTITION_METADATA
 from tanist.log.config import LogConfig
 from tanist.log.indexes import AbortedTransaction
-from tanist.log.recovery import LoadedLog, LogLoader, RecoveryReport, replay_producers
+from tanist.log.recovery import LoadedLog, LogLoader, RecoveryReport, Rescue, replay_producers
 from tanist.log.retention import expired_segments
 from tanist.log.segment import Place
 from tanist.log.segments import LogSlice
@@ -98,10 +98,12 @@ class Log(LogTail):
         clean: bool,
         log_start_offset: int = 0,
         wall_ms: int | None = None,
+        rescue: Callable[[UUID], Rescue] | None = None,
     ) -> Log:
         """Open the folder `directory`, or make it. `InconsistentTopicId` if it is of another topic.
 
         A `topic_id` of zero takes what the folder says. `clean`: the broker that wrote it has stopped in good order.
+        `rescue`, of the topic's id, is told what recovery cuts off.
         """
         disk.make_directory(directory)
         topic_id = settle_topic_id(disk, f"{directory}/{PARTITION_METADATA}", topic_id)
@@ -114,6 +116,7 @@ class Log(LogTail):
             recovery_point=recovery_point,
             log_start_offset=log_start_offset,
             clean=clean,
+            rescue=None if rescue is None else rescue(topic_id),
         ).load()
         log = cls(disk, directory, TopicPartition(topic, partition), topic_id, config, loaded)
         log._now_ms = log._last_flush_ms = now_ms
@@ -205,6 +208,20 @@ class Log(LogTail):
         self.write_pending()
         self._epoch = -1
         if offset >= self._log_end_offset:
+    def tail(self, offset: int) -> Truncated | None:
+        """What `truncate_to(offset)` would drop, as long as nothing is appended; None if that is nothing."""
+        self.write_pending()
+        offset = max(offset, self.log_start_offset)
+        if offset >= self._log_end_offset:
+            return None
+        segments = self._segments
+        index = segments.index_of(offset)
+        segment = segments.at(index)
+        place = segment.find(offset)
+        ranges = segments.ranges_from(index, segment.size if place is None else place.position)
+        begin = offset if place is None else min(offset, place.base_offset)
+        return Truncated(*self.topic_partition, begin, self._log_end_offset, ranges) if ranges else None
+
             # An epoch may have begun at the end without a record: another leader's history has no such entry.
             self.epochs.truncate_from_end(self._log_end_offset)
             self._write_epochs()

@@ -12,7 +12,7 @@ no more than `scan.CHUNK_BYTES` of a segment is in memory at once.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from tanist.log.checkpoints import LEADER_EPOCH_CHECKPOINT, CheckpointError, decode_epochs
@@ -39,8 +39,11 @@ from tanist.log.scan import (
     verified_batches,
 )
 from tanist.log.segment import Segment
-from tanist.ports import Disk, File
+from tanist.ports import Disk, File, FileRange
 from tanist.wire.batch import BatchHeader
+
+Rescue = Callable[[int, tuple[FileRange, ...]], None]
+"""Told what recovery is about to cut off: from which offset on, and the bytes. An `OSError` of it ends the opening."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,7 @@ class LogLoader:
         recovery_point: int,
         log_start_offset: int,
         clean: bool,
+        rescue: Rescue | None = None,
     ) -> None:
         self._disk = disk
         self._directory = directory
@@ -95,6 +99,7 @@ class LogLoader:
         self._recovery_point = recovery_point
         self._log_start_offset = log_start_offset
         self._clean = clean
+        self._rescue = rescue
         self._reasons: list[str] = []
         self._deleted: list[str] = []
         self._released: list[File] = []
@@ -218,6 +223,7 @@ class LogLoader:
             segment = self._segments[index]
             if self._is_hole(segment.base_offset):
                 self._reasons.append(f"{segment.file.path}: offsets {self._next_offset} and on are missing before it")
+                self._hand_out(index, 0)
                 self._drop_from(index)
                 break
             limit = self._segments[index + 1].base_offset if index + 1 < len(self._segments) else 2**63 - 1
@@ -227,6 +233,7 @@ class LogLoader:
             self._scanned += 1
             if damage is not None:
                 cut = segment.size - damage.position
+                self._hand_out(index, damage.position)
                 self._reasons.append(f"{damage}: {cut} bytes cut")
                 segment.cut_file(damage.position)
                 self._disk.sync_now(segment.file)
@@ -290,6 +297,17 @@ class LogLoader:
             # A loss of power may undo a truncation and leave what was written since: two histories in one file.
             return f"leader epoch {header.leader_epoch} after {self._epochs.latest_epoch}"
         return None
+
+    def _hand_out(self, index: int, position: int) -> None:
+        """All from `position` of a segment on is about to go: whoever wants to keep some of it may."""
+        if self._rescue is None:
+            return
+        ranges = []
+        for segment in self._segments[index:]:
+            if segment.size > position:
+                ranges.append(FileRange(segment.file, position, segment.size - position))
+            position = 0
+        self._rescue(max(self._next_offset, 0), tuple(ranges))
 
     def _drop_from(self, index: int) -> None:
         """End the log here. What follows has lost its place: a replica fetches it again from the leader."""
