@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 from uuid import UUID
 
+from tanist.replica.salvage import Cut
+
 
 @dataclass(frozen=True, slots=True)
 class BecameLeader:
@@ -96,6 +98,19 @@ class Truncated:
 
 
 @dataclass(frozen=True, slots=True)
+class SalvageFirst:
+    """The follower is about to cut records off: save them, then call `salvaged` with this effect (or if that fails).
+
+    Until then it does not fetch.
+    """
+
+    cut: Cut
+    end_offset: int
+    high_watermark: int
+    leader_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
 class FetchAgain:
     """The follower's next fetch may be sent in `delay_ms`."""
 
@@ -120,6 +135,7 @@ Effect: TypeAlias = (
     | IsrChanged
     | IsrUpdateFailed
     | Truncated
+    | SalvageFirst
     | FetchAgain
     | AskOffsets
 )

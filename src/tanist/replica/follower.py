@@ -11,6 +11,7 @@ It must never append or truncate on an answer to anything but its present fetch,
     FETCHING    an error out of range -> ASKING; an error "fenced" -> FENCED
     ASKING      the leader's offsets -> FETCHING
     FENCED      metadata with a newer leader epoch
+    SALVAGING   the word that what is to be cut off is saved -> FETCHING
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
-from tanist.replica.effects import AskOffsets, Effect, FetchAgain, HighWatermarkSet, Truncated
+from tanist.replica.effects import AskOffsets, Effect, FetchAgain, HighWatermarkSet, SalvageFirst, Truncated
 from tanist.replica.metadata import NO_EPOCH, NO_LEADER, UNKNOWN_OFFSET, PartitionMetadata, ReplicaConfig
 from tanist.replica.ports import ReplicaLog
+from tanist.replica.salvage import Cut, reason_for
 from tanist.wire.errors import ErrorCode
 
 RETRY_MIN_MS = 10
@@ -35,6 +37,7 @@ class Phase(Enum):
     FETCHING = "fetching, or about to"
     ASKING = "asking the leader for its log start and end"
     FENCED = "behind the metadata: the leader epoch has passed, waiting to hear of the next"
+    SALVAGING = "about to truncate, waiting until what goes is saved"
 
 
 class FetchPosition(NamedTuple):
@@ -81,7 +84,17 @@ class FetchedPartition:
 class FollowerState:
     """A replica that follows, in one leader epoch."""
 
-    __slots__ = ("_delay_ms", "broker_id", "config", "high_watermark", "log", "metadata", "phase", "retry_at_ms")
+    __slots__ = (
+        "_delay_ms",
+        "_saving",
+        "broker_id",
+        "config",
+        "high_watermark",
+        "log",
+        "metadata",
+        "phase",
+        "retry_at_ms",
+    )
 
     def __init__(
         self,
@@ -100,6 +113,7 @@ class FollowerState:
         self.retry_at_ms = 0
         """After an error: no fetch before this time."""
         self._delay_ms = RETRY_MIN_MS
+        self._saving: SalvageFirst | None = None
 
     # ---- what others read
 
@@ -146,7 +160,7 @@ class FollowerState:
         if answer.error:
             return self._on_error(answer.error, now_ms)
         if answer.diverging_epoch is not None:
-            return [*self._on_divergence(*answer.diverging_epoch), FetchAgain(0)]
+            return self._on_divergence(*answer.diverging_epoch)
         if answer.records:
             appended = self.log.append_as_follower(answer.records)
             if appended.error:
@@ -166,9 +180,9 @@ class FollowerState:
         end = self.log.log_end_offset
         if log_end_offset < end:
             # Only an unclean election makes a leader that has less than we fetched. What it lacks is lost.
-            return [*self._truncate_to(log_end_offset), FetchAgain(0)]
+            return self._then_fetch(self._truncate_to(log_end_offset))
         if log_start_offset > end:
-            return [*self._restart_at(log_start_offset), FetchAgain(0)]
+            return self._then_fetch(self._cut(log_start_offset, fully=True))
         # In range after all. Something else is wrong with the position; don't ask again and again at once.
         return self._back_off(now_ms)
 
@@ -178,6 +192,13 @@ class FollowerState:
             return []
         self.phase = Phase.FETCHING
         return self._back_off(now_ms)
+
+    def salvaged(self, saving: SalvageFirst) -> list[Effect]:
+        """What `saving` announced is safe, or cannot be made so: cut. Of an earlier role's, nothing comes."""
+        if self.phase is not Phase.SALVAGING or saving is not self._saving:
+            return []
+        self.phase, self._saving = Phase.FETCHING, None
+        return self._then_fetch(self._carry_out(saving.cut))
 
     def fetch_failed(self, now_ms: int) -> list[Effect]:
         """The fetch as a whole got no answer."""
@@ -246,7 +267,7 @@ class FollowerState:
         return self._truncate_to(self.high_watermark)
 
     def _on_divergence(self, epoch: int, end_offset: int) -> list[Effect]:
-        return self._truncate_to(self.truncation_target(epoch, end_offset)[0])
+        return self._then_fetch(self._truncate_to(self.truncation_target(epoch, end_offset)[0]))
 
     def truncation_target(self, epoch: int, end_offset: int) -> tuple[int, bool]:
         """Where to cut when the leader's log has `epoch` up to `end_offset`; and whether that settles it (fact 114).
@@ -266,20 +287,32 @@ class FollowerState:
         return min(own_end_offset, end_offset, end), True
 
     def _truncate_to(self, offset: int) -> list[Effect]:
-        """Cut the log, even at its very end: an epoch in which nothing was written may begin there.
+        """Cut the log, even at its very end: an epoch in which nothing was written may begin there."""
+        return self._cut(offset, fully=False)
 
-        A log of batches may have to cut earlier, where the batch begins that has `offset` inside.
-        """
+    def _cut(self, offset: int, *, fully: bool) -> list[Effect]:
+        """Cut, or first announce what would be lost."""
+        why = reason_for(offset, self.high_watermark, fully=fully, leader_recovers=self.metadata.recovering)
+        cut = Cut(offset, fully, why)
+        if not (self.config.salvage and cut.drops_records(self.log)):
+            return self._carry_out(cut)
+        self._saving = SalvageFirst(cut, self.log.log_end_offset, self.high_watermark, self.leader_epoch)
+        self.phase = Phase.SALVAGING
+        return [self._saving]
+
+    def _then_fetch(self, effects: list[Effect]) -> list[Effect]:
+        return effects if self.phase is Phase.SALVAGING else [*effects, FetchAgain(0)]
+
+    def _carry_out(self, cut: Cut) -> list[Effect]:
+        """A log of batches may have to cut earlier, where the batch begins that has the offset inside."""
         end, high_watermark = self.log.log_end_offset, self.high_watermark
-        self.log.truncate_to(offset)
+        if cut.fully:
+            # Nothing of this log is left at the leader: begin anew where its log begins (fact 116).
+            self.log.truncate_fully_and_start_at(cut.offset)
+            self.high_watermark = cut.offset
+            return [Truncated(cut.offset, end, high_watermark, fully=True), HighWatermarkSet(cut.offset)]
+        self.log.truncate_to(cut.offset)
         return self._after_truncation(Truncated(self.log.log_end_offset, end, high_watermark))
-
-    def _restart_at(self, offset: int) -> list[Effect]:
-        """Nothing of this log is left at the leader: begin anew where its log begins (fact 116)."""
-        end, high_watermark = self.log.log_end_offset, self.high_watermark
-        self.log.truncate_fully_and_start_at(offset)
-        self.high_watermark = offset
-        return [Truncated(offset, end, high_watermark, fully=True), HighWatermarkSet(offset)]
 
     def _after_truncation(self, truncated: Truncated) -> list[Effect]:
         """The high watermark never points beyond the log."""
@@ -303,4 +336,5 @@ class FollowerState:
     def snapshot(self, now_ms: int | None = None) -> tuple[object, ...]:
         """Everything that decides what this follower will do, but for its log; with `now_ms`, times are waits."""
         retry = self.retry_at_ms if now_ms is None else max(0, self.retry_at_ms - now_ms)
-        return ("follower", self.metadata, self.config, self.high_watermark, self.phase, retry, self._delay_ms)
+        waits = (self.phase, retry, self._delay_ms, self._saving)
+        return ("follower", self.metadata, self.config, self.high_watermark, *waits)

@@ -61,6 +61,8 @@ class ReplicaConfig:
     min_insync_replicas: int = 1
     replica_lag_time_max_ms: int = 30_000
     replica_fetch_backoff_ms: int = 1_000
+    salvage: bool = False
+    """Whether what a follower cuts off is to be saved first; somebody must be there to do it."""
 
     def __post_init__(self) -> None:
         if self.min_insync_replicas < 1:

@@ -1,0 +1,179 @@
+"""A follower announces what it is about to cut off, and waits: nothing is lost before somebody could save it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from replica_alone import Alone
+
+from tanist.log.salvage_manifest import Why
+from tanist.replica.effects import (
+    AskOffsets,
+    BecameFollower,
+    Effect,
+    FetchAgain,
+    HighWatermarkSet,
+    SalvageFirst,
+    Truncated,
+)
+from tanist.replica.follower import FetchedPartition, Phase
+from tanist.replica.metadata import ReplicaConfig
+from tanist.replica.salvage import Cut, reason_for
+from tanist.wire.errors import ErrorCode
+
+
+def follower(leo: int = 10, *, salvage: bool = True, **how: Any) -> Alone:
+    alone = Alone(leader=2, leo=leo, **how)
+    alone.partition.set_config(ReplicaConfig(salvage=salvage))
+    return alone
+
+
+def told(alone: Alone, **answer: Any) -> list[Effect]:
+    return alone.follower.fetched(FetchedPartition(**answer), alone.follower.fetch_position(), alone.now_ms)
+
+
+def announced(alone: Alone, **answer: Any) -> SalvageFirst:
+    (saving,) = told(alone, **answer)
+    assert isinstance(saving, SalvageFirst)
+    return saving
+
+
+def test_a_divergence_is_announced_and_nothing_is_cut_yet() -> None:
+    alone = follower(high_watermark=3)
+    saving = announced(alone, diverging_epoch=(4, 5))
+    assert saving == SalvageFirst(Cut(5, False, Why.FOLLOWER_TRUNCATION), 10, 3, 5)
+    assert (alone.log.log_end_offset, alone.high_watermark) == (10, 3)
+    assert alone.follower.phase is Phase.SALVAGING
+    assert not alone.follower.may_fetch(10**12)
+
+
+def test_it_cuts_and_goes_on_once_it_is_told() -> None:
+    alone = follower(high_watermark=8)
+    saving = announced(alone, diverging_epoch=(4, 5))
+    assert alone.follower.salvaged(saving) == [Truncated(5, 10, 8), HighWatermarkSet(5), FetchAgain(0)]
+    assert alone.log.log_end_offset == 5
+    assert alone.follower.may_fetch(alone.now_ms)
+    assert alone.follower.salvaged(saving) == [], "told twice"
+    assert alone.log.log_end_offset == 5
+
+
+def test_nothing_that_comes_meanwhile_moves_it() -> None:
+    alone = follower(high_watermark=8)
+    position = alone.follower.fetch_position()
+    announced(alone, diverging_epoch=(4, 5))
+    before = alone.follower.snapshot()
+    assert alone.follower.fetched(FetchedPartition(diverging_epoch=(4, 2)), position, 0) == []
+    assert alone.follower.fetched(FetchedPartition(high_watermark=9, log_start_offset=9), position, 0) == []
+    assert alone.follower.fetch_failed(0) == []
+    assert alone.follower.offsets_answered(0, 3, 5, 0) == []
+    assert alone.follower.offsets_failed(5, 0) == []
+    assert alone.follower.snapshot() == before
+    assert alone.log.log_end_offset == 10
+
+
+def test_metadata_of_the_same_epoch_leaves_it_waiting() -> None:
+    alone = follower()
+    saving = announced(alone, diverging_epoch=(4, 5))
+    alone.learn(isr=(2, 3))
+    assert alone.follower.phase is Phase.SALVAGING
+    alone.follower.salvaged(saving)
+    assert alone.log.log_end_offset == 5
+
+
+def test_in_the_next_epoch_the_old_word_counts_for_nothing() -> None:
+    alone = follower()
+    saving = announced(alone, diverging_epoch=(4, 5))
+    alone.learn(leader=3, leader_epoch=6)
+    assert alone.follower.may_fetch(alone.now_ms)
+    assert alone.follower.salvaged(saving) == []
+    assert alone.log.log_end_offset == 10
+    again = announced(alone, diverging_epoch=(4, 7))
+    assert alone.follower.salvaged(saving) == []
+    assert alone.follower.salvaged(again)[0] == Truncated(7, 10, 0)
+
+
+def test_who_comes_to_lead_keeps_all_it_has() -> None:
+    alone = follower()
+    announced(alone, diverging_epoch=(4, 5))
+    alone.learn(leader=1, leader_epoch=6)
+    assert alone.log.log_end_offset == 10
+
+
+def test_ahead_of_the_leader() -> None:
+    alone = follower(high_watermark=8)
+    assert told(alone, error=int(ErrorCode.OFFSET_OUT_OF_RANGE)) == [AskOffsets(2, 5)]
+    (saving,) = alone.follower.offsets_answered(0, 6, 5, alone.now_ms)
+    assert saving == SalvageFirst(Cut(6, False, Why.UNCLEAN_RECOVERY), 10, 8, 5)
+    assert alone.follower.salvaged(saving) == [Truncated(6, 10, 8), HighWatermarkSet(6), FetchAgain(0)]
+
+
+def test_behind_all_that_the_leader_has() -> None:
+    alone = follower(high_watermark=8)
+    told(alone, error=int(ErrorCode.OFFSET_OUT_OF_RANGE))
+    (saving,) = alone.follower.offsets_answered(20, 30, 5, alone.now_ms)
+    assert saving == SalvageFirst(Cut(20, True, Why.OUT_OF_RANGE), 10, 8, 5)
+    assert (alone.log.log_start_offset, alone.log.log_end_offset) == (0, 10)
+    assert alone.follower.salvaged(saving) == [
+        Truncated(20, 10, 8, fully=True),
+        HighWatermarkSet(20),
+        FetchAgain(0),
+    ]
+    assert alone.follower.fetch_position().offset == 20
+
+
+def test_an_empty_log_begins_anew_at_once() -> None:
+    alone = follower(leo=0, epochs=())
+    told(alone, error=int(ErrorCode.OFFSET_OUT_OF_RANGE))
+    assert alone.follower.offsets_answered(20, 30, 5, alone.now_ms)[0] == Truncated(20, 0, 0, fully=True)
+
+
+def test_an_epoch_without_records_goes_at_once() -> None:
+    alone = follower(epochs=((4, 0),))
+    alone.log.epochs.assign(9, 10)
+    assert told(alone, diverging_epoch=(4, 10)) == [FetchAgain(0)]
+    assert alone.log.latest_epoch == 4
+
+
+def test_a_log_without_epochs_is_cut_to_its_high_watermark_as_well() -> None:
+    alone = follower(high_watermark=4)
+    alone.log.epochs.clear()
+    became, saving = alone.learn(leader=3, leader_epoch=6)
+    assert became == BecameFollower(3, 6)
+    assert saving == SalvageFirst(Cut(4, False, Why.FOLLOWER_TRUNCATION), 10, 4, 6)
+    assert alone.follower.salvaged(saving)[0] == Truncated(4, 10, 4)
+
+
+def test_switched_off_it_cuts_at_once() -> None:
+    alone = follower(high_watermark=8, salvage=False)
+    assert told(alone, diverging_epoch=(4, 5)) == [Truncated(5, 10, 8), HighWatermarkSet(5), FetchAgain(0)]
+
+
+def test_a_copy_waits_for_the_same_word() -> None:
+    alone = follower()
+    saving = announced(alone, diverging_epoch=(4, 5))
+    twin_log = alone.log.copy()
+    twin = alone.follower.copy(twin_log)
+    assert twin.snapshot() == alone.follower.snapshot()
+    assert twin.salvaged(saving)[0] == Truncated(5, 10, 0)
+    assert (twin_log.log_end_offset, alone.log.log_end_offset) == (5, 10)
+    assert twin.snapshot() != alone.follower.snapshot()
+
+
+@pytest.mark.parametrize(
+    ("offset", "high_watermark", "fully", "recovers", "why"),
+    [
+        (5, 5, False, False, Why.FOLLOWER_TRUNCATION),
+        (5, 6, False, False, Why.UNCLEAN_RECOVERY),
+        (5, 5, False, True, Why.UNCLEAN_RECOVERY),
+        (5, 6, True, True, Why.OUT_OF_RANGE),
+    ],
+)
+def test_why(offset: int, high_watermark: int, fully: bool, recovers: bool, why: Why) -> None:
+    assert reason_for(offset, high_watermark, fully=fully, leader_recovers=recovers) is why
+
+
+def test_the_leaders_recovery_is_read_off_the_metadata() -> None:
+    alone = follower()
+    alone.learn(recovering=True)
+    assert announced(alone, diverging_epoch=(4, 5)).cut.why is Why.UNCLEAN_RECOVERY
