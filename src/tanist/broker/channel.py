@@ -50,6 +50,10 @@ class Channel:
     def connected(self) -> bool:
         return self._connection is not None and self._opened
 
+    @property
+    def requests_under_way(self) -> int:
+        return len(self._in_flight)
+
     def call(self, request: Any, version: int, timeout_ms: int, on_answer: Answer) -> None:
         """Send `request` (a generated message) at `version`; `on_answer` gets the decoded response or None."""
         api_key: int = request.API_KEY

@@ -48,6 +48,10 @@ class ControllerChannel:
         call.wait()
         _Forward(self._node, self, call, request, body).attempt()
 
+    @property
+    def requests_under_way(self) -> int:
+        return 0 if self._channel is None else self._channel.requests_under_way
+
     def leader_changed(self) -> None:
         """Drop the connection to a controller that is none any more; what was under way is answered by None."""
         if self._channel is not None and self._leader_id != self._node.quorum.leader_id:

@@ -34,6 +34,10 @@ class DirectoryAssignments:
         self._in_flight = False
         self._scheduled = False
 
+    def __len__(self) -> int:
+        """Replicas whose directories the controller has yet to hear of."""
+        return len(self._wanted)
+
     def tell(self, topic_id: UUID, partition: int, directory_id: UUID) -> None:
         """The replica lies in `directory_id`, and the metadata says something else."""
         self._wanted[(topic_id, partition)] = directory_id

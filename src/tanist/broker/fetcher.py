@@ -65,6 +65,10 @@ class Fetcher:
     def __len__(self) -> int:
         return len(self._partitions)
 
+    @property
+    def requests_under_way(self) -> int:
+        return self._channel.requests_under_way
+
     def add(self, hosted: HostedPartition) -> None:
         """Start (or go on) fetching a partition; its follower state says from where."""
         self._partitions[(hosted.topic_id, hosted.index)] = hosted
@@ -273,6 +277,11 @@ class Fetchers:
         self._by_leader: dict[int, Fetcher] = {}
         self._leader_of: dict[_Key, int] = {}
 
+    @property
+    def requests_under_way(self) -> int:
+        """To the one leader to which there are most."""
+        return max((fetcher.requests_under_way for fetcher in self._by_leader.values()), default=0)
+
     def follow(self, hosted: HostedPartition, leader_id: int) -> None:
         """Fetch `hosted` from `leader_id`; nobody to fetch from: stop fetching it."""
         key = (hosted.topic_id, hosted.index)
@@ -307,6 +316,12 @@ class Fetchers:
         if not len(fetcher):
             fetcher.close()
             del self._by_leader[leader_id]
+
+    def resume(self, hosted: HostedPartition) -> None:
+        """A partition that did not want to be fetched may want to now."""
+        leader_id = self._leader_of.get((hosted.topic_id, hosted.index))
+        if leader_id is not None:
+            self._by_leader[leader_id]._wake()
 
     def endpoints_changed(self) -> None:
         """Brokers have registered anew: fetchers that point elsewhere follow them."""

@@ -34,6 +34,10 @@ class IsrChanges:
         self._scheduled = False
         self._retry_pending = False
 
+    def __len__(self) -> int:
+        """Proposals that wait or are under way."""
+        return len(self._queued) + len(self._in_flight)
+
     def propose(self, hosted: HostedPartition, leader: LeaderState, proposal: ProposeIsr) -> None:
         """Queue a proposal; the newest one of a partition stands (an older one belongs to an older leader epoch)."""
         self._queued[(proposal.topic_id, proposal.partition)] = (hosted, leader, proposal)

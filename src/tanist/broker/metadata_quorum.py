@@ -14,7 +14,7 @@ from tanist.broker.channel import Channel
 from tanist.broker.connection import Call
 from tanist.broker.controller_host import ControllerHost
 from tanist.broker.probe import Probe
-from tanist.controller.image import MetadataImage
+from tanist.controller.image import ImageError, MetadataImage
 from tanist.controller.snapshot import from_records, to_records
 from tanist.ports import FileRange, Timer
 from tanist.quorum.effects import (
@@ -85,6 +85,8 @@ class MetadataQuorum:
         self._last_epoch = 0
         self._last_timestamp_ms = 0
         self._bytes_since_snapshot = 0
+        self._history_end = log.end_offset
+        """What the log held when the process started is no news: it is not counted again."""
         self.controller_host: ControllerHost | None = None
         self._probe: Probe | None = None
         self._handed_over: Callable[[], None] | None = None
@@ -127,6 +129,20 @@ class MetadataQuorum:
     @property
     def log_end_offset(self) -> int:
         return self._log.end_offset
+
+    @property
+    def last_timestamp_ms(self) -> int:
+        """When the last record that was applied was written, by the clock of whoever wrote it."""
+        return self._last_timestamp_ms
+
+    @property
+    def requests_under_way(self) -> int:
+        """To the one node to which there are most."""
+        return max((channel.requests_under_way for channel in self._channels.values()), default=0)
+
+    @property
+    def voter_count(self) -> int:
+        return len(self._voters)
 
     @property
     def leader_id(self) -> int | None:
@@ -216,6 +232,7 @@ class MetadataQuorum:
         elif isinstance(effect, LeaderChanged):
             if effect.leader_id is not None:
                 self._node.report("INFO", f"quorum leader is {effect.leader_id} in epoch {effect.epoch}")
+                self._node.metrics.new_active_controllers += 1
             self._node.leader_changed()
         elif isinstance(effect, Elected):
             if self.controller_host is not None:
@@ -302,11 +319,24 @@ class MetadataQuorum:
                 records.append(decode_record(value))
             self._last_epoch = batch.epoch
             self._last_timestamp_ms = batch.timestamp
+        metrics = self._node.metrics
+        news = self._next_offset >= self._history_end
+        elapsed_ms = self._node.clock.wall_ms() - self._last_timestamp_ms
+        if news and self.raft.is_leader:
+            metrics.commit_latency.record(max(0, elapsed_ms), self._node.clock.now_ms())
         self._next_offset = high_watermark
         if host is not None and standby:
             for record in records:
                 host.controller.replay(record)
-        self._node.metadata.apply(records, high_watermark - 1)
+        try:
+            self._node.metadata.apply(
+                records,
+                high_watermark - 1,
+                (lambda record, before: metrics.committed(record, before, elapsed_ms)) if news else None,
+            )
+        except ImageError:
+            metrics.metadata_errors += 1
+            raise
         if host is not None:
             host.committed()
         self._node.metadata_progress()

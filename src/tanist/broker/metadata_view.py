@@ -30,10 +30,20 @@ class MetadataView:
     def on_change(self, listener: Callable[[ImageDelta], None]) -> None:
         self._listeners.append(listener)
 
-    def apply(self, records: Iterable[MetadataRecord], last_offset: int) -> None:
-        """Replay committed records up to and including `last_offset`, then tell the listeners."""
+    def apply(
+        self,
+        records: Iterable[MetadataRecord],
+        last_offset: int,
+        watch: Callable[[MetadataRecord, MetadataImage], None] | None = None,
+    ) -> None:
+        """Replay committed records up to and including `last_offset`, then tell the listeners.
+
+        `watch` sees each record with the image that it is about to change.
+        """
         delta = ImageDelta()
         for record in records:
+            if watch is not None:
+                watch(record, self.image)
             self.image.replay(record, delta)
         self.applied_offset = last_offset
         self._publish(delta)

@@ -7,6 +7,7 @@ completes a request first sets `done`, and the other side then skips it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 from typing import Protocol
 
@@ -40,6 +41,10 @@ class Purgatory:
 
     def __len__(self) -> int:
         return sum(1 for _, _, waiter in self._heap if not waiter.done)
+
+    def waiting(self) -> Iterator[Waiter]:
+        """The requests that wait, in no order."""
+        return (waiter for _, _, waiter in self._heap if not waiter.done)
 
     def add(self, deadline_ms: int, waiter: Waiter) -> None:
         """Promise to call `waiter.expire()` at `deadline_ms` unless it is done by then."""

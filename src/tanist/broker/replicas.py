@@ -52,6 +52,11 @@ class Replicas:
         partitions = self.by_topic.get(topic)
         return None if partitions is None else partitions.get(index)
 
+    @property
+    def offline_count(self) -> int:
+        """Replicas that were hosted in directories which have failed since."""
+        return len(self._offline)
+
     def directory_ids(self) -> tuple[UUID, ...]:
         return tuple(sorted(d.directory_id for d in self.directories if d.failed is None))
 
@@ -230,6 +235,7 @@ class Replicas:
             min_insync_replicas=self._node.min_insync_replicas(topic),
             replica_lag_time_max_ms=self._node.config.replica_lag_time_max_ms,
             replica_fetch_backoff_ms=self._node.config.replica_fetch_backoff_ms,
+            salvage=self._node.salvage.enabled(topic),
         )
 
     def _configs_changed(self, changed: Iterable[tuple[int, str]]) -> None:
