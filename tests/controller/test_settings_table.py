@@ -197,11 +197,11 @@ def test_broker_setting_is_kafkas(line: str) -> None:
     assert (setting.type.name, setting.update.value, setting.default) == (kind, update, _default(default))
 
 
-def test_every_other_name_is_kip_966s() -> None:
+def test_every_other_name_is_kip_966s_or_says_that_it_is_ours() -> None:
     listed = {line.split(" ")[0] for line in KAFKA_TOPIC.strip().splitlines()}
-    assert set(TOPIC_SETTINGS) - listed == OURS
+    assert {name for name in set(TOPIC_SETTINGS) - listed if not name.startswith("tanist.")} == OURS
     listed = {line.split(" ")[0] for line in KAFKA_BROKER.strip().splitlines()}
-    assert set(BROKER_SETTINGS) - listed == OURS_ON_BROKERS
+    assert {name for name in set(BROKER_SETTINGS) - listed if not name.startswith("tanist.")} == OURS_ON_BROKERS
 
 
 @pytest.mark.parametrize("setting", [*TOPIC_SETTINGS.values(), *BROKER_SETTINGS.values()], ids=lambda s: s.name)

@@ -34,6 +34,7 @@ class Housekeeping:
         self._every("checkpoint", config.replica_high_watermark_checkpoint_interval_ms, self._checkpoint)
         self._every("lag", max(1, config.replica_lag_time_max_ms // 2), self.check_lag)  # fact 10
         self._every("retention", config.log_retention_check_interval_ms, self.apply_retention)
+        self._every("salvage", config.log_retention_check_interval_ms, self._node.salvage.check_bounds)
         self._every("roll", _ROLL_CHECK_MS, self._roll)
         self._every("flush", _FLUSH_CHECK_MS, self._flush)
         self._every("idle", min(_IDLE_CHECK_MS, config.connections_max_idle_ms), self._close_idle)

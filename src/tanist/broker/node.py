@@ -32,6 +32,7 @@ from tanist.broker.metrics import Metrics
 from tanist.broker.producer_ids import ProducerIds
 from tanist.broker.purgatory import Purgatory
 from tanist.broker.replicas import Replicas
+from tanist.broker.salvage import Salvage
 from tanist.broker.turn import Turn
 from tanist.controller.delta import ImageDelta
 from tanist.controller.features import SUPPORTED_FEATURES, TOLERATED_FEATURES
@@ -46,6 +47,7 @@ from tanist.replica.effects import (
     IsrChanged,
     IsrUpdateFailed,
     ProposeIsr,
+    SalvageFirst,
     Truncated,
 )
 from tanist.replica.leader import LeaderState
@@ -105,6 +107,7 @@ class Node:
         self.lifecycle = Lifecycle(self)
         self.controller_registration = ControllerRegistration(self) if self.is_controller else None
         self.replicas = Replicas(self, directories)
+        self.salvage = Salvage(self, directories)
         self.fetchers = Fetchers(self)
         self.isr_changes = IsrChanges(self)
         self.directory_assignments = DirectoryAssignments(self)
@@ -124,6 +127,7 @@ class Node:
         if self.is_broker:
             previous_broker_epoch = self.replicas.read_previous_broker_epoch()
             self.replicas.load()
+            self.salvage.start()
         for endpoint in self.config.listeners:
             self._listen(endpoint.name, endpoint.host, endpoint.port)
         self.metadata.on_change(self._metadata_changed)
@@ -167,6 +171,7 @@ class Node:
         self.lifecycle.stop()
         self.housekeeping.stop()
         self.fetchers.close()
+        self.salvage.stop()
         for hosted in self.replicas:
             leadership_lost(hosted)
         for name, listener in list(self._listeners.items()):
@@ -426,6 +431,8 @@ class Node:
                 self.metrics.isr_update_failed()
             elif isinstance(effect, Truncated):
                 self.metrics.truncated(effect)
+            elif isinstance(effect, SalvageFirst):
+                self.salvage.begin(hosted, effect)
                 self._truncated(hosted, effect)
 
     def _truncated(self, hosted: HostedPartition, effect: Truncated) -> None:

@@ -430,6 +430,34 @@ _INTERNAL: tuple[_Row, ...] = (
         _POSITIVE,
         _FIXED,
         "Time between two sweeps for leaderless partitions that may elect uncleanly.",
+_SALVAGE: tuple[_Row, ...] = (
+    ("tanist.salvage.enable", _B, "true", None, _ALL, "Default of topic config tanist.salvage.enable."),
+    (
+        "tanist.salvage.on.failure",
+        _S,
+        "truncate",
+        OneOf(("truncate", "wait")),
+        _ALL,
+        "If records cannot be saved: 'truncate' drops them and says so, 'wait' keeps the replica from following.",
+    ),
+    (
+        "tanist.salvage.retention.bytes",
+        _L,
+        "10737418240",
+        AtLeast(-1),
+        _ALL,
+        "Size of the salvage in each log directory beyond which the oldest is removed; -1 is no limit.",
+    ),
+    (
+        "tanist.salvage.retention.ms",
+        _L,
+        "2592000000",
+        AtLeast(-1),
+        _ALL,
+        "Age beyond which salvage is removed; -1 is no limit.",
+    ),
+)
+
     ),
 )
 
@@ -444,7 +472,7 @@ def _table(rows: tuple[_Row, ...], *, internal: bool = False) -> dict[str, Setti
 BROKER_SETTINGS: dict[str, Setting] = dict(
     sorted(
         {
-            **_table(_IDENTITY + _QUORUM + _CLUSTER + _REPLICATION + _NETWORK + _LOG + _COORDINATORS),
+            **_table(_IDENTITY + _QUORUM + _CLUSTER + _REPLICATION + _NETWORK + _LOG + _COORDINATORS + _SALVAGE),
             **_table(_INTERNAL, internal=True),
         }.items()
     )

@@ -310,6 +310,14 @@ TOPIC_SETTINGS: dict[str, Setting] = {
             ("log.roll.ms", Synonym("log.roll.hours", HOUR_MS)),
         ),
         _topic(
+            "tanist.salvage.enable",
+            _B,
+            "true",
+            "Save what replicas truncate, in a quarantine, before it is dropped.",
+            None,
+            ("tanist.salvage.enable",),
+        ),
+        _topic(
             "unclean.leader.election.enable",
             _B,
             "false",
@@ -327,4 +335,4 @@ TOPIC_SETTINGS: dict[str, Setting] = {
         ),
     )
 }
-"""Kafka's names, and KIP-966's `unclean.recovery.strategy`."""
+"""Kafka's names, KIP-966's `unclean.recovery.strategy`, and our own, which begin with `tanist.`."""
