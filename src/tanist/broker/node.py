@@ -128,6 +128,9 @@ class Node:
             previous_broker_epoch = self.replicas.read_previous_broker_epoch()
             self.replicas.load()
             self.salvage.start()
+            self.replicas.load()
+            if self.stopping_finally:
+                return  # no log directory could be loaded
         for endpoint in self.config.listeners:
             self._listen(endpoint.name, endpoint.host, endpoint.port)
         self.metadata.on_change(self._metadata_changed)

@@ -142,6 +142,10 @@ class Salvage:
                 self._busy += 1
                 self._save(request)
 
+    def _next(self) -> None:
+        self._busy -= 1
+        self._take_next()
+
     def _save(self, request: _Request) -> None:
         node, hosted, cut = self._node, request.hosted, request.saving.cut
         log = hosted.log
@@ -179,10 +183,9 @@ class Salvage:
             return
         directory = request.hosted.directory
         if not request.current:
-            self._busy -= 1
             if isinstance(result, Manifest):
                 self._discard(directory, result)
-            self._take_next()
+            self._next()
             return
         if isinstance(result, Manifest):
             self._tell_saved(result)
@@ -197,10 +200,9 @@ class Salvage:
         if not self._waits_on_failure:
             self._go_on(request)
             return
-        self._busy -= 1
         clock = self._node.clock
         clock.call_at(clock.now_ms() + _RETRY_MS, partial(self._try_again, request))
-        self._take_next()
+        self._next()
 
     def _try_again(self, request: _Request) -> None:
         if not self._stopped:
@@ -209,24 +211,20 @@ class Salvage:
 
     def _go_on(self, request: _Request) -> None:
         """The follower may cut now."""
-        self._busy -= 1
-        hosted = request.hosted
         try:
             effects = request.follower.salvaged(request.saving)
         except (OSError, DamagedBatch) as failure:
-            self._busy += 1
             self._disk_failed(request, failure)
             return
-        self._node.apply_replica_effects(hosted, effects)
-        self._node.fetchers.resume(hosted)
-        self._take_next()
+        self._node.apply_replica_effects(request.hosted, effects)
+        self._node.fetchers.resume(request.hosted)
+        self._next()
 
     def _disk_failed(self, request: _Request, failure: OSError | DamagedBatch) -> None:
         """Met on the log itself, not on the quarantine: it cannot be cut either."""
-        self._busy -= 1
         error = failure if isinstance(failure, OSError) else OSError(str(failure))
         self._node.disk_failed(request.hosted, error)
-        self._take_next()
+        self._next()
 
     # -- a start has found damage
 
