@@ -106,8 +106,8 @@ class Node:
         self.controller_channel = ControllerChannel(self)
         self.lifecycle = Lifecycle(self)
         self.controller_registration = ControllerRegistration(self) if self.is_controller else None
-        self.replicas = Replicas(self, directories)
         self.salvage = Salvage(self, directories)
+        self.replicas = Replicas(self, directories)
         self.fetchers = Fetchers(self)
         self.isr_changes = IsrChanges(self)
         self.directory_assignments = DirectoryAssignments(self)
@@ -126,7 +126,6 @@ class Node:
         previous_broker_epoch = -1
         if self.is_broker:
             previous_broker_epoch = self.replicas.read_previous_broker_epoch()
-            self.replicas.load()
             self.salvage.start()
             self.replicas.load()
             if self.stopping_finally:
@@ -173,8 +172,8 @@ class Node:
     def _stop_broker(self) -> None:
         self.lifecycle.stop()
         self.housekeeping.stop()
-        self.fetchers.close()
         self.salvage.stop()
+        self.fetchers.close()
         for hosted in self.replicas:
             leadership_lost(hosted)
         for name, listener in list(self._listeners.items()):
@@ -434,9 +433,9 @@ class Node:
                 self.metrics.isr_update_failed()
             elif isinstance(effect, Truncated):
                 self.metrics.truncated(effect)
+                self._truncated(hosted, effect)
             elif isinstance(effect, SalvageFirst):
                 self.salvage.begin(hosted, effect)
-                self._truncated(hosted, effect)
 
     def _truncated(self, hosted: HostedPartition, effect: Truncated) -> None:
         lost = effect.previous_end_offset - effect.offset

@@ -422,14 +422,6 @@ _COORDINATORS: tuple[_Row, ...] = (
     ),
 )
 
-_INTERNAL: tuple[_Row, ...] = (
-    (
-        "unclean.leader.election.interval.ms",
-        _L,
-        "300000",
-        _POSITIVE,
-        _FIXED,
-        "Time between two sweeps for leaderless partitions that may elect uncleanly.",
 _SALVAGE: tuple[_Row, ...] = (
     ("tanist.salvage.enable", _B, "true", None, _ALL, "Default of topic config tanist.salvage.enable."),
     (
@@ -458,6 +450,14 @@ _SALVAGE: tuple[_Row, ...] = (
     ),
 )
 
+_INTERNAL: tuple[_Row, ...] = (
+    (
+        "unclean.leader.election.interval.ms",
+        _L,
+        "300000",
+        _POSITIVE,
+        _FIXED,
+        "Time between two sweeps for leaderless partitions that may elect uncleanly.",
     ),
 )
 

@@ -197,17 +197,6 @@ class Log(LogTail):
 
     # -- cutting and dropping
 
-    def truncate_to(self, offset: int, now_ms: int | None = None) -> bool:
-        """Drop `offset` and what follows, and the batch that it is in; True if anything was there to drop.
-
-        Epochs and producers become what they were at the new end. What is dropped is gone durably on return: a loss of
-        power could otherwise bring it back, among what is written next, or into a log that was stopped in good order.
-        """
-        if offset < 0:
-            raise ValueError(f"{self.topic_partition} can't be truncated to {offset}")
-        self.write_pending()
-        self._epoch = -1
-        if offset >= self._log_end_offset:
     def tail(self, offset: int) -> Truncated | None:
         """What `truncate_to(offset)` would drop, as long as nothing is appended; None if that is nothing."""
         self.write_pending()
@@ -222,6 +211,17 @@ class Log(LogTail):
         begin = offset if place is None else min(offset, place.base_offset)
         return Truncated(*self.topic_partition, begin, self._log_end_offset, ranges) if ranges else None
 
+    def truncate_to(self, offset: int, now_ms: int | None = None) -> bool:
+        """Drop `offset` and what follows, and the batch that it is in; True if anything was there to drop.
+
+        Epochs and producers become what they were at the new end. What is dropped is gone durably on return: a loss of
+        power could otherwise bring it back, among what is written next, or into a log that was stopped in good order.
+        """
+        if offset < 0:
+            raise ValueError(f"{self.topic_partition} can't be truncated to {offset}")
+        self.write_pending()
+        self._epoch = -1
+        if offset >= self._log_end_offset:
             # An epoch may have begun at the end without a record: another leader's history has no such entry.
             self.epochs.truncate_from_end(self._log_end_offset)
             self._write_epochs()
