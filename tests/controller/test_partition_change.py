@@ -433,3 +433,10 @@ def test_illegal_records_do_not_merge(make: Callable[[], PartitionChangeRecord])
 def test_merge_keeps_known_directories_when_a_record_has_none() -> None:
     made = merge(partition(directories=(D1, D2, D3)), change(replicas=(3, 4)))
     assert made.directories == (D3, UUID(int=0))  # 4's is "migrating": nobody has said
+
+
+def test_rule_53_without_elr_lost_members_are_forgotten_and_a_last_leader_is_left_behind() -> None:
+    before = partition(isr=(1, 2), leader=-1, last_known_elr=(3,))
+    off = context(elr=False, alive=())
+    assert after(before, off, target_isr=(1,)).last_known_elr == (3,)
+    assert after(before, replace(off, last_known_leader=False), target_isr=(1,)).last_known_elr == ()

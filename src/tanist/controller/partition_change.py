@@ -305,7 +305,8 @@ def _last_known_elr(
     before: PartitionState, elected: Elected, lost: tuple[int, ...], context: Context
 ) -> tuple[int, ...]:
     if not context.elr_enabled:
-        return before.last_known_elr  # rule 53: left behind; rule 34 does not read it then
+        # Rule 53: a last leader is left behind, for rule 34 does not read it then; lost members are forgotten.
+        return before.last_known_elr if context.last_known_leader else ()
     if not context.last_known_leader:
         return lost
     if elected.leader != NO_LEADER:
