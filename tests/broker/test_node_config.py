@@ -281,7 +281,6 @@ REFUSED = [
     (COMBINED, {"max.connections.per.ip.overrides": "x"}, "is not address:count"),
     (COMBINED, {"authorizer.class.name": "a.B"}, "tanist has no authorizer"),
     (COMBINED, {"create.topic.policy.class.name": "a.B"}, "tanist has no policies"),
-    (COMBINED, {"unclean.recovery.manager.enabled": "true"}, "set it to false"),
     (COMBINED, {"replica.selector.class": "a.B"}, "is not known"),
 ]
 

@@ -9,8 +9,10 @@ from uuid import UUID
 
 from tanist.controller.controller import Bootstrap, Controller
 from tanist.controller.decision import ControllerSettings, Decision
+from tanist.controller.elect_leaders import ElectionWait
 from tanist.controller.features import SUPPORTED_FEATURES
 from tanist.controller.image import MetadataImage, PartitionState
+from tanist.controller.unclean_recovery import AskReplica
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.alter_partition_request import AlterPartitionRequest, BrokerState, PartitionData, TopicData
 from tanist.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -47,6 +49,10 @@ class Dice:
         return b"\x55" * (n - 4) + self._count.to_bytes(4, "big")
 
 
+def _after(deadline_ms: int | None, now_ms: int) -> bool:
+    return deadline_ms is None or deadline_ms > now_ms
+
+
 class Cluster:
     """One active controller, its log, and a standby that sees nothing but the log."""
 
@@ -64,6 +70,9 @@ class Cluster:
         self.log: list[Any] = []
         self.now_ms = 1_000_000
         self.decisions: list[Decision] = []
+        self.asked: list[AskReplica] = []
+        """Questions to replicas that nobody has answered."""
+        self.settled: list[ElectionWait] = []
         if activate:
             self.commit(self.controller.activate(1, self.now_ms, 0))
 
@@ -74,6 +83,7 @@ class Cluster:
     def commit(self, decision: Decision | None) -> Any:
         """Append and replay a decision's records, and give its answer."""
         if decision is None:
+            self._after_an_event()
             return None
         self.decisions.append(decision)
         for record in decision.records:
@@ -84,7 +94,12 @@ class Cluster:
             self.standby.replay(decode_record(value))
         if self.standby != self.image:
             raise AssertionError("the standby's image differs")
+        self._after_an_event()
         return decision.response
+
+    def _after_an_event(self) -> None:
+        self.asked += self.controller.questions(self.now_ms)
+        self.settled += self.controller.settled(self.now_ms)
 
     def ask(self, request: Any, api_version: int | None = None) -> Any:
         version = type(request).VERSIONS[1] if api_version is None else api_version
@@ -146,7 +161,7 @@ class Cluster:
                 next_beat_ms += 2000
                 for broker_id in alive:
                     self.heartbeat(broker_id)
-            if step_ms == until_ms and (self.controller.next_deadline_ms or until_ms + 1) > until_ms:
+            if step_ms == until_ms and _after(self.controller.next_deadline_ms, until_ms):
                 return
 
     # -- topics

@@ -23,10 +23,12 @@ from tanist.controller.alter_partition import alter_partition
 from tanist.controller.assignment import Reassignment, complete, reassign, revert
 from tanist.controller.brokers import Brokers
 from tanist.controller.decision import ControllerSettings, Decision
+from tanist.controller.elect_leaders import elect_leaders
 from tanist.controller.heartbeats import HeartbeatTable
 from tanist.controller.image import ELR_VERSION, METADATA_VERSION, MetadataImage, PartitionState
 from tanist.controller.partition_change import Context, Election, Intent, elected_leader, merge, partition_change
 from tanist.controller.reassignment import alter_partition_reassignments
+from tanist.controller.unclean_recovery import UncleanRecoveries
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
@@ -339,7 +341,10 @@ class World:
         self.elr = bool(cluster.get("elr", False))
         self.static = {name: str(value) for name, value in (cluster.get("static_config") or {}).items()}
         self.settings = ControllerSettings(
-            node_id=0, static_configs=self.static, min_insync_replicas=int(self.static.get("min.insync.replicas", 1))
+            node_id=0,
+            static_configs=self.static,
+            min_insync_replicas=int(self.static.get("min.insync.replicas", 1)),
+            unclean_recovery_manager_enabled=False,
         )
         self.image = MetadataImage(self.settings.topic_defaults())
         self.brokers = Brokers(0, "cluster", self.settings, HeartbeatTable(9000))
@@ -504,7 +509,7 @@ class World:
             election_type={"PREFERRED": 0, "UNCLEAN": 1}.get(event["type"], 99),
             topic_partitions=(TopicPartitions(topic=event["topic"], partitions=(event["p"],)),),
         )
-        decision = elections.elect_leaders(self.image, request, self.settings)
+        decision = elect_leaders(self.image, request, self.settings, UncleanRecoveries(self.settings), 0, 2)
         response: Any = decision.response
         error = response.error_code or response.replica_election_results[0].partition_result[0].error_code
         self.apply(decision)

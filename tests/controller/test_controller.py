@@ -315,7 +315,7 @@ def test_rule_98_a_long_run_is_cut_and_goes_on_at_once() -> None:
 
 
 def test_rule_99_the_task_revives_from_the_last_known_leader() -> None:
-    cluster = Cluster(static_configs=IDLE_OFF)
+    cluster = Cluster(static_configs=IDLE_OFF, unclean_recovery_manager_enabled=False)
     cluster.start(1, 2)
     cluster.create_topic("foo", (1, 2), min_insync_replicas="1")
     cluster.heartbeat(2, want_fence=True)
@@ -335,7 +335,9 @@ def test_rule_99_the_task_revives_from_the_last_known_leader() -> None:
 
 
 def test_rule_100_the_sweep_elects_where_the_topic_allows_it() -> None:
-    cluster = Cluster(static_configs=IDLE_OFF, auto_leader_rebalance_enable=False)
+    cluster = Cluster(
+        static_configs=IDLE_OFF, auto_leader_rebalance_enable=False, unclean_recovery_manager_enabled=False
+    )
     cluster.start(1, 2, 3)
     for name in ("careful", "careless"):
         cluster.create_topic(name, (1, 2), min_insync_replicas="1")

@@ -13,7 +13,9 @@ from tests.controller.scenario_runner import World
 
 from tanist.controller import elections
 from tanist.controller.decision import ControllerSettings
+from tanist.controller.elect_leaders import elect_leaders
 from tanist.controller.image import ELR_VERSION, METADATA_VERSION, MetadataImage
+from tanist.controller.unclean_recovery import UncleanRecoveries
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from tanist.wire.metadata import (
@@ -286,7 +288,7 @@ def elect(there: World, election_type: int, topics: Any) -> tuple[list[tuple[str
         if topics is None
         else tuple(TopicPartitions(topic=name, partitions=tuple(numbers)) for name, numbers in topics.items()),
     )
-    decision = elections.elect_leaders(there.image, request, there.settings)
+    decision = elect_leaders(there.image, request, there.settings, UncleanRecoveries(there.settings), 0, 2)
     response: Any = decision.response
     there.apply(decision)
     return [

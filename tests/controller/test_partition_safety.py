@@ -18,9 +18,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tanist.controller import elections
 from tanist.controller.alter_partition import alter_partition
 from tanist.controller.decision import ControllerSettings, Decision
+from tanist.controller.elect_leaders import elect_leaders
 from tanist.controller.image import ELR_VERSION, METADATA_VERSION, TOPIC, MetadataImage, PartitionState
 from tanist.controller.reassignment import alter_partition_reassignments
 from tanist.controller.snapshot import from_records, to_records
+from tanist.controller.unclean_recovery import UncleanRecoveries
 from tanist.wire.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
@@ -54,7 +56,7 @@ class Cluster(RuleBasedStateMachine):
 
     @initialize()
     def start(self) -> None:
-        self.settings = ControllerSettings(last_known_leader=self.last_known_leader)
+        self.settings = ControllerSettings(unclean_recovery_manager_enabled=not self.last_known_leader)
         self.image = MetadataImage(self.settings.topic_defaults())
         self.epochs = 100
         self.complete = {number: set(replicas) for number, replicas in PARTITIONS.items()}
@@ -262,7 +264,10 @@ class Cluster(RuleBasedStateMachine):
     @rule()
     def operator_elects_uncleanly(self) -> None:
         request = ElectLeadersRequest(election_type=1, topic_partitions=None)
-        self._apply(elections.elect_leaders(self.image, request, self.settings).records, operator=True)
+        self._apply(
+            elect_leaders(self.image, request, self.settings, UncleanRecoveries(self.settings), 0, 2).records,
+            operator=True,
+        )
 
     # -- what holds at any time
 

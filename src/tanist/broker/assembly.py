@@ -164,6 +164,9 @@ def controller_settings(config: NodeConfig) -> ControllerSettings:
         leader_imbalance_check_interval_ms=config.leader_imbalance_check_interval_seconds * 1000,
         unclean_leader_election_interval_ms=config.unclean_leader_election_interval_ms,
         broker_session_timeout_ms=config.broker_session_timeout_ms,
+        unclean_recovery_manager_enabled=config.unclean_recovery_manager_enabled,
+        unclean_recovery_timeout_ms=config.unclean_recovery_timeout_ms,
+        unclean_recovery_grace_ms=config.unclean_recovery_grace_ms,
         node_id=config.node_id,
         static_configs=config.static,
     )

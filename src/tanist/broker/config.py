@@ -83,6 +83,9 @@ class NodeConfig:
     num_partitions: int = _from("num.partitions")
     unclean_leader_election_enable: bool = _from("unclean.leader.election.enable")
     unclean_leader_election_interval_ms: int = _from("unclean.leader.election.interval.ms")
+    unclean_recovery_manager_enabled: bool = _from("unclean.recovery.manager.enabled")
+    unclean_recovery_timeout_ms: int = _from("unclean.recovery.timeout.ms")
+    unclean_recovery_grace_ms: int = _from("tanist.unclean.recovery.grace.ms")
 
     # The broker's standing.
     auto_create_topics_enable: bool = _from("auto.create.topics.enable")
@@ -236,8 +239,6 @@ def _refuse_false_promises(static: Mapping[str, str]) -> None:
     for name in ("create.topic.policy.class.name", "alter.config.policy.class.name"):
         if static.get(name, "").strip():
             raise ConfigError(f"{name}: tanist has no policies and would not enforce it; remove the line")
-    if _value(static, "unclean.recovery.manager.enabled"):
-        raise ConfigError("unclean.recovery.manager.enabled: there is no unclean recovery manager yet; set it to false")
     selector = _value(static, "replica.selector.class")
     if selector not in (None, "", RACK_AWARE_SELECTOR, "org.apache.kafka.common.replica.LeaderSelector"):
         raise ConfigError(

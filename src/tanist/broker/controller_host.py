@@ -17,12 +17,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tanist.broker.connection import Call
+from tanist.broker.log_inquiries import LogInquiries
 from tanist.broker.probe import Probe
 from tanist.controller.controller import Controller, not_controller_response
 from tanist.controller.decision import Decision
+from tanist.controller.elect_leaders import ElectionWait
 from tanist.controller.image import MetadataImage
+from tanist.controller.partition_state import RECOVERING
+from tanist.controller.unclean_recovery import Key, LogInfo
 from tanist.ports import Timer
-from tanist.wire.metadata import encode_record, record_version
+from tanist.wire.metadata import PartitionChangeRecord, encode_record, record_version
 
 if TYPE_CHECKING:
     from tanist.broker.node import Node
@@ -32,10 +36,14 @@ _MAX_PENDING = 10_000
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
+    """What is to be said once the metadata log is committed up to `offset`."""
+
     offset: int
-    call: Call | None
-    response: Any
-    request: Any
+    call: Call | None = None
+    response: Any = None
+    request: Any = None
+    unclean: tuple[str, ...] = ()
+    """Unclean elections, for the operator to read."""
 
 
 class ControllerHost:
@@ -48,6 +56,11 @@ class ControllerHost:
         self._epoch = -1
         self._timer: Timer | None = None
         self._probing: dict[int, Probe] = {}
+        self._inquiries = LogInquiries(node, self._replica_answered)
+        self._electing: dict[ElectionWait, tuple[Call, Any]] = {}
+        """Requests whose elections take questions to the replicas first."""
+        self.unclean_elections = 0
+        """Committed ones, of this process as the active controller."""
         self._closed = False
 
     @property
@@ -63,7 +76,7 @@ class ControllerHost:
         self._node.report("INFO", f"controller {self._node.node_id} is active in epoch {epoch}")
         self._carry_out(decision, None, None)
         self._probe_brokers()
-        self._arm()
+        self._go_on()
 
     def stepped_down(self, image: MetadataImage) -> None:
         """Another node leads, or nobody: forget what was not committed. `image` is the committed state."""
@@ -77,6 +90,10 @@ class ControllerHost:
         for pending in waiting:
             if pending.call is not None:
                 pending.call.reply(not_controller_response(pending.request))
+        electing, self._electing = self._electing, {}
+        for call, request in electing.values():
+            call.reply(not_controller_response(request))
+        self._inquiries.close()
         self._arm()
 
     def committed(self) -> None:
@@ -85,6 +102,9 @@ class ControllerHost:
         pending = self._pending
         while pending and pending[0].offset <= applied_offset:
             done = pending.popleft()
+            for line in done.unclean:
+                self._node.report("WARN", line)
+            self.unclean_elections += len(done.unclean)
             if done.call is not None and done.response is not None:
                 done.call.reply(done.response)
 
@@ -97,6 +117,7 @@ class ControllerHost:
         for probe in self._probing.values():
             probe.end()
         self._probing.clear()
+        self._inquiries.close()
 
     # -- requests
 
@@ -112,29 +133,74 @@ class ControllerHost:
             api_version=call.version,
         )
         self._carry_out(decision, call, request)
-        self._arm()
+        self._go_on()
 
     def _carry_out(self, decision: Decision | None, call: Call | None, request: Any) -> None:
         if decision is None:
             return
-        offset = self._node.quorum.log_end_offset - 1
         if decision.records:
             metadata_version = self.controller.image.metadata_version
             values = []
+            unclean = self._unclean_elections(decision)
             for record in decision.records:
                 values.append(encode_record(record, record_version(type(record), metadata_version)))
                 self.controller.replay(record)
                 metadata_version = self.controller.image.metadata_version
-            offset = self._node.quorum.append(values, atomic=decision.atomic)
+            # Before the append: with one voter it may be committed at once.
+            if unclean:
+                self._pending.append(_Pending(self._node.quorum.log_end_offset + len(values) - 1, unclean=unclean))
+            self._node.quorum.append(values, atomic=decision.atomic)
         if call is None:
             return
+        if decision.wait is not None:
+            call.wait()
+            self._electing[decision.wait] = (call, request)
+            return
+        self._reply_when_committed(call, decision.response, request)
+
+    def _reply_when_committed(self, call: Call, response: Any, request: Any) -> None:
+        """An answer may speak of all that is in the log now, so it waits until that is committed."""
+        offset = self._node.quorum.log_end_offset - 1
         if offset <= self._node.metadata.applied_offset:
-            call.reply(decision.response)
+            call.reply(response)
             return
         call.wait()
-        self._pending.append(_Pending(offset, call, decision.response, request))
+        self._pending.append(_Pending(offset, call, response, request))
+
+    def _unclean_elections(self, decision: Decision) -> tuple[str, ...]:
+        """What an operator must know: each election by which committed records may be lost (safety U5: said once)."""
+        lines = []
+        for record in decision.records:
+            if type(record) is not PartitionChangeRecord or record.leader_recovery_state != RECOVERING:
+                continue
+            state = self.controller.image.partition(record.topic_id, record.partition_id)
+            if state is None or record.leader < 0:
+                continue
+            name = f"{self.controller.image.topics[record.topic_id].name}-{record.partition_id}"
+            why = decision.reasons.get((record.topic_id, record.partition_id), "nobody eligible is left")
+            lines.append(
+                f"POSSIBLE DATA LOSS: {name} is led by {record.leader} from leader epoch {state.leader_epoch + 1} on, "
+                f"by an unclean election; committed records that it lacks are lost ({why})"
+            )
+        return tuple(lines)
 
     # -- time
+
+    def _go_on(self) -> None:
+        """After every event: ask the replicas what is to be asked, answer what has been decided, set the clock."""
+        if self.controller.active and not self._closed:
+            now_ms = self._node.clock.now_ms()
+            for question in self.controller.questions(now_ms):
+                self._inquiries.ask(question)
+            for wait in self.controller.settled(now_ms) if self._electing else ():
+                call, request = self._electing.pop(wait)
+                self._reply_when_committed(call, wait.response(), request)
+        self._arm()
+
+    def _replica_answered(self, broker_id: int, answers: dict[Key, LogInfo] | None) -> None:
+        if not self._closed:
+            self.controller.replica_answered(broker_id, answers, self._node.clock.now_ms())
+            self._go_on()
 
     def _arm(self) -> None:
         if self._timer is not None:
@@ -142,14 +208,15 @@ class ControllerHost:
             self._timer = None
         deadline_ms = self.controller.next_deadline_ms if self.controller.active and not self._closed else None
         if deadline_ms is not None:
-            self._timer = self._node.clock.call_at(deadline_ms, self._tick)
+            now_ms = self._node.clock.now_ms()
+            self._timer = self._node.clock.call_at(max(deadline_ms, now_ms), self._tick)
 
     def _tick(self) -> None:
         self._timer = None
         if self.controller.active:
             decision = self.controller.tick(self._node.clock.now_ms(), self._node.quorum.log_end_offset)
             self._carry_out(decision, None, None)
-        self._arm()
+        self._go_on()
 
     # -- brokers that vanish
 
@@ -189,4 +256,4 @@ class ControllerHost:
         if decision is not None and decision.records:
             self._node.report("WARN", f"broker {broker_id} is gone (connection refused): fenced")
             self._carry_out(decision, None, None)
-        self._arm()
+        self._go_on()

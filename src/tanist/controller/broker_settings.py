@@ -215,10 +215,10 @@ _CLUSTER: tuple[_Row, ...] = (
     (
         "unclean.recovery.manager.enabled",
         _B,
-        "false",
+        "true",
         None,
         _FIXED,
-        "KIP-966: compare the replicas' logs before an unclean election instead of taking the first that is up.",
+        "KIP-966: compare logs before an unclean election; false: the KIP's first phase, as in Apache Kafka.",
     ),
     (
         "unclean.recovery.strategy",
@@ -235,6 +235,14 @@ _CLUSTER: tuple[_Row, ...] = (
         _NATURAL,
         _FIXED,
         "KIP-966: how long an unclean recovery waits for the replicas' answers.",
+    ),
+    (
+        "tanist.unclean.recovery.grace.ms",
+        _L,
+        "5000",
+        _NATURAL,
+        _FIXED,
+        "How long an Aggressive recovery waits for replicas that are not there before it does without them.",
     ),
 )
 

@@ -11,7 +11,7 @@ old.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from tanist.controller import elections, topics
@@ -20,13 +20,16 @@ from tanist.controller.broker_settings import BROKER_SETTINGS
 from tanist.controller.brokers import Brokers
 from tanist.controller.configs import alter_configs, incremental_alter_configs
 from tanist.controller.decision import ControllerSettings, Decision
+from tanist.controller.delta import ImageDelta
 from tanist.controller.directories import assign_replicas_to_dirs
+from tanist.controller.elect_leaders import ElectionWait, elect_leaders, settle
 from tanist.controller.features import Bootstrap, bootstrap_records, update_features
 from tanist.controller.heartbeats import HeartbeatTable
 from tanist.controller.image import METADATA_VERSION, MetadataImage
 from tanist.controller.producer_ids import allocate_producer_ids
 from tanist.controller.reassignment import alter_partition_reassignments, list_partition_reassignments
 from tanist.controller.refusals import not_controller_response
+from tanist.controller.unclean_recovery import AskReplica, Key, LogInfo, UncleanRecoveries
 from tanist.ports import Random
 from tanist.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from tanist.wire.messages.alter_configs_request import AlterConfigsRequest
@@ -74,6 +77,8 @@ class Controller:
         self._voter_ids = frozenset(voter_ids)
         self._heartbeats = HeartbeatTable(settings.broker_session_timeout_ms)
         self._brokers = Brokers(node_id, cluster_id, settings, self._heartbeats)
+        self.recoveries = UncleanRecoveries(settings)
+        self._waits: list[ElectionWait] = []
         self._idle_interval_ms = _idle_interval_ms(settings)
         self._last_append_ms = 0
         self._last_tick_ms = 0
@@ -97,6 +102,7 @@ class Controller:
         if self.settings.auto_leader_rebalance_enable:
             self._next_balance_ms = now_ms + self.settings.leader_imbalance_check_interval_ms
         self._next_unclean_sweep_ms = now_ms + self.settings.unclean_leader_election_interval_ms
+        self.recoveries.activate(self.image)
         records: list[MetadataRecord] = []
         if self.image.in_transaction:
             records.append(AbortTransactionRecord(reason="Controller failover"))
@@ -113,11 +119,18 @@ class Controller:
         self.active = False
         self.image = image
         self._heartbeats.clear()
+        self.recoveries.deactivate()
+        self._waits.clear()
         self._next_balance_ms = self._next_unclean_sweep_ms = None
 
     def replay(self, record: MetadataRecord) -> None:
         """Take a record into the image: one of its own at once, one of another controller's as it is committed."""
-        self.image.replay(record)
+        if not self.active:
+            self.image.replay(record)
+            return
+        delta = ImageDelta()
+        self.image.replay(record, delta)
+        self.recoveries.changed(self.image, delta)
 
     # -- requests
 
@@ -142,38 +155,72 @@ class Controller:
         decision = self._brokers.fence(self.image, broker_id, epoch)
         return None if decision is None else self._noted(decision, now_ms)
 
+    def replica_answered(self, broker_id: int, answers: Mapping[Key, LogInfo] | None, now_ms: int) -> None:
+        """What came of a question of `questions`; None: nothing."""
+        if not self.active:
+            return
+        if answers is None:
+            self.recoveries.unanswered(broker_id, now_ms)
+        else:
+            self.recoveries.answered(broker_id, answers, self.image, now_ms)
+
+    def questions(self, now_ms: int) -> list[AskReplica]:
+        """Whom to ask for logs now, for unclean recoveries. To be called after every event."""
+        return self.recoveries.questions(now_ms) if self.active else []
+
+    def settled(self, now_ms: int) -> list[ElectionWait]:
+        """Waits of decisions that are over: their answers may be sent once what was decided is committed."""
+        done = [wait for wait in self._waits if settle(wait, self.image, self.recoveries, now_ms)]
+        self._waits = [wait for wait in self._waits if not wait.done]
+        return done
+
     def _noted(self, decision: Decision, now_ms: int) -> Decision:
         if decision.records:
             self._last_append_ms = now_ms
+        if decision.wait is not None:
+            self._waits.append(decision.wait)
         return decision
 
     # -- time
 
     @property
     def next_deadline_ms(self) -> int | None:
-        """When `tick` has something to do next."""
+        """When `tick` has something to do next; it may lie in the past."""
         if not self.active:
             return None
+        deadlines = (self._next_due_ms, self.recoveries.next_deadline_ms)
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+
+    @property
+    def _next_due_ms(self) -> int | None:
+        """When something is due that was set for its time: being late there means that the process stood still."""
         expiry_ms = self._heartbeats.next_expiry_ms
         deadlines = (
             # More than one may have expired, and each tick fences one (rule 94): the next is due at once.
             None if expiry_ms is None else max(expiry_ms, self._last_tick_ms),
             self._next_balance_ms,
             self._next_unclean_sweep_ms,
+            min((wait.deadline_ms for wait in self._waits), default=None),
             self._last_append_ms + self._idle_interval_ms if self._idle_interval_ms else None,
         )
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def tick(self, now_ms: int, next_offset: int) -> Decision | None:
         """Do what is due. At most one task writes records; the deadline tells whether there is more."""
-        deadline_ms = self.next_deadline_ms
-        if deadline_ms is None:
+        due_ms = self._next_due_ms
+        if not self.active or due_ms is None:
             return None
-        overslept_ms = now_ms - deadline_ms
+        overslept_ms = now_ms - due_ms
         if overslept_ms > self._heartbeats.session_timeout_ms // 4:
             self._heartbeats.overslept(overslept_ms, now_ms)
         self._last_tick_ms = max(self._last_tick_ms, now_ms)
-        for task in (self._fence_expired, self._balance, self._elect_uncleanly, self._show_progress):
+        for task in (
+            self._fence_expired,
+            self._recover_uncleanly,
+            self._balance,
+            self._elect_uncleanly,
+            self._show_progress,
+        ):
             decision = task(now_ms)
             if decision is not None and decision.records:
                 return self._noted(decision, now_ms)
@@ -181,6 +228,9 @@ class Controller:
 
     def _fence_expired(self, now_ms: int) -> Decision | None:
         return self._brokers.fence_expired(self.image, now_ms)
+
+    def _recover_uncleanly(self, now_ms: int) -> Decision | None:
+        return self.recoveries.step(self.image, now_ms)
 
     def _balance(self, now_ms: int) -> Decision | None:
         """Rule 98. A run that was cut short goes on at once."""
@@ -231,8 +281,8 @@ _DECIDE: dict[type, _Decide] = {
     ListPartitionReassignmentsRequest: lambda c, request, now_ms, offset, version: Decision(
         response=list_partition_reassignments(c.image, request)
     ),
-    ElectLeadersRequest: lambda c, request, now_ms, offset, version: elections.elect_leaders(
-        c.image, request, c.settings
+    ElectLeadersRequest: lambda c, request, now_ms, offset, version: elect_leaders(
+        c.image, request, c.settings, c.recoveries, now_ms, version
     ),
     IncrementalAlterConfigsRequest: lambda c, request, now_ms, offset, version: incremental_alter_configs(
         c.image, request

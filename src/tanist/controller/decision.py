@@ -8,8 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from uuid import UUID
 
 from tanist.wire.schema import MetadataRecord
+
+if TYPE_CHECKING:
+    from tanist.controller.elect_leaders import ElectionWait
 
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
 UNCLEAN_LEADER_ELECTION_ENABLE = "unclean.leader.election.enable"
@@ -26,6 +31,10 @@ class Decision:
     records: tuple[MetadataRecord, ...] = ()
     response: object | None = None
     atomic: bool = True
+    reasons: Mapping[tuple[UUID, int], str] = field(default_factory=dict)
+    """Why a partition had an unclean election; reported once its record is committed."""
+    wait: ElectionWait | None = None
+    """Instead of a response: it will come when this is complete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +57,14 @@ class ControllerSettings:
 
     broker_session_timeout_ms: int = 9_000
 
-    last_known_leader: bool = True
-    """LastKnownElr holds the last leader only (what Apache ships, KIP-966 part 1) instead of the lost ELR members."""
+    unclean_recovery_manager_enabled: bool = True
+    """KIP-966's roll-out switch. Off: its first phase, as Apache ships it; LastKnownElr names the last leader then."""
+
+    unclean_recovery_timeout_ms: int = 300_000
+    """How long an unclean recovery waits for answers of replicas that it could do without."""
+
+    unclean_recovery_grace_ms: int = 5_000
+    """How long an Aggressive recovery waits for replicas that are not there."""
 
     node_id: int = -1
     """This controller's own id: its per-broker dynamic configuration comes before the cluster's (fact 100)."""

@@ -1,7 +1,7 @@
-"""Leader elections: those that a broker's coming or going causes, those an operator asks for, and the periodic ones.
+"""Leader elections that nobody asked for: those that a broker's coming or going causes, and the periodic ones.
 
-Owns the partition changes of every broker event (facts 43-48, 78, 79), ElectLeaders (102, 103), the preferred-leader
-task (98, 99) and the unclean sweep (100). Each broker event gives partition changes only, computed from the image as
+Owns the partition changes of every broker event (facts 43-48, 78, 79), the preferred-leader task (98, 99) and the
+unclean sweep (100). Each broker event gives partition changes only, computed from the image as
 it is; the record about the broker itself is written by `brokers`, before or after them (fact 78). Must never change a
 partition by other means than `partition_change`.
 """
@@ -11,20 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from uuid import UUID
 
-from tanist.controller.decision import ControllerSettings, Decision
-from tanist.controller.image import MetadataImage, TopicImage
+from tanist.controller.decision import ControllerSettings
+from tanist.controller.image import MetadataImage
 from tanist.controller.partition_change import Election, Intent
 from tanist.controller.partition_context import ChangeMaker
-from tanist.wire.errors import ErrorCode
-from tanist.wire.ids import NO_LEADER
-from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
-from tanist.wire.messages.elect_leaders_response import ElectLeadersResponse, PartitionResult, ReplicaElectionResult
 from tanist.wire.metadata import PartitionChangeRecord
 from tanist.wire.schema import MetadataRecord
-
-PREFERRED = 0
-UNCLEAN = 1
-"""ElectLeaders' types (fact 103)."""
 
 # -- broker events ----------------------------------------------------------------------------------------------------
 
@@ -199,64 +191,3 @@ def unclean_elections(image: MetadataImage, settings: ControllerSettings) -> tup
         intent = Intent(topic_id=topic_id, partition=partition, election=Election.UNCLEAN)
         _append(records, maker.change(state, intent))
     return records, False
-
-
-# -- ElectLeaders -----------------------------------------------------------------------------------------------------
-
-
-def elect_leaders(image: MetadataImage, request: ElectLeadersRequest, settings: ControllerSettings) -> Decision:
-    """Rules 102, 103. No topics means all partitions; those that need no election are left out of that answer."""
-    if request.election_type not in (PREFERRED, UNCLEAN):
-        return Decision(response=ElectLeadersResponse(error_code=ErrorCode.INVALID_REQUEST))
-    everything = request.topic_partitions is None
-    wanted = _all_partitions(image) if request.topic_partitions is None else request.topic_partitions
-    maker = ChangeMaker(image, settings)
-    records: list[MetadataRecord] = []
-    elected: set[tuple[str, int]] = set()
-    results: list[ReplicaElectionResult] = []
-    for each in wanted:
-        topic = image.topic(each.topic)
-        outcomes: list[PartitionResult] = []
-        for partition in each.partitions:
-            message: str | None
-            if (each.topic, partition) in elected:
-                error, message = ErrorCode.INVALID_REQUEST, "The partition is listed more than once."
-            else:
-                elected.add((each.topic, partition))
-                error, message = _elect(maker, topic, partition, request.election_type, records)
-            if error == ErrorCode.ELECTION_NOT_NEEDED and everything:
-                continue
-            outcomes.append(PartitionResult(partition_id=partition, error_code=error, error_message=message))
-        if outcomes or not everything:
-            results.append(ReplicaElectionResult(topic=each.topic, partition_result=tuple(outcomes)))
-    response = ElectLeadersResponse(replica_election_results=tuple(results))
-    return Decision(records=tuple(records), response=response, atomic=False)
-
-
-def _all_partitions(image: MetadataImage) -> list[TopicPartitions]:
-    return [
-        TopicPartitions(topic=topic.name, partitions=tuple(sorted(topic.partitions))) for topic in image.topics.values()
-    ]
-
-
-def _elect(
-    maker: ChangeMaker, topic: TopicImage | None, partition: int, election_type: int, records: list[MetadataRecord]
-) -> tuple[ErrorCode, str | None]:
-    state = None if topic is None else topic.partitions.get(partition)
-    if topic is None or state is None:
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "No such topic or partition."
-    if election_type == PREFERRED:
-        election, needed = Election.PREFERRED, state.leader != state.preferred_leader
-        unavailable = ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, "The preferred leader was not available."
-    else:
-        election, needed = Election.UNCLEAN, not state.has_leader
-        unavailable = ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, "No live replica could be elected."
-    if not needed:
-        return ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition."
-    record = maker.change(state, Intent(topic_id=topic.topic_id, partition=partition, election=election))
-    # Success is any new leader, also another than the preferred one when that one is dead (rule 102). A change that
-    # elects nobody is not what was asked for, and is left to the event that calls for it.
-    if record is None or record.leader <= NO_LEADER:
-        return unavailable
-    records.append(record)
-    return ErrorCode.NONE, None

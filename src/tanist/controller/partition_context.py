@@ -14,12 +14,12 @@ from tanist.controller.decision import ControllerSettings
 from tanist.controller.image import MetadataImage, PartitionState
 from tanist.controller.partition_change import (
     DIRECTORIES_RECORD_VERSION,
-    ELR_RECORD_VERSION,
     Context,
     Election,
     Intent,
     partition_change,
 )
+from tanist.controller.recovery_strategy import elr_in_force, recovers_uncleanly
 from tanist.wire.ids import UNASSIGNED_DIRECTORY
 from tanist.wire.metadata import PartitionChangeRecord, record_version
 
@@ -31,7 +31,7 @@ class ChangeMaker:
     78). One that leaves is the intent's `removed_broker`.
     """
 
-    __slots__ = ("_arriving", "_elr_enabled", "_image", "_metadata_version", "_settings", "_topics")
+    __slots__ = ("_arriving", "_elr_enabled", "_image", "_metadata_version", "_recovers", "_settings", "_topics")
 
     def __init__(
         self,
@@ -44,9 +44,8 @@ class ChangeMaker:
         self._settings = settings
         self._arriving = arriving
         self._metadata_version = image.metadata_version
-        # A metadata version whose records cannot carry an ELR is one without ELR (KIP: "the controller will also
-        # ignore").
-        self._elr_enabled = image.elr_enabled and supports_elr(image.metadata_version)
+        self._elr_enabled = elr_in_force(image)
+        self._recovers = recovers_uncleanly(image, settings)
         self._topics: dict[UUID, tuple[int, Election]] = {}
 
     def change(self, state: PartitionState, intent: Intent) -> PartitionChangeRecord | None:
@@ -58,12 +57,15 @@ class ChangeMaker:
             elr_enabled=self._elr_enabled,
             metadata_version=self._metadata_version,
             acceptable=self.acceptable(state),
-            last_known_leader=self._settings.last_known_leader,
+            last_known_leader=not self._recovers,
             default_directory=self.default_directory,
         )
 
     def election(self, topic_id: UUID) -> Election:
-        """ONLINE, or UNCLEAN where the topic's configuration says that an election may be (rules 29, 101)."""
+        """ONLINE, or UNCLEAN where the topic's configuration says that an election may be (rules 29, 101).
+
+        Never UNCLEAN where the recovery manager decides: it looks at the logs first.
+        """
         return self._topic(topic_id)[1]
 
     def acceptable(self, state: PartitionState) -> Callable[[int], bool]:
@@ -89,14 +91,10 @@ class ChangeMaker:
         known = self._topics.get(topic_id)
         if known is None:
             name = self._image.topics[topic_id].name
-            unclean = self._image.unclean_election_enabled(name, self._settings.node_id)
+            unclean = not self._recovers and self._image.unclean_election_enabled(name, self._settings.node_id)
             known = (self._image.min_insync_replicas(name), Election.UNCLEAN if unclean else Election.ONLINE)
             self._topics[topic_id] = known
         return known
-
-
-def supports_elr(metadata_version: int) -> bool:
-    return record_version(PartitionChangeRecord, metadata_version) >= ELR_RECORD_VERSION
 
 
 def supports_directories(metadata_version: int) -> bool:

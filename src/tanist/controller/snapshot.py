@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from uuid import UUID
 
 from tanist.controller.image import METADATA_VERSION, ImageError, MetadataImage, PartitionState
-from tanist.controller.partition_context import supports_elr
 from tanist.controller.partition_state import RECOVERED, RECOVERING
+from tanist.controller.recovery_strategy import supports_elr
 from tanist.controller.registration import BrokerRegistration, ControllerRegistration
 from tanist.wire.metadata import (
     BrokerEndpoint,

@@ -142,6 +142,17 @@ class Log(LogTail):
         return self.epochs.latest_epoch
 
     @property
+    def last_written_epoch(self) -> int:
+        """The leader epoch of the last record; a leader's epoch in which nothing was written does not count.
+
+        Of a log that is empty: that of what retention has deleted, or -1.
+        """
+        if self._log_end_offset > self.log_start_offset:
+            return self.epochs.epoch_at(self._log_end_offset - 1)
+        earliest = self.epochs.earliest
+        return -1 if earliest is None else earliest.epoch
+
+    @property
     def first_segment_offset(self) -> int:
         return self._segments.first_base
 

@@ -64,6 +64,7 @@ _BROKER: dict[ApiKey, ColdHandler] = {
     ApiKey.DESCRIBE_PRODUCERS: _later("describe_producers"),
     ApiKey.UNREGISTER_BROKER: _forward,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: _later("describe_topic_partitions"),
+    ApiKey.GET_REPLICA_LOG_INFO: _later("get_replica_log_info"),
 }
 
 _CONTROLLER: dict[ApiKey, ColdHandler] = {

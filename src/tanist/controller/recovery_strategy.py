@@ -1,0 +1,72 @@
+"""Which recovery strategy holds for a topic, and since when there is one at all (KIP-966, "Unclean recovery").
+
+Owns the step from configurations to a `Strategy`: `unclean.recovery.strategy` where it is set, else what
+`unclean.leader.election.enable` means in its place (true: Aggressive, false: Balanced), the more specific resource
+first.
+Must never decide what a strategy does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from typing import Final
+
+from tanist.controller.decision import UNCLEAN_LEADER_ELECTION_ENABLE, ControllerSettings
+from tanist.controller.image import BROKER, TOPIC, MetadataImage
+from tanist.controller.partition_change import ELR_RECORD_VERSION
+from tanist.wire.metadata import PartitionChangeRecord, record_version
+
+UNCLEAN_RECOVERY_STRATEGY: Final = "unclean.recovery.strategy"
+
+
+class Strategy(Enum):
+    """What to do about a partition that nobody can lead without the risk of losing committed records."""
+
+    NONE = "None"
+    """Nothing: an operator decides."""
+    BALANCED = "Balanced"
+    """Ask all who were last known to have everything; wait for them as long as it takes."""
+    AGGRESSIVE = "Aggressive"
+    """Ask whoever is there."""
+
+
+_NAMES = {strategy.value.lower(): strategy for strategy in Strategy}
+
+
+def recovery_strategy(image: MetadataImage, topic_name: str, node_id: int) -> Strategy:
+    """The strategy of a topic: topic > node > cluster > static, on each level the strategy before the old switch."""
+    for values in _levels(image, topic_name, node_id):
+        named = values.get(UNCLEAN_RECOVERY_STRATEGY)
+        if named is not None and named.strip().lower() in _NAMES:
+            return _NAMES[named.strip().lower()]
+        switch = values.get(UNCLEAN_LEADER_ELECTION_ENABLE)
+        if switch is not None:
+            return Strategy.AGGRESSIVE if switch.strip().lower() == "true" else Strategy.BALANCED
+    return Strategy.BALANCED
+
+
+def _levels(image: MetadataImage, topic_name: str, node_id: int) -> Iterator[Mapping[str, str]]:
+    yield image.configs.get((TOPIC, topic_name), {})
+    yield image.configs.get((BROKER, str(node_id)), {})
+    yield image.configs.get((BROKER, ""), {})
+    yield image.static_configs
+
+
+def supports_elr(metadata_version: int) -> bool:
+    """Whether records of this metadata version can carry an ELR."""
+    return record_version(PartitionChangeRecord, metadata_version) >= ELR_RECORD_VERSION
+
+
+def elr_in_force(image: MetadataImage) -> bool:
+    """The feature is on, and the metadata version can carry it (KIP: else "the controller will also ignore")."""
+    return image.elr_enabled and supports_elr(image.metadata_version)
+
+
+def recovers_uncleanly(image: MetadataImage, settings: ControllerSettings) -> bool:
+    """Whether the recovery manager decides, rather than the rules of KIP-966's first phase.
+
+    It takes the switch and ELR: without ELR a cluster behaves as before KIP-966, where the last member of the ISR is
+    waited for, and `unclean.leader.election.enable` elects whoever is there.
+    """
+    return settings.unclean_recovery_manager_enabled and elr_in_force(image)

@@ -1,0 +1,364 @@
+"""Unclean Recovery: whom to elect when nobody is left who surely has every committed record (KIP-966, second part).
+
+Owns the partitions without a leader: which of them may be recovered, whose logs are compared, when that is enough, and
+whom the comparison elects. A state machine: changes of the image, answers of replicas and the time go in; partition
+changes and questions (`AskReplica`) come out. Nothing of it is in the metadata log (KIP: "every controller failover
+will result in a new unclean recovery").
+
+The KIP's rules, as kept here (the sentences are those of its section "Unclean recovery"):
+- Trigger. "If there are fenced ELR members": Aggressive recovers, Balanced and None wait. "If there are no ELR
+  members": Aggressive recovers; Balanced "when all the LastKnownELR are unfenced"; None waits for an operator.
+- Enough. Balanced: "all the LastKnownELR members have replied, plus the replicas replied within the timeout".
+  Aggressive: "any replicas replied within a fixed amount of time OR the first response received after the timeout".
+- Freshness. An answer counts only with the broker epoch of the replica's registration ("this can avoid electing a
+  broker that has rebooted after it made the response") and the partition's leader epoch ("to fence stale responses").
+- Choice. "The one with the highest leader epoch plus the longest log end offset": epochs first (safety U2, A39).
+
+Where the KIP leaves room: nobody is waited for who cannot answer. A recovery is over as soon as every replica has
+answered; one that is fenced is not waited for by Balanced (unless it is in LastKnownELR), and by Aggressive for the
+`unclean_recovery_grace_ms` only, so that the first broker back after a loss of power does not win by a second. A
+member of LastKnownELR that was unregistered will not return, and is not waited for.
+
+Must never elect while a member of ISR or ELR could lead (U1): that is an election, and is tried first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from heapq import heappop, heappush
+from typing import TypeAlias
+from uuid import UUID
+
+from tanist.controller.decision import ControllerSettings, Decision
+from tanist.controller.delta import ImageDelta
+from tanist.controller.image import MetadataImage, PartitionState
+from tanist.controller.partition_change import Election, Intent
+from tanist.controller.partition_context import ChangeMaker
+from tanist.controller.recovery_strategy import Strategy, recovers_uncleanly, recovery_strategy
+from tanist.wire.schema import MetadataRecord
+
+Key: TypeAlias = tuple[UUID, int]
+"""Topic id and partition."""
+
+MAX_PARTITIONS_A_QUESTION = 1_000
+"""KIP: "If more than 1000 partitions are included, only the first 1000 will be served"."""
+
+_MAX_ELECTIONS_A_STEP = 1_000
+_BEHIND_MS = 50
+"""A replica's metadata is older than ours: it will have caught up shortly."""
+_RETRY_MS = 500
+"""A replica did not answer, or has an error for the partition."""
+
+
+class Phase(Enum):
+    """Where a partition without a leader stands."""
+
+    ELIGIBLE_AWAITED = "a member of the ELR is waited for"
+    OPERATOR_AWAITED = "nobody is eligible, and the strategy is to wait for an operator"
+    LAST_KNOWN_AWAITED = "members of LastKnownElr are waited for"
+    COMPARING = "the replicas are asked for their logs"
+
+
+@dataclass(frozen=True, slots=True)
+class LogInfo:
+    """What a replica says of its log, and as of when it says so."""
+
+    broker_epoch: int
+    leader_epoch: int
+    """The partition's, as the replica knows it."""
+    last_epoch: int
+    """The leader epoch of its last record; -1 in an empty log."""
+    log_end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class AskReplica:
+    """Effect: send the broker a GetReplicaLogInfo; `answered` or `unanswered` is to follow."""
+
+    broker_id: int
+    partitions: tuple[Key, ...]
+
+
+@dataclass(slots=True)
+class _Recovery:
+    """One partition without a leader."""
+
+    phase: Phase = Phase.ELIGIBLE_AWAITED
+    strategy: Strategy = Strategy.BALANCED
+    deadline_ms: int = 0
+    """Until when answers that are not needed are waited for."""
+    grace_ms: int = 0
+    """Until when Aggressive waits for replicas that are not there."""
+    answers: dict[int, LogInfo] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Inquiry:
+    """What one broker is to be asked: one question at a time."""
+
+    wanted: dict[Key, int] = field(default_factory=dict)
+    """Partition -> not before this time."""
+    under_way: tuple[Key, ...] = ()
+
+
+class UncleanRecoveries:
+    """All partitions without a leader, while this controller is active."""
+
+    def __init__(self, settings: ControllerSettings) -> None:
+        self._settings = settings
+        self._watched: dict[Key, _Recovery] = {}
+        self._marked: dict[Key, None] = {}
+        """To be looked at by the next step."""
+        self._requested: dict[Key, Strategy] = {}
+        """An operator's wish, which goes before the configuration."""
+        self._inquiries: dict[int, _Inquiry] = {}
+        self._timers: list[tuple[int, Key]] = []
+
+    # -- what there is
+
+    def count(self, phase: Phase) -> int:
+        return sum(1 for recovery in self._watched.values() if recovery.phase is phase)
+
+    @property
+    def live_count(self) -> int:
+        """KIP metric unclean_recovery_partitions_count: also those that wait for members of LastKnownElr."""
+        return self.count(Phase.COMPARING) + self.count(Phase.LAST_KNOWN_AWAITED)
+
+    def phase_of(self, key: Key) -> Phase | None:
+        recovery = self._watched.get(key)
+        return None if recovery is None else recovery.phase
+
+    # -- events
+
+    def activate(self, image: MetadataImage) -> None:
+        """A new reign: nothing is known of recoveries that another controller has begun."""
+        self.deactivate()
+        self._marked.update(dict.fromkeys(image.leaderless_partitions()))
+
+    def deactivate(self) -> None:
+        self._watched.clear()
+        self._marked.clear()
+        self._requested.clear()
+        self._inquiries.clear()
+        self._timers.clear()
+
+    def changed(self, image: MetadataImage, delta: ImageDelta) -> None:
+        """Records were replayed."""
+        for topic_id, partitions in delta.partitions.items():
+            for partition in partitions:
+                state = image.partition(topic_id, partition)
+                if state is not None and not state.has_leader:
+                    self._marked[(topic_id, partition)] = None
+                else:
+                    self._forget((topic_id, partition))
+        for topic_id, deleted in delta.deleted_topics.items():
+            for partition in deleted.partitions:
+                self._forget((topic_id, partition))
+        if delta.configs or delta.features:
+            self._marked.update(dict.fromkeys(image.leaderless_partitions()))
+        elif delta.brokers:
+            for topic_id, partition in self._watched:
+                state = image.partition(topic_id, partition)
+                if state is not None and not delta.brokers.keys().isdisjoint(state.replicas):
+                    self._marked[(topic_id, partition)] = None
+
+    def request(self, key: Key, strategy: Strategy) -> None:
+        """An operator wants this partition recovered by this strategy, whatever is configured."""
+        self._requested[key] = strategy
+        self._marked[key] = None
+
+    def withdraw(self, key: Key) -> None:
+        """The operator does not wait any longer: the configuration holds again."""
+        if self._requested.pop(key, None) is not None:
+            self._marked[key] = None
+
+    def answered(self, broker_id: int, answers: Mapping[Key, LogInfo], image: MetadataImage, now_ms: int) -> None:
+        """A broker has answered its question. Partitions that it said nothing useful of are asked for again."""
+        inquiry = self._inquiries.get(broker_id)
+        if inquiry is None:
+            return  # asked in an earlier reign
+        asked, inquiry.under_way = inquiry.under_way, ()
+        for key in asked:
+            recovery = self._watched.get(key)
+            if recovery is None:
+                continue
+            answer = answers.get(key)
+            state = image.partition(*key)
+            if answer is None or state is None:
+                inquiry.wanted[key] = now_ms + _RETRY_MS
+            elif _fresh(answer, broker_id, state, image):
+                recovery.answers[broker_id] = answer
+                self._marked[key] = None
+            else:
+                inquiry.wanted[key] = now_ms + _BEHIND_MS
+
+    def unanswered(self, broker_id: int, now_ms: int) -> None:
+        """No answer will come."""
+        inquiry = self._inquiries.get(broker_id)
+        if inquiry is not None:
+            asked, inquiry.under_way = inquiry.under_way, ()
+            inquiry.wanted.update(dict.fromkeys((key for key in asked if key in self._watched), now_ms + _RETRY_MS))
+
+    # -- time
+
+    @property
+    def next_deadline_ms(self) -> int | None:
+        """When there is something to do: `step`, then `questions`. 0 means at once."""
+        if self._marked:
+            return 0
+        times = [self._timers[0][0]] if self._timers else []
+        times += (min(i.wanted.values()) for i in self._inquiries.values() if i.wanted and not i.under_way)
+        return min(times, default=None)
+
+    def step(self, image: MetadataImage, now_ms: int) -> Decision:
+        """Look at what has changed, or come due, and elect where that is right."""
+        while self._timers and self._timers[0][0] <= now_ms:
+            key = heappop(self._timers)[1]
+            if key in self._watched:
+                self._marked[key] = None
+        maker = ChangeMaker(image, self._settings)
+        enabled = recovers_uncleanly(image, self._settings)
+        records: list[MetadataRecord] = []
+        reasons: dict[Key, str] = {}
+        while self._marked and len(records) < _MAX_ELECTIONS_A_STEP:
+            key = self._marked.popitem()[0]
+            state = image.partition(*key)
+            if not enabled or state is None or state.has_leader or state.isr:
+                self._forget(key)
+                continue
+            change = maker.change(state, Intent(topic_id=key[0], partition=key[1]))
+            if change is not None and change.leader >= 0:
+                records.append(change)  # a member of the ELR is back, by an event that does not elect by itself
+                continue
+            chosen = self._look(key, state, image, maker, now_ms)
+            if chosen is None:
+                continue
+            intent = Intent(topic_id=key[0], partition=key[1], election=Election.DESIGNATED, desired_leader=chosen)
+            change = maker.change(state, intent)
+            if change is not None:
+                records.append(change)
+                reasons[key] = _reason(self._watched[key])
+        return Decision(tuple(records), atomic=False, reasons=reasons)
+
+    def questions(self, now_ms: int) -> list[AskReplica]:
+        """What is to be asked now. Each question must be followed by `answered` or `unanswered`."""
+        asked: list[AskReplica] = []
+        for broker_id, inquiry in list(self._inquiries.items()):
+            if inquiry.under_way:
+                continue
+            due = [key for key, not_before_ms in inquiry.wanted.items() if not_before_ms <= now_ms]
+            for key in due:
+                if key not in self._watched:
+                    del inquiry.wanted[key]
+            chosen = [key for key in due if key in self._watched][:MAX_PARTITIONS_A_QUESTION]
+            for key in chosen:
+                del inquiry.wanted[key]
+            if chosen:
+                # By topic, as the request wants them; the order of partitions within is that of the marking.
+                inquiry.under_way = tuple(sorted(chosen))
+                asked.append(AskReplica(broker_id, inquiry.under_way))
+            elif not inquiry.wanted:
+                del self._inquiries[broker_id]
+        return asked
+
+    # -- one partition
+
+    def _look(
+        self, key: Key, state: PartitionState, image: MetadataImage, maker: ChangeMaker, now_ms: int
+    ) -> int | None:
+        """Bring one partition up to date with the world; whom to elect, if that is clear."""
+        recovery = self._watched.setdefault(key, _Recovery())
+        topic = image.topics[key[0]].name
+        strategy = self._requested.get(key) or recovery_strategy(image, topic, self._settings.node_id)
+        acceptable = maker.acceptable(state)
+        live = [replica for replica in state.replicas if acceptable(replica)]
+        needed = _needed(state, image)
+        phase = _phase(strategy, state, live, needed)
+        began = phase is Phase.COMPARING and (recovery.phase is not phase or recovery.strategy is not strategy)
+        recovery.phase, recovery.strategy = phase, strategy
+        if phase is not Phase.COMPARING:
+            return None
+        if began:
+            recovery.deadline_ms = now_ms + self._settings.unclean_recovery_timeout_ms
+            recovery.grace_ms = now_ms + min(
+                self._settings.unclean_recovery_grace_ms, self._settings.unclean_recovery_timeout_ms
+            )
+            heappush(self._timers, (recovery.grace_ms, key))
+            heappush(self._timers, (recovery.deadline_ms, key))
+        valid = {
+            broker_id: answer
+            for broker_id, answer in recovery.answers.items()
+            if broker_id in live and _fresh(answer, broker_id, state, image)
+        }
+        recovery.answers = valid
+        if _enough(recovery, live, needed, state, now_ms):
+            return _best(valid, state.replicas)
+        for broker_id in live:
+            if broker_id not in valid:
+                self._ask(broker_id, key, now_ms)
+        return None
+
+    def _ask(self, broker_id: int, key: Key, now_ms: int) -> None:
+        inquiry = self._inquiries.setdefault(broker_id, _Inquiry())
+        if key not in inquiry.under_way:
+            inquiry.wanted.setdefault(key, now_ms)
+
+    def _forget(self, key: Key) -> None:
+        """It has a leader, or is gone."""
+        self._watched.pop(key, None)
+        self._marked.pop(key, None)
+        self._requested.pop(key, None)
+
+
+def _needed(state: PartitionState, image: MetadataImage) -> tuple[int, ...]:
+    """Whose answers Balanced cannot do without: LastKnownElr, or everybody when there is none that can return."""
+    registered = [replica for replica in state.replicas if replica in image.brokers]
+    last_known = tuple(replica for replica in registered if replica in state.last_known_elr)
+    return last_known or tuple(registered)
+
+
+def _phase(strategy: Strategy, state: PartitionState, live: Iterable[int], needed: Iterable[int]) -> Phase:
+    """KIP-966, "leader election", 3 and 4."""
+    if strategy is Strategy.AGGRESSIVE:
+        return Phase.COMPARING
+    if state.elr:
+        return Phase.ELIGIBLE_AWAITED
+    if strategy is Strategy.NONE:
+        return Phase.OPERATOR_AWAITED
+    return Phase.COMPARING if set(needed) <= set(live) else Phase.LAST_KNOWN_AWAITED
+
+
+def _fresh(answer: LogInfo, broker_id: int, state: PartitionState, image: MetadataImage) -> bool:
+    """Safety U3. A replica with an older leader epoch may still be appending what its last leader sends."""
+    registration = image.brokers.get(broker_id)
+    if registration is None or registration.epoch != answer.broker_epoch:
+        return False
+    return answer.leader_epoch == state.leader_epoch
+
+
+def _enough(recovery: _Recovery, live: list[int], needed: tuple[int, ...], state: PartitionState, now_ms: int) -> bool:
+    answers = recovery.answers
+    if not answers:
+        return False
+    all_live = all(broker_id in answers for broker_id in live)
+    if recovery.strategy is Strategy.BALANCED:
+        return all(broker_id in answers for broker_id in needed) and (all_live or now_ms >= recovery.deadline_ms)
+    if all(broker_id in answers for broker_id in state.replicas) or now_ms >= recovery.deadline_ms:
+        return True
+    return all_live and now_ms >= recovery.grace_ms
+
+
+def _best(answers: Mapping[int, LogInfo], replicas: Iterable[int]) -> int:
+    """The most recent epoch, then the longest log, then the place in the replica list."""
+    order: Iterator[int] = (replica for replica in replicas if replica in answers)
+    return max(order, key=lambda replica: (answers[replica].last_epoch, answers[replica].log_end_offset))
+
+
+def _reason(recovery: _Recovery) -> str:
+    logs = ", ".join(
+        f"{broker_id}: epoch {answer.last_epoch} end {answer.log_end_offset}"
+        for broker_id, answer in sorted(recovery.answers.items())
+    )
+    return f"{recovery.strategy.value} unclean recovery compared the logs of {{{logs}}}"

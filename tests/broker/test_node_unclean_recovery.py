@@ -1,0 +1,232 @@
+"""Unclean Recovery (KIP-966, second part) on whole nodes in virtual time: who is waited for, asked and elected."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from cluster_rig import Cluster
+
+from tanist.controller.image import MetadataImage, PartitionState
+from tanist.wire.errors import ErrorCode
+from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
+from tanist.wire.messages.get_replica_log_info_request import GetReplicaLogInfoRequest
+from tanist.wire.messages.get_replica_log_info_request import TopicPartitions as LogsOf
+
+LONGEST_LOG_AGGRESSIVE, LONGEST_LOG_BALANCED, DESIGNATION = 2, 3, 4
+
+
+def degraded(config: Mapping[str, str] | None = None, **topic: str) -> Cluster:
+    """Seven controllers, a topic on three of them. 3 has left at "one"; 2 at "two"; 1 lost power, and "two" with it.
+
+    So nobody is in ISR or ELR once 1 and 2 have come back: 2 alone has both committed records.
+    """
+    for seed in range(1, 20):  # what a loss of power takes is the seed's choice
+        cluster = Cluster(nodes=7, seed=seed, config={"min.insync.replicas": "2", **(config or {})})
+        cluster.create_topic("t", assignment=[[1, 2, 3]], config=topic)
+        degrade(cluster)
+        if b"two" not in cluster.world.hosts[1].disk.content("/data/t-0/00000000000000000000.log"):
+            return cluster
+    raise AssertionError("no loss of power took the record")
+
+
+def degrade(cluster: Cluster) -> None:
+    hosts = cluster.world.hosts
+    assert cluster.produce("t", [b"one"]).error_code == 0
+    hosts[3].kill()
+    cluster.until(lambda: state(cluster).isr == (1, 2))
+    assert cluster.produce("t", [b"two"]).error_code == 0
+    hosts[2].kill()
+    cluster.until(lambda: (state(cluster).isr, state(cluster).elr) == ((1,), (2,)))
+    hosts[1].lose_power()
+    cluster.until(lambda: not state(cluster).has_leader)
+    assert (state(cluster).isr, state(cluster).elr) == ((), (1, 2))
+
+
+def image(cluster: Cluster) -> MetadataImage:
+    """The metadata of whoever has most of it."""
+    return max(cluster.world.nodes(), key=lambda node: node.metadata.applied_offset).metadata.image
+
+
+def state(cluster: Cluster) -> PartitionState:
+    there = image(cluster)
+    found = there.partition(there.topic_ids["t"], 0)
+    assert found is not None
+    return found
+
+
+def warnings(cluster: Cluster) -> list[str]:
+    return [line for line in cluster.log if "POSSIBLE DATA LOSS" in line]
+
+
+def elect(cluster: Cluster, kind: int, desired: int | None = None, timeout_ms: int = 5_000) -> tuple[int, str | None]:
+    request = ElectLeadersRequest(
+        election_type=kind,
+        topic_partitions=(
+            TopicPartitions(topic="t", partitions=(0,), desired_leaders=None if desired is None else (desired,)),
+        ),
+        timeout_ms=timeout_ms,
+    )
+    response: Any = cluster.ask(request, 3, to=5, timeout_ms=timeout_ms + 5_000)
+    assert response.error_code == 0
+    result = response.replica_election_results[0].partition_result[0]
+    return result.error_code, result.error_message
+
+
+def test_balanced_waits_for_all_of_last_known_elr_and_elects_the_longest_log() -> None:
+    cluster = degraded()
+    hosts = cluster.world.hosts
+    hosts[1].start()
+    cluster.until(lambda: state(cluster).last_known_elr == (1,))
+    assert state(cluster).elr == (2,)
+    hosts[3].start()
+    cluster.run(20_000)
+    assert not state(cluster).has_leader  # 2 may be clean for all that is known
+    hosts[2].start()
+    cluster.until(lambda: state(cluster).has_leader)
+    assert state(cluster).leader == 2
+    cluster.until(lambda: set(state(cluster).isr) == {1, 2, 3})
+    assert (state(cluster).elr, state(cluster).last_known_elr, state(cluster).recovering) == ((), (), False)
+    assert cluster.values("t") == [b"one", b"two"]
+    assert len(warnings(cluster)) == 1
+    assert "t-0 is led by 2" in warnings(cluster)[0]
+    assert "Balanced" in warnings(cluster)[0]
+
+
+def test_balanced_does_not_take_the_replica_that_is_back_first() -> None:
+    cluster = degraded()
+    hosts = cluster.world.hosts
+    hosts[1].start()
+    hosts[2].start()
+    cluster.until(lambda: state(cluster).has_leader)
+    assert state(cluster).leader == 2
+    cluster.until(lambda: set(state(cluster).isr) == {1, 2})
+    assert cluster.values("t") == [b"one", b"two"]
+
+
+def test_aggressive_does_without_those_that_do_not_come_back() -> None:
+    cluster = degraded(**{"unclean.leader.election.enable": "true"})
+    began_ms = cluster.world.now_ms
+    cluster.world.hosts[3].start()
+    cluster.until(lambda: state(cluster).has_leader)
+    assert state(cluster).leader == 3
+    assert cluster.world.now_ms - began_ms < 8_000
+    assert "Aggressive" in warnings(cluster)[0]
+
+
+def test_aggressive_gives_the_others_time_to_come_back() -> None:
+    cluster = degraded(**{"unclean.recovery.strategy": "Aggressive"})
+    cluster.world.hosts[3].start()
+    cluster.world.hosts[1].start()
+    cluster.run(2_000)
+    assert not state(cluster).has_leader
+    cluster.world.hosts[2].start()
+    cluster.until(lambda: state(cluster).has_leader)
+    assert state(cluster).leader == 2
+    cluster.until(lambda: len(state(cluster).isr) == 3)
+    assert cluster.values("t") == [b"one", b"two"]
+
+
+def test_an_eligible_member_that_returns_ends_the_recovery() -> None:
+    cluster = Cluster(nodes=7, config={"min.insync.replicas": "2"})
+    cluster.create_topic("t", assignment=[[1, 2, 3]], config={"unclean.recovery.strategy": "Aggressive"})
+    assert cluster.produce("t", [b"one"]).error_code == 0
+    hosts = cluster.world.hosts
+    hosts[3].kill()
+    cluster.until(lambda: state(cluster).isr == (1, 2))
+    hosts[2].stop(lambda: None)
+    cluster.until(lambda: not hosts[2].up and state(cluster).elr == (2,))
+    hosts[1].lose_power()
+    cluster.until(lambda: not state(cluster).has_leader)
+    hosts[3].start()
+    cluster.run(1_000)
+    hosts[2].start()  # cleanly stopped: still eligible
+    cluster.until(lambda: state(cluster).has_leader)
+    assert state(cluster).leader == 2
+    assert warnings(cluster) == []
+    cluster.run(10_000)
+    assert state(cluster).leader == 2
+
+
+def test_none_waits_for_an_operator_who_designates() -> None:
+    cluster = degraded(**{"unclean.recovery.strategy": "None"})
+    hosts = cluster.world.hosts
+    for node_id in (1, 2, 3):
+        hosts[node_id].start()
+    cluster.until(lambda: state(cluster).last_known_elr == (1, 2))
+    cluster.run(20_000)
+    assert not state(cluster).has_leader
+    assert elect(cluster, DESIGNATION, 6)[0] == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    assert elect(cluster, DESIGNATION, 2) == (ErrorCode.NONE, None)
+    assert state(cluster).leader == 2
+    assert elect(cluster, DESIGNATION, 1)[0] == ErrorCode.ELECTION_NOT_NEEDED
+    cluster.until(lambda: len(state(cluster).isr) == 3)
+    assert cluster.values("t") == [b"one", b"two"]
+    assert "an operator asked for a designation" in warnings(cluster)[0]
+
+
+def test_the_longest_log_is_elected_on_request_whatever_is_configured() -> None:
+    cluster = degraded(**{"unclean.recovery.strategy": "None"})
+    hosts = cluster.world.hosts
+    hosts[1].start()
+    cluster.until(lambda: state(cluster).last_known_elr == (1,))
+    error, message = elect(cluster, LONGEST_LOG_BALANCED, timeout_ms=1_000)
+    assert error == ErrorCode.REQUEST_TIMED_OUT
+    assert "a member of the ELR is waited for" in (message or "")
+    hosts[2].start()
+    cluster.until(lambda: state(cluster).last_known_elr == (1, 2))
+    cluster.run(5_000)
+    assert not state(cluster).has_leader  # the wish has ended with its request
+    assert elect(cluster, LONGEST_LOG_BALANCED)[0] == ErrorCode.NONE
+    assert state(cluster).leader == 2
+
+
+def test_a_recovery_survives_the_controller() -> None:
+    cluster = degraded(**{"unclean.recovery.strategy": "Aggressive"})
+    cluster.world.hosts[3].start()
+    cluster.run(2_000)
+    assert not state(cluster).has_leader
+    controller = next(n for n in cluster.world.nodes() if n.quorum.controller_host and n.quorum.controller_host.active)
+    assert controller.node_id not in (1, 2, 3)
+    cluster.world.hosts[controller.node_id].kill()
+    cluster.until(lambda: state(cluster).has_leader)
+    assert state(cluster).leader == 3
+    assert len(warnings(cluster)) == 1
+
+
+def test_without_the_manager_the_last_leader_is_elected_when_it_returns() -> None:
+    """The KIP's first phase, as Apache ships it: the records that 1 has lost are lost."""
+    cluster = degraded(config={"unclean.recovery.manager.enabled": "false"})
+    hosts = cluster.world.hosts
+    assert state(cluster).last_known_elr == (1,)
+    hosts[2].start()
+    cluster.until(lambda: state(cluster).elr == (1,))
+    hosts[1].start()
+    cluster.until(lambda: state(cluster).has_leader)
+    assert state(cluster).leader == 1
+    assert "t-0 is led by 1" in warnings(cluster)[0]
+
+
+def test_replicas_answer_for_what_they_host_up_to_the_limit() -> None:
+    cluster = Cluster(nodes=3)
+    cluster.create_topic("t", assignment=[[1, 2, 3]])
+    assert cluster.produce("t", [b"one", b"two"]).error_code == 0
+    topic_id = image(cluster).topic_ids["t"]
+    response = cluster.ask(
+        GetReplicaLogInfoRequest(
+            broker_id=1,
+            topic_partitions=(
+                LogsOf(topic_id=topic_id, partitions=(0, 1)),
+                LogsOf(topic_id=UUID(int=7), partitions=tuple(range(1_000))),
+            ),
+        ),
+        0,
+    )
+    assert response.broker_epoch == cluster.node(1).lifecycle.broker_epoch
+    ours, others = response.topic_partition_log_info_list
+    info, unknown = ours.partition_log_info
+    assert (info.log_end_offset, info.last_written_leader_epoch, info.current_leader_epoch) == (2, 0, 0)
+    assert unknown.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    errors = [each.error_code for each in others.partition_log_info]
+    assert errors == [ErrorCode.UNKNOWN_TOPIC_ID] * 998 + [ErrorCode.REQUEST_LIMIT_REACHED] * 2
