@@ -115,6 +115,8 @@ class UncleanRecoveries:
         """An operator's wish, which goes before the configuration."""
         self._inquiries: dict[int, _Inquiry] = {}
         self._timers: list[tuple[int, Key]] = []
+        self.finished = 0
+        """KIP metric unclean_recovery_finished_count: since the process started."""
 
     # -- what there is
 
@@ -239,6 +241,7 @@ class UncleanRecoveries:
             change = maker.change(state, intent)
             if change is not None:
                 records.append(change)
+                self.finished += 1
                 reasons[key] = _reason(self._watched[key])
         return Decision(tuple(records), atomic=False, reasons=reasons)
 
