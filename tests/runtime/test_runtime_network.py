@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import resource
@@ -291,14 +292,16 @@ def test_a_connection_that_ends_lets_go_of_its_files(runner: Any, serve: Any, tm
     assert file.fd == -1
 
 
-def test_small_answers_of_one_turn_leave_in_one_system_call(runner: Any, serve: Any) -> None:
+def test_many_small_answers_leave_in_one_system_call(runner: Any, serve: Any) -> None:
     calls: list[int] = []
+    bodies: list[bytes] = []
 
     def on(handler: Handler, body: bytes) -> None:
-        connection = handler.connection
-        if not isinstance(connection._sock, Spy):
+        bodies.append(frame(body))
+        if len(bodies) == 10:
+            connection = handler.connection
             connection._sock = Spy(connection._sock)
-        connection.send([frame(body)])
+            connection.send(bodies)
 
     class Spy:
         def __init__(self, sock: socket.socket) -> None:
@@ -316,7 +319,50 @@ def test_small_answers_of_one_turn_leave_in_one_system_call(runner: Any, serve: 
     client.sendall(b"".join(frame(b"%d" % index) for index in range(10)))
     runner.until(lambda: bool(server.handlers) and len(server.handlers[0].frames) == 10)
     assert calls == [10]
-    assert client.recv(1000) == b"".join(frame(b"%d" % index) for index in range(10))
+    assert client.recv(1000) == b"".join(bodies)
+
+
+@pytest.mark.parametrize("takes", [0, 1, 5, 6, 7, 11, 12, 13])
+def test_what_the_network_takes_in_part_arrives_whole(
+    runner: Any, serve: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch, takes: int
+) -> None:
+    """Head, a range of a file, tail: cut off after any number of bytes, as a full socket buffer does."""
+    disk = RealDisk(runner.loop)
+    file = disk.open(f"{tmp_path}/segment")
+    file.write(0, [b"_records_"])
+    left = takes
+
+    def short(size: int) -> int:
+        nonlocal left
+        size, left = min(size, left), left - min(size, left)
+        if size == 0:
+            raise BlockingIOError
+        return size
+
+    def on(handler: Handler, _: bytes) -> None:
+        connection = handler.connection
+        whole, sendfile = connection._sock_send, os.sendfile
+        connection._sock_send = lambda chunk, flags=0: whole(chunk[: short(len(chunk))], flags)
+        monkeypatch.setattr(os, "sendfile", lambda to, fd, at, size: sendfile(to, fd, at, short(size)))
+        connection.send([frame(b"head" + bytes(8))[:6], FileRange(file, 1, 7), b"tail"])
+        monkeypatch.setattr(os, "sendfile", sendfile)
+        assert connection.pending_bytes == 17 - takes
+        file.close()
+
+    server = serve(on)
+    client = server.client()
+    client.sendall(frame(b"fetch"))
+    got = bytearray()
+    client.setblocking(False)
+
+    def arrived() -> bool:
+        with contextlib.suppress(BlockingIOError):
+            got.extend(client.recv(100))
+        return len(got) == 17
+
+    runner.until(arrived)
+    assert bytes(got) == frame(b"head" + bytes(8))[:6] + b"records" + b"tail"
+    runner.until(lambda: file.fd == -1)
 
 
 def test_names_are_looked_up_and_unknown_ones_end_the_connection(runner: Any, serve: Any) -> None:

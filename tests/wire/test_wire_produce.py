@@ -15,7 +15,15 @@ from tanist.wire.frames import encode_request, encode_response, parse_request_he
 from tanist.wire.messages import produce_request, produce_response
 from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from tanist.wire.messages.produce_response import ProduceResponse
-from tanist.wire.produce import NodeEndpoint, ProduceCall, ProduceResult, encode_produce_response, parse_produce
+from tanist.wire.produce import (
+    NodeEndpoint,
+    ProduceCall,
+    ProduceResult,
+    encode_appended,
+    encode_produce_response,
+    parse_produce,
+    parse_single_produce,
+)
 
 VERSIONS = range(3, 14)
 NAMES = st.one_of(
@@ -94,6 +102,46 @@ def test_positions_are_those_of_the_records_in_the_frame(version: int) -> None:
     assert (topic, partition) == (UUID(int=5) if version == 13 else "topic", 7)
     assert bytes(frame[start:end]) == b"batch"
     assert (call.transactional_id, call.acks, call.timeout_ms) == (None, -1, 30_000)
+
+
+def as_single(call: ProduceCall) -> tuple[Any, ...] | None:
+    """What `parse_single_produce` should make of a request, if it takes it at all."""
+    if call.transactional_id is not None or len(call.topics) != 1 or len(call.topics[0][1]) != 1:
+        return None
+    ((topic, ((partition, start, end),)),) = call.topics
+    return (call.acks, call.timeout_ms, topic, partition, start, end) if start >= 0 else None
+
+
+@settings(deadline=None)
+@given(requests, st.sampled_from(VERSIONS))
+def test_the_short_way_reads_what_the_long_way_does_or_leaves_it_alone(request: ProduceRequest, version: int) -> None:
+    frame = memoryview(bytearray(b"header" + encoder(ProduceRequest, version)(request)))
+    found = parse_single_produce(frame, 6, version)
+    assert found is None or found == as_single(parse_produce(frame, 6, version))
+
+
+@pytest.mark.parametrize("records", [b"", b"batch", b"r" * 127, b"r" * 20_000], ids=len)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_one_batch_for_one_partition_goes_the_short_way(version: int, records: bytes) -> None:
+    frame = memoryview(b"12" + usual(version, records))
+    assert parse_single_produce(frame, 2, version) == as_single(parse_produce(frame, 2, version)) is not None
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_short_way_leaves_damage_and_other_versions_to_the_long_way(version: int) -> None:
+    body = usual(version)
+    for cut in range(len(body)):
+        assert parse_single_produce(memoryview(body[:cut]), 0, version) is None
+    chance = random.Random(version)
+    for _ in range(3_000):
+        mutated = bytearray(body)
+        for _ in range(chance.randint(1, 3)):
+            mutated[chance.randrange(len(mutated))] = chance.choice((0, 1, 0x7F, 0x80, 0xFF, chance.randrange(256)))
+        found = parse_single_produce(memoryview(mutated), 0, version)
+        assert found is None or found == as_single(parse_produce(memoryview(mutated), 0, version))
+    assert (
+        parse_single_produce(memoryview(usual(7)), 0, 2) is parse_single_produce(memoryview(usual(13)), 0, 14) is None
+    )
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -225,6 +273,19 @@ def test_responses_are_the_generic_codecs_bytes(
     assert encode_produce_response(version, correlation_id, ours, throttle, nodes) == encode_response(
         expected, version, correlation_id
     )
+
+
+@settings(deadline=None)
+@given(NAMES, st.uuids(), st.sampled_from(VERSIONS), INT32, INT32, INT64, INT64)
+def test_the_short_answer_is_the_long_one(
+    name: str, topic_id: UUID, version: int, correlation_id: int, index: int, base_offset: int, log_start: int
+) -> None:
+    topic = topic_id if version >= 13 else name
+    expected = encode_produce_response(
+        version, correlation_id, [(topic, [ProduceResult(index, 0, base_offset, -1, log_start)])]
+    )
+    for _ in range(2):  # the topic is learned, then known
+        assert encode_appended(version, correlation_id, topic, index, base_offset, log_start) == expected
 
 
 def test_a_result_that_does_not_fit_is_an_encoding_error() -> None:

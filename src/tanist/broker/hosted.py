@@ -30,6 +30,7 @@ class HostedPartition:
         "dirty",
         "fetch_waiters",
         "follower",
+        "grown",
         "index",
         "leader",
         "leader_epoch",
@@ -62,6 +63,8 @@ class HostedPartition:
         self.leader_high_watermark = -1
         # Touched in this turn: pending writes, or waiters to look at.
         self.dirty = False
+        # Appended to in this turn, as its leader: the leader has not been told yet.
+        self.grown = False
         # True once the partition was deleted or its directory failed: no I/O any more.
         self.stale = False
         # acks=all produces, by the offset that the high watermark must reach, ascending.

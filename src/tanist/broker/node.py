@@ -404,10 +404,8 @@ class Node:
 
     # -- replicas
 
-    def appended(self, hosted: HostedPartition, leader: LeaderState, now_ms: int) -> None:
-        """The leader's log has grown."""
-        if not hosted.dirty:
-            self.mark_dirty(hosted)
+    def leader_has_appended(self, hosted: HostedPartition, leader: LeaderState, now_ms: int) -> None:
+        """The leader's log has grown, and the partition is marked for the end of the turn."""
         effects = leader.appended(now_ms)
         if effects and (hosted.ack_waiters or type(effects[0]) is not HighWatermarkAdvanced):
             # A lone replica's append advances the high watermark by itself, and mostly nobody waits for it.

@@ -42,50 +42,69 @@ class Turn:
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._scheduled = False
+        self.begun = False
+        """Whether this turn has come to anything yet; what follows is right only then."""
+        self.now_ms = 0
+        self.wall_ms = 0
+        """The clocks, read once for all requests of the turn."""
         self._dirty: list[HostedPartition] = []
         self._after_writes: list[Callable[[], None]] = []
         self._touched: list[ClientConnection] = []
         self._held: deque[_Telling] = deque()
+
+    def begin(self) -> None:
+        """The turn's first mark: read the clocks, and see to the turn's end."""
+        self.begun = True
+        clock = self._node.clock
+        self.now_ms = clock.now_ms()
+        self.wall_ms = clock.wall_ms()
+        clock.call_soon(self._end)
 
     def mark_dirty(self, hosted: HostedPartition) -> None:
         """The partition has queued appends, or news for those who wait on it."""
         if not hosted.dirty:
             hosted.dirty = True
             self._dirty.append(hosted)
-            if not self._scheduled:
-                self._schedule()
+            if not self.begun:
+                self.begin()
+
+    def mark_grown(self, hosted: HostedPartition) -> None:
+        """The leader's log has grown: once that is written, see whether more is committed."""
+        hosted.grown = True
+        self.mark_dirty(hosted)
 
     def after_writes(self, callback: Callable[[], None]) -> None:
         """Run `callback` once this turn's appends are written."""
         self._after_writes.append(callback)
-        if not self._scheduled:
-            self._schedule()
+        if not self.begun:
+            self.begin()
 
     def touch(self, connection: ClientConnection) -> None:
         """The connection has an answer to send."""
         self._touched.append(connection)
-        if not self._scheduled:
-            self._schedule()
-
-    def _schedule(self) -> None:
-        self._scheduled = True
-        self._node.clock.call_soon(self._end)
+        if not self.begun:
+            self.begin()
 
     def _end(self) -> None:
         dirty, self._dirty = self._dirty, []
         sync_files: list[File] | None = None
         synced: list[tuple[HostedPartition, int]] = []
+        node = self._node
         for hosted in dirty:
-            hosted.dirty = False
+            grown, hosted.grown = hosted.grown, False
             if hosted.stale:
+                hosted.dirty = False
                 continue
             log = hosted.log
             try:
                 log.write_pending()
             except OSError as failure:
+                hosted.dirty = False
                 self._write_failed(hosted, failure)
                 continue
+            if grown and hosted.leader is not None:
+                node.leader_has_appended(hosted, hosted.leader, self.now_ms)
+            hosted.dirty = False  # not before: news of the append are no reason for another turn
             if log.flush_messages_due:
                 sync_files = log.unflushed_files() + (sync_files or [])
                 synced.append((hosted, log.log_end_offset))
@@ -97,14 +116,14 @@ class Turn:
                 for callback in callbacks:
                     callback()
             # What is marked from here on schedules the next turn: connections only send below.
-            self._scheduled = False
+            self.begun = False
             if self._dirty:
-                self._schedule()
+                self.begin()
             touched, self._touched = self._touched, []
             for connection in touched:
                 connection.flush()
             return
-        self._scheduled = False
+        self.begun = False
         callbacks, self._after_writes = self._after_writes, []
         touched, self._touched = self._touched, []
         telling = _Telling(dirty, callbacks, [(connection, connection.take()) for connection in touched])

@@ -22,6 +22,9 @@ NO_COORDINATOR_EPOCH: Final = -1
 WINDOW: Final = 5
 _SEQUENCE_MASK: Final = 2**31 - 1
 
+_tuple = tuple.__new__
+"""Makes a named tuple without calling its `__new__`, which is Python."""
+
 
 def sequence_after(sequence: int, increment: int) -> int:
     """Sequences count from 0 to 2^31 - 1 and start over."""
@@ -106,7 +109,7 @@ class ProducerEntry:
     def add(self, epoch: int, last_sequence: int, last_offset: int, offset_delta: int, timestamp: int) -> None:
         if epoch != self.epoch:
             self.enter_epoch(epoch)
-        self.batches.append(BatchMetadata(last_sequence, last_offset, offset_delta, timestamp))
+        self.batches.append(_tuple(BatchMetadata, (last_sequence, last_offset, offset_delta, timestamp)))
         self.next_sequence = (last_sequence + 1) & _SEQUENCE_MASK
         self.last_timestamp = timestamp
 

@@ -116,7 +116,10 @@ class Segment:
         self._firsts.append(first_offset)
         self._lasts.append(last_offset)
         self._positions.append(position)
-        self.note(last_offset, max_timestamp, position, size)
+        if position == 0 or max_timestamp > self.max_timestamp or self._since_index > self._index_interval:
+            self.note(last_offset, max_timestamp, position, size)
+        else:
+            self._since_index += size
         self.size = position + size
 
     def note(self, last_offset: int, max_timestamp: int, position: int, size: int) -> None:

@@ -4,9 +4,12 @@ In: one receive buffer per connection that starts small, grows while the traffic
 not. Frames are views into it, several per `recv`. Before memory that a frame pointed to is used again, the turn is
 finished, so that the callbacks that frames have scheduled have run (the promise of `ConnectionHandler.on_frame`).
 
-Out: what is sent in a turn goes out when the turn is finished: one `sendmsg` for many small chunks, `sendfile` for
-ranges of files, with MSG_MORE on what comes before them. What the network does not take waits for the socket to be
-writable.
+Out: what `send` is given goes to the network at once, for a node sends what a turn has produced in one go. Ranges of
+files go by `sendfile`, with MSG_MORE on what comes before them. What the network does not take waits for the socket to
+be writable.
+
+The usual cases are short: one `recv` brings exactly one frame (`_on_readable`), and one `send` takes an answer whole
+(`send`). They keep no books of buffer and queue, as all other cases do.
 
 It must never size a buffer by what a peer merely declares: a buffer is at most `_TRUST` times what has arrived.
 """
@@ -18,7 +21,7 @@ import os
 import socket
 import struct
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tanist.ports import Chunk, ConnectionHandler, FileRange
@@ -37,34 +40,42 @@ RECEIVE_BYTES_KEPT = 65_536
 
 _TRUST = 8
 _VECTOR_MAX = 512
-_SEND_BYTES_PER_TURN = 4 << 20
+_BYTES_AT_ONCE = 4 << 20
 """What one connection may hand to the network in one go before others get their turn."""
+
+_CHUNKS_AT_ONCE = 3
+"""More chunks than these are worth one `sendmsg` together."""
 
 
 class SocketConnection:
     """The `Connection` port on a raw socket."""
 
     __slots__ = (
-        "_addresses", "_blocked", "_buffer", "_closed", "_connect_timer", "_fd", "_head_sent", "_in_dirty",
-        "_lent_turn", "_max_frame_bytes", "_network", "_open", "_out", "_paused", "_peak", "_peer",
-        "_pending_bytes", "_read", "_reading", "_sock", "_view", "_wanted", "_written", "accepted", "handler",
+        "_addresses", "_blocked", "_buffer", "_closed", "_connect_timer", "_fd", "_head_sent", "_lent_turn", "_loop",
+        "_max_frame_bytes", "_network", "_open", "_out", "_paused", "_peak", "_peer", "_pending_bytes", "_read",
+        "_reading", "_recv_into", "_sock", "_sock_send", "_view", "_wanted", "_written", "accepted", "handler",
     )  # fmt: skip
 
     def __init__(self, network: SocketNetwork, peer: Any, max_frame_bytes: int) -> None:
         self.handler: ConnectionHandler | None = None
         self.accepted = False
         self._network = network
+        self._loop = network.loop
         self._peer = peer
         self._max_frame_bytes = max_frame_bytes
         self._sock: socket.socket | None = None
         self._fd = -1
+        # Two methods of the socket: bound once, they cost half.
+        self._recv_into: Callable[[memoryview], int] = _not_open
+        self._sock_send: Callable[..., int] = _not_open
         self._open = False
         self._closed = False
         self._reading = False
         self._paused = False
         self._addresses: list[Address] = []
         self._connect_timer: Any = None
-        # The receive buffer: [_read, _written) has arrived and was not delivered. None while there is nothing to hold.
+        # The receive buffer: [_read, _written) has arrived and was not delivered; both are 0 when all was. None while
+        # there is nothing to hold.
         self._buffer: bytearray | None = None
         self._view: memoryview | None = None
         self._read = 0
@@ -74,12 +85,12 @@ class SocketConnection:
         self._peak = 0
         """The most that `_written` was since the last `shrink`."""
         self._lent_turn = -1
-        # The send queue: `_head_sent` bytes of its first chunk are gone.
+        # What the network has not taken yet; of the first chunk `_head_sent` bytes are gone.
         self._out: deque[Chunk] = deque()
         self._head_sent = 0
         self._pending_bytes = 0
         self._blocked = False
-        self._in_dirty = False
+        """Waiting for the socket to be writable."""
 
     # -- Connection
 
@@ -97,8 +108,45 @@ class SocketConnection:
         return self._pending_bytes
 
     def send(self, chunks: Sequence[Chunk]) -> None:
-        if self._closed:
+        if self._out or not self._open:
+            if not self._closed:
+                self._enqueue(chunks)
             return
+        if len(chunks) > _CHUNKS_AT_ONCE:
+            self._enqueue(chunks)
+            self._flush()
+            return
+        last = len(chunks) - 1
+        index = sent = 0
+        try:
+            for index, chunk in enumerate(chunks):
+                sent = 0
+                if type(chunk) is FileRange:
+                    size = chunk.length
+                    if size:
+                        sent = os.sendfile(self._fd, _disk_file(chunk).fd, chunk.offset, min(size, _BYTES_AT_ONCE))
+                else:
+                    size = len(chunk)  # type: ignore[arg-type]
+                    if index < last:
+                        sent = self._sock_send(chunk, _MSG_MORE)
+                    elif size:
+                        sent = self._sock_send(chunk)
+                if sent < size:
+                    break
+            else:
+                return
+        except (BlockingIOError, InterruptedError):
+            sent = 0
+        except OSError as error:
+            self.end(error.strerror or str(error))
+            return
+        self._enqueue(chunks[index:])
+        self._head_sent = sent
+        self._pending_bytes -= sent
+        self._block()
+
+    def _enqueue(self, chunks: Sequence[Chunk]) -> None:
+        """Keep what has to wait, out of memory that is only lent, and its files open."""
         for chunk in chunks:
             if type(chunk) is FileRange:
                 length = chunk.length
@@ -113,15 +161,9 @@ class SocketConnection:
                 length = len(chunk)  # type: ignore[arg-type]
                 if length == 0:
                     continue
-                if self._blocked or not self._open:
-                    chunk = _kept(chunk)
+                chunk = _kept(chunk)
             self._pending_bytes += length
             self._out.append(chunk)
-        if not self._in_dirty and not self._blocked and self._open:
-            self._in_dirty = True
-            network = self._network
-            network.dirty.append(self)
-            network.loop.wake_hooks()
 
     def pause(self) -> None:
         self._paused = True
@@ -134,13 +176,10 @@ class SocketConnection:
         if self._open:
             self._watch()
             if self._written - self._read >= 4:
-                self._network.loop.post(self._deliver_again)
+                self._loop.post(self._deliver_again)
 
     def close(self) -> None:
-        if not self._closed:
-            if self._open and self._out and not self._blocked:
-                self.flush()  # what the network takes at once still leaves
-            self.end("closed here")
+        self.end("closed here")
 
     # -- from the network
 
@@ -154,6 +193,7 @@ class SocketConnection:
         """The socket is connected: frames may flow."""
         self._sock = sock
         self._fd = sock.fileno()
+        self._recv_into, self._sock_send = sock.recv_into, sock.send
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._open = True
@@ -231,7 +271,7 @@ class SocketConnection:
                 self.end(f"error in on_open: {error!r}")
                 return
         if self._open and self._out:
-            self.flush()
+            self._flush()
 
     def _on_connect_timeout(self) -> None:
         self._connect_timer = None
@@ -247,6 +287,7 @@ class SocketConnection:
             self._reading = self._blocked = False
             self._sock = None
             self._fd = -1
+            self._recv_into = self._sock_send = _not_open
             sock.close()
 
     # -- receiving
@@ -257,25 +298,56 @@ class SocketConnection:
             self._network.loop.aio.add_reader(self._fd, self._on_readable)
 
     def _on_readable(self) -> None:
-        sock = self._sock
-        if sock is None:
+        view = self._view
+        if self._written or self._paused or view is None:
+            self._receive_more()
+            return
+        loop = self._loop
+        if self._lent_turn == loop.turn:
+            loop.finish_turn()  # what the frames of this turn point to is about to be written over
+            if self._closed or self._paused:
+                return
+        try:
+            count = self._recv_into(view)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError as error:
+            self.end(error.strerror or str(error))
+            return
+        if count > self._peak:
+            self._peak = count
+        length: int = _LENGTH.unpack_from(view)[0]
+        if length == count - 4 and 0 <= length <= self._max_frame_bytes and count < len(view):
+            # One frame and nothing else: nearly always. A full buffer may have more behind it, and should grow.
+            self._lent_turn = loop.turn
+            handler = self.handler
+            if handler is not None:
+                try:
+                    handler.on_frame(view[4:count])
+                except Exception as error:
+                    self._handler_failed(error)
+        elif count:
+            self._written = count
+            self._deliver()
+        else:
+            self.end("closed by the other side")
+
+    def _receive_more(self) -> None:
+        """The same for a connection that is paused, has no buffer, or holds part of a frame."""
+        if self._sock is None:
             return
         if self._paused:
             self._reading = False
-            self._network.loop.aio.remove_reader(self._fd)
+            self._loop.aio.remove_reader(self._fd)
             return
         view = self._room()
         if view is None:
             return
         written = self._written
+        # A big frame is received to its exact end, so that nothing behind it has to be moved.
+        end = self._read + self._wanted if self._wanted > RECEIVE_BYTES_KEPT else len(view)
         try:
-            if self._wanted > RECEIVE_BYTES_KEPT:
-                # A big frame is received to its exact end, so that nothing behind it has to be moved.
-                count = sock.recv_into(view[written : self._read + self._wanted])
-            elif written:
-                count = sock.recv_into(view[written:])
-            else:
-                count = sock.recv_into(view)
+            count = self._recv_into(view[written:end])
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
@@ -308,10 +380,9 @@ class SocketConnection:
             return self._replace_buffer(min(wanted, max(RECEIVE_BYTES_KEPT, _TRUST * left)))
         if written == capacity and left < capacity < RECEIVE_BYTES_KEPT:
             return self._replace_buffer(capacity * 4)  # the last recv filled it: there is more where that came from
-        network = self._network
-        if self._lent_turn == network.loop.turn:
-            network.loop.finish_turn()
-            if self._closed:
+        if self._lent_turn == self._loop.turn:
+            self._loop.finish_turn()
+            if self._closed or self._paused:
                 return None
         if left:
             view[:left] = view[read:written]
@@ -352,7 +423,7 @@ class SocketConnection:
         handler, buffer, view = self.handler, self._buffer, self._view
         if handler is None or buffer is None or view is None:
             return
-        self._lent_turn = self._network.loop.turn
+        self._lent_turn = self._loop.turn
         read, written = self._read, self._written
         self._wanted = 0
         try:
@@ -371,8 +442,16 @@ class SocketConnection:
                 if self._paused or self._closed:
                     return
         except Exception as error:
-            self._network.loop.failed("on_frame", error)
-            self.end(f"error in on_frame: {error!r}")
+            self._handler_failed(error)
+            return
+        if read == written:
+            self._read = self._written = 0
+            if written == len(view) < RECEIVE_BYTES_KEPT:
+                self._replace_buffer(written * 4)  # the last recv filled it: there is more where that came from
+
+    def _handler_failed(self, error: Exception) -> None:
+        self._loop.failed("on_frame", error)
+        self.end(f"error in on_frame: {error!r}")
 
     def _deliver_again(self) -> None:
         if not self._paused:
@@ -380,26 +459,27 @@ class SocketConnection:
 
     # -- sending
 
-    def flush(self) -> None:
-        """Hand what is queued to the network; what it does not take waits until the socket is writable."""
-        self._in_dirty = False
-        if self._open and not self._blocked and self._out and not self._write() and self._open:
-            # The queue now outlives the turn, so it must not point into memory that is only lent.
-            self._out = deque(_kept(chunk) for chunk in self._out)
+    def _flush(self) -> None:
+        """Hand what waits to the network, and let the rest wait until the socket is writable."""
+        if not self._write() and self._open:
+            self._block()
+
+    def _block(self) -> None:
+        if self._open:
             self._blocked = True
-            self._network.loop.aio.add_writer(self._fd, self._on_writable)
+            self._loop.aio.add_writer(self._fd, self._on_writable)
 
     def _on_writable(self) -> None:
         if self._open and self._write() and self._open:
             self._blocked = False
-            self._network.loop.aio.remove_writer(self._fd)
+            self._loop.aio.remove_writer(self._fd)
 
     def _write(self) -> bool:
         """Send from the head of the queue; True when it is empty."""
         sock, out = self._sock, self._out
         if sock is None:
             return False
-        budget = _SEND_BYTES_PER_TURN
+        budget = _BYTES_AT_ONCE
         try:
             while out:
                 if budget <= 0:
@@ -458,6 +538,11 @@ class SocketConnection:
             out.popleft()
         self._head_sent = passed
         return sent
+
+
+def _not_open(*_: object) -> int:
+    """In place of the methods of a socket that is not there."""
+    raise OSError(errno.ENOTCONN, os.strerror(errno.ENOTCONN))
 
 
 def _kept(chunk: Chunk) -> Chunk:

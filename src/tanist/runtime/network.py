@@ -117,15 +117,12 @@ class SocketNetwork:
         """How often receive buffers that have grown are looked at."""
         self.accepted = 0
         """Connections accepted and not yet closed."""
-        self.dirty: list[SocketConnection] = []
-        """Connections with something to send at the end of this turn."""
         self._on_exhausted = on_exhausted
         self._connections: set[SocketConnection] = set()
         self._listeners: set[SocketListener] = set()
         self._resting = False
         self._grown: set[SocketConnection] = set()
         self._sweeping = False
-        loop.add_hook(self._send_all)
 
     # -- Network
 
@@ -228,13 +225,6 @@ class SocketNetwork:
         self._resting = False
         for listener in self._listeners:
             listener.watch()
-
-    def _send_all(self) -> None:
-        dirty = self.dirty
-        if dirty:
-            self.dirty = []
-            for connection in dirty:
-                connection.flush()
 
 
 def _literal(host: str, port: int) -> Address | None:

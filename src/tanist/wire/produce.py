@@ -6,7 +6,7 @@ The caller appends them from where they are. Versions 3 to 13; flexible from 9, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from struct import Struct as Layout
 from struct import error as struct_error
@@ -80,59 +80,58 @@ _ID_HEAD = Layout(">BhiB16sBi").unpack_from
 """All of a request up to the length of the first partition's records."""
 _END = Layout(">BH").unpack_from
 """Tag counts of partition, topic and request, as they follow the records of the last partition."""
+_NO_TAGS: Final = (0, 0)
 
 _INT16 = Layout(">h").unpack_from
 _INT32 = Layout(">i").unpack_from
 _ACKS = Layout(">hi").unpack_from
 _PARTITION = Layout(">ii").unpack_from
 
-_new = object.__new__
 
+def parse_single_produce(frame: memoryview, offset: int, version: int) -> tuple[int, int, Topic, int, int, int] | None:
+    """(acks, timeout, topic, partition, start, end of its records): what a request is nearly always.
 
-def parse_produce(frame: memoryview, offset: int, version: int) -> ProduceCall:
-    """The body of a Produce request that begins at `offset` of its frame. `WireError` if it is malformed."""
-    call: ProduceCall = _new(ProduceCall)
-    call.transactional_id = None
+    None for every other shape, and for what is malformed: `parse_produce` reads, or refuses, those.
+    """
+    topic: Topic
     try:
         if version < 9:
-            length, call.acks, call.timeout_ms, topics, n = _HEAD(frame, offset)
+            length, acks, timeout_ms, topics, n = _HEAD(frame, offset)
             if length == -1 and topics == 1 and 0 < n <= MAX_TOPIC_NAME:
                 raw, partitions, index, size = _TOPIC[n](frame, offset + 14)
                 start = offset + 26 + n
                 end = start + size
                 if partitions == 1 and size >= 0 and end <= len(frame) and version > 2:
-                    call.topics = [(KNOWN_NAMES.get(raw) or learn_name(raw), [(index, start, end)])]
-                    return call
+                    return acks, timeout_ms, KNOWN_NAMES.get(raw) or learn_name(raw), index, start, end
+            return None
+        if version > 12:
+            length, acks, timeout_ms, topics, raw, partitions, index = _ID_HEAD(frame, offset)
+            start = offset + 29
         else:
-            if version > 12:
-                length, call.acks, call.timeout_ms, topics, raw, partitions, index = _ID_HEAD(frame, offset)
-                start = offset + 29
-            else:
-                length, call.acks, call.timeout_ms, topics, n = _FLEXIBLE_HEAD(frame, offset)
-                if not 1 < n < 128:
-                    return _parse_any(frame, offset, version)
-                raw, partitions, index = _FLEXIBLE_TOPIC[n - 1](frame, offset + 9)
-                start = offset + 13 + n
-            if length == 0 and topics == 2 and partitions == 2:
-                size = frame[start]
-                start += 1
-                if size > 127:
-                    size, start = read_uvarint(frame, start - 1)
-                end = start + size - 1
-                if size and _END(frame, end) == (0, 0) and version <= LAST_VERSION:
-                    topic: Topic
-                    if version > 12:
-                        topic = KNOWN_UUIDS.get(raw) or learn_uuid(raw)
-                    else:
-                        topic = KNOWN_NAMES.get(raw) or learn_name(raw)
-                    call.topics = [(topic, [(index, start, end)])]
-                    return call
-    except (struct_error, IndexError):
-        pass  # too short for the usual shape; the long way finds out what is the matter
-    return _parse_any(frame, offset, version)
+            length, acks, timeout_ms, topics, n = _FLEXIBLE_HEAD(frame, offset)
+            if not 1 < n < 128:
+                return None
+            raw, partitions, index = _FLEXIBLE_TOPIC[n - 1](frame, offset + 9)
+            start = offset + 13 + n
+        if length == 0 and topics == 2 and partitions == 2:
+            size = frame[start]
+            start += 1
+            if size > 127:
+                size, start = read_uvarint(frame, start - 1)
+            end = start + size - 1
+            if size and _END(frame, end) == _NO_TAGS and version <= LAST_VERSION:
+                if version > 12:
+                    topic = KNOWN_UUIDS.get(raw) or learn_uuid(raw)
+                else:
+                    topic = KNOWN_NAMES.get(raw) or learn_name(raw)
+                return acks, timeout_ms, topic, index, start, end
+    except (struct_error, IndexError, WireError):
+        pass  # the long way finds out what is the matter
+    return None
 
 
-def _parse_any(frame: memoryview, offset: int, version: int) -> ProduceCall:
+def parse_produce(frame: memoryview, offset: int, version: int) -> ProduceCall:
+    """The body of a Produce request that begins at `offset` of its frame. `WireError` if it is malformed."""
     if not FIRST_VERSION <= version <= LAST_VERSION:
         raise UnsupportedVersion(f"Produce has versions {FIRST_VERSION} to {LAST_VERSION}, not {version}")
     try:
@@ -239,6 +238,36 @@ _LEADER = Layout(">BBBiix")
 """One tagged field, number 0, 9 bytes: leader id, leader epoch, no tags."""
 _NUMBER = Layout(">i")
 _LENGTH = Layout(">h")
+
+
+def encode_appended(
+    version: int, correlation_id: int, topic: Topic, index: int, base_offset: int, log_start_offset: int
+) -> bytes:
+    """The answer to what `parse_single_produce` has read, if it was appended: a whole frame, length prefix included."""
+    if version > 8:
+        pack, size, middle = _APPENDED.get(topic) or _learn_appended(topic)
+        return pack(size, correlation_id, middle, index, base_offset, -1, log_start_offset, 1)
+    return encode_produce_response(
+        version, correlation_id, [(topic, [ProduceResult(index, 0, base_offset, -1, log_start_offset)])]
+    )
+
+
+_APPENDED_PATTERN: Final = ">iix%dsixxqqqBxxxxxxxx"
+"""Length, correlation id, no tags, `_APPENDED`'s bytes, index, no error, base offset, append time, log start offset, no
+record errors; no message, no tags of partition and topic, no throttling, no tags."""
+_APPENDED: Final[dict[Topic, tuple[Callable[..., bytes], int, bytes]]] = {}
+"""By topic: what packs an answer from version 9 on, the length it has, and what stands for "this topic, one partition"
+in it. Ask with `_APPENDED.get(topic) or _learn_appended(topic)`."""
+_APPENDED_MAX: Final = 20_000
+
+
+def _learn_appended(topic: Topic) -> tuple[Callable[..., bytes], int, bytes]:
+    middle = b"\x02" + (compact_string(topic) if isinstance(topic, str) else topic.bytes) + b"\x02"
+    layout = Layout(_APPENDED_PATTERN % len(middle))
+    if len(_APPENDED) >= _APPENDED_MAX:
+        _APPENDED.clear()
+    found = _APPENDED[topic] = (layout.pack, layout.size - 4, middle)
+    return found
 
 
 def encode_produce_response(
