@@ -287,7 +287,14 @@ def designated_election(message: MessageModel) -> None:
     add_field(message, "TopicPartitions", "partitions", desired)
 
 
+def lasting_loss(message: MessageModel) -> None:
+    """Ours, in a tag that Kafka's clients pass over: the last leader epoch that began with an unclean election."""
+    model = FieldModel("last_unclean_epoch", "int32", False, False, -1, present={0}, tagged={0}, tag=966)
+    add_field(message, "DescribeTopicPartitionsResponsePartition", "offline_replicas", model)
+
+
 OVERRIDES: dict[str, Callable[[MessageModel], None]] = {
+    "DescribeTopicPartitionsResponse": lasting_loss,
     "ElectLeadersRequest": designated_election,
     "ElectLeadersResponse": lambda message: like_version(message, 3, 2),
 }

@@ -10,9 +10,11 @@ from tests.controller.controller_double import Cluster
 
 from tanist.controller.partition_state import PartitionState
 from tanist.controller.recovery_strategy import Strategy, recovery_strategy
+from tanist.controller.snapshot import from_records, to_records
 from tanist.controller.unclean_recovery import AskReplica, Key, LogInfo, Phase
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
+from tanist.wire.metadata import decode_record, encode_record, record_version
 
 IDLE_OFF = {"metadata.max.idle.interval.ms": "0"}
 TIMEOUT_MS = 300_000
@@ -412,3 +414,24 @@ def _answer_all(cluster: Cluster, question: AskReplica) -> None:
         infos[key] = LogInfo(epoch, state.leader_epoch, 0, 5)
     cluster.controller.replica_answered(question.broker_id, infos, cluster.now_ms)
     cluster.advance(0)
+
+
+def test_a_possible_loss_is_remembered_in_the_image_and_in_its_snapshot() -> None:
+    rig = lost()
+    assert rig.state.last_unclean_epoch == -1
+    for broker_id in (1, 2, 3):
+        rig.cluster.heartbeat(broker_id)
+    rig.asked()
+    for broker_id in (1, 2, 3):
+        rig.answer(broker_id, 0, 5)
+    epoch = rig.state.leader_epoch
+    assert (rig.state.leader, rig.state.last_unclean_epoch) == (1, epoch)
+    rig.fence(2)
+    assert rig.cluster.alter_isr("t", (1, 3)) == ErrorCode.NONE
+    assert (rig.state.recovering, rig.state.last_unclean_epoch) == (False, epoch)
+    image = rig.cluster.image
+    version = image.metadata_version
+    again = from_records(
+        decode_record(encode_record(record, record_version(type(record), version))) for record in to_records(image)
+    )
+    assert again == image

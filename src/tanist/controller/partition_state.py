@@ -36,6 +36,8 @@ class PartitionState:
     directories: tuple[UUID, ...] = ()
     elr: tuple[int, ...] = ()
     last_known_elr: tuple[int, ...] = ()
+    last_unclean_epoch: int = -1
+    """The last leader epoch that began with an unclean election, so with a possible loss; -1: none did."""
 
     @property
     def has_leader(self) -> bool:
@@ -73,6 +75,7 @@ def state_of(record: PartitionRecord) -> PartitionState:
         directories=_directories(replicas, tuple(record.directories)),
         elr=tuple(record.eligible_leader_replicas or ()),
         last_known_elr=tuple(record.last_known_elr or ()),
+        last_unclean_epoch=record.last_unclean_epoch,
     )
 
 
@@ -97,6 +100,7 @@ def merge(before: PartitionState, record: PartitionChangeRecord) -> PartitionSta
     recovering = before.recovering
     if record.leader_recovery_state != NO_RECOVERY_CHANGE:
         recovering = _recovery(record.leader_recovery_state)
+    unclean = recovering and record.leader >= 0 and record.leader_recovery_state != NO_RECOVERY_CHANGE
     return PartitionState(
         replicas=replicas,
         isr=before.isr if record.isr is None else tuple(record.isr),
@@ -109,6 +113,7 @@ def merge(before: PartitionState, record: PartitionChangeRecord) -> PartitionSta
         directories=directories,
         elr=before.elr if record.eligible_leader_replicas is None else tuple(record.eligible_leader_replicas),
         last_known_elr=before.last_known_elr if record.last_known_elr is None else tuple(record.last_known_elr),
+        last_unclean_epoch=leader_epoch if unclean else before.last_unclean_epoch,
     )
 
 

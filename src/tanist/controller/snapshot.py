@@ -127,4 +127,5 @@ def _partition_record(topic_id: UUID, partition: int, state: PartitionState, wit
         # Rule 73: a tagged field is written only when it says something.
         eligible_leader_replicas=(state.elr or None) if with_elr else None,
         last_known_elr=(state.last_known_elr or None) if with_elr else None,
+        last_unclean_epoch=state.last_unclean_epoch,
     )

@@ -123,6 +123,8 @@ class PartitionRecord(MetadataRecord):
     directories: tuple[UUID, ...] = ()
     eligible_leader_replicas: tuple[int, ...] | None = None
     last_known_elr: tuple[int, ...] | None = None
+    last_unclean_epoch: int = -1
+    """Ours, in a tag that Kafka's readers pass over: the last leader epoch that began with an unclean election."""
 
     RECORD_KEY: ClassVar[int] = 3
     VERSIONS: ClassVar[tuple[int, int]] = (0, 2)
@@ -141,6 +143,7 @@ class PartitionRecord(MetadataRecord):
         Field("directories", Array("uuid"), (1, 2)),
         Field("eligible_leader_replicas", Array("int32"), (2, 2), nullable=(2, 2), tag=1, tagged=(2, 2)),
         Field("last_known_elr", Array("int32"), (2, 2), nullable=(2, 2), tag=2, tagged=(2, 2)),
+        Field("last_unclean_epoch", "int32", (0, 2), tag=966, tagged=(0, 2)),
     )
 
 

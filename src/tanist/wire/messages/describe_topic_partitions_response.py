@@ -23,6 +23,7 @@ class DescribeTopicPartitionsResponsePartition(Struct):
     eligible_leader_replicas: tuple[int, ...] | None = None
     last_known_elr: tuple[int, ...] | None = None
     offline_replicas: tuple[int, ...] = ()
+    last_unclean_epoch: int = -1
 
     FIELDS: ClassVar[tuple[Field, ...]] = (
         Field("error_code", "int16", (0, 0)),
@@ -34,6 +35,7 @@ class DescribeTopicPartitionsResponsePartition(Struct):
         Field("eligible_leader_replicas", Array("int32"), (0, 0), nullable=(0, 0)),
         Field("last_known_elr", Array("int32"), (0, 0), nullable=(0, 0)),
         Field("offline_replicas", Array("int32"), (0, 0)),
+        Field("last_unclean_epoch", "int32", (0, 0), tag=966, tagged=(0, 0)),
     )
 
 
