@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.controller.scenario_runner import World
+from tests.controller.world import World
 
 from tanist.controller.assignment import Completion, Reassignment, Reversal, complete, reassign, revert
 from tanist.controller.reassignment import alter_partition_reassignments, list_partition_reassignments
@@ -139,6 +139,20 @@ def test_rule_106_an_unclean_cancel_needs_the_configuration(allowed: str, error:
     move(there, None, expect_error=error)
     if error == "NONE":
         expect(there, replicas=[1, 2, 3], isr=[2], leader=2, recovery="RECOVERING")
+
+
+def test_deviation_106_an_unclean_cancel_declares_nobody_in_sync_with_elr() -> None:
+    there = world(elr=True, **{"unclean.leader.election.enable": "true"})
+    move(there, [4, 5])
+    there.alter_partition({"topic": "foo", "p": 0, "from": 1, "isr": [1, 4]})
+    for broker in (1, 2, 3):
+        there.fence(broker)
+    expect(there, isr=[4], leader=4)
+    move(there, None)
+    # 1, the first of those who stay, may lack what 4 has committed alone: it must not come back as an ISR member.
+    expect(there, replicas=[1, 2, 3], isr=[], leader=-1)
+    there.unfence(2)
+    expect(there, isr=[2], leader=2, recovery="RECOVERING")
 
 
 def test_deviation_155_a_cancel_under_min_isr_does_not_give_up_eligible_replicas() -> None:

@@ -131,10 +131,15 @@ def _cancel(
                 "unclean leader election.",
             )
         _check_min_isr(maker, topic, state, reversal.replicas, reversal.isr)
+    isr = reversal.isr
+    if reversal.unclean and maker.context(topic.topic_id, state).elr_enabled:
+        # DEVIATION from rule 106: declared in sync, the first replica could be elected later, whatever its log has
+        # lost, as if nothing were amiss. With ELR nobody need be in sync, and who is elected is known to be a risk.
+        isr = ()
     intent = Intent(
         topic_id=topic.topic_id,
         partition=partition,
-        target_isr=reversal.isr,
+        target_isr=isr,
         target_replicas=reversal.replicas,
         target_removing=(),
         target_adding=(),
