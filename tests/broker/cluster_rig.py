@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tanist.broker.bootstrap import FILE_NAME, bootstrap_of, encode_bootstrap
 from tanist.broker.hosted import HostedPartition
 from tanist.broker.node import Node
 from tanist.sim.clients import SimClient
 from tanist.sim.history import History
-from tanist.sim.world import BROKER_PORT, World
+from tanist.sim.scheduler import Process
+from tanist.sim.world import BROKER_PORT, DATA, World
 from tanist.wire.batch import NewRecord, decode_batch, encode_batch, iterate_headers
 from tanist.wire.messages.create_topics_request import (
     CreatableReplicaAssignment,
@@ -32,9 +34,14 @@ class Cluster:
         seed: int = 1,
         config: Mapping[str, str] | None = None,
         per_node: Mapping[int, Mapping[str, str]] | None = None,
+        features: Mapping[str, int] | None = None,
     ) -> None:
         self.log: list[str] = []
         self.world = World(seed, nodes=nodes, config=config, trace=self._trace)
+        if features is not None:
+            content = encode_bootstrap(bootstrap_of(features), wall_ms=0)
+            for host in self.world.hosts.values():
+                host.disk.view(Process("format")).write_file(f"{DATA}/{FILE_NAME}", content)
         for node_id, more in (per_node or {}).items():
             self.world.hosts[node_id].properties.update(more)
         self.world.start()

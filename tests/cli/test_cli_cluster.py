@@ -2,39 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import signal
-import socket
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from cli_rig import FEW_PARTITIONS, TANIST, free_port, run
 
-from tanist.cli.app import app
 from tanist.runtime.cluster_file import load_existing
 from tanist.runtime.processes import wait_until
 
 Tanist = Callable[..., Any]
-TANIST = [sys.executable, "-m", "tanist.cli.main"]
-FEW_PARTITIONS = ["--config", "offsets.topic.num.partitions=1"]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return min(port, 55_000)
-
-
-def run(*arguments: str, folder: Path, stdin: str = "", code: int = 0) -> Any:
-    """What the command printed: decoded if it was asked for JSON. In this process, for the speed of it."""
-    done = CliRunner().invoke(app, [*arguments, "--data", str(folder)], input=stdin)
-    assert done.exit_code == code, f"{arguments}: {done.exit_code}\n{done.output}\n{done.exception!r}"
-    return json.loads(done.stdout) if "--json" in arguments else done.output
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from tanist.broker.bootstrap import read_bootstrap
 from tanist.broker.controller_host import ControllerHost
 from tanist.broker.endpoints import ConfigError
 from tanist.broker.metadata_quorum import MetadataQuorum
@@ -130,6 +131,7 @@ def assemble_quorum(node: Node, directory_id: UUID) -> MetadataQuorum:
             controller_settings(config),
             node.random,
             cluster_id=node.cluster_id,
+            bootstrap=read_bootstrap(node.disk, config.metadata_log_dir, node.report),
             voter_ids=[voter.node_id for voter in voters],
         )
         quorum.controller_host = ControllerHost(node, controller)

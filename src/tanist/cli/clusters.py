@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from tanist.cli.options import config_option, data_option, json_option
+from tanist.cli.options import config_option, data_option, feature_option, json_option
 from tanist.cli.output import print_json, print_table
 from tanist.runtime.cluster import Cluster, ClusterStatus
 from tanist.runtime.cluster_file import load_existing
@@ -46,6 +46,7 @@ def _controllers(value: str) -> int:
     "--port", type=click.IntRange(1, 65000), default=9092, show_default=True, help="The first broker's; others follow."
 )
 @config_option("A Kafka setting for every node, for instance min.insync.replicas=1. Repeatable.")
+@feature_option("A feature and the level that a new cluster begins with; 0: off. Repeatable.")
 @click.option("--detach", is_flag=True, help="Return when the cluster is ready, and leave it running.")
 @json_option
 def up_command(
@@ -55,6 +56,7 @@ def up_command(
     host: str,
     port: int,
     config: tuple[tuple[str, str], ...],
+    features: tuple[tuple[str, int], ...],
     detach: bool,
     as_json: bool,
 ) -> None:
@@ -69,7 +71,14 @@ def up_command(
     began = time.monotonic()
     ours = False
     try:
-        entries = cluster.up(brokers=brokers, controllers=controllers, host=host, port=port, config=dict(config))
+        entries = cluster.up(
+            brokers=brokers,
+            controllers=controllers,
+            host=host,
+            port=port,
+            config=dict(config),
+            features=dict(features),
+        )
         ours = True
         took_s = round(time.monotonic() - began, 2)
         status = cluster.status()

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from tanist.broker.config import ConfigError, PropertiesError
-from tanist.cli.options import key_value
+from tanist.cli.options import feature_option, key_value
 from tanist.cli.output import print_json
 from tanist.runtime.format import format_folders, random_id
 
@@ -27,14 +27,20 @@ def _load(path: str, overrides: dict[str, str]) -> Any:
 @click.option("-c", "--config", "path", required=True, help="The node's properties file.")
 @click.option("-t", "--cluster-id", required=True, help="The cluster's id: the same for all nodes. See `random-uuid`.")
 @click.option("-g", "--ignore-formatted", is_flag=True, help="Leave folders alone that are formatted already.")
+@feature_option("A feature and the level a new cluster begins with; 0: off. Repeatable.  [default: the latest of all]")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
-def format_command(path: str, cluster_id: str, ignore_formatted: bool, as_json: bool) -> None:
+def format_command(
+    path: str, cluster_id: str, ignore_formatted: bool, features: tuple[tuple[str, int], ...], as_json: bool
+) -> None:
     """Prepare a node's log folders, as Kafka's `kafka-storage format` does.
 
     Writes `meta.properties` into each folder of log.dirs: which cluster and which node it belongs to. A node refuses to
     start in a folder that is not formatted, or formatted for another node.
+
+    With --feature eligible.leader.replicas.version=0 a new cluster begins as Kafka was before KIP-966. Format all
+    controllers alike; `tanist features` changes the levels of a cluster that exists.
     """
-    done = format_folders(_load(path, {}), cluster_id, ignore_formatted=ignore_formatted)
+    done = format_folders(_load(path, {}), cluster_id, ignore_formatted=ignore_formatted, features=dict(features))
     if as_json:
         print_json([{"folder": item.folder, "formatted": item.fresh} for item in done])
         return

@@ -78,9 +78,13 @@ class Cluster:
         host: str = "127.0.0.1",
         port: int = 9092,
         config: Mapping[str, str] | None = None,
+        features: Mapping[str, int] | None = None,
         patience_s: float = READY_PATIENCE_S,
     ) -> ClusterFile:
-        """Start a new cluster, or the stopped one that the folder has; returns when it is ready."""
+        """Start a new cluster, or the stopped one that the folder has; returns when it is ready.
+
+        `features` are those that a new cluster begins with.
+        """
         with locked(self.folder):
             cluster = load(self.folder)
             fresh = cluster is None
@@ -95,6 +99,11 @@ class Cluster:
                 )
             else:
                 self._refuse_other_shape(cluster, brokers, controllers)
+                if features:
+                    raise ClusterError(
+                        f"{self.folder} has a cluster, which has its features: start it without --feature, then change "
+                        "them with `tanist features`"
+                    )
                 if cluster.running:
                     nodes = ", ".join(str(node.node_id) for node in cluster.running)
                     raise ClusterError(
@@ -108,7 +117,7 @@ class Cluster:
             try:
                 with self._launcher() as (launcher, readiness):
                     if fresh or moved or config:
-                        self._write_properties(cluster)
+                        self._write_properties(cluster, features or {})
                     cluster.save(self.folder)
                     self._launch(launcher, cluster, cluster.nodes)
                     self._await_ready(readiness, cluster, cluster.nodes, patience_s)
@@ -199,13 +208,13 @@ class Cluster:
                 "leave --brokers and --controllers away to start it, or name another folder with --data"
             )
 
-    def _write_properties(self, cluster: ClusterFile) -> None:
+    def _write_properties(self, cluster: ClusterFile, features: Mapping[str, int]) -> None:
         for node in cluster.nodes:
             properties = layout.properties_of(cluster, node, self.folder)
             try:
                 config = NodeConfig.from_properties(properties)
                 layout.node_folder(self.folder, node.node_id).mkdir(parents=True, exist_ok=True)
-                format_folders(config, cluster.cluster_id, ignore_formatted=True)
+                format_folders(config, cluster.cluster_id, ignore_formatted=True, features=features)
             except (ConfigError, FormatError) as error:
                 raise ClusterError(str(error)) from None
             path = layout.properties_path(self.folder, node.node_id)

@@ -1,16 +1,19 @@
 """`tanist format`: make a node's folders and write `meta.properties` into each, as `kafka-storage format` does.
 
 A folder says whose it is before a node serves from it, so that no node ever starts empty by mistake in a folder that
-was not mounted. The first records of the metadata log are not written here: the first active controller of a cluster
-writes them (its features and metadata.version are those of `controller.features`).
+was not mounted. With which features the cluster begins stands beside it, in `bootstrap.checkpoint`: the first active
+controller of the cluster writes the metadata log's first records by it.
 """
 
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
+from tanist.broker import bootstrap
 from tanist.broker.config import NodeConfig
 from tanist.log.checkpoints import META_PROPERTIES, CheckpointError, MetaProperties
 from tanist.runtime.files import replace_file, sync_folder
@@ -38,8 +41,21 @@ def random_id() -> str:
             return text
 
 
-def format_folders(config: NodeConfig, cluster_id: str, *, ignore_formatted: bool = False) -> list[Formatted]:
-    """Format what is not formatted yet. All or nothing is written: whatever speaks against it is found first."""
+def format_folders(
+    config: NodeConfig,
+    cluster_id: str,
+    *,
+    ignore_formatted: bool = False,
+    features: Mapping[str, int] | None = None,
+) -> list[Formatted]:
+    """Format what is not formatted yet, for a cluster that begins with these features (else with the defaults).
+
+    All or nothing is written: whatever speaks against it is found first.
+    """
+    try:
+        beginning = bootstrap.bootstrap_of(features or {})
+    except ValueError as error:
+        raise FormatError(str(error)) from None
     try:
         id_from_text(cluster_id)
     except ValueError as error:
@@ -62,6 +78,8 @@ def format_folders(config: NodeConfig, cluster_id: str, *, ignore_formatted: boo
     for folder in folders:
         if formatted[folder] is None:
             os.makedirs(folder, exist_ok=True)
+            content = bootstrap.encode_bootstrap(beginning, time.time_ns() // 1_000_000)
+            replace_file(f"{folder}/{bootstrap.FILE_NAME}", content)
             meta = MetaProperties(cluster_id, config.node_id, id_from_text(random_id()))
             replace_file(f"{folder}/{META_PROPERTIES}", meta.encode())
             sync_folder(os.path.dirname(folder.rstrip("/")))

@@ -1,0 +1,30 @@
+"""Commands on clusters of processes, run as people type them."""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner
+
+from tanist.cli.app import app
+
+TANIST = [sys.executable, "-m", "tanist.cli.main"]
+FEW_PARTITIONS = ["--config", "offsets.topic.num.partitions=1"]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return min(port, 55_000)
+
+
+def run(*arguments: str, folder: Path, stdin: str = "", code: int = 0) -> Any:
+    """What the command printed: decoded if it was asked for JSON. In this process, for the speed of it."""
+    done = CliRunner().invoke(app, [*arguments, "--data", str(folder)], input=stdin)
+    assert done.exit_code == code, f"{arguments}: {done.exit_code}\n{done.output}\n{done.exception!r}"
+    return json.loads(done.stdout) if "--json" in arguments else done.output
