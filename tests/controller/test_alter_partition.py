@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from tests.controller.scenario_runner import World
+from tests.controller.world import World
 
 from tanist.controller.alter_partition import alter_partition
 from tanist.controller.decision import Decision

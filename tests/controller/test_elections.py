@@ -9,7 +9,7 @@ from time import process_time
 from typing import Any
 from uuid import UUID
 
-from tests.controller.scenario_runner import World
+from tests.controller.world import World
 
 from tanist.controller import elections
 from tanist.controller.decision import ControllerSettings

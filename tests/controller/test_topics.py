@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from tests.controller.scenario_runner import World
+from tests.controller.world import World
 
 from tanist.controller.topic_names import name_error
 from tanist.controller.topics import create_partitions, create_topics, delete_topics

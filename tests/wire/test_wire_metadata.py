@@ -1,42 +1,19 @@
-"""The metadata log's records: Apache's bytes, versions, and values that are none."""
+"""The metadata log's records: versions, and values that are none. Apache's bytes are among `tests/lab/scenarios`."""
 
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tanist.wire import metadata, metadata_records, metadata_records_security
-from tanist.wire.codec import UnsupportedVersion, WireError, decoder, encoder
+from tanist.wire.codec import UnsupportedVersion, WireError
 from tanist.wire.errors import ErrorCode
-from tanist.wire.messages.alter_partition_request import AlterPartitionRequest, BrokerState
-from tanist.wire.messages.alter_partition_request import PartitionData as RequestPartition
-from tanist.wire.messages.alter_partition_request import TopicData as RequestTopic
-from tanist.wire.messages.alter_partition_response import AlterPartitionResponse
-from tanist.wire.messages.alter_partition_response import PartitionData as ResponsePartition
-from tanist.wire.messages.alter_partition_response import TopicData as ResponseTopic
-from tanist.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
-from tanist.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse
-from tanist.wire.messages.describe_topic_partitions_request import (
-    Cursor,
-    DescribeTopicPartitionsRequest,
-    TopicRequest,
-)
-from tanist.wire.messages.describe_topic_partitions_response import Cursor as NextCursor
-from tanist.wire.messages.describe_topic_partitions_response import (
-    DescribeTopicPartitionsResponse,
-    DescribeTopicPartitionsResponsePartition,
-    DescribeTopicPartitionsResponseTopic,
-)
 from tanist.wire.metadata import (
     METADATA_VERSIONS,
-    BrokerEndpoint,
     BrokerRegistrationChangeRecord,
     ConfigRecord,
     MetadataRecord,
@@ -49,145 +26,13 @@ from tanist.wire.metadata import (
     encode_record,
     record_version,
 )
-from tanist.wire.schema import Message
 
-GOLDEN = yaml.safe_load((Path(__file__).parent / "golden_bytes.yaml").read_text())
 RECORD_CLASSES = [
     thing
     for module in (metadata_records, metadata_records_security)
     for thing in vars(module).values()
     if isinstance(thing, type) and issubclass(thing, MetadataRecord) and thing is not MetadataRecord
 ]
-TOPIC_ID = UUID(int=(1 << 64) | 2)
-
-
-def identifier(value: Any) -> UUID:
-    """As the samples write ids: [most, least significant half], or only the least."""
-    high, low = value if isinstance(value, list) else (0, value)
-    return UUID(int=(high << 64) | low)
-
-
-def value_of(name: str, value: Any) -> Any:
-    if name in ("topic_id", "incarnation_id"):
-        return identifier(value)
-    if name in ("directories", "log_dirs"):
-        return tuple(map(identifier, value))
-    if name == "leader_recovery_state":
-        return ["RECOVERED", "RECOVERING"].index(value)
-    if name == "end_points":
-        listener, host, port, protocol = value
-        return (BrokerEndpoint(name=listener, host=host, port=port, security_protocol=protocol),)
-    return tuple(value) if isinstance(value, list) else value
-
-
-SAMPLE_NAMES = {
-    "incarnation": "incarnation_id",
-    "elr": "eligible_leader_replicas",
-    "recovery": "leader_recovery_state",
-    "listener": "end_points",
-}
-SAMPLE_NAMES |= {"removing": "removing_replicas", "adding": "adding_replicas"}
-PARTITION_V1 = {
-    "partition_id": 0,
-    "replicas": [1, 2, 3],
-    "isr": [1],
-    "leader": 1,
-    "leader_epoch": 4,
-    "partition_epoch": 7,
-    "directories": [101, 102, 103],
-}
-
-
-def sample_record(sample: dict[str, Any]) -> MetadataRecord:
-    fields: dict[str, Any] = dict(sample["fields"])
-    if fields.pop("same_as", None) == "v1":
-        fields = {**PARTITION_V1, **fields}
-    cls = getattr(metadata, sample["record"])
-    values: dict[str, Any] = {SAMPLE_NAMES.get(name, name): value for name, value in fields.items()}
-    if cls in (PartitionRecord, PartitionChangeRecord):
-        values["topic_id"] = [1, 2]
-    record: MetadataRecord = cls(**{name: value_of(name, value) for name, value in values.items()})
-    return record
-
-
-@pytest.mark.parametrize("sample", GOLDEN["record_format"], ids=lambda sample: sample["id"])
-def test_apaches_bytes_of_records(sample: dict[str, Any]) -> None:
-    record = sample_record(sample)
-    version = sample["version"]
-    assert encoder(type(record), version)(record).hex() == str(sample["body_hex"])
-    assert encode_record(record, version).hex() == str(sample["framed_hex"])
-    assert decode_record(bytes.fromhex(str(sample["framed_hex"]))) == record
-
-
-ALTERED = AlterPartitionRequest(
-    broker_id=1,
-    broker_epoch=9,
-    topics=(
-        RequestTopic(
-            topic_id=TOPIC_ID,
-            partitions=(
-                RequestPartition(
-                    partition_index=0,
-                    leader_epoch=4,
-                    new_isr_with_epochs=(
-                        BrokerState(broker_id=1, broker_epoch=9),
-                        BrokerState(broker_id=2, broker_epoch=-1),
-                    ),
-                    partition_epoch=7,
-                ),
-            ),
-        ),
-    ),
-)
-DESCRIBED = DescribeTopicPartitionsResponsePartition(
-    partition_index=0,
-    leader_id=-1,
-    leader_epoch=4,
-    replica_nodes=(1, 2, 3),
-    isr_nodes=(),
-    eligible_leader_replicas=(2, 3),
-    last_known_elr=(3,),
-    offline_replicas=(1, 2, 3),
-)
-RPCS: dict[str, Message] = {
-    "rpc-01": ALTERED,
-    "rpc-02": AlterPartitionResponse(
-        topics=(
-            ResponseTopic(
-                topic_id=TOPIC_ID,
-                partitions=(ResponsePartition(leader_id=1, leader_epoch=4, isr=(1, 2), partition_epoch=8),),
-            ),
-        )
-    ),
-    "rpc-03": BrokerHeartbeatRequest(
-        broker_id=1, broker_epoch=9, current_metadata_offset=100, want_fence=False, want_shut_down=True
-    ),
-    "rpc-04": BrokerHeartbeatResponse(is_caught_up=True, is_fenced=False, should_shut_down=False),
-    "rpc-05": DescribeTopicPartitionsRequest(
-        topics=(TopicRequest(name="foo"),),
-        response_partition_limit=2,
-        cursor=Cursor(topic_name="foo", partition_index=1),
-    ),
-    "rpc-06": DescribeTopicPartitionsRequest(topics=(TopicRequest(name="foo"),), response_partition_limit=2),
-    "rpc-07": DescribeTopicPartitionsResponse(
-        topics=(DescribeTopicPartitionsResponseTopic(name="foo", topic_id=TOPIC_ID, partitions=(DESCRIBED,)),),
-        next_cursor=NextCursor(topic_name="foo", partition_index=1),
-    ),
-}
-
-
-@pytest.mark.parametrize("sample", GOLDEN["rpc_format"], ids=lambda sample: sample["id"])
-def test_apaches_bytes_of_requests(sample: dict[str, Any]) -> None:
-    message = RPCS[sample["id"]]
-    assert type(message).__name__ == sample["message"]
-    body = bytes.fromhex(str(sample["body_hex"]))
-    assert encoder(type(message), sample["version"])(message) == body
-    assert decoder(type(message), sample["version"])(body, 0) == (message, len(body))
-
-
-def test_the_golden_samples_are_all_there() -> None:
-    assert len(GOLDEN["record_format"]) == 24
-    assert {sample["id"] for sample in GOLDEN["rpc_format"]} == set(RPCS)
 
 
 @pytest.mark.parametrize("cls", RECORD_CLASSES, ids=lambda cls: cls.__name__)

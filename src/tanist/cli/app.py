@@ -29,6 +29,7 @@ _COMMANDS = {
     "produce": "tanist.cli.records",
     "consume": "tanist.cli.records",
     "tour": "tanist.cli.tour",
+    "lab": "tanist.cli.lab",
     "format": "tanist.cli.nodes",
     "random-uuid": "tanist.cli.nodes",
     "serve": "tanist.cli.nodes",

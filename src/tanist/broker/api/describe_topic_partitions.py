@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tanist.broker.api.metadata import INTERNAL_TOPICS, replica_offline
@@ -26,10 +27,22 @@ def handle(node: Node, request: DescribeTopicPartitionsRequest, call: Call) -> N
     call.reply(describe(node.metadata.image, request, node.config.max_request_partition_size_limit))
 
 
+def _everything(_name: str) -> bool:
+    """There is no authorizer: who can connect may describe."""
+    return True
+
+
 def describe(
-    image: MetadataImage, request: DescribeTopicPartitionsRequest, limit: int
+    image: MetadataImage,
+    request: DescribeTopicPartitionsRequest,
+    limit: int,
+    *,
+    may_describe: Callable[[str], bool] = _everything,
 ) -> DescribeTopicPartitionsResponse:
-    """One page. `WireError` for a cursor that makes no sense: the message has no field for a general error."""
+    """One page. `WireError` for a cursor that makes no sense: the message has no field for a general error.
+
+    Topics that may not be described are told after the page, without their ids, if they were asked for by name.
+    """
     names = sorted({topic.name for topic in request.topics})
     listing_all = not names
     cursor = request.cursor
@@ -39,6 +52,9 @@ def describe(
         names = sorted(image.topic_ids)
     if cursor is not None:
         names = [name for name in names if name >= cursor.topic_name]
+    hidden = [name for name in names if not may_describe(name)]
+    if hidden:
+        names = sorted(set(names).difference(hidden))
     budget = max(1, min(request.response_partition_limit, limit))
     topics: list[DescribeTopicPartitionsResponseTopic] = []
     next_cursor: Cursor | None = None
@@ -73,6 +89,7 @@ def describe(
                     offline_replicas=tuple(
                         b for b in state.replicas if replica_offline(image, topic.topic_id, index, b)
                     ),
+                    last_unclean_epoch=state.last_unclean_epoch,
                 )
             )
         topics.append(
@@ -86,4 +103,9 @@ def describe(
         if rest:
             next_cursor = Cursor(topic_name=name, partition_index=rest[0])
             break
+    if not listing_all:
+        topics.extend(
+            DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name)
+            for name in hidden
+        )
     return DescribeTopicPartitionsResponse(topics=tuple(topics), next_cursor=next_cursor)

@@ -1,0 +1,47 @@
+"""`tanist lab`: what tanist is held to, without a cluster. The lab is imported by the command that needs it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tanist.cli.output import print_json
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+
+
+@click.group("lab")
+def lab_command() -> None:
+    """Play scenarios against the rooms tanist is made of."""
+
+
+@lab_command.command("scenarios")
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print every outcome, for programs.")
+@click.pass_context
+def scenarios_command(ctx: click.Context, files: tuple[Path, ...], as_json: bool) -> None:
+    """Play the behaviour scenarios in FILES, and say which come out otherwise than in Apache Kafka.
+
+    A scenario that differs by a rule of docs/kip966.md deviates; any other difference is a failure. The exit code is
+    0 when nothing failed, 1 when something did, 2 when a file cannot be read or has a kind that nobody plays.
+    """
+    from tanist.lab import scenarios
+    from tanist.lab.scenarios import report
+
+    try:
+        items = scenarios.load(files)
+    except scenarios.ScenarioFileError as error:
+        raise click.UsageError(str(error), ctx) from error
+    outcomes = [scenarios.run(item) for item in items]
+    if as_json:
+        print_json(report.as_json(outcomes))
+    else:
+        for line in report.lines(outcomes):
+            click.echo(line)
+        click.echo(report.summary(outcomes))
+    if any(outcome.unknown_kind for outcome in outcomes):
+        ctx.exit(EXIT_USAGE)
+    if any(outcome.verdict is scenarios.Verdict.FAILED for outcome in outcomes):
+        ctx.exit(EXIT_FAILED)

@@ -1,0 +1,1 @@
+"""The lab: what tanist is held to, and the same faults again and again."""

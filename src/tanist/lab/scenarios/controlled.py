@@ -1,0 +1,218 @@
+"""A controller whose decisions take effect at once, and the watch for what Apache's would have made otherwise.
+
+Owns the log, the brokers and topics that a scenario begins with, and `apart`: the partitions of which, by some rule of
+`deviations`, Apache's controller would hold another state by now. Their later states may differ too, and are told apart
+from defects by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+from uuid import UUID
+
+from tanist.controller.controller import Controller
+from tanist.controller.decision import MIN_INSYNC_REPLICAS, ControllerSettings, Decision
+from tanist.controller.features import SUPPORTED_FEATURES
+from tanist.controller.image import ELR_VERSION, METADATA_VERSION, MetadataImage, PartitionState
+from tanist.lab.scenarios import requests
+from tanist.lab.scenarios.deviations import COMPLETION, Explained, Step, deviations
+from tanist.lab.scenarios.fields import Fields, NotUnderstood
+from tanist.lab.scenarios.outcome import Mismatch
+from tanist.lab.scenarios.partitions import level_of
+from tanist.wire.errors import ErrorCode
+from tanist.wire.metadata import (
+    BrokerFeature,
+    FeatureLevelRecord,
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
+)
+from tanist.wire.schema import MetadataRecord
+
+CLUSTER_ID = "scenario"
+CONTROLLER_ID = 0
+CAUGHT_UP = 1 << 40
+"""A metadata offset beyond any log."""
+LATEST = "4.3-IV0"
+A_LONG_TIME_MS = 1_000_000
+NO_SUCH_TOPIC = UUID(int=0xDEAD)
+
+Key = tuple[UUID, int]
+
+
+def phase_one(**changes: Any) -> ControllerSettings:
+    """The settings under which a controller is held to Apache's behaviour: KIP-966's first phase."""
+    return ControllerSettings(node_id=CONTROLLER_ID, unclean_recovery_manager_enabled=False, **changes)
+
+
+class _Dice:
+    """Chance that is none. Topics' ids count upwards."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def below(self, n: int) -> int:
+        return n - 1
+
+    def bytes(self, n: int) -> bytes:
+        self._count += 1
+        return b"\x55" * (n - 8) + self._count.to_bytes(8, "big")
+
+
+class Controlled:
+    """An active controller; every decision takes effect before the next event."""
+
+    def __init__(self, cluster: Fields, topics: Fields) -> None:
+        static = {str(name): str(value) for name, value in cluster.inner("static_config").plain().items()}
+        minimum = int(static.get(MIN_INSYNC_REPLICAS, "1"))
+        self.settings = phase_one(static_configs=static, min_insync_replicas=minimum)
+        self.image = MetadataImage(self.settings.topic_defaults())
+        self.controller = Controller(CONTROLLER_ID, self.image, self.settings, _Dice(), cluster_id=CLUSTER_ID)
+        self.now_ms = 0
+        self.offset = 1000
+        self.incarnations = 0
+        self.apart: dict[Key, Explained] = {}
+        """Partitions of which Apache's controller would have made something else by now, and the rule."""
+        self.kept_in: dict[int, tuple[UUID, ...]] = {}
+        self.controller.activate(1, self.now_ms, self.offset)
+        self._begin(cluster)
+        for name in topics:
+            topic = topics.inner(str(name))
+            self._create(str(name), topic)
+
+    def _begin(self, cluster: Fields) -> None:
+        self.replay(FeatureLevelRecord(name=METADATA_VERSION, feature_level=level_of(cluster.get("mv", LATEST))))
+        self.replay(RegisterControllerRecord(controller_id=CONTROLLER_ID, incarnation_id=UUID(int=1)))
+        if cluster.get("elr", False):
+            self.replay(FeatureLevelRecord(name=ELR_VERSION, feature_level=1))
+        several = cluster.inner("dirs").plain()
+        unfenced = cluster.ids("unfenced")
+        for broker_id in cluster.ids("brokers"):
+            self.kept_in[broker_id] = directories(broker_id, several.get(broker_id, 1))
+            self.incarnations += 1
+            self.replay(
+                RegisterBrokerRecord(
+                    broker_id=broker_id,
+                    incarnation_id=UUID(int=self.incarnations),
+                    broker_epoch=broker_id + 100,
+                    fenced=broker_id not in unfenced,
+                    features=tuple(
+                        BrokerFeature(name=name, min_supported_version=low, max_supported_version=high)
+                        for name, (low, high) in SUPPORTED_FEATURES.items()
+                    ),
+                    log_dirs=self.kept_in[broker_id],
+                )
+            )
+        convention = cluster.get("broker_epoch", "id+100")
+        if convention != "id+100":
+            raise NotUnderstood(f"cluster.broker_epoch: {convention!r}")
+
+    def _create(self, name: str, topic: Fields) -> None:
+        assignments = topic["assignments"]
+        request = requests.create_topic(name, assignments, topic.inner("config").plain())
+        error, _ = self.ask(request)
+        if error != ErrorCode.NONE:
+            raise Mismatch(f"creating topic {name}", "NONE", ErrorCode.name_of(error))
+
+    # -- the log
+
+    def replay(self, *records: MetadataRecord) -> tuple[MetadataRecord, ...]:
+        for record in records:
+            self.controller.replay(record)
+            self.offset += 1
+        return records
+
+    def apply(self, decision: Decision | None) -> tuple[MetadataRecord, ...]:
+        return () if decision is None else self.replay(*decision.records)
+
+    def ask(self, request: Any, api_version: int | None = None) -> tuple[int, tuple[MetadataRecord, ...]]:
+        """A request to the controller: the error of its answer, and what was written."""
+        response, written = self.answer(request, api_version)
+        return requests.error_in(response), written
+
+    def answer(self, request: Any, api_version: int | None = None) -> tuple[Any, tuple[MetadataRecord, ...]]:
+        version = type(request).VERSIONS[1] if api_version is None else api_version
+        decision = self.controller.handle(request, self.now_ms, next_offset=self.offset, api_version=version)
+        return decision.response, self.apply(decision)
+
+    # -- the watch for deviations
+
+    def asked(
+        self,
+        request: Any,
+        *,
+        api_version: int | None = None,
+        unregistered: int | None = None,
+        min_isr: bool = False,
+        cancelled: Key | None = None,
+    ) -> tuple[int, tuple[MetadataRecord, ...]]:
+        """A request, watched."""
+        errors: list[int] = []
+
+        def ask() -> tuple[MetadataRecord, ...]:
+            error, written = self.ask(request, api_version)
+            errors.append(error)
+            return written
+
+        before = dict(self.partitions())
+        reversible = cancelled is not None and cancelled in before and before[cancelled].reassigning
+        written = self.watched(ask, unregistered=unregistered, min_isr=min_isr)
+        if reversible and cancelled is not None and errors[0] == ErrorCode.INVALID_REPLICA_ASSIGNMENT:
+            state = before[cancelled]
+            if self.image.elr_enabled and set(state.isr) - set(state.adding):
+                self.apart.setdefault(cancelled, Explained(COMPLETION, frozenset()))
+        return errors[0], written
+
+    def watched(
+        self,
+        event: Callable[[], tuple[MetadataRecord, ...]],
+        *,
+        unregistered: int | None = None,
+        min_isr: bool = False,
+    ) -> tuple[MetadataRecord, ...]:
+        before = dict(self.partitions())
+        elr = self.image.elr_enabled
+        minima = {key: self.image.min_insync_replicas(self.image.topics[key[0]].name) for key in before}
+        written = event()
+        for key, state in before.items():
+            after = self.image.partition(*key)
+            first = before.get((key[0], 0), state)
+            if after is None:
+                continue
+            step = Step(
+                before=state,
+                after=after,
+                elr=elr,
+                min_isr=minima[key],
+                first_replicas=len(first.replicas),
+                unregistered=unregistered,
+                min_isr_written=min_isr and bool(written),
+            )
+            explained = next(deviations(step), None)
+            if explained is not None:
+                self.apart.setdefault(key, explained)
+        return written
+
+    def partitions(self) -> Iterable[tuple[Key, PartitionState]]:
+        for topic_id, topic in self.image.topics.items():
+            for number, state in topic.partitions.items():
+                yield (topic_id, number), state
+
+    def partition(self, topic: str, number: int) -> tuple[UUID, PartitionState | None]:
+        topic_id = self.image.topic_ids.get(topic, NO_SUCH_TOPIC)
+        return topic_id, self.image.partition(topic_id, number)
+
+    def epoch(self, broker_id: int) -> int:
+        registration = self.image.brokers.get(broker_id)
+        return -1 if registration is None else registration.epoch
+
+
+def directories(broker_id: int, several: object) -> tuple[UUID, ...]:
+    names = range(several) if isinstance(several, int) else several
+    if not isinstance(names, (list, range)):
+        raise NotUnderstood(f"directories of broker {broker_id}: {several!r}")
+    return tuple(directory(broker_id, name) for name in names)
+
+
+def directory(broker_id: int, name: object) -> UUID:
+    return UUID(bytes=(b"dir" + str(name).encode())[:8].ljust(8, b"\0") + (1000 + broker_id).to_bytes(8, "big"))

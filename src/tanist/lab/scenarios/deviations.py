@@ -1,0 +1,137 @@
+"""Where a controller of ours decides otherwise than Apache Kafka 4.3 on purpose: the table of `docs/kip966.md` as code.
+
+Owns the recognition of deviations, by rule. A rule looks at one partition before and after one event (`Step`), and
+says whether Apache would have made something else of it, in which fields. Scenarios and the comparison with Apache's
+own controller ask here; a difference that no rule explains is a defect, of ours or of the rule.
+
+Must never look at a scenario's id, nor at what is expected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tanist.controller.assignment import Reassignment, complete
+from tanist.controller.partition_state import PartitionState
+
+
+@dataclass(frozen=True, slots=True)
+class Deviation:
+    """One row of the table. `fact`: what its first column says."""
+
+    fact: str
+    we: str
+
+    def __str__(self) -> str:
+        return f"fact {self.fact}: {self.we}" if self.fact else self.we
+
+
+REPLICAS_ONLY = Deviation("62", "ELR and LastKnownElr hold replicas only")
+UNREGISTERED = Deviation("47, 159", "an unregistered broker leaves the ELR")
+LEFTOVER = Deviation("38, 46", "an ELR left over from before the feature was off is kept while it is all there is")
+MIN_ISR_CHANGE = Deviation("54, 156", "the ELR is emptied only where the new min ISR <= ISR")
+COMPLETION = Deviation("155", "a reassignment completes with ISR >= min ISR only, and no electable member is given up")
+OWN_REPLICAS = Deviation("3", "min ISR is capped by the partition's own replicas")
+LEADER_IN_SYNC = Deviation("37", "a leader that stays is in the ISR")
+NO_LAST_LEADER = Deviation("50, 67", "a partition that had no leader gets no last known leader")
+STALE_LAST_LEADER = Deviation("50", "a stale LastKnownElr does not outlive a leader")
+ENOUGH_IN_SYNC = Deviation("35", "an election from the ELR that brings the ISR up to min ISR empties the ELR")
+
+ALL = (
+    REPLICAS_ONLY,
+    UNREGISTERED,
+    LEFTOVER,
+    MIN_ISR_CHANGE,
+    COMPLETION,
+    OWN_REPLICAS,
+    LEADER_IN_SYNC,
+    NO_LAST_LEADER,
+    STALE_LAST_LEADER,
+    ENOUGH_IN_SYNC,
+)
+
+DEFECT = Deviation("", "the scenario says that it shows a defect, and we do not imitate those")
+
+ELR_FIELDS = frozenset({"elr", "last_known_elr", "partition_epoch"})
+ANY_FIELD = ELR_FIELDS | {"isr", "leader", "leader_epoch", "recovery", "replicas", "removing", "adding"}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one event was to one partition."""
+
+    before: PartitionState
+    after: PartitionState
+    elr: bool
+    """Whether the feature was on."""
+    min_isr: int
+    """min.insync.replicas of the topic, uncapped, when the event came."""
+    first_replicas: int
+    """How many replicas the topic's partition 0 had."""
+    wanted_isr: tuple[int, ...] | None = None
+    """The ISR that was asked for, where that is known."""
+    last_known_leader: bool = True
+    """Whether LastKnownElr is to hold the last leader, as Apache has it, instead of lost members."""
+    unregistered: int | None = None
+    """The broker that this event unregistered."""
+    min_isr_written: bool = False
+    """Whether it wrote min.insync.replicas, of the topic or of the cluster."""
+    refused_cancel: bool = False
+    """Whether it was the wish to cancel the reassignment, and was refused for its price."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """A rule that applies, and the fields in which Apache's partition differs because of it, at first."""
+
+    by: Deviation
+    fields: frozenset[str]
+
+
+def deviations(step: Step) -> Iterator[Explained]:
+    """The rules by which Apache's partition is another after this event."""
+    before, after = step.before, step.after
+    effective = min(step.min_isr, len(after.replicas))
+    theirs = min(step.min_isr, step.first_replicas)
+    members = set(before.isr) | set(before.elr)
+    dropped = set(before.replicas) - set(after.replicas)
+    if step.elr and len(after.isr) < theirs and dropped & members:
+        yield Explained(REPLICAS_ONLY, ELR_FIELDS)
+    if step.elr and step.unregistered in members:
+        yield Explained(UNREGISTERED, ELR_FIELDS)
+    if step.elr and (step.refused_cancel or _held_back(after, step.wanted_isr)):
+        yield Explained(COMPLETION, ANY_FIELD)
+    if step.min_isr_written and (after.elr or after.last_known_elr):
+        yield Explained(MIN_ISR_CHANGE, ELR_FIELDS)
+    if step.elr and after != before and theirs != effective:
+        yield Explained(OWN_REPLICAS, ANY_FIELD)
+    if step.wanted_isr is not None and after.leader == before.leader and _is_brought_back(after, step.wanted_isr):
+        yield Explained(LEADER_IN_SYNC, ANY_FIELD)
+    if step.elr and dropped and not (before.has_leader or after.has_leader or before.last_known_elr):
+        yield Explained(NO_LAST_LEADER, ELR_FIELDS)
+    if step.last_known_leader and before.last_known_elr and before.has_leader:
+        yield Explained(STALE_LAST_LEADER, ELR_FIELDS)
+    if step.elr and _is_from_elr(step) and len(after.isr) >= effective:
+        yield Explained(ENOUGH_IN_SYNC, ELR_FIELDS)
+    if not step.elr and before.elr:
+        yield Explained(LEFTOVER, ANY_FIELD)
+
+
+def _is_from_elr(step: Step) -> bool:
+    """The leader was elected from the ELR: where the ISR that was asked for is not known, one that was not in it."""
+    if step.wanted_isr is not None:
+        return step.after.has_leader and step.wanted_isr == ()
+    return step.after.leader in set(step.before.elr) - set(step.before.isr)
+
+
+def _is_brought_back(state: PartitionState, wanted_isr: tuple[int, ...]) -> bool:
+    """Its leader was elected once more, out of an ISR that it was to leave."""
+    return state.has_leader and state.leader not in wanted_isr and state.isr == (state.leader,)
+
+
+def _held_back(state: PartitionState, wanted_isr: tuple[int, ...] | None) -> bool:
+    """A reassignment that Apache would have completed at the latest change."""
+    moving = Reassignment(state.replicas, state.removing, state.adding)
+    in_sync = {state.isr, state.isr if wanted_isr is None else wanted_isr}
+    return any(complete(moving, isr) is not None for isr in in_sync)

@@ -1,0 +1,303 @@
+"""One node of a quorum under the hand: its clock, its effects, the requests and answers it gets by name.
+
+Owns `Seat`, a `RaftNode` with id 0 among other voters that are nothing but names: what it asks of them is kept, and
+answered when the play says so.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from typing import Any
+from uuid import UUID
+
+from tanist.quorum import (
+    Effect,
+    ElectionState,
+    LogEnd,
+    MemoryLog,
+    RaftConfig,
+    RaftNode,
+    ReplicaKey,
+    Reply,
+    Send,
+    SnapshotId,
+    SyncLog,
+    Voter,
+    VoterSet,
+    batches,
+    messages,
+)
+from tanist.quorum.roles import Unattached
+from tanist.wire.errors import ErrorCode
+from tanist.wire.ids import METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_UUID
+from tanist.wire.messages import fetch_request, fetch_response, vote_request
+from tanist.wire.schema import Request, Response
+
+ME = 0
+CLUSTER_ID = "scenario"
+WALL_MS = 1_700_000_000_000
+_ELECTIONS_MAX = 6
+_EVERYBODY = 20
+"""More nodes than any scenario names."""
+
+
+def directory(node_id: int) -> UUID:
+    return UUID(int=1000 + node_id)
+
+
+def key(node_id: int) -> ReplicaKey:
+    return ReplicaKey(node_id, directory(node_id))
+
+
+def voters_of(ids: Iterable[int]) -> tuple[Voter, ...]:
+    return tuple(Voter(node_id, directory(node_id), f"node{node_id}", 9000 + node_id) for node_id in ids)
+
+
+EVERYBODY = VoterSet(voters_of(range(_EVERYBODY)))
+
+
+def log_of(epochs: Iterable[Sequence[int]], snapshot: SnapshotId | None = None) -> MemoryLog:
+    """A log of batches (epoch, number of records); with a snapshot, beginning at its end."""
+    log = MemoryLog()
+    for epoch, count in epochs:
+        values = [b"%d@%d" % (epoch, log.end_offset + i) for i in range(count)]
+        batch = batches.encode_values(values, base_offset=log.end_offset, epoch=epoch, timestamp=WALL_MS)
+        log.append(memoryview(batch), epoch)
+    if snapshot is not None:
+        log.create_snapshot(snapshot, [b"state"], wall_ms=WALL_MS)
+        if snapshot.end_offset > log.end_offset:
+            log.restart_at(snapshot)
+        else:
+            log.clean(0, WALL_MS)
+    return log
+
+
+class _Chance:
+    """`ports.Random`, the same in each run."""
+
+    def __init__(self) -> None:
+        self._random = random.Random(1)
+
+    def below(self, n: int) -> int:
+        return self._random.randrange(n)
+
+    def bytes(self, n: int) -> bytes:
+        return self._random.randbytes(n)
+
+
+class _Node(RaftNode):
+    """A node whose role can be seen and, where no message leads to it, given."""
+
+    @property
+    def deadline_ms(self) -> int | None:
+        return self._quorum.role.deadline_ms
+
+    @property
+    def known_leader_id(self) -> int | None:
+        """Also the leader that it was itself, of the epoch it resigned in."""
+        return self._quorum.role.leader_id
+
+    @property
+    def voted(self) -> ReplicaKey | None:
+        return self._quorum.role.voted
+
+    def know_leader(self, leader_id: int | None) -> None:
+        """Unattached, and knowing who leads, but not where."""
+        role = self._quorum.role
+        self._quorum.role = Unattached(
+            epoch=role.epoch, leader_id=leader_id, voted=role.voted, deadline_ms=role.deadline_ms
+        )
+
+
+class Seat:
+    """Node 0, its clock, and all it asked for."""
+
+    def __init__(
+        self,
+        voters: Iterable[int],
+        *,
+        stored: ElectionState | None = None,
+        log: MemoryLog | None = None,
+        config: RaftConfig | None = None,
+    ) -> None:
+        self.now_ms = 0
+        self.log = log if log is not None else MemoryLog()
+        self.effects: list[Effect] = []
+        self._answered: set[int] = set()
+        self.node = _Node(
+            ME,
+            directory(ME),
+            CLUSTER_ID,
+            voters_of(voters),
+            self.log,
+            stored or ElectionState(),
+            config or RaftConfig(),
+            _Chance(),
+        )
+        self.take(self.node.start(self.now_ms, WALL_MS))
+
+    @property
+    def state(self) -> str:
+        return self.node.role.upper()
+
+    # -- effects
+
+    def take(self, effects: list[Effect]) -> list[Effect]:
+        """Keep them; what is to be synced is, at once."""
+        self.effects += effects
+        if any(isinstance(effect, SyncLog) for effect in effects):
+            return effects + self.take(self.node.log_synced(self.log.end_offset, self.now_ms))
+        return effects
+
+    def last_sent(self, request: type[Request]) -> Send:
+        sent = self._sent(request)
+        if not sent:
+            raise LookupError(f"the node sent no {request.__name__}")
+        return sent[-1]
+
+    def _sent(self, request: type[Request]) -> list[Send]:
+        return [each for each in self.effects if isinstance(each, Send) and isinstance(each.request, request)]
+
+    # -- events
+
+    def pass_time(self, duration_ms: int) -> None:
+        """Tick at each deadline on the way."""
+        end_ms = self.now_ms + duration_ms
+        while True:
+            deadline_ms = self.node.next_deadline_ms
+            if deadline_ms is None or deadline_ms > end_ms:
+                break
+            self.now_ms = max(self.now_ms, deadline_ms)
+            self.take(self.node.tick(self.now_ms))
+            if self.node.next_deadline_ms == deadline_ms:
+                raise RuntimeError(f"a tick at {self.now_ms} left its own deadline standing: {self.node.role}")
+        self.now_ms = end_ms
+
+    def role_timeout(self) -> None:
+        """To the end of the present role, without an answer to anything."""
+        deadline_ms = self.node.deadline_ms
+        if deadline_ms is None:
+            raise LookupError(f"a {self.node.role} does not time out")
+        self.now_ms = deadline_ms
+        self.take(self.node.tick(self.now_ms))
+
+    def ask(self, request: Request) -> Any:
+        """A request that must be answered at once."""
+        source = object()
+        for effect in self.receive(request, source):
+            if isinstance(effect, Reply) and effect.source is source:
+                return effect.response
+        raise LookupError(f"no answer to {type(request).__name__}")
+
+    def receive(self, request: Request, source: object = None) -> list[Effect]:
+        return self.take(self.node.receive(source, request, self.now_ms, api_version=request.VERSIONS[1]))
+
+    def respond(self, send: Send, response: Response) -> None:
+        self.take(self.node.response(send.request_id, response, self.now_ms))
+
+    def become_leader(self) -> None:
+        """By time-outs and everybody's votes."""
+        for _ in range(_ELECTIONS_MAX):
+            if self.node.is_leader:
+                return
+            if self.node.role in ("Unattached", "Follower", "Resigned"):
+                self.role_timeout()
+            for send in self._sent(vote_request.VoteRequest):
+                if send.request_id not in self._answered:
+                    self._answered.add(send.request_id)
+                    self.respond(send, messages.vote_reply(EVERYBODY, None, self.node.epoch, 0, True))
+        if not self.node.is_leader:
+            raise LookupError(f"the node is {self.node.role} and does not become leader")
+
+
+# -- messages
+
+
+def vote(
+    epoch: int,
+    from_id: int,
+    last_epoch: int,
+    last_offset: int,
+    *,
+    pre_vote: bool = False,
+    to_id: int = ME,
+    cluster_id: str = CLUSTER_ID,
+    topic: str = METADATA_TOPIC,
+    partition: int = 0,
+) -> vote_request.VoteRequest:
+    part = vote_request.PartitionData(
+        partition_index=partition,
+        replica_epoch=epoch,
+        replica_id=from_id,
+        replica_directory_id=directory(from_id),
+        voter_directory_id=ZERO_UUID,
+        last_offset_epoch=last_epoch,
+        last_offset=last_offset,
+        pre_vote=pre_vote,
+    )
+    topics = (vote_request.TopicData(topic_name=topic, partitions=(part,)),)
+    return vote_request.VoteRequest(cluster_id=cluster_id, voter_id=to_id, topics=topics)
+
+
+def begin(leader_id: int, epoch: int) -> Request:
+    return messages.begin_quorum_epoch(CLUSTER_ID, _voter(leader_id), _voter(ME), epoch, "CONTROLLER")
+
+
+def end(leader_id: int, epoch: int, preferred: Iterable[int]) -> Request:
+    return messages.end_quorum_epoch(CLUSTER_ID, _voter(leader_id), epoch, list(map(key, preferred)), "CONTROLLER")
+
+
+def _voter(node_id: int) -> Voter:
+    voter = EVERYBODY.get(node_id)
+    if voter is None:
+        raise LookupError(f"there is no node {node_id}")
+    return voter
+
+
+def fetch(
+    epoch: int, from_id: int, offset: int, last_epoch: int, *, max_wait_ms: int = 0
+) -> fetch_request.FetchRequest:
+    part = fetch_request.FetchPartition(
+        current_leader_epoch=epoch,
+        fetch_offset=offset,
+        last_fetched_epoch=last_epoch,
+        partition_max_bytes=1 << 20,
+        replica_directory_id=directory(from_id),
+    )
+    return fetch_request.FetchRequest(
+        cluster_id=CLUSTER_ID,
+        replica_state=fetch_request.ReplicaState(replica_id=from_id),
+        max_wait_ms=max_wait_ms,
+        max_bytes=1 << 20,
+        topics=(fetch_request.FetchTopic(topic=METADATA_TOPIC, topic_id=METADATA_TOPIC_ID, partitions=(part,)),),
+    )
+
+
+def fetched(
+    leader_id: int | None,
+    epoch: int,
+    *,
+    high_watermark: int = -1,
+    diverging: LogEnd | None = None,
+    records: bytes = b"",
+) -> fetch_response.FetchResponse:
+    part = fetch_response.PartitionData(high_watermark=high_watermark, records=records)
+    if diverging is not None:
+        part.diverging_epoch = fetch_response.EpochEndOffset(epoch=diverging.epoch, end_offset=diverging.offset)
+    return messages.fetch_reply(EVERYBODY, leader_id, epoch, part)
+
+
+def part_of(response: Response) -> Any:
+    """The one partition of any response of the quorum."""
+    topics: Any = getattr(response, "topics", None) or getattr(response, "responses", ())
+    return topics[0].partitions[0]
+
+
+def error_of(response: Any) -> int:
+    """The error of the response, or else of its partition."""
+    return int(response.error_code or part_of(response).error_code)
+
+
+def error_name_of(response: Any) -> str:
+    return ErrorCode.name_of(error_of(response))

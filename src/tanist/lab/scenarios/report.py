@@ -1,0 +1,71 @@
+"""Outcomes in words: a line for each failure and each deviation, and the count; or all of it as plain values.
+
+Owns the text and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from tanist.lab.scenarios.outcome import Difference, Outcome, Verdict
+
+
+def lines(outcomes: Iterable[Outcome]) -> list[str]:
+    """A line for each failure, then one for each rule that a scenario deviates by."""
+    failures: list[str] = []
+    departures: list[str] = []
+    for outcome in outcomes:
+        if outcome.verdict is Verdict.FAILED:
+            why = outcome.reason if outcome.reason is not None else str(outcome.differences[0])
+            failures.append(f"FAILED    {outcome.id}  {why}")
+        elif outcome.verdict is Verdict.DEVIATES:
+            departures += [
+                f"DEVIATES  {outcome.id}  {_by_rule(first)}" for first in _first_by_rule(outcome.differences)
+            ]
+    return failures + departures
+
+
+def _by_rule(difference: Difference) -> str:
+    return f"{difference.deviation} | {difference}"
+
+
+def _first_by_rule(differences: Sequence[Difference]) -> list[Difference]:
+    """What a rule changes at first is what tells; the rest follows from it."""
+    first: dict[object, Difference] = {}
+    for difference in differences:
+        first.setdefault(difference.deviation, difference)
+    return list(first.values())
+
+
+def summary(outcomes: Iterable[Outcome]) -> str:
+    counts = Counter(outcome.verdict for outcome in outcomes)
+    text = f"{counts[Verdict.PASSED]} passed, {counts[Verdict.FAILED]} failed"
+    deviating = counts[Verdict.DEVIATES]
+    return f"{text}, {deviating} deviate" if deviating else text
+
+
+def as_json(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    counts = Counter(outcome.verdict for outcome in outcomes)
+    return {
+        **{verdict.value: counts[verdict] for verdict in Verdict},
+        "scenarios": [_outcome(outcome) for outcome in outcomes],
+    }
+
+
+def _outcome(outcome: Outcome) -> dict[str, Any]:
+    told: dict[str, Any] = {"id": outcome.id, "kind": outcome.kind, "verdict": outcome.verdict.value}
+    if outcome.reason is not None:
+        told["reason"] = outcome.reason
+    if outcome.differences:
+        told["differences"] = [
+            {
+                "what": each.what,
+                "expected": each.expected,
+                "seen": each.seen,
+                **({} if each.deviation is None else {"fact": each.deviation.fact, "rule": each.deviation.we}),
+            }
+            for each in outcome.differences
+        ]
+    return told
