@@ -292,6 +292,18 @@ def test_deviation_62_a_stale_elr_cannot_come_back_through_a_reassignment() -> N
     assert again.elr == ()
 
 
+def test_deviation_62_a_last_leader_that_is_removed_cannot_come_back_either() -> None:
+    """1 leads alone, is being added, and the reassignment is cancelled: its log is deleted."""
+    moving = partition(isr=(1,), leader=1, replicas=(1, 3), removing=(3,), adding=(1,))
+    cancelled = after(
+        moving, context(alive=()), target_isr=(), target_replicas=(3,), target_removing=(), target_adding=()
+    )
+    assert (cancelled.leader, cancelled.last_known_elr) == (-1, ())
+    left_over = partition(isr=(), leader=-1, replicas=(3,), last_known_elr=(1,))
+    again = after(left_over, context(alive=()), target_replicas=(3, 1), target_adding=(1,))
+    assert again.last_known_elr == ()
+
+
 def test_rule_63_nobody_is_in_both() -> None:
     before = partition(isr=(1, 2), elr=(3,))
     for isr in ((1,), (1, 3), (2, 3), ()):

@@ -297,12 +297,12 @@ def _after(
         recovering=recovering,
         directories=_directories(before, target, intent, context),
         elr=elr,
-        last_known_elr=_last_known_elr(before, elected, lost, context),
+        last_known_elr=_last_known_elr(before, target, elected, lost, context),
     )
 
 
 def _last_known_elr(
-    before: PartitionState, elected: Elected, lost: tuple[int, ...], context: Context
+    before: PartitionState, target: Target, elected: Elected, lost: tuple[int, ...], context: Context
 ) -> tuple[int, ...]:
     if not context.elr_enabled:
         # Rule 53: a last leader is left behind, for rule 34 does not read it then; lost members are forgotten.
@@ -311,10 +311,11 @@ def _last_known_elr(
         return lost
     if elected.leader != NO_LEADER:
         return ()  # rules 50, 52
-    if before.has_leader:
-        # Rule 50: remember who led last. DEVIATION: also over an entry left from before (rule 53): it is stale.
-        return (before.leader,)
-    return before.last_known_elr
+    # Rule 50: remember who led last. DEVIATION: also over an entry left from before (rule 53): it is stale. And only
+    # while it is a replica (rule 62): added again later, it would be elected though its log was deleted.
+    known = (before.leader,) if before.has_leader else before.last_known_elr
+    staying = _staying(before, target)
+    return tuple(replica for replica in known if replica in staying)
 
 
 def _directories(before: PartitionState, target: Target, intent: Intent, context: Context) -> tuple[UUID, ...]:
