@@ -63,6 +63,13 @@ class ControllerHost:
         """Committed ones, of this process as the active controller."""
         self._closed = False
 
+    PENDING_MAX = _MAX_PENDING
+
+    @property
+    def pending_count(self) -> int:
+        """Answers that wait for the commit of what they speak of."""
+        return len(self._pending)
+
     @property
     def active(self) -> bool:
         return self.controller.active

@@ -324,6 +324,11 @@ class Node:
         entry = (names, then, self.clock.call_at(deadline_ms, give_up))
         self._awaiting_topics.append(entry)
 
+    @property
+    def awaited_topics(self) -> int:
+        """Requests that wait for topics to become known here."""
+        return len(self._awaiting_topics)
+
     def _tell_topics_known(self) -> None:
         for entry in list(self._awaiting_topics):
             names, then, timer = entry

@@ -89,6 +89,10 @@ class Salvage:
         self.failures = 0
         self.removed = 0
 
+    def __len__(self) -> int:
+        """Followers that wait for their turn to have records saved."""
+        return len(self._waiting)
+
     # -- life
 
     def start(self) -> None:

@@ -52,6 +52,11 @@ class Turn:
         self._touched: list[ClientConnection] = []
         self._held: deque[_Telling] = deque()
 
+    @property
+    def held(self) -> int:
+        """Turns whose telling waits for a sync."""
+        return len(self._held)
+
     def begin(self) -> None:
         """The turn's first mark: read the clocks, and see to the turn's end."""
         self.begun = True

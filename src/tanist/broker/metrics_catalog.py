@@ -1,0 +1,335 @@
+"""Every metric there is: its Prometheus name, its type, Kafka's own name for it, what it means.
+
+Owns the names. Kafka's metrics have those that the Prometheus JMX exporter gives them by its usual rules for Kafka
+(lower case, `kafka_server_replicamanager_underminisrpartitioncount`; a meter's `...PerSec` is its count, `..._total`);
+KIP-966's have the KIP's own, with underscores for dots; what only tanist has begins with `tanist_`. `docs/metrics.md`
+is this table (a test compares them).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Kind(Enum):
+    """Prometheus' types, as the text format spells them."""
+
+    GAUGE = "gauge"
+    COUNTER = "counter"
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """One metric. `kafka` is empty where Kafka has none."""
+
+    name: str
+    kind: Kind
+    kafka: str
+    help: str
+    labels: tuple[str, ...] = ()
+
+
+def _gauge(name: str, kafka: str, text: str, *labels: str) -> Definition:
+    return Definition(name, Kind.GAUGE, kafka, text, labels)
+
+
+def _counter(name: str, kafka: str, text: str, *labels: str) -> Definition:
+    return Definition(name, Kind.COUNTER, kafka, text, labels)
+
+
+def _named(group: str, name: str, text: str, *labels: str) -> Definition:
+    """A gauge or counter of one of Kafka's `domain:type=...` groups, under the exporter's name."""
+    domain, _, kind = group.partition(":")
+    prefix = f"{domain}_{kind}_".replace(".", "_").lower()
+    kafka = f"{domain}:type={kind},name={name}"
+    if name.endswith("PerSec"):
+        return _counter(f"{prefix}{name.removesuffix('PerSec').lower()}_total", kafka, text, *labels)
+    return _gauge(prefix + name.lower(), kafka, text, *labels)
+
+
+REPLICAS = "kafka.server:ReplicaManager"
+TRAFFIC = "kafka.server:BrokerTopicMetrics"
+CONTROLLER = "kafka.controller:KafkaController"
+
+BROKER_METRICS = (
+    _named(
+        "kafka.server:KafkaServer",
+        "BrokerState",
+        "0 not running, 1 starting, 2 recovery, 3 running, 6 pending controlled shutdown, 7 shutting down.",
+    ),
+    _named(REPLICAS, "PartitionCount", "Replicas that this broker hosts."),
+    _named(REPLICAS, "LeaderCount", "Partitions that this broker leads."),
+    _named(REPLICAS, "OfflineReplicaCount", "Replicas in log directories that have failed."),
+    _named(REPLICAS, "UnderReplicatedPartitions", "Led partitions with fewer replicas in sync than they have."),
+    _named(
+        REPLICAS,
+        "UnderMinIsrPartitionCount",
+        "Led partitions with fewer replicas in sync than min.insync.replicas: they refuse acks=all.",
+    ),
+    _named(
+        REPLICAS,
+        "AtMinIsrPartitionCount",
+        "Led partitions with just min.insync.replicas in sync: one more loss and acks=all is refused.",
+    ),
+    _named(REPLICAS, "ReassigningPartitions", "Led partitions whose replicas are being changed."),
+    _named(REPLICAS, "IsrShrinksPerSec", "ISRs of led partitions that have become smaller."),
+    _named(REPLICAS, "IsrExpandsPerSec", "ISRs of led partitions that have grown."),
+    _named(REPLICAS, "FailedIsrUpdatesPerSec", "Changes of an ISR that the controller did not take."),
+    _named(TRAFFIC, "MessagesInPerSec", "Records that producers have appended."),
+    _named(TRAFFIC, "BytesInPerSec", "Bytes of record batches that producers have appended."),
+    _named(TRAFFIC, "BytesOutPerSec", "Bytes of records sent to consumers."),
+    _named(TRAFFIC, "ReplicationBytesInPerSec", "Bytes of records fetched from leaders."),
+    _named(TRAFFIC, "ReplicationBytesOutPerSec", "Bytes of records sent to followers."),
+    _named(TRAFFIC, "TotalProduceRequestsPerSec", "Produce requests."),
+    _named(TRAFFIC, "TotalFetchRequestsPerSec", "Fetch requests, of consumers and followers."),
+    _named(TRAFFIC, "FailedProduceRequestsPerSec", "Partitions in Produce requests that were refused at once."),
+    _named(TRAFFIC, "FailedFetchRequestsPerSec", "Partitions in Fetch requests that were answered with an error."),
+    _named(
+        "kafka.server:DelayedProduceMetrics",
+        "ExpiresPerSec",
+        "Produce requests with acks=all that were not committed within their timeout.",
+    ),
+    _named(
+        "kafka.server:DelayedOperationPurgatory",
+        "PurgatorySize",
+        "Requests that wait for replication (Produce) or data (Fetch).",
+        "delayedOperation",
+    ),
+    _gauge(
+        "kafka_server_replicafetchermanager_maxlag",
+        "kafka.server:type=ReplicaFetcherManager,name=MaxLag,clientId=Replica",
+        "Most records that a replica here is behind what its leader has committed.",
+        "clientId",
+    ),
+    _named("kafka.log:LogManager", "OfflineLogDirectoryCount", "Log directories that have failed."),
+    _counter(
+        "tanist_truncated_records_total",
+        "",
+        "Records that followers here have cut off because their leader does not have them.",
+    ),
+    _counter(
+        "tanist_truncated_below_high_watermark_total",
+        "",
+        "Of those, records that were known to be committed: only an unclean election does that.",
+    ),
+    _counter("tanist_salvage_saved_total", "", "Cut off tails that were saved in quarantine (docs/salvage.md)."),
+    _counter("tanist_salvage_saved_bytes_total", "", "Bytes of them."),
+    _counter("tanist_salvage_failures_total", "", "Tails that could not be saved."),
+    _counter("tanist_salvage_removed_total", "", "Saved tails that the bounds of the quarantine have removed."),
+)
+
+CONTROLLER_METRICS = (
+    _named(CONTROLLER, "ActiveControllerCount", "1 on the active controller."),
+    _named(CONTROLLER, "ActiveBrokerCount", "Brokers that are registered and not fenced."),
+    _named(CONTROLLER, "FencedBrokerCount", "Brokers that are registered and fenced."),
+    _named(CONTROLLER, "ControlledShutdownBrokerCount", "Brokers in a controlled shutdown."),
+    _named(CONTROLLER, "BrokerRegistrationState", "10 fenced, 20 controlled shutdown, 30 active.", "broker"),
+    _named(CONTROLLER, "GlobalTopicCount", "Topics."),
+    _named(CONTROLLER, "GlobalPartitionCount", "Partitions."),
+    _named(CONTROLLER, "OfflinePartitionsCount", "Partitions without a leader."),
+    _named(CONTROLLER, "PreferredReplicaImbalanceCount", "Partitions that are not led by their preferred replica."),
+    _named(CONTROLLER, "MetadataErrorCount", "Committed records that this node could not apply."),
+    _named(CONTROLLER, "LastAppliedRecordOffset", "Offset of the last metadata record that was applied."),
+    _named(
+        CONTROLLER, "LastCommittedRecordOffset", "Offset of the last metadata record that is known to be committed."
+    ),
+    _named(
+        CONTROLLER, "LastAppliedRecordTimestamp", "When the last applied metadata record was written, in ms since 1970."
+    ),
+    _named(CONTROLLER, "LastAppliedRecordLagMs", "How long ago that is, in ms; 0 on the active controller."),
+    _counter(
+        "kafka_controller_kafkacontroller_newactivecontrollerscount",
+        "kafka.controller:type=KafkaController,name=NewActiveControllersCount",
+        "Active controllers that this node has heard of, one after the other.",
+    ),
+    _named(
+        "kafka.controller:ControllerStats",
+        "UncleanLeaderElectionsPerSec",
+        "Elections by which committed records may have been lost.",
+    ),
+    _named(
+        "kafka.controller:ControllerStats",
+        "ElectionFromEligibleLeaderReplicasPerSec",
+        "Elections of a member of the ELR (KIP-966).",
+    ),
+    _counter(
+        "kafka_controller_controllerstats_leaderelectionrateandtimems_count",
+        "kafka.controller:type=ControllerStats,name=LeaderElectionRateAndTimeMs",
+        "Leader elections.",
+    ),
+    _counter(
+        "kafka_controller_controllerstats_leaderelectionrateandtimems_sum",
+        "kafka.controller:type=ControllerStats,name=LeaderElectionRateAndTimeMs",
+        "Time from their decisions to their being committed and applied here, in ms.",
+    ),
+    _gauge(
+        "kafka_controller_global_under_min_isr_partition_count",
+        "kafka.controller.global_under_min_isr_partition_count (KIP-966)",
+        "Partitions with fewer replicas in sync than min.insync.replicas.",
+    ),
+    _gauge(
+        "kafka_controller_electable_leaders_count",
+        "Electable leaders (KIP-966)",
+        "Replicas in ISR and ELR, of all partitions together.",
+    ),
+    _gauge(
+        "tanist_controller_partitions_by_electable_leaders",
+        "",
+        "Partitions, by how many of their replicas may be elected without loss (ISR + ELR).",
+        "electable",
+    ),
+    _gauge(
+        "kafka_controller_unclean_recovery_partitions_count",
+        "kafka.controller.unclean_recovery_partitions_count (KIP-966)",
+        "Partitions under unclean recovery, or waiting for LastKnownElr to be unfenced; on the active controller.",
+    ),
+    _gauge(
+        "kafka_controller_manual_leader_election_required_partition_count",
+        "kafka.controller.manual_leader_election_required_partition_count (KIP-966)",
+        "Partitions without a leader that wait for an operator (`tanist elect`); on the active controller.",
+    ),
+    _counter(
+        "kafka_controller_unclean_recovery_finished_count",
+        "kafka.controller.unclean_recovery_finished_count (KIP-966)",
+        "Unclean recoveries that have elected a leader, by this process as the active controller.",
+    ),
+)
+
+_RAFT = "kafka.server:type=raft-metrics,"
+
+NODE_METRICS = (
+    _gauge(
+        "kafka_server_raftmetrics_current_state",
+        _RAFT + "current-state",
+        "1 for the role that this node has in the metadata quorum.",
+        "state",
+    ),
+    _gauge(
+        "kafka_server_raftmetrics_current_leader",
+        _RAFT + "current-leader",
+        "Id of the quorum's leader; -1: none is known.",
+    ),
+    _gauge(
+        "kafka_server_raftmetrics_current_vote",
+        _RAFT + "current-vote",
+        "Id of the candidate that this node has voted for in this epoch; -1: none.",
+    ),
+    _gauge("kafka_server_raftmetrics_current_epoch", _RAFT + "current-epoch", "The quorum's epoch."),
+    _gauge(
+        "kafka_server_raftmetrics_high_watermark",
+        _RAFT + "high-watermark",
+        "Offset up to which the metadata log is known to be committed.",
+    ),
+    _gauge("kafka_server_raftmetrics_log_end_offset", _RAFT + "log-end-offset", "End of this node's metadata log."),
+    _gauge("kafka_server_raftmetrics_log_end_epoch", _RAFT + "log-end-epoch", "Epoch of its last record."),
+    _gauge("kafka_server_raftmetrics_number_of_voters", _RAFT + "number-of-voters", "Voters of the quorum."),
+    _gauge(
+        "kafka_server_raftmetrics_number_of_observers",
+        _RAFT + "number-of-observers",
+        "Nodes that follow without a vote; on the leader.",
+    ),
+    _gauge(
+        "kafka_server_raftmetrics_commit_latency_avg",
+        _RAFT + "commit-latency-avg",
+        "ms from append to commit, over the last 30 to 60 s; on the leader.",
+    ),
+    _gauge("kafka_server_raftmetrics_commit_latency_max", _RAFT + "commit-latency-max", "The longest of them."),
+    _counter(
+        "kafka_network_requestmetrics_requests_total",
+        "kafka.network:type=RequestMetrics,name=RequestsPerSec,request=...",
+        "Requests, by the name of their API.",
+        "request",
+    ),
+    _gauge(
+        "kafka_server_socket_server_metrics_connection_count",
+        "kafka.server:type=socket-server-metrics,listener=...,networkProcessor=... connection-count",
+        "Open connections that were accepted.",
+        "listener",
+    ),
+    _counter("tanist_malformed_requests_total", "", "Connections that were closed for what they sent."),
+    _gauge(
+        "tanist_queue_depth",
+        "",
+        "What waits in a queue that has a bound. Of queues of which there are many, the fullest.",
+        "queue",
+    ),
+    _gauge("tanist_queue_limit", "", "That bound.", "queue"),
+    _gauge("tanist_node_info", "", "1, with who this is.", "node_id", "roles", "version"),
+)
+
+PARTITION_METRICS = (
+    _gauge(
+        "kafka_server_fetcherlagmetrics_consumerlag",
+        "kafka.server:type=FetcherLagMetrics,name=ConsumerLag,clientId=ReplicaFetcherThread-0-LEADER,topic=...,partition=...",
+        "Records that the replica here is behind what its leader has committed.",
+        "clientId",
+        "topic",
+        "partition",
+    ),
+    _gauge(
+        "kafka_cluster_partition_underreplicated",
+        "kafka.cluster:type=Partition,name=UnderReplicated,topic=...,partition=...",
+        "1 if not all replicas are in sync; on its leader, as are the next four.",
+        "topic",
+        "partition",
+    ),
+    _gauge(
+        "kafka_cluster_partition_insyncreplicascount",
+        "kafka.cluster:type=Partition,name=InSyncReplicasCount,...",
+        "Replicas in sync.",
+        "topic",
+        "partition",
+    ),
+    _gauge(
+        "kafka_cluster_partition_replicascount",
+        "kafka.cluster:type=Partition,name=ReplicasCount,...",
+        "Replicas.",
+        "topic",
+        "partition",
+    ),
+    _gauge(
+        "kafka_cluster_partition_underminisr",
+        "kafka.cluster:type=Partition,name=UnderMinIsr,...",
+        "1 if fewer replicas are in sync than min.insync.replicas.",
+        "topic",
+        "partition",
+    ),
+    _gauge(
+        "kafka_cluster_partition_atminisr",
+        "kafka.cluster:type=Partition,name=AtMinIsr,...",
+        "1 if just as many are.",
+        "topic",
+        "partition",
+    ),
+    _gauge(
+        "tanist_partition_electable_leaders",
+        "",
+        "Replicas that may be elected without loss (ISR + ELR), by this node's metadata.",
+        "topic",
+        "partition",
+    ),
+    _gauge(
+        "kafka_log_log_logstartoffset",
+        "kafka.log:type=Log,name=LogStartOffset,topic=...,partition=...",
+        "First offset of the replica's log.",
+        "topic",
+        "partition",
+    ),
+    _gauge("kafka_log_log_logendoffset", "kafka.log:type=Log,name=LogEndOffset,...", "Its end.", "topic", "partition"),
+    _gauge("kafka_log_log_size", "kafka.log:type=Log,name=Size,...", "Its size in bytes.", "topic", "partition"),
+)
+
+PROCESS_METRICS = (
+    _counter("process_cpu_seconds_total", "", "CPU time that the process has used, in s."),
+    _gauge("process_resident_memory_bytes", "", "Memory of the process that is in RAM."),
+    _gauge("process_open_fds", "", "Open file descriptors."),
+    _gauge("process_start_time_seconds", "", "When the process started, in s since 1970."),
+    _counter("tanist_loop_turns_total", "", "Turns of the event loop."),
+)
+
+DEFINITIONS: dict[str, Definition] = {
+    each.name: each
+    for each in (*BROKER_METRICS, *CONTROLLER_METRICS, *NODE_METRICS, *PROCESS_METRICS, *PARTITION_METRICS)
+}
+"""In the order in which they are told."""
