@@ -28,6 +28,7 @@ _COMMANDS = {
     "features": "tanist.cli.features",
     "produce": "tanist.cli.records",
     "consume": "tanist.cli.records",
+    "salvage": "tanist.cli.salvage",
     "tour": "tanist.cli.tour",
     "lab": "tanist.cli.lab",
     "format": "tanist.cli.nodes",

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from tanist.runtime.client import Client, KafkaError, Unreachable
 from tanist.wire.batch import NewRecord, Record, decode_batch, encode_batch, iterate_headers
+from tanist.wire.compression import Compression
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from tanist.wire.messages.fetch_response import FetchResponse
@@ -44,7 +45,15 @@ class Producer:
         self._id: tuple[int, int] | None = None
         self._sequences: dict[tuple[str, int], int] = {}
 
-    def send(self, topic: str, partition: int, records: Sequence[NewRecord], *, timeout_s: float | None = None) -> int:
+    def send(
+        self,
+        topic: str,
+        partition: int,
+        records: Sequence[NewRecord],
+        *,
+        compression: int = Compression.NONE,
+        timeout_s: float | None = None,
+    ) -> int:
         """Send one batch; gives the offset of its first record.
 
         -1 if the broker does not say: with acks=0, and for a batch that turns out to have been in the log already.
@@ -53,7 +62,13 @@ class Producer:
             self._id = self._client.persist(self._new_id, timeout_s=timeout_s)
         producer_id, epoch = self._id or (-1, -1)
         sequence = self._sequences.get((topic, partition), 0) if self._idempotent else -1
-        batch = encode_batch(records, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence)
+        batch = encode_batch(
+            records,
+            compression=compression,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            base_sequence=sequence,
+        )
         data = TopicProduceData(
             name=topic, partition_data=(PartitionProduceData(index=partition, records=bytes(batch)),)
         )
