@@ -145,10 +145,13 @@ def test_rule_36_an_unclean_leader_is_the_isr_and_nobody_is_eligible() -> None:
     )
 
 
-def test_rule_36_recovering_is_not_written_twice() -> None:
+def test_deviation_36_recovering_is_written_for_each_unclean_election() -> None:
+    """It is what tells a second one from an election that lost nothing: reports and counters hang on it."""
     before = partition(isr=(), leader=-1, recovering=True)
     made = record(before, context(alive=(3,)), election=Election.UNCLEAN)
-    assert made == change(isr=(3,), leader=3)
+    assert made == change(isr=(3,), leader=3, leader_recovery_state=1)
+    eligible = partition(isr=(), leader=-1, elr=(3,), recovering=True)
+    assert record(eligible, context(alive=(3,))) == change(isr=(3,), leader=3, eligible_leader_replicas=())
 
 
 def test_rule_36_an_unclean_election_is_recovering_whatever_else_was_wanted() -> None:

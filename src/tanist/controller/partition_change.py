@@ -115,7 +115,7 @@ def partition_change(before: PartitionState, intent: Intent, context: Context) -
     target = _plan(before, intent, context)
     elected = _elect(before, target, intent, context)
     after = _after(before, target, elected, intent, context)
-    return _record(before, after, intent, context)
+    return _record(before, after, intent, context, unclean=elected.unclean)
 
 
 def elected_leader(before: PartitionState, intent: Intent, context: Context) -> Elected:
@@ -331,7 +331,7 @@ def _directories(before: PartitionState, target: Target, intent: Intent, context
 
 
 def _record(
-    before: PartitionState, after: PartitionState, intent: Intent, context: Context
+    before: PartitionState, after: PartitionState, intent: Intent, context: Context, *, unclean: bool
 ) -> PartitionChangeRecord | None:
     """The difference, in a record of the version that the metadata version prescribes (rule 72)."""
     version = record_version(PartitionChangeRecord, context.metadata_version)
@@ -352,7 +352,9 @@ def _record(
     if after.adding != before.adding:
         record.adding_replicas = after.adding
         changed = True
-    if after.recovering != before.recovering:
+    if after.recovering != before.recovering or unclean:
+        # DEVIATION from rule 36: Apache leaves it out when the partition is recovering already, and so nobody is told
+        # of the second of two unclean elections in a row.
         record.leader_recovery_state = RECOVERING if after.recovering else RECOVERED
         changed = True
     if version >= ELR_RECORD_VERSION:
