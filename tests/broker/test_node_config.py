@@ -282,7 +282,19 @@ REFUSED = [
     (COMBINED, {"authorizer.class.name": "a.B"}, "tanist has no authorizer"),
     (COMBINED, {"create.topic.policy.class.name": "a.B"}, "tanist has no policies"),
     (COMBINED, {"replica.selector.class": "a.B"}, "is not known"),
+    (COMBINED, {"tanist.metrics.listener": "localhost"}, "tanist.metrics.listener: 'localhost' is not an address"),
+    (COMBINED, {"tanist.metrics.listener": "http://a:1"}, "is not an address; write host:port"),
+    (COMBINED, {"tanist.metrics.listener": "a:65536"}, "is not an address"),
 ]
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [("", None), (" ", None), ("localhost:9400", ("localhost", 9400)), (":0", ("", 0)), ("[::1]:9", ("::1", 9))],
+)
+def test_where_the_metrics_are_told(text: str, address: tuple[str, int] | None) -> None:
+    assert NodeConfig.from_properties(COMBINED).metrics_listener is None
+    assert NodeConfig.from_properties(COMBINED | {"tanist.metrics.listener": text}).metrics_listener == address
 
 
 @pytest.mark.parametrize(("base", "change", "words"), REFUSED)

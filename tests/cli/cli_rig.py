@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import socket
 import sys
 from pathlib import Path
@@ -11,16 +12,24 @@ from typing import Any
 from click.testing import CliRunner
 
 from tanist.cli.app import app
+from tanist.runtime.layout import CONTROLLER_PORT_GAP, METRICS_PORT_GAP
 
 TANIST = [sys.executable, "-m", "tanist.cli.main"]
 FEW_PARTITIONS = ["--config", "offsets.topic.num.partitions=1"]
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return min(port, 55_000)
+    """A first port with room for a cluster, below those that the system gives to outgoing connections."""
+    while True:
+        port = random.randrange(12_000, 29_000)
+        try:
+            for gap in (0, CONTROLLER_PORT_GAP, METRICS_PORT_GAP):
+                for node in range(4):
+                    with socket.socket() as probe:
+                        probe.bind(("127.0.0.1", port + gap + node))
+        except OSError:
+            continue
+        return port
 
 
 def run(*arguments: str, folder: Path, stdin: str = "", code: int = 0) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -40,8 +41,20 @@ def test_status(tanist: Tanist) -> None:
     assert status["controller"] in (1, 2, 3)
     assert status["bootstrap"] == ",".join(f"{broker['host']}:{broker['port']}" for broker in status["brokers"])
     text = tanist("status")
-    assert text.splitlines()[0].split() == ["NODE", "ROLES", "ADDRESS", "STATE", "PID", "RACK"]
+    assert text.splitlines()[0].split() == ["NODE", "ROLES", "ADDRESS", "STATE", "PID", "RACK", "METRICS"]
     assert text.count("running, controller") == 1
+
+
+def test_every_node_tells_its_metrics(tanist: Tanist) -> None:
+    for broker in tanist("status", "--json")["brokers"]:
+        with urllib.request.urlopen(broker["metrics"], timeout=20) as reply:
+            assert reply.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+            lines = reply.read().decode().splitlines()
+        assert "kafka_server_kafkaserver_brokerstate 3" in lines
+        assert f'tanist_node_info{{node_id="{broker["id"]}",roles="broker+controller",version="0.1.0"}} 1' in lines
+        assert any(line.startswith("process_resident_memory_bytes ") for line in lines)
+        with urllib.request.urlopen(broker["metrics"] + "/partitions", timeout=20) as reply:
+            assert reply.status == 200
 
 
 def test_a_second_up_is_refused(tanist: Tanist) -> None:
@@ -74,8 +87,11 @@ def test_the_life_of_a_topic(tanist: Tanist) -> None:
     assert settings["retention.ms"] == ("60000", "topic")
     assert settings["retention.bytes"] == ("1000000", "topic")
     tanist("configs", "alter", "--topic", "life", "--unset", "retention.ms")
-    settings_left = {entry["name"] for entry in tanist("configs", "describe", "--topic", "life", "--json")}
-    assert "retention.ms" not in settings_left
+
+    def unset() -> bool:  # the broker that answers may hear of it a moment after the one that was asked
+        return "retention.ms" not in {e["name"] for e in tanist("configs", "describe", "--topic", "life", "--json")}
+
+    assert wait_until(unset, 20)
 
     tanist("topics", "delete", "life")
     assert "no topic life" in tanist("topics", "delete", "life", code=1)

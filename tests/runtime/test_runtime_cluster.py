@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -19,6 +20,7 @@ from tanist.runtime import layout
 from tanist.runtime.client import BrokerConnection, Client, Unreachable, parse_bootstrap
 from tanist.runtime.cluster import Cluster, bootstrap_of
 from tanist.runtime.cluster_file import ClusterError, ClusterFile, NodeEntry, load, load_existing, locked
+from tanist.runtime.layout import CONTROLLER_PORT_GAP, METRICS_PORT_GAP
 from tanist.runtime.processes import Launcher, LaunchFailed, ProcessMark, start_time, wait_until
 from tanist.runtime.readiness import Readiness
 
@@ -26,10 +28,17 @@ STAND_IN = [sys.executable, str(Path(__file__).with_name("stand_in_node.py"))]
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return min(port, 55_000)
+    """A first port with room for a cluster, below those that the system gives to outgoing connections."""
+    while True:
+        port = random.randrange(12_000, 29_000)
+        try:
+            for gap in (0, CONTROLLER_PORT_GAP, METRICS_PORT_GAP):
+                for node in range(4):
+                    with socket.socket() as probe:
+                        probe.bind(("127.0.0.1", port + gap + node))
+        except OSError:
+            continue
+        return port
 
 
 @pytest.fixture
@@ -221,7 +230,10 @@ def test_a_damaged_or_absent_cluster_file_is_told(tmp_path: Path) -> None:
 
 
 def test_the_cluster_file_round_trips(tmp_path: Path) -> None:
-    nodes = [NodeEntry(1, ("broker",), 9092, 0, "a", ProcessMark(77, "123")), NodeEntry(1001, ("controller",), 0, 9)]
+    nodes = [
+        NodeEntry(1, ("broker",), 9092, 0, "a", ProcessMark(77, "123"), 11092),
+        NodeEntry(1001, ("controller",), 0, 9),
+    ]
     written = ClusterFile("id", "127.0.0.1", nodes, {"a": "b"})
     written.save(tmp_path)
     assert load(tmp_path) == written

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from tanist.broker.endpoints import ConfigError, Endpoint, Voter, network, quorum
+from tanist.broker.endpoints import ConfigError, Endpoint, Voter, network, parse_address, quorum
 from tanist.broker.properties import PropertiesError, parse_properties
 from tanist.controller.broker_settings import BROKER_SETTINGS, is_kafka_only
 from tanist.controller.definitions import Value, split_list
@@ -23,6 +23,7 @@ from tanist.controller.settings import static_text, validate_static_configs
 
 __all__ = ["ConfigError", "Endpoint", "NodeConfig", "PropertiesError", "Voter", "parse_properties"]
 
+METRICS_LISTENER = "tanist.metrics.listener"
 RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 
@@ -154,6 +155,9 @@ class NodeConfig:
     transaction_state_log_segment_bytes: int = _from("transaction.state.log.segment.bytes")
     transactional_id_expiration_ms: int = _from("transactional.id.expiration.ms")
 
+    metrics_listener: tuple[str, int] | None
+    """`tanist.metrics.listener`: where the metrics are told; None: nowhere."""
+
     static: Mapping[str, str]
     """The properties as given: DescribeConfigs' STATIC_BROKER level, and the bottom of the resolution order."""
     warnings: tuple[str, ...]
@@ -218,6 +222,7 @@ class NodeConfig:
             log_dirs=log_dirs,
             metadata_log_dir=(static.get("metadata.log.dir") or "").strip() or log_dirs[0],
             max_connections_per_ip_overrides=_per_ip(static.get("max.connections.per.ip.overrides", "")),
+            metrics_listener=parse_address(static.get(METRICS_LISTENER, ""), METRICS_LISTENER),
             static=static,
             warnings=_warnings(static),
             **values,

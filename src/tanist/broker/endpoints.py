@@ -125,6 +125,11 @@ def parse_servers(text: str) -> tuple[tuple[str, int], ...]:
     return tuple(servers)
 
 
+def parse_address(text: str, setting: str) -> tuple[str, int] | None:
+    """host:port of a setting that may be empty; the empty host is every interface."""
+    return _address(text.strip(), setting) if text.strip() else None
+
+
 # -- what a node makes of them
 
 

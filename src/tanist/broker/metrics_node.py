@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
+from tanist import __version__
 from tanist.broker.channel import Channel
 from tanist.broker.connection import ClientConnection
 from tanist.broker.metrics_text import Exposition
@@ -16,11 +16,10 @@ if TYPE_CHECKING:
 
 _NONE = -1
 _QUORUM_ROLES = ("Unattached", "Follower", "Prospective", "Candidate", "Leader", "Resigned", "Observer")
-VERSION = version("tanist")
 
 
 def node_metrics(node: Node, out: Exposition) -> None:
-    out.add("tanist_node_info", 1, str(node.node_id), "+".join(sorted(node.config.roles)), VERSION)
+    out.add("tanist_node_info", 1, str(node.node_id), "+".join(sorted(node.config.roles)), __version__)
     _quorum(node, out)
     _requests(node, out)
     for queue, depth, limit in queues(node):

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from tanist.broker.metrics_catalog import DEFINITIONS
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-
 Value = int | float
 
 

@@ -169,10 +169,11 @@ def status_command(folder: Path, as_json: bool) -> None:
             node.state + (", controller" if node.node_id == status.controller else ""),
             node.pid,
             node.rack,
+            node.metrics,
         )
         for node in status.nodes
     ]
-    print_table(("NODE", "ROLES", "ADDRESS", "STATE", "PID", "RACK"), rows)
+    print_table(("NODE", "ROLES", "ADDRESS", "STATE", "PID", "RACK", "METRICS"), rows)
 
 
 @click.command("crash")
@@ -237,6 +238,7 @@ def _status_json(status: ClusterStatus) -> dict[str, Any]:
                 "pid": node.pid,
                 "state": node.state,
                 "rack": node.rack,
+                "metrics": None if node.metrics is None else f"http://{node.metrics}/metrics",
             }
             for node in status.nodes
             if (role == "broker") == ("broker" in node.roles)

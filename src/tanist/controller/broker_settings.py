@@ -430,6 +430,17 @@ _COORDINATORS: tuple[_Row, ...] = (
     ),
 )
 
+_METRICS: tuple[_Row, ...] = (
+    (
+        "tanist.metrics.listener",
+        _S,
+        None,
+        None,
+        _FIXED,
+        "Where the node's metrics are told over HTTP, as host:port; nowhere if not set or empty.",
+    ),
+)
+
 _SALVAGE: tuple[_Row, ...] = (
     ("tanist.salvage.enable", _B, "true", None, _ALL, "Default of topic config tanist.salvage.enable."),
     (
@@ -480,7 +491,8 @@ def _table(rows: tuple[_Row, ...], *, internal: bool = False) -> dict[str, Setti
 BROKER_SETTINGS: dict[str, Setting] = dict(
     sorted(
         {
-            **_table(_IDENTITY + _QUORUM + _CLUSTER + _REPLICATION + _NETWORK + _LOG + _COORDINATORS + _SALVAGE),
+            **_table(_IDENTITY + _QUORUM + _CLUSTER + _REPLICATION + _NETWORK + _LOG + _COORDINATORS),
+            **_table(_METRICS + _SALVAGE),
             **_table(_INTERNAL, internal=True),
         }.items()
     )

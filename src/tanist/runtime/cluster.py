@@ -49,6 +49,8 @@ class NodeStatus:
     pid: int | None
     state: str
     rack: str | None
+    metrics: str | None
+    """host:port of its metrics, if it tells them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,6 +319,7 @@ class Cluster:
             node.process.pid if node.node_id in alive and node.process is not None else None,
             state,
             node.rack,
+            layout.metrics_address(cluster, node),
         )
 
 

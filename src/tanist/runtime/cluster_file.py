@@ -39,6 +39,7 @@ class NodeEntry:
     rack: str | None = None
     process: ProcessMark | None = None
     """The last process that was started for it; None once it was stopped in an orderly way."""
+    metrics_port: int = 0
 
     @property
     def is_broker(self) -> bool:
@@ -102,6 +103,7 @@ def load(folder: Path) -> ClusterFile | None:
                 entry["controller_port"],
                 entry["rack"],
                 None if entry["process"] is None else ProcessMark(**entry["process"]),
+                entry.get("metrics_port", 0),  # clusters from before there were metrics
             )
             for entry in content["nodes"]
         ]

@@ -10,12 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
+from tanist import __version__
 from tanist.runtime.client import Client, KafkaError, Unsupported
 from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.messages.api_versions_response import ApiVersionsResponse
 from tanist.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from tanist.wire.messages.update_features_response import UpdateFeaturesResponse
 from tanist.wire.schema import Request
+
+_API_VERSIONS = ApiVersionsRequest(client_software_name="tanist", client_software_version=__version__)
 
 
 class UpgradeType(IntEnum):
@@ -52,8 +55,7 @@ def describe_features(client: Client) -> Features:
     """The features of the cluster, by name."""
 
     def attempt() -> Features:
-        request = ApiVersionsRequest(client_software_name="tanist", client_software_version="1")
-        answer = client.ask(request, ApiVersionsResponse)
+        answer = client.ask(_API_VERSIONS, ApiVersionsResponse)
         if answer.error_code:
             raise KafkaError(answer.error_code)
         finalized = {each.name: each.max_version_level for each in answer.finalized_features}
@@ -98,8 +100,7 @@ def served_version(client: Client, request: type[Request]) -> int:
     """The highest version of a request that the brokers say they serve; -1 if they do not have it."""
 
     def attempt() -> int:
-        asked = ApiVersionsRequest(client_software_name="tanist", client_software_version="1")
-        answer = client.ask(asked, ApiVersionsResponse)
+        answer = client.ask(_API_VERSIONS, ApiVersionsResponse)
         if answer.error_code:
             raise KafkaError(answer.error_code)
         return max((api.max_version for api in answer.api_keys if api.api_key == request.API_KEY), default=-1)

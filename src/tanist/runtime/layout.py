@@ -12,11 +12,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tanist.broker.config import METRICS_LISTENER
 from tanist.runtime.cluster_file import ClusterError, ClusterFile, NodeEntry
 
 FIRST_CONTROLLER_ID = 1001
 CONTROLLER_PORT_GAP = 1000
 """Controllers listen this far above the brokers' first port: 9092 and 10092."""
+METRICS_PORT_GAP = 2000
+"""Nodes tell their metrics this far above their own port, or that of their controller: 11092 and 12092."""
 
 _CLUSTER_SETTINGS = {
     "default.replication.factor": 3,
@@ -67,6 +70,8 @@ def lay_out(
         nodes.append(NodeEntry(FIRST_CONTROLLER_ID + index, ("controller",), 0, 0))
     for index, node in enumerate(node for node in nodes if node.is_controller):
         node.controller_port = pick(port + CONTROLLER_PORT_GAP + index)
+    for node in nodes:
+        node.metrics_port = pick((node.broker_port or node.controller_port) + METRICS_PORT_GAP)
     return ClusterFile(cluster_id, host, nodes, dict(config)), moved
 
 
@@ -74,19 +79,20 @@ def move_taken_ports(cluster: ClusterFile) -> list[PickedPort]:
     """Give the nodes of a stopped cluster other ports where theirs are taken by now."""
     moved: list[PickedPort] = []
     taken: set[int] = set()
+
+    def pick(wanted: int) -> int:
+        if not wanted:
+            return 0
+        given = next_free_port(cluster.host, wanted, taken)
+        if given != wanted:
+            moved.append(PickedPort(wanted, given))
+        taken.add(given)
+        return given
+
     for node in cluster.nodes:
-        if node.broker_port:
-            given = next_free_port(cluster.host, node.broker_port, taken)
-            if given != node.broker_port:
-                moved.append(PickedPort(node.broker_port, given))
-            node.broker_port = given
-            taken.add(given)
-        if node.controller_port:
-            given = next_free_port(cluster.host, node.controller_port, taken)
-            if given != node.controller_port:
-                moved.append(PickedPort(node.controller_port, given))
-            node.controller_port = given
-            taken.add(given)
+        node.broker_port = pick(node.broker_port)
+        node.controller_port = pick(node.controller_port)
+        node.metrics_port = pick(node.metrics_port)
     return moved
 
 
@@ -124,7 +130,7 @@ def log_path(folder: Path, node_id: int) -> Path:
 
 def properties_of(cluster: ClusterFile, node: NodeEntry, folder: Path) -> dict[str, str]:
     """The node's `server.properties`."""
-    at = f"[{cluster.host}]" if ":" in cluster.host else cluster.host
+    at = _bracketed(cluster.host)
     listeners = []
     if node.is_broker:
         listeners.append(f"PLAINTEXT://{at}:{node.broker_port}")
@@ -146,10 +152,23 @@ def properties_of(cluster: ClusterFile, node: NodeEntry, folder: Path) -> dict[s
         properties["inter.broker.listener.name"] = "PLAINTEXT"
     if node.rack is not None:
         properties["broker.rack"] = node.rack
+    if node.metrics_port:
+        properties[METRICS_LISTENER] = f"{at}:{node.metrics_port}"
     brokers = len(cluster.brokers)
     for name, value in _CLUSTER_SETTINGS.items():
         properties[name] = str(min(value, brokers if "factor" in name else max(1, brokers - 1)))
     return properties | _ONE_MACHINE_SETTINGS | cluster.config
+
+
+def metrics_address(cluster: ClusterFile, node: NodeEntry) -> str | None:
+    """host:port at which the node tells its metrics, unless `--config` has said something else."""
+    if not node.metrics_port:
+        return None
+    return cluster.config.get(METRICS_LISTENER, f"{_bracketed(cluster.host)}:{node.metrics_port}") or None
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 def properties_text(properties: Mapping[str, str]) -> str:

@@ -16,12 +16,13 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, cast
 
-from tanist.broker.metrics_scrape import scrape, scrape_partitions
-from tanist.broker.metrics_text import CONTENT_TYPE, Exposition
 from tanist.runtime.loop import HeapTimer, Loop
 
 if TYPE_CHECKING:
+    from tanist.broker.metrics_text import Exposition
     from tanist.broker.node import Node
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 HEAD_BYTES_MAX = 8192
 CONNECTIONS_MAX = 16
@@ -48,12 +49,20 @@ def node_pages(node: Node, loop: Loop) -> Pages:
     """A node's metrics, and its process's; its replicas one by one on a page of their own, for they may be many."""
     started_s = time.time()
 
+    # What makes the pages is loaded when the first is asked for: a node starts faster by what it does not load.
     def whole() -> str:
+        from tanist.broker.metrics_scrape import scrape
+
         exposition = scrape(node)
         _process_metrics(exposition, loop, started_s)
         return exposition.render()
 
-    return {"/metrics": whole, "/metrics/partitions": lambda: scrape_partitions(node).render()}
+    def partitions() -> str:
+        from tanist.broker.metrics_scrape import scrape_partitions
+
+        return scrape_partitions(node).render()
+
+    return {"/metrics": whole, "/metrics/partitions": partitions}
 
 
 def answer(head: bytes, pages: Pages) -> bytes:

@@ -18,7 +18,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from tanist.broker.config import ConfigError, NodeConfig, PropertiesError, parse_properties
 from tanist.ports import Clock, Disk, Network, Random
@@ -28,6 +28,9 @@ from tanist.runtime.ledger import LEDGER_NAME
 from tanist.runtime.loop import Loop
 from tanist.runtime.network import SocketNetwork
 from tanist.runtime.readiness import tell_ready
+
+if TYPE_CHECKING:
+    from tanist.runtime.metrics_http import MetricsServer
 
 _READY_LOOK_MS = 10
 
@@ -107,6 +110,7 @@ def serve(config: NodeConfig, make_node: MakeNode) -> int:
     try:
         node = make_node(config, loop, disk, network, SystemRandom(), report, process.fatal)
         process.stop_with(node)
+        metrics = _tell_metrics(loop, config, node)
         node.start()
     except (OSError, ValueError) as error:
         report("ERROR", f"node {config.node_id} cannot start: {_told(error)}")
@@ -120,10 +124,26 @@ def serve(config: NodeConfig, make_node: MakeNode) -> int:
     report("INFO", f"node {config.node_id} ({roles}, process {os.getpid()}) serves {where}; started in {took_ms} ms")
     _tell_when_ready(loop, node)
     loop.run()
+    if metrics is not None:
+        metrics.close()
     network.close()
     disk.close()
     loop.close()
     return process.exit_code
+
+
+def _tell_metrics(loop: Loop, config: NodeConfig, node: ServedNode) -> MetricsServer | None:
+    """Open the metrics' port, if there is to be one. `OSError` if it is taken."""
+    from tanist.broker.node import Node
+
+    if config.metrics_listener is None or not isinstance(node, Node):
+        return None
+    from tanist.runtime.metrics_http import MetricsServer, node_pages
+
+    host, port = config.metrics_listener
+    server = MetricsServer(loop, host, port, node_pages(node, loop))
+    report("INFO", f"metrics at http://{f'[{host}]' if ':' in host else host}:{server.port}/metrics")
+    return server
 
 
 def _tell_when_ready(loop: Loop, node: ServedNode) -> None:
