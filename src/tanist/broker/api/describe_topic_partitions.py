@@ -24,7 +24,37 @@ if TYPE_CHECKING:
 
 def handle(node: Node, request: DescribeTopicPartitionsRequest, call: Call) -> None:
     """Describe topics in the order of their names, from the cursor on, up to the limit."""
-    call.reply(describe(node.metadata.image, request, node.config.max_request_partition_size_limit))
+    image = node.metadata.image
+    limit = node.config.max_request_partition_size_limit
+    try:
+        response = describe(image, request, limit, reachable=_reachable_by(image, call.listener))
+    except InvalidCursor:
+        # The message has no field for a general error: each topic that was asked for gets it, as with Kafka.
+        response = DescribeTopicPartitionsResponse(
+            topics=tuple(
+                DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=topic.name)
+                for topic in request.topics
+            )
+        )
+    call.reply(response)
+
+
+class InvalidCursor(WireError):
+    """The cursor does not belong to the request."""
+
+
+def _reachable_by(image: MetadataImage, listener: str) -> Callable[[int], bool]:
+    """Which brokers clients of this listener can reach: unfenced, and with a listener of that name."""
+    reachable = {
+        broker.id
+        for broker in image.brokers.values()
+        if not broker.fenced and any(endpoint.name == listener for endpoint in broker.endpoints)
+    }
+    return reachable.__contains__
+
+
+def _anybody(_broker_id: int) -> bool:
+    return True
 
 
 def _everything(_name: str) -> bool:
@@ -38,16 +68,18 @@ def describe(
     limit: int,
     *,
     may_describe: Callable[[str], bool] = _everything,
+    reachable: Callable[[int], bool] = _anybody,
 ) -> DescribeTopicPartitionsResponse:
-    """One page. `WireError` for a cursor that makes no sense: the message has no field for a general error.
+    """One page. `InvalidCursor` for a cursor that makes no sense.
 
-    Topics that may not be described are told after the page, without their ids, if they were asked for by name.
+    A leader that whoever asks cannot reach is none to them (fact 125), and a replica there is offline. Topics that may
+    not be described are told after the page, without their ids, if they were asked for by name.
     """
     names = sorted({topic.name for topic in request.topics})
     listing_all = not names
     cursor = request.cursor
     if cursor is not None and (cursor.partition_index < 0 or (names and cursor.topic_name not in names)):
-        raise WireError(f"cursor {cursor.topic_name}-{cursor.partition_index} is not within the request")
+        raise InvalidCursor(f"cursor {cursor.topic_name}-{cursor.partition_index} is not within the request")
     if listing_all:
         names = sorted(image.topic_ids)
     if cursor is not None:
@@ -77,17 +109,20 @@ def describe(
         for index in page:
             state = topic.partitions[index]
             leader = image.brokers.get(state.leader)
+            alive = leader is not None and not leader.fenced
             partitions.append(
                 DescribeTopicPartitionsResponsePartition(
                     partition_index=index,
-                    leader_id=state.leader if leader is not None and not leader.fenced else -1,
+                    leader_id=state.leader if alive and reachable(state.leader) else -1,
                     leader_epoch=state.leader_epoch,
                     replica_nodes=state.replicas,
                     isr_nodes=state.isr,
                     eligible_leader_replicas=state.elr,
                     last_known_elr=state.last_known_elr,
                     offline_replicas=tuple(
-                        b for b in state.replicas if replica_offline(image, topic.topic_id, index, b)
+                        b
+                        for b in state.replicas
+                        if not reachable(b) or replica_offline(image, topic.topic_id, index, b)
                     ),
                     last_unclean_epoch=state.last_unclean_epoch,
                 )
