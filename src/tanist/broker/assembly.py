@@ -131,7 +131,7 @@ def assemble_quorum(node: Node, directory_id: UUID) -> MetadataQuorum:
             controller_settings(config),
             node.random,
             cluster_id=node.cluster_id,
-            bootstrap=read_bootstrap(node.disk, config.metadata_log_dir, node.report),
+            bootstrap=read_bootstrap(node.disk, config.metadata_log_dir, node.report) if log.end_offset == 0 else None,
             voter_ids=[voter.node_id for voter in voters],
         )
         quorum.controller_host = ControllerHost(node, controller)
