@@ -98,6 +98,47 @@ def test_features_that_cannot_be_had(folder: Path) -> None:
     assert "might delete metadata information" in refused
 
 
+def test_operators_elect_where_nobody_else_may(folder: Path, tmp_path: Path) -> None:
+    run("features", "upgrade", "--feature", f"{ELR}=1", folder=folder)
+    config = ["--config", "unclean.recovery.strategy=None"]
+    run("topics", "create", "e", "--replica-assignment", "1:2,2:1,1:2", *config, folder=folder)
+    run("crash", "1", folder=folder)
+    run("crash", "2", folder=folder)
+    run("start", "1", folder=folder)
+    run("start", "2", folder=folder)
+
+    def leaders() -> list[int]:
+        (topic,) = run("topics", "describe", "e", "--json", folder=folder)
+        return [each["leader"] for each in topic["partitions"]]
+
+    # Both were killed and may lack records; strategy None leaves it to us.
+    assert wait_until(lambda: leaders() == [-1, -1, -1], 30), leaders()
+    assert run("topics", "describe", "e", "--explain", folder=folder).count("KIP-966 leader election 4c") == 3
+    file = tmp_path / "elections.json"
+
+    def elect(kind: str, *entries: dict[str, Any], code: int = 0) -> list[tuple[int, str, str | None]]:
+        file.write_text(json.dumps({"partitions": entries}))
+        told = run("elect", "--type", kind, "--path-to-json-file", str(file), "--json", folder=folder, code=code)
+        return [(each["partition"], each["result"], each["error"]) for each in told["partitions"]]
+
+    assert elect("longest_log_balanced", {"topic": "e", "partition": 0}) == [(0, "elected", None)]
+    outcomes = elect(
+        "DESIGNATION",
+        {"topic": "e", "partition": 0, "desiredLeader": 1},
+        {"topic": "e", "partition": 1, "desiredLeader": 2},
+        {"topic": "e", "partition": 2, "desiredLeader": 7},
+        code=1,
+    )
+    assert outcomes[:2] == [(0, "not needed", "ELECTION_NOT_NEEDED"), (1, "elected", None)]
+    assert outcomes[2][:2] == (2, "failed")
+    assert run("elect", "--type", "longest_log_aggressive", "--all-topic-partitions", folder=folder) == "e-2: elected\n"
+    assert (
+        run("elect", "--type", "unclean", "--all-topic-partitions", folder=folder) == "no partition needs an election\n"
+    )
+    assert wait_until(lambda: min(leaders()) > 0, 30), leaders()
+    assert leaders()[1] == 2
+
+
 def test_format_takes_features(tmp_path: Path) -> None:
     path = tmp_path / "server.properties"
     path.write_text(
