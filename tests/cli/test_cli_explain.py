@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tanist.cli.explain import Situation, explain
-from tanist.controller.image import PartitionState
+from tanist.controller.decision import ControllerSettings
+from tanist.controller.image import ELR_VERSION, METADATA_VERSION, MetadataImage, PartitionState
 from tanist.controller.partition_change import Context, Election, Intent, elected_leader
+from tanist.controller.unclean_recovery import Phase, UncleanRecoveries
 from tanist.wire.ids import MIGRATING_DIRECTORY, ZERO_UUID
+from tanist.wire.metadata import (
+    ConfigRecord,
+    FeatureLevelRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+    TopicRecord,
+)
 
 REPLICAS = (1, 2, 3)
 LATEST = 30
@@ -271,3 +282,78 @@ def test_what_it_says_of_the_first_phase_is_what_the_controller_would_do(
         about, _, _ = said.partition(" live, and about to be elected")
         assert "about to be elected" in said
         assert str(elected.leader) in about
+
+
+PHASES = {
+    Phase.ELIGIBLE_AWAITED: ("waits for", "3b"),
+    Phase.OPERATOR_AWAITED: ("leaves the choice to an operator", "4c"),
+    Phase.LAST_KNOWN_AWAITED: ("recovers uncleanly once", "4b"),
+    Phase.COMPARING: (" leads (", ""),
+}
+
+
+@given(
+    elr=subsets,
+    last_known_elr=subsets,
+    fenced=subsets,
+    gone=subsets,
+    strategy=st.sampled_from(["None", "Balanced", "Aggressive"]),
+)
+def test_what_it_says_of_the_recovery_manager_is_where_the_manager_stands(
+    elr: tuple[int, ...],
+    last_known_elr: tuple[int, ...],
+    fenced: tuple[int, ...],
+    gone: tuple[int, ...],
+    strategy: str,
+) -> None:
+    elr = tuple(replica for replica in elr if replica not in gone)  # who is unregistered leaves the ELR
+    said = explain(
+        situation(
+            elr=elr,
+            last_known_elr=last_known_elr,
+            offline={*fenced, *gone},
+            unregistered=frozenset(gone),
+            strategy=strategy,
+            min_isr=3,
+        )
+    )
+    image = MetadataImage()
+    image.replay(FeatureLevelRecord(name=METADATA_VERSION, feature_level=LATEST))
+    image.replay(FeatureLevelRecord(name=ELR_VERSION, feature_level=1))
+    for replica in set(REPLICAS) - set(gone):
+        image.replay(
+            RegisterBrokerRecord(
+                broker_id=replica, incarnation_id=UUID(int=replica), broker_epoch=1, fenced=replica in fenced
+            )
+        )
+    key = (UUID(int=1000), 0)
+    image.replay(TopicRecord(name="t", topic_id=key[0]))
+    for name, value in (("unclean.recovery.strategy", strategy), ("min.insync.replicas", "3")):
+        image.replay(ConfigRecord(resource_type=2, resource_name="t", name=name, value=value))
+    image.replay(
+        PartitionRecord(
+            partition_id=0,
+            topic_id=key[0],
+            replicas=REPLICAS,
+            isr=(),
+            leader=-1,
+            leader_epoch=5,
+            partition_epoch=5,
+            eligible_leader_replicas=elr,
+            last_known_elr=last_known_elr,
+        )
+    )
+    manager = UncleanRecoveries(ControllerSettings())
+    manager.activate(image)
+    elected = manager.step(image, 0).records
+    phase = manager.phase_of(key)
+    if elected:
+        (record,) = elected
+        assert isinstance(record, PartitionChangeRecord)
+        assert f"broker {record.leader}" in said or "brokers" in said
+        assert "about to be elected (KIP-966 leader election 2)" in said
+    else:
+        assert phase is not None
+        words, rule = PHASES[phase]
+        assert words in said
+        assert f"KIP-966 leader election {rule}" in said
