@@ -73,6 +73,11 @@ CASES: list[Case] = [
         "broker 2 leads, but brokers 1 and 3 are offline; with 1 in sync of min.insync.replicas=2, acks=all is refused "
         "and the high watermark stands still (KIP-966 high watermark requirement)",
     ),
+    (
+        {"leader": 1, "isr": (1, 2, 3), "last_unclean_epoch": 7},
+        "broker 1 leads and every replica is in sync; leader epoch 7 began with an unclean election: records committed "
+        "before it may be lost",
+    ),
     # 1. "If there are other ISR members, choose an ISR member."
     (
         {"isr": (1, 2), "offline": (1,)},

@@ -137,6 +137,10 @@ def test_operators_elect_where_nobody_else_may(folder: Path, tmp_path: Path) -> 
     )
     assert wait_until(lambda: min(leaders()) > 0, 30), leaders()
     assert leaders()[1] == 2
+    (topic,) = run("topics", "describe", "e", "--explain", "--json", folder=folder)
+    for each in topic["partitions"]:
+        assert each["last_unclean_epoch"] <= each["leader_epoch"]
+        assert f"leader epoch {each['last_unclean_epoch']} began with an unclean election" in each["explanation"]
 
 
 def test_format_takes_features(tmp_path: Path) -> None:

@@ -104,6 +104,7 @@ def _situation(
         recovery_manager=elections.recovery_manager,
         strategy=surroundings.recovery_strategy(configs),
         unclean_election=unclean is not None and unclean.value == "true",
+        last_unclean_epoch=partition.last_unclean_epoch,
     )
 
 
@@ -170,6 +171,8 @@ def _partition_json(each: DescribedPartition) -> dict[str, Any]:
         "last_known_elr": None if partition.last_known_elr is None else list(partition.last_known_elr),
         "offline": list(partition.offline),
     }
+    if partition.last_unclean_epoch >= 0:
+        shown["last_unclean_epoch"] = partition.last_unclean_epoch
     if each.reassignment is not None:
         shown["adding"] = list(each.reassignment.adding)
         shown["removing"] = list(each.reassignment.removing)

@@ -42,6 +42,8 @@ class Situation:
     """`unclean.recovery.manager.enabled`; it needs ELR."""
     strategy: str = BALANCED
     """Which the recovery manager follows."""
+    last_unclean_epoch: int = -1
+    """The leader epoch that last began with an unclean election."""
     unclean_election: bool = False
     """`unclean.leader.election.enable`, which counts where the recovery manager does not decide."""
 
@@ -70,6 +72,14 @@ class Situation:
 
 def explain(situation: Situation) -> str:
     """One sentence, without a full stop."""
+    sentence = _explain(situation)
+    if situation.last_unclean_epoch < 0:
+        return sentence
+    epoch = situation.last_unclean_epoch
+    return f"{sentence}; leader epoch {epoch} began with an unclean election: records committed before it may be lost"
+
+
+def _explain(situation: Situation) -> str:
     if situation.leader >= 0:
         return _led(situation)
     if situation.isr:

@@ -63,6 +63,8 @@ class PartitionDescription:
     elr: tuple[int, ...] | None
     last_known_elr: tuple[int, ...] | None
     offline: tuple[int, ...]
+    last_unclean_epoch: int = -1
+    """The leader epoch that last began with an unclean election; -1: none, or it is not known (Apache Kafka)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +272,7 @@ def _describe_with_elr(client: Client, names: Sequence[str]) -> list[TopicDescri
                         partition.eligible_leader_replicas or (),
                         partition.last_known_elr or (),
                         partition.offline_replicas,
+                        partition.last_unclean_epoch,
                     )
                     for partition in topic.partitions
                 ),
