@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from tanist.controller import elections
+from tanist.controller.brokers import UNFENCE
 from tanist.controller.decision import MIN_INSYNC_REPLICAS
 from tanist.lab.scenarios import requests
 from tanist.lab.scenarios.controlled import (
@@ -19,6 +20,7 @@ from tanist.lab.scenarios.controlled import (
     NO_SUCH_TOPIC,
     Controlled,
     Key,
+    Written,
     directories,
     directory,
 )
@@ -52,13 +54,13 @@ class Cluster(Controlled):
 
     def fence(self, broker_id: int) -> None:
         with_epoch = self.epoch(broker_id)
-        self.watched(lambda: self.apply(self.controller.broker_lost(broker_id, with_epoch, self.now_ms)))
+        self.happened(lambda: self.apply(self.controller.broker_lost(broker_id, with_epoch, self.now_ms)))
 
     def unfence(self, broker_id: int) -> None:
-        request = BrokerHeartbeatRequest(
-            broker_id=broker_id, broker_epoch=self.epoch(broker_id), current_metadata_offset=CAUGHT_UP
-        )
-        self.watched(lambda: self.ask(request)[1])
+        """What is written when a broker is unfenced; whether it may be is not asked."""
+        change = BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=self.epoch(broker_id), fenced=UNFENCE)
+        records = elections.broker_unfenced(self.image, broker_id, self.settings)
+        self.happened(lambda: self.replay(change, *records))
 
     def controlled_shutdown(self, broker_id: int) -> None:
         """What is written when a broker goes down that leads something; whether it does is not asked."""
@@ -66,7 +68,7 @@ class Cluster(Controlled):
             broker_id=broker_id, broker_epoch=self.epoch(broker_id), in_controlled_shutdown=1
         )
         records = elections.broker_controlled_shutdown(self.image, broker_id, self.settings)
-        self.watched(lambda: self.replay(change, *records))
+        self.happened(lambda: self.replay(change, *records))
 
     def register(self, event: Fields) -> None:
         """A new incarnation, whose predecessor's session is long over."""
@@ -133,23 +135,23 @@ class Cluster(Controlled):
 
     def balance(self, event: Fields) -> None:
         records, _ = elections.preferred_elections(self.image, self.settings)
-        self._expect_records("balance", event, self.watched(lambda: self.replay(*records)))
+        self._expect_records("balance", event, self.happened(lambda: self.replay(*records)))
 
     def unclean_sweep(self, event: Fields) -> None:
         records, _ = elections.unclean_elections(self.image, self.settings)
-        self._expect_records("unclean_sweep", event, self.watched(lambda: self.replay(*records)))
+        self._expect_records("unclean_sweep", event, self.happened(lambda: self.replay(*records)))
 
     def reassign(self, event: Fields) -> None:
         topic, partition, replicas = event["topic"], event.number("p"), event["replicas"]
         topic_id, _ = self.partition(topic, partition)
         wanted = None if replicas is None else ids(replicas, "reassign.replicas")
         request = requests.reassign(topic, partition, wanted, allow_rf_change=bool(event.get("allow_rf_change", True)))
-        error, written = self.asked(request, cancelled=(topic_id, partition) if wanted is None else None)
+        error, written = self.asked(request, moved=(topic_id, partition), cancels=wanted is None)
         self._expect_error("reassign", event, error, (topic_id, partition))
         self._expect_records("reassign", event, written)
 
     def delete_topic(self, name: str) -> None:
-        self.watched(lambda: self.ask(DeleteTopicsRequest(topic_names=(name,)), api_version=5)[1])
+        self.asked(DeleteTopicsRequest(topic_names=(name,)), api_version=5)
 
     def feature(self, event: Fields) -> None:
         request = requests.update_feature(
@@ -168,15 +170,15 @@ class Cluster(Controlled):
             want_fence=bool(event.get("want_fence", False)),
             want_shut_down=bool(event.get("want_shutdown", False)),
         )
-        answer: list[Any] = []
+        answers: list[Any] = []
 
-        def ask() -> tuple[MetadataRecord, ...]:
+        def ask() -> Written:
             response, written = self.answer(request)
-            answer.append(response)
+            answers.append(response)
             return written
 
-        written = self.watched(ask)
-        response = answer[0]
+        written = self.happened(ask)
+        response = answers[0]
         self._expect_error("heartbeat", event, response.error_code)
         self._expect_records("heartbeat", event, written)
         broker = self.image.brokers.get(broker_id)
@@ -193,7 +195,7 @@ class Cluster(Controlled):
                 raise NotUnderstood(f"not understood: {expect.where}.{name}")
             if seen[name] != expect[name]:
                 # Whether a broker may go depends on what it leads.
-                self._differ(f"heartbeat of {broker_id}: {name}", expect[name], seen[name], self._any_apart())
+                self._differ(f"heartbeat of {broker_id}: {name}", expect[name], seen[name], self.explanation(None))
 
     def offline_dirs(self, event: Fields) -> None:
         """A heartbeat that tells of directories that have failed."""
@@ -209,7 +211,7 @@ class Cluster(Controlled):
             current_metadata_offset=CAUGHT_UP,
             offline_log_dirs=lost,
         )
-        self.watched(lambda: self.ask(request)[1])
+        self.asked(request)
 
     def expect(self, wanted: Fields) -> None:
         for where in wanted:
@@ -230,7 +232,7 @@ class Cluster(Controlled):
                     raise NotUnderstood(f"not understood: {fields.where}.{name}")
                 value = comparable(name, fields[name])
                 if seen[name] != value:
-                    self._differ(f"{where}.{name}", value, seen[name], self.apart.get((topic_id, int(number))))
+                    self._differ(f"{where}.{name}", value, seen[name], self.explanation((topic_id, int(number)), name))
 
     # -- what is expected of an event itself
 
@@ -238,7 +240,7 @@ class Cluster(Controlled):
         expected = error_name(event.given("expect_error", "error"))
         seen = ErrorCode.name_of(error)
         if seen != expected:
-            self._differ(what, expected, seen, None if key is None else self.apart.get(key))
+            self._differ(what, expected, seen, None if key is None else self.explanation(key))
 
     def _expect_records(self, what: str, event: Fields, written: Sequence[MetadataRecord]) -> None:
         names = [type(record).__name__ for record in written]
@@ -248,18 +250,15 @@ class Cluster(Controlled):
                 ours = [name for name in names if name != PartitionChangeRecord.__name__]
                 theirs = [name for name in expected if name != ClearElrRecord.__name__]
                 by_rule = ClearElrRecord.__name__ in expected and ours == theirs
-                explained = Explained(MIN_ISR_CHANGE, frozenset()) if by_rule else self._any_apart()
+                explained = Explained(MIN_ISR_CHANGE, frozenset()) if by_rule else self.explanation(None)
                 self._differ(f"records of {what}", expected, names, explained)
         if "records" in event and event["records"] != len(written):
-            self._differ(f"number of records of {what}", event["records"], len(written), self._any_apart())
+            self._differ(f"number of records of {what}", event["records"], len(written), self.explanation(None))
 
     def _differ(self, what: str, expected: object, seen: object, explained: Explained | None) -> None:
         if explained is None:
             raise Mismatch(what, expected, seen)
         self.differences.append(Difference(what, told(expected), told(seen), explained.by))
-
-    def _any_apart(self) -> Explained | None:
-        return next(iter(self.apart.values()), None)
 
 
 EVENTS: dict[str, Callable[[Cluster, Any], None]] = {

@@ -16,7 +16,7 @@ from tanist.controller.decision import MIN_INSYNC_REPLICAS, ControllerSettings, 
 from tanist.controller.features import SUPPORTED_FEATURES
 from tanist.controller.image import ELR_VERSION, METADATA_VERSION, MetadataImage, PartitionState
 from tanist.lab.scenarios import requests
-from tanist.lab.scenarios.deviations import COMPLETION, Explained, Step, deviations
+from tanist.lab.scenarios.deviations import Explained, Step, deviations
 from tanist.lab.scenarios.fields import Fields, NotUnderstood
 from tanist.lab.scenarios.outcome import Mismatch
 from tanist.lab.scenarios.partitions import level_of
@@ -38,6 +38,7 @@ A_LONG_TIME_MS = 1_000_000
 NO_SUCH_TOPIC = UUID(int=0xDEAD)
 
 Key = tuple[UUID, int]
+Written = tuple[MetadataRecord, ...]
 
 
 def phase_one(**changes: Any) -> ControllerSettings:
@@ -71,8 +72,8 @@ class Controlled:
         self.now_ms = 0
         self.offset = 1000
         self.incarnations = 0
-        self.apart: dict[Key, Explained] = {}
-        """Partitions of which Apache's controller would have made something else by now, and the rule."""
+        self.apart: dict[Key, list[Explained]] = {}
+        """Partitions of which Apache's controller would have made something else by now, and the rules."""
         self.kept_in: dict[int, tuple[UUID, ...]] = {}
         self.controller.activate(1, self.now_ms, self.offset)
         self._begin(cluster)
@@ -116,21 +117,21 @@ class Controlled:
 
     # -- the log
 
-    def replay(self, *records: MetadataRecord) -> tuple[MetadataRecord, ...]:
+    def replay(self, *records: MetadataRecord) -> Written:
         for record in records:
             self.controller.replay(record)
             self.offset += 1
         return records
 
-    def apply(self, decision: Decision | None) -> tuple[MetadataRecord, ...]:
+    def apply(self, decision: Decision | None) -> Written:
         return () if decision is None else self.replay(*decision.records)
 
-    def ask(self, request: Any, api_version: int | None = None) -> tuple[int, tuple[MetadataRecord, ...]]:
+    def ask(self, request: Any, api_version: int | None = None) -> tuple[int, Written]:
         """A request to the controller: the error of its answer, and what was written."""
         response, written = self.answer(request, api_version)
         return requests.error_in(response), written
 
-    def answer(self, request: Any, api_version: int | None = None) -> tuple[Any, tuple[MetadataRecord, ...]]:
+    def answer(self, request: Any, api_version: int | None = None) -> tuple[Any, Written]:
         version = type(request).VERSIONS[1] if api_version is None else api_version
         decision = self.controller.handle(request, self.now_ms, next_offset=self.offset, api_version=version)
         return decision.response, self.apply(decision)
@@ -144,39 +145,37 @@ class Controlled:
         api_version: int | None = None,
         unregistered: int | None = None,
         min_isr: bool = False,
-        cancelled: Key | None = None,
-    ) -> tuple[int, tuple[MetadataRecord, ...]]:
-        """A request, watched."""
-        errors: list[int] = []
+        moved: Key | None = None,
+        cancels: bool = False,
+    ) -> tuple[int, Written]:
+        """A request, watched. What is said of it is what `deviations` has to know."""
+        return self.watched(
+            lambda: self.ask(request, api_version),
+            unregistered=unregistered,
+            min_isr=min_isr,
+            moved=moved,
+            cancels=cancels,
+        )
 
-        def ask() -> tuple[MetadataRecord, ...]:
-            error, written = self.ask(request, api_version)
-            errors.append(error)
-            return written
-
-        before = dict(self.partitions())
-        reversible = cancelled is not None and cancelled in before and before[cancelled].reassigning
-        written = self.watched(ask, unregistered=unregistered, min_isr=min_isr)
-        if reversible and cancelled is not None and errors[0] == ErrorCode.INVALID_REPLICA_ASSIGNMENT:
-            state = before[cancelled]
-            if self.image.elr_enabled and set(state.isr) - set(state.adding):
-                self.apart.setdefault(cancelled, Explained(COMPLETION, frozenset()))
-        return errors[0], written
+    def happened(self, event: Callable[[], Written]) -> Written:
+        """What is no request, watched."""
+        return self.watched(lambda: (ErrorCode.NONE, event()))[1]
 
     def watched(
         self,
-        event: Callable[[], tuple[MetadataRecord, ...]],
+        event: Callable[[], tuple[int, Written]],
         *,
         unregistered: int | None = None,
         min_isr: bool = False,
-    ) -> tuple[MetadataRecord, ...]:
+        moved: Key | None = None,
+        cancels: bool = False,
+    ) -> tuple[int, Written]:
         before = dict(self.partitions())
         elr = self.image.elr_enabled
         minima = {key: self.image.min_insync_replicas(self.image.topics[key[0]].name) for key in before}
-        written = event()
+        error, written = event()
         for key, state in before.items():
             after = self.image.partition(*key)
-            first = before.get((key[0], 0), state)
             if after is None:
                 continue
             step = Step(
@@ -184,14 +183,22 @@ class Controlled:
                 after=after,
                 elr=elr,
                 min_isr=minima[key],
-                first_replicas=len(first.replicas),
+                first_replicas=len(before.get((key[0], 0), state).replicas),
                 unregistered=unregistered,
                 min_isr_written=min_isr and bool(written),
+                reassigned=key == moved and not cancels,
+                cancelled=key == moved and cancels,
+                refused=error == ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             )
-            explained = next(deviations(step), None)
-            if explained is not None:
-                self.apart.setdefault(key, explained)
-        return written
+            explained = list(deviations(step))
+            if explained:
+                self.apart.setdefault(key, []).extend(explained)
+        return error, written
+
+    def explanation(self, key: Key | None, field: str = "") -> Explained | None:
+        """Why this field of a partition (None: of any) differs: a rule about the field itself, else what led to it."""
+        rules = [each for where, several in self.apart.items() if key in (None, where) for each in several]
+        return next((each for each in rules if field in each.fields), rules[0] if rules else None)
 
     def partitions(self) -> Iterable[tuple[Key, PartitionState]]:
         for topic_id, topic in self.image.topics.items():

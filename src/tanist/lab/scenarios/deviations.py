@@ -32,7 +32,10 @@ UNREGISTERED = Deviation("47, 159", "an unregistered broker leaves the ELR")
 LEFTOVER = Deviation("38, 46", "an ELR left over from before the feature was off is kept while it is all there is")
 MIN_ISR_CHANGE = Deviation("54, 156", "the ELR is emptied only where the new min ISR <= ISR")
 COMPLETION = Deviation("155", "a reassignment completes with ISR >= min ISR only, and no electable member is given up")
+UNCLEAN_CANCEL = Deviation("106", "cancelling a reassignment uncleanly declares nobody in sync")
 OWN_REPLICAS = Deviation("3", "min ISR is capped by the partition's own replicas")
+ONE_RECORD = Deviation("79", "a replica assigned to a directory that has failed is one change")
+NEW_WISH = Deviation("104", "a new reassignment replaces both lists of the old one")
 LEADER_IN_SYNC = Deviation("37", "a leader that stays is in the ISR")
 NO_LAST_LEADER = Deviation("50, 67", "a partition that had no leader gets no last known leader")
 STALE_LAST_LEADER = Deviation("50", "a stale LastKnownElr does not outlive a leader")
@@ -44,7 +47,10 @@ ALL = (
     LEFTOVER,
     MIN_ISR_CHANGE,
     COMPLETION,
+    UNCLEAN_CANCEL,
     OWN_REPLICAS,
+    ONE_RECORD,
+    NEW_WISH,
     LEADER_IN_SYNC,
     NO_LAST_LEADER,
     STALE_LAST_LEADER,
@@ -77,8 +83,14 @@ class Step:
     """The broker that this event unregistered."""
     min_isr_written: bool = False
     """Whether it wrote min.insync.replicas, of the topic or of the cluster."""
-    refused_cancel: bool = False
-    """Whether it was the wish to cancel the reassignment, and was refused for its price."""
+    reassigned: bool = False
+    """Whether it asked for other replicas."""
+    cancelled: bool = False
+    """Whether it was the wish to cancel the reassignment."""
+    refused: bool = False
+    """Whether that was refused for its price."""
+    directory_assigned: bool = False
+    """Whether it told in which directory a broker keeps the replica."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +112,13 @@ def deviations(step: Step) -> Iterator[Explained]:
         yield Explained(REPLICAS_ONLY, ELR_FIELDS)
     if step.elr and step.unregistered in members:
         yield Explained(UNREGISTERED, ELR_FIELDS)
-    if step.elr and (step.refused_cancel or _held_back(after, step.wanted_isr)):
+    if step.reassigned and (_is_left(before.adding, after.adding) or _is_left(before.removing, after.removing)):
+        yield Explained(NEW_WISH, ANY_FIELD)
+    if step.elr and step.cancelled and before.reassigning and not set(before.isr) - set(before.adding):
+        yield Explained(UNCLEAN_CANCEL, ANY_FIELD)
+    if step.directory_assigned and after.partition_epoch == before.partition_epoch + 1:
+        yield Explained(ONE_RECORD, frozenset({"partition_epoch"}))
+    if step.elr and ((step.cancelled and step.refused and before.reassigning) or _held_back(after, step.wanted_isr)):
         yield Explained(COMPLETION, ANY_FIELD)
     if step.min_isr_written and (after.elr or after.last_known_elr):
         yield Explained(MIN_ISR_CHANGE, ELR_FIELDS)
@@ -128,6 +146,11 @@ def _is_from_elr(step: Step) -> bool:
 def _is_brought_back(state: PartitionState, wanted_isr: tuple[int, ...]) -> bool:
     """Its leader was elected once more, out of an ISR that it was to leave."""
     return state.has_leader and state.leader not in wanted_isr and state.isr == (state.leader,)
+
+
+def _is_left(before: tuple[int, ...], after: tuple[int, ...]) -> bool:
+    """Apache's controller leaves a list as it was where the new one is empty."""
+    return bool(before) and not after
 
 
 def _held_back(state: PartitionState, wanted_isr: tuple[int, ...] | None) -> bool:
