@@ -174,6 +174,17 @@ def test_a_segment_that_shrinks_meanwhile_is_noticed() -> None:
     assert quarantine(disk).entries() == []
 
 
+def test_a_node_that_stops_does_not_wait_for_a_copy() -> None:
+    disk = MemoryDisk()
+    log = filled(disk)
+    keeper = quarantine(disk)
+    keeper.abandon()
+    with pytest.raises(OSError, match="the node is stopping"):
+        keeper.save_now(doomed(log, 2), WALL_MS, NO_LIMIT)
+    assert keeper.entries() == []
+    assert tail_bytes(log, 2)
+
+
 def test_the_newest_batches_are_kept_where_not_all_fit() -> None:
     disk = MemoryDisk()
     log = filled(disk)

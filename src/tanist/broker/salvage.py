@@ -41,7 +41,7 @@ ON_FAILURE: Final = "tanist.salvage.on.failure"
 RETENTION_BYTES: Final = "tanist.salvage.retention.bytes"
 RETENTION_MS: Final = "tanist.salvage.retention.ms"
 
-_AT_ONCE: Final = 4
+_AT_ONCE: Final = 8
 """Partitions whose records are being saved at the same time; the others wait, each its own followers only."""
 _RETRY_MS: Final = 5_000
 """How often a saving that failed is tried again, if it must not be done without."""
@@ -107,9 +107,11 @@ class Salvage:
                 self._node.report("INFO", f"{directory.path}: {each}")
 
     def stop(self) -> None:
-        """Nobody is told any more: what is being saved stays or is finished at the next start."""
+        """Nobody is told any more. What is half saved goes at the next start; the logs still have it all."""
         self._stopped = True
         self._waiting.clear()
+        for quarantine in self._quarantines.values():
+            quarantine.abandon()
 
     # -- settings
 

@@ -119,6 +119,7 @@ class Quarantine:
         self.path = f"{log_dir}/{QUARANTINE}"
         self._broker_id = broker_id
         self._numbers = numbers
+        self._abandoned = False
 
     # -- saving
 
@@ -143,6 +144,10 @@ class Quarantine:
         except StopIteration as end:
             manifest: Manifest = end.value
             return manifest
+
+    def abandon(self) -> None:
+        """The node stops: what is being copied is given up, for a large copy would hold it for long."""
+        self._abandoned = True
 
     def _steps(self, doomed: Doomed, wall_ms: int, bytes_max: int) -> Steps[Manifest]:
         disk = self._disk
@@ -177,7 +182,7 @@ class Quarantine:
                 file.close()
             # Not synced: an entry that is complete but for its name is recognised (`tidy`).
             disk.rename(folder, f"{self.path}/{name}")
-        except OSError:
+        except Exception:
             disk.remove(folder)
             raise
         return manifest
@@ -188,13 +193,27 @@ class Quarantine:
         try:
             target = self._disk.open(f"{folder}/{name}")
             try:
-                crc = yield Copy(partial(_copy, source, piece, target))
+                crc = yield Copy(partial(self._copy, source, piece, target))
                 yield Sync(target)
             finally:
                 target.close()
         finally:
             source.close()
         return SavedFile(name, piece.size_bytes, crc)
+
+    def _copy(self, source: File, piece: Piece, target: File) -> int:
+        """Copy the piece; its CRC-32C. In a thread."""
+        crc = copied = 0
+        while copied < piece.size_bytes:
+            if self._abandoned:
+                raise OSError("the node is stopping")
+            chunk = source.read(piece.position + copied, min(_CHUNK_BYTES, piece.size_bytes - copied))
+            if not chunk:
+                raise OSError(f"{piece.path} ends {piece.size_bytes - copied} bytes too early")
+            target.write(copied, [chunk])
+            crc = crc32c(chunk, crc)
+            copied += len(chunk)
+        return crc
 
     def _within(self, doomed: Doomed, bytes_max: int) -> Steps[tuple[list[Piece], Unsaved | None]]:
         """The newest batches that fit, and what does not: the end of a log is what others are least likely to have."""
@@ -337,7 +356,7 @@ class _Saving:
                 step = self._steps.send(result)
         except StopIteration as end:
             self._done(end.value)
-        except (OSError, DoesNotFit) as failure:
+        except Exception as failure:  # whatever it is, a follower waits to be told
             self._done(failure)
         else:
             if isinstance(step, Copy):
