@@ -4,10 +4,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 SETUP := .venv/.complete
-DEFAULT_TESTS := not slow and not clients and not interop
+DEFAULT_TESTS := not slow and not clients and not interop and not stories
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up demo test check format bench clients interop lock wheel clean
+.PHONY: help setup up demo test check format bench clients interop stories lock wheel clean
 
 help:
 	@echo "make setup    install everything into .venv (again only when a lock has changed)"
@@ -16,6 +16,7 @@ help:
 	@echo "make test     the tests that need nothing but .venv"
 	@echo "make clients  real client libraries against real processes"
 	@echo "make interop  Apache Kafka's own classes on our files (needs Java 17 and Maven)"
+	@echo "make stories  KIP-966 on live clusters, as docs/stories.md tells it (STORIES=rewrite writes down what happened)"
 	@echo "make check    lint, types, architecture"
 	@echo "make bench    the benchmark"
 	@echo "               (clients, interop and test take TESTS=path to run only some)"
@@ -59,6 +60,9 @@ clients: setup
 
 interop: setup
 	$(BIN)/python -m pytest -m interop $(or $(TESTS),tests/interop)
+
+stories: setup
+	$(BIN)/python -m pytest -m "stories and not slow" $(or $(TESTS),tests/stories)
 
 wheel: setup
 	rm -rf dist build/wheel-venv

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from tanist.cli.options import client_options, connect
-from tanist.runtime.client import Address, Client, KafkaError
+from tanist.runtime.client import Address, Client, KafkaError, Unreachable
 from tanist.runtime.records import EARLIEST, LATEST, Producer, fetch, list_offset, partition_for
 from tanist.wire.batch import NewRecord
 from tanist.wire.errors import ErrorCode
@@ -35,12 +35,22 @@ _ACKS = {"all": -1, "-1": -1, "1": 1, "0": 0}
     help="Who must have a record before it counts as sent: all in-sync replicas, the leader, or nobody.",
 )
 @click.option("--key-separator", metavar="TEXT", help="What is before it in a line becomes the record's key.")
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(0, min_open=True),
+    metavar="SECONDS",
+    default=30.0,
+    show_default=True,
+    help="Give up when records are not acknowledged within so long.",
+)
 @client_options
 def produce_command(
     topic: str,
     partition: int | None,
     acks: str,
     key_separator: str | None,
+    timeout_s: float,
     bootstrap: list[Address] | None,
     folder: Path,
 ) -> None:
@@ -63,8 +73,13 @@ def produce_command(
                 to = here if record.key is None else partitions[partition_for(record.key, len(partitions))]
                 placed.setdefault(to, []).append(record)
             for to, records in placed.items():
-                producer.send(topic, to, records)
-            sent += len(lines)
+                try:
+                    producer.send(topic, to, records, timeout_s=timeout_s)
+                except (KafkaError, Unreachable) as error:
+                    raise click.ClickException(
+                        f"{error}. {sent} records sent; the next {len(records)} were not acknowledged"
+                    ) from error
+                sent += len(records)
     click.echo(f"{sent} records sent", err=True)
 
 
