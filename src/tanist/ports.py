@@ -117,9 +117,12 @@ class Disk(Protocol):
         """Run `job` off the loop (a thread; in the simulator, later), then call `done` with what it gave or raised."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class FileRange:
-    """Bytes of a file, to be sent without passing through the process (sendfile)."""
+    """Bytes of a file, to be sent without passing through the process (sendfile). Nobody changes one.
+
+    Not frozen, because one is made for every fetch: that costs 0.1 us, and 0.4 if Python has to forbid the change.
+    """
 
     file: File
     offset: int

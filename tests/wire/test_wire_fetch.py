@@ -15,14 +15,19 @@ from hypothesis import strategies as st
 from tanist.ports import Chunk, File, FileRange
 from tanist.wire.codec import EncodingError, UnsupportedVersion, WireError, encoder
 from tanist.wire.fetch import (
+    END_OF_PLAN,
+    REST_OF_PLAN,
     FetchCall,
     FetchedPartition,
+    FetchPlan,
     FetchTarget,
     NodeEndpoint,
     encode_fetch_request,
     encode_fetch_response,
+    encode_fetched,
     parse_fetch,
     parse_fetch_response,
+    plan_fetch,
 )
 from tanist.wire.frames import encode_request, encode_response, parse_request_header
 from tanist.wire.messages import fetch_response
@@ -207,6 +212,93 @@ def test_mutated_requests_are_wire_errors_or_calls(version: int) -> None:
             continue
         assert sum(len(found) for _, found in call.topics) <= len(mutated)
     assert 0 < refused < 4_000
+
+
+def read_as_planned(plan: FetchPlan, body: bytes) -> FetchCall:
+    """The request that `body` is, if it begins as planned and ends as planned."""
+    assert body[: plan.length] == plan.prefix
+    offset, last_epoch, log_start, size, end = REST_OF_PLAN(memoryview(body), plan.length)
+    assert end == END_OF_PLAN
+    target = FetchTarget(plan.index, plan.current_leader_epoch, offset, last_epoch, log_start, size)
+    return FetchCall(
+        max_wait_ms=plan.max_wait_ms,
+        min_bytes=plan.min_bytes,
+        max_bytes=plan.max_bytes,
+        topics=[(plan.topic, [target])],
+    )
+
+
+@pytest.mark.parametrize("version", range(12, 19))
+@pytest.mark.parametrize("topic", ["t", "x" * 126], ids=len)
+def test_a_consumers_next_request_is_read_by_the_plan_of_the_last(version: int, topic: str) -> None:
+    first = usual_call(version)
+    if version == 12:
+        first.topics = [(topic, first.topics[0][1])]
+    body = body_of(version, first)
+    plan = plan_fetch(memoryview(b"12" + body), 2, version, first)
+    assert plan is not None
+    ((named, (target,)),) = first.topics
+    for values in ((0, -1, -1, 1), (2**63 - 1, 7, 3, 2**31 - 1)):
+        following = FetchCall(max_wait_ms=500, min_bytes=1, topics=[(named, [FetchTarget(7, 3, *values)])])
+        assert read_as_planned(plan, body_of(version, following)) == following
+    elsewhere = FetchCall(max_wait_ms=500, min_bytes=1, topics=[(named, [target._replace(partition=8)])])
+    newer = FetchCall(max_wait_ms=500, min_bytes=1, topics=[(named, [target._replace(current_leader_epoch=4)])])
+    patient = FetchCall(max_wait_ms=501, min_bytes=1, topics=first.topics)
+    for other in (elsewhere, newer, patient):
+        assert body_of(version, other)[: plan.length] != plan.prefix
+
+
+@settings(deadline=None)
+@given(versions_and_calls)
+def test_a_plan_is_made_only_of_what_it_can_say(both: tuple[int, FetchCall]) -> None:
+    version, call = both
+    body = body_of(version, call)
+    plan = plan_fetch(memoryview(body), 0, version, call)
+    if plan is not None:
+        call.session_epoch = -1  # a full request without a session, whatever it is called
+        assert read_as_planned(plan, body) == call
+
+
+SIZES = st.sampled_from([1, 126, 127, 0x3FFE, 0x3FFF, 0x4000, 30_000, 0x1FFFFE, 0x1FFFFF, 0x200000, 2**31 - 400])
+
+
+@settings(deadline=None)
+@given(st.sampled_from(VERSIONS), NAMES, IDS, INT32, INT32, INT64, INT64, INT64, SIZES)
+def test_the_short_answer_is_the_long_one(
+    version: int,
+    name: str,
+    topic_id: UUID,
+    correlation_id: int,
+    index: int,
+    high: int,
+    stable: int,
+    start: int,
+    size: int,
+) -> None:
+    topic = topic_id if version > 12 else name
+    records = FileRange(cast(File, "file"), 10, size)
+    result = FetchedPartition(index, 0, high, stable, start, records)
+    expected = encode_fetch_response(version, correlation_id, [(topic, [result])])
+    for _ in range(2):  # the topic is learned, then known
+        assert encode_fetched(version, correlation_id, topic, index, high, stable, start, records) == expected
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_mutations_are_not_planned_for_what_they_are_not(version: int) -> None:
+    chance = random.Random(version)
+    made = 0
+    for _ in range(3_000):
+        mutated = mutate(chance, body_of(version, usual_call(version)))
+        try:
+            call = parse_fetch(memoryview(mutated), 0, version)
+        except WireError:
+            continue
+        plan = plan_fetch(memoryview(mutated), 0, version, call)
+        if plan is not None:
+            made += 1
+            call.session_epoch = -1
+            assert read_as_planned(plan, bytes(mutated)) == call
+    assert (made > 0) == (version > 11)
 
 
 def mutate(chance: random.Random, good: bytes) -> bytearray:

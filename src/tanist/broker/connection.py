@@ -21,11 +21,12 @@ from tanist.wire.frames import RequestHeader, encode_response, parse_request_hea
 
 if TYPE_CHECKING:
     from tanist.broker.node import Node
+    from tanist.wire.fetch import FetchPlan
 
 _FIXED_HEADER = struct.Struct(">hhih")  # api key, version, correlation id, length of the client id
 
-HotHandler = Callable[["ClientConnection", memoryview, int, int, int], None]
-"""(connection, frame, body offset, version, correlation id)"""
+HotHandler = Callable[["Node", "ClientConnection", memoryview, int, int, int], None]
+"""(node, connection, frame, body offset, version, correlation id)"""
 ColdHandler = Callable[["Node", Any, "Call"], None]
 """(node, decoded request, call)"""
 
@@ -98,6 +99,7 @@ class ClientConnection:
         "client_id",
         "closed",
         "connection",
+        "fetch_plan",
         "fetch_wait",
         "handlers",
         "hot_fetch",
@@ -134,6 +136,8 @@ class ClientConnection:
         self.broker_identity: tuple[int, int] | None = None
         # The replica fetch that is being held for this connection, if any (`api/fetch.py`).
         self.fetch_wait: Any = None
+        # How a consumer's requests begin, one after the other (`api/fetch.py`).
+        self.fetch_plan: FetchPlan | None = None
         self._touched = False
         self._paused = False
 
@@ -153,7 +157,7 @@ class ClientConnection:
                         offset = parse_request_header(frame).body_offset
                     else:
                         offset += 1
-                self.hot_produce(self, frame, offset, version, correlation_id)
+                self.hot_produce(self._node, self, frame, offset, version, correlation_id)
             elif api_key == 1 and self.hot_fetch is not None and 4 <= version <= 18:
                 offset = 10 + client_id_length if client_id_length > 0 else 10
                 if version >= 12:
@@ -161,7 +165,7 @@ class ClientConnection:
                         offset = parse_request_header(frame).body_offset
                     else:
                         offset += 1
-                self.hot_fetch(self, frame, offset, version, correlation_id)
+                self.hot_fetch(self._node, self, frame, offset, version, correlation_id)
             else:
                 self._cold(api_key, version, frame)
         except (WireError, struct.error, IndexError) as error:
@@ -169,7 +173,7 @@ class ClientConnection:
             self.close()
             return
         self.active = True
-        if len(self.slots) >= self.MAX_UNANSWERED:
+        if self.slots and len(self.slots) >= self.MAX_UNANSWERED:
             self._hold_back()
 
     def _cold(self, api_key: int, version: int, frame: memoryview) -> None:
@@ -244,9 +248,17 @@ class ClientConnection:
 
     def flush(self) -> None:
         """End of turn: send what is ready."""
-        chunks = self.take()
-        if chunks or self._paused:
-            self.send(chunks)
+        if self.slots or self._paused or self.closed:
+            self.send(self.take())
+            return
+        self._touched = False
+        chunks = self.out
+        if chunks:
+            self.out = []
+            connection = self.connection
+            connection.send(chunks)
+            if len(chunks) > 1 and connection.pending_bytes > self.MAX_UNSENT_BYTES:
+                self._hold_back()  # only answers with records are of several pieces, and only those add up
 
     def send(self, chunks: list[Chunk]) -> None:
         """Send what `take` gave; hold a client back that does not read, and let it go on when it has."""
@@ -257,7 +269,6 @@ class ClientConnection:
         if self._paused:
             self._let_go_on()
         elif len(chunks) > 1 and self.connection.pending_bytes > self.MAX_UNSENT_BYTES:
-            # Only answers with records are of several pieces, and only those add up.
             self._hold_back()
 
     def _hold_back(self) -> None:

@@ -8,7 +8,6 @@ the core's state machines, whose effects it carries out.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -236,13 +235,12 @@ class Node:
 
     def _listen(self, name: str, host: str, port: int) -> None:
         controller = name in self.config.controller_listener_names
-        hot_produce, hot_fetch = partial(handle_produce, self), partial(handle_fetch, self)
 
         def accept(connection: Connection) -> ClientConnection:
             if controller:
                 client = ClientConnection(self, connection, name, CONTROLLER_HANDLERS, None, None)
             else:
-                client = ClientConnection(self, connection, name, BROKER_HANDLERS, hot_produce, hot_fetch)
+                client = ClientConnection(self, connection, name, BROKER_HANDLERS, handle_produce, handle_fetch)
             self.connections[client] = None
             return client
 

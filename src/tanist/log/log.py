@@ -175,11 +175,12 @@ class Log(LogTail):
             raise OffsetOutOfRange(
                 f"{self.topic_partition}: offset {offset} is not in {self.log_start_offset}..{self._log_end_offset}"
             )
-        upper_offset = min(upper_offset, self._log_end_offset)
+        if upper_offset > self._log_end_offset:
+            upper_offset = self._log_end_offset
         if offset >= upper_offset:
             return None
         try:
-            return self._segments.read(offset, max_bytes, upper_offset, at_least_one=at_least_one)
+            return self._segments.read(offset, max_bytes, upper_offset, at_least_one)
         except OSError as error:
             self.failed = error
             raise
@@ -200,7 +201,10 @@ class Log(LogTail):
 
     def last_stable_offset(self, high_watermark: int) -> int:
         """Up to where a `read_committed` consumer may read."""
-        return max(self.producers.last_stable_offset(high_watermark), min(self.log_start_offset, high_watermark))
+        stable_offset = self.producers.last_stable_offset(high_watermark)
+        if stable_offset == high_watermark:
+            return high_watermark
+        return max(stable_offset, min(self.log_start_offset, high_watermark))
 
     def aborted_transactions(self, start_offset: int, upper_offset: int) -> list[AbortedTransaction]:
         """The aborted transactions that have records in [start, upper)."""

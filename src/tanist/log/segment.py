@@ -34,6 +34,7 @@ TAIL_BATCHES: Final = 4096
 
 _NEVER: Final = -(2**63)
 _LAST: Final = 2**63 - 1
+_NO_SPAN: Final = (0, 0, 0)
 
 
 class Place(NamedTuple):
@@ -192,6 +193,34 @@ class Segment:
         position = self._positions[index]
         end = self._positions[index + 1] if index + 1 < len(self._positions) else self.size
         return Place(position, end - position, self._firsts[index], self._lasts[index])
+
+    def span(self, offset: int, max_bytes: int, upper_offset: int, at_least_one: bool) -> tuple[int, int, int] | None:
+        """(start, end, first offset) of the batches from the one that reaches `offset` on, all wholly below
+        `upper_offset`: at most `max_bytes`, but `at_least_one` batch; start and end are the same if there are none.
+
+        None if these batches are not all known in memory: then `find` and `end_of` look into the file.
+        """
+        firsts = self._firsts
+        if not firsts or offset < firsts[0]:
+            return None
+        lasts, positions = self._lasts, self._positions
+        index = bisect_left(lasts, offset)
+        if index == len(lasts) or lasts[index] >= upper_offset:
+            return _NO_SPAN
+        start = positions[index]
+        limit = self.size if upper_offset > lasts[-1] else positions[bisect_left(lasts, upper_offset, index)]
+        end = start + max_bytes
+        if end >= limit:
+            end = limit
+        else:
+            last = bisect_right(positions, end, index) - 1
+            if last > index:
+                end = positions[last]
+            elif at_least_one:
+                end = positions[index + 1] if index + 1 < len(positions) else limit
+            else:
+                return _NO_SPAN
+        return start, end, firsts[index]
 
     def end_of(self, upper_offset: int | None, limit: int) -> int:
         """Where the batches end that lie below `upper_offset` (None.

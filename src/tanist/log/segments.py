@@ -15,6 +15,9 @@ from tanist.log.indexes import AbortedTransaction
 from tanist.log.segment import Segment
 from tanist.ports import Disk, File, FileRange
 
+_tuple = tuple.__new__
+"""Makes a named tuple without calling its `__new__`, which is Python."""
+
 
 class LogSlice(NamedTuple):
     """Batches to be sent. Without a copy: `chunk` is a range of the segment's file."""
@@ -76,13 +79,21 @@ class Segments:
 
     # -- reading
 
-    def read(self, offset: int, max_bytes: int, upper_offset: int, *, at_least_one: bool) -> LogSlice | None:
+    def read(self, offset: int, max_bytes: int, upper_offset: int, at_least_one: bool) -> LogSlice | None:
         """Whole batches from the one that holds `offset` on, of one segment, all of them below `upper_offset`.
 
         Where the boundaries are not known in memory, the last batch may be cut by `max_bytes`, as in Kafka.
         """
         segment, place = self.active, None
         bounded = True
+        span = segment.span(offset, max_bytes, upper_offset, at_least_one)
+        if span is not None:
+            start, end, first_offset = span
+            if start == end:
+                return None
+            if segment.pending:
+                segment.write()
+            return _tuple(LogSlice, (FileRange(segment.file, start, end - start), first_offset))
         if offset >= segment.base_offset:
             place = segment.find(offset)
         else:

@@ -30,6 +30,9 @@ _OFFSET_NOT_AVAILABLE: Final = int(ErrorCode.OFFSET_NOT_AVAILABLE)
 
 _AGREES: Final = (_NONE, None)
 
+_tuple = tuple.__new__
+"""Makes a named tuple without calling its `__new__`, which is Python."""
+
 READ_UNCOMMITTED: Final = 0
 READ_COMMITTED: Final = 1
 AS_REPLICA: Final = -1
@@ -92,7 +95,6 @@ def consumer_fetch_bounds(isolation_level: int, high_watermark: int, last_stable
 
 def consumer_read(
     partition: Partition,
-    *,
     fetch_offset: int,
     current_leader_epoch: int,
     last_fetched_epoch: int,
@@ -109,16 +111,18 @@ def consumer_read(
     role = partition.role
     if role is None:
         return ConsumerRead(_NOT_LEADER_OR_FOLLOWER, None, UNKNOWN_OFFSET)
-    error = check_epoch(current_leader_epoch, role.leader_epoch)
+    error = _NONE
+    if current_leader_epoch != NO_EPOCH:
+        error = check_epoch(current_leader_epoch, role.leader_epoch)
     if not error and leader_only and partition.leader is None:
         error = _NOT_LEADER_OR_FOLLOWER
     if error:
         return ConsumerRead(error, None, UNKNOWN_OFFSET)
     log = partition.log
-    error, diverging = divergence(log, log.latest_epoch, fetch_offset, last_fetched_epoch)
-    return ConsumerRead(
-        error, diverging, consumer_fetch_bounds(isolation_level, role.high_watermark, last_stable_offset)
-    )
+    latest_epoch = NO_EPOCH if last_fetched_epoch == NO_EPOCH else log.latest_epoch
+    error, diverging = divergence(log, latest_epoch, fetch_offset, last_fetched_epoch)
+    upper_offset = consumer_fetch_bounds(isolation_level, role.high_watermark, last_stable_offset)
+    return _tuple(ConsumerRead, (error, diverging, upper_offset))
 
 
 # ---- ListOffsets

@@ -52,6 +52,8 @@ def read_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:
 def write_uvarint(value: int) -> bytes:
     if not 0 <= value <= 0xFFFFFFFF:
         raise EncodingError(f"{value} is no unsigned 32-bit number")
+    if 0x4000 <= value < 0x200000:  # lengths of records mostly are
+        return bytes((value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14))
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)

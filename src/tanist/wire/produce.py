@@ -117,7 +117,12 @@ def parse_single_produce(frame: memoryview, offset: int, version: int) -> tuple[
             size = frame[start]
             start += 1
             if size > 127:
-                size, start = read_uvarint(frame, start - 1)
+                more = frame[start]
+                if more < 128:
+                    size += (more - 1) << 7
+                    start += 1
+                else:
+                    size, start = read_uvarint(frame, start - 1)
             end = start + size - 1
             if size and _END(frame, end) == _NO_TAGS and version <= LAST_VERSION:
                 if version > 12:
