@@ -36,10 +36,13 @@ def _incarnation(name: object) -> UUID:
     return UUID(bytes=str(name).encode()[:16].rjust(16, b"\x01"))
 
 
+_RESERVED = {"unassigned": 0, "zero": 0, "lost": 1, "migrating": 2, "reserved": 2}
+"""Ids that KIP-858 keeps for itself."""
+
+
 def _directory(name: object) -> UUID:
-    """A scenario's d1, d2, ...; anything else is an id that KIP-858 keeps for itself."""
-    text = str(name)
-    return UUID(bytes=text.encode()[:16].rjust(16, b"\x02")) if text.startswith("d") else UUID(int=2)
+    text = str(name).lower()
+    return UUID(int=_RESERVED[text]) if text in _RESERVED else UUID(bytes=text.encode()[:16].rjust(16, b"\x02"))
 
 
 def _directories(names: object) -> tuple[UUID, ...]:
@@ -164,17 +167,17 @@ def _ranges(request: Fields) -> dict[str, tuple[int, int]]:
 def heartbeat_state(item: Fields) -> Sequence[Difference]:
     """The heartbeat's decision table."""
     broker, request = item.inner("broker"), item.inner("request")
-    broker.get("metadata_offset")  # what it had read before does not count, only what this heartbeat says
+    before = broker.get("metadata_offset", 0)  # what it had read before; this heartbeat may say otherwise
     others = item.get("other_active_offsets") or [NO_ACTIVE_BROKER]
-    leads_any = bool(item["has_leaderships"])
+    leads_any = bool(item.get("has_leaderships", False))
     current = str(broker["current"])
     if current not in BrokerState.__members__:
         raise NotUnderstood(f"{current!r} is no state of a broker")
     after = next_state(
         BrokerState[current],
-        want_fence=bool(request["want_fence"]),
-        want_shut_down=bool(request["want_shutdown"]),
-        metadata_offset=request.number("offset"),
+        want_fence=bool(request.get("want_fence", False)),
+        want_shut_down=bool(request.get("want_shutdown", False)),
+        metadata_offset=request.number("offset", before),
         register_offset=item.number("register_offset"),
         controlled_shutdown_offset=broker.number("controlled_shutdown_offset", -1),
         leads_any=lambda: leads_any,

@@ -12,6 +12,7 @@ from uuid import UUID
 from tanist.controller import elections
 from tanist.controller.brokers import UNFENCE
 from tanist.controller.decision import MIN_INSYNC_REPLICAS
+from tanist.controller.image import METADATA_VERSION
 from tanist.lab.scenarios import requests
 from tanist.lab.scenarios.controlled import (
     A_LONG_TIME_MS,
@@ -27,7 +28,7 @@ from tanist.lab.scenarios.controlled import (
 from tanist.lab.scenarios.deviations import MIN_ISR_CHANGE, Explained
 from tanist.lab.scenarios.fields import Fields, NotUnderstood, event_of, ids
 from tanist.lab.scenarios.outcome import Difference, Mismatch, error_name, told
-from tanist.lab.scenarios.partitions import comparable, described, is_recovering
+from tanist.lab.scenarios.partitions import comparable, described, is_recovering, level_of
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from tanist.wire.messages.delete_topics_request import DeleteTopicsRequest
@@ -48,9 +49,7 @@ class Cluster(Controlled):
         handler = EVENTS.get(name)
         if handler is None:
             raise NotUnderstood(f"there is no event {name}")
-        if isinstance(argument, dict):
-            argument = event.inner(name)
-        handler(self, argument)
+        handler(self, event.inner(name) if argument is None or isinstance(argument, dict) else argument)
 
     def fence(self, broker_id: int) -> None:
         with_epoch = self.epoch(broker_id)
@@ -154,9 +153,10 @@ class Cluster(Controlled):
         self.asked(DeleteTopicsRequest(topic_names=(name,)), api_version=5)
 
     def feature(self, event: Fields) -> None:
-        request = requests.update_feature(
-            str(event["name"]), event.number("level"), str(event.get("upgrade_type", "UPGRADE"))
-        )
+        name, level = str(event["name"]), event["level"]
+        if name == METADATA_VERSION and isinstance(level, str):
+            level = level_of(level)
+        request = requests.update_feature(name, int(level), str(event.get("upgrade_type", "UPGRADE")))
         error, written = self.asked(request)
         self._expect_error("feature", event, error)
         self._expect_records("feature", event, written)
@@ -188,6 +188,7 @@ class Cluster(Controlled):
             **dict.fromkeys(("fenced", "is_fenced"), response.is_fenced),
             **dict.fromkeys(("should_shut_down", "should_shutdown", "shut_down"), response.should_shut_down),
             **dict.fromkeys(("in_controlled_shutdown", "controlled_shutdown"), shutting_down),
+            **dict.fromkeys(("next", "state"), _state_told(response, shutting_down)),
         }
         expect = event.inner("expect")
         for name in expect:
@@ -203,6 +204,8 @@ class Cluster(Controlled):
         own = self.kept_in.get(broker_id, ())
         if isinstance(told_of, list):
             lost = own[: len(told_of)] if len(own) <= 1 else tuple(directory(broker_id, name) for name in told_of)
+        elif isinstance(told_of, int) and not isinstance(told_of, bool):
+            lost = own[:told_of]
         else:
             lost = own if told_of else ()
         request = BrokerHeartbeatRequest(
@@ -259,6 +262,15 @@ class Cluster(Controlled):
         if explained is None:
             raise Mismatch(what, expected, seen)
         self.differences.append(Difference(what, told(expected), told(seen), explained.by))
+
+
+def _state_told(response: Any, shutting_down: bool) -> str:
+    """What a heartbeat's answer tells a broker that it is."""
+    if response.should_shut_down:
+        return "SHUTDOWN_NOW"
+    if response.is_fenced:
+        return "FENCED"
+    return "CONTROLLED_SHUTDOWN" if shutting_down else "UNFENCED"
 
 
 EVENTS: dict[str, Callable[[Cluster, Any], None]] = {

@@ -37,13 +37,12 @@ def describe(item: Fields) -> Sequence[Difference]:
     asked = item.inner("request")
     request = DescribeTopicPartitionsRequest(
         topics=tuple(TopicRequest(name=name) for name in asked.get("topics") or ()),
-        response_partition_limit=_first(asked, LIMIT, "limit", "response_partition_limit", "partition_limit"),
+        response_partition_limit=_limit(asked),
         cursor=_cursor(asked.get("cursor")),
     )
-    limit = _first(item, LIMIT, "limit", "config_limit", "server_limit", "max_request_partition_size_limit")
     expect = item.inner("expect")
     try:
-        page = describe_page(image, request, limit, may_describe=lambda name: name not in hidden)
+        page = describe_page(image, request, _limit(item), may_describe=lambda name: name not in hidden)
     except WireError:
         # The message has no field for it: the connection's answer is the error.
         same("the page", "INVALID_REQUEST", error_name(expect.get("error")))
@@ -61,9 +60,10 @@ def describe(item: Fields) -> Sequence[Difference]:
     return ()
 
 
-def _first(fields: Fields, default: int, *names: str) -> int:
-    name = next((each for each in names if each in fields), None)
-    return default if name is None else fields.number(name)
+def _limit(fields: Fields) -> int:
+    """Of the request or of the broker, under whatever name of a limit it has."""
+    names = [name for name in fields if str(name).endswith("limit")]
+    return fields.number(names[0]) if names else LIMIT
 
 
 def _image(topics: dict[Any, Any]) -> MetadataImage:

@@ -182,7 +182,13 @@ def _check_response(response: Any, expect: Fields) -> None:
 def raft_vote(item: Fields) -> None:
     seat = _seat(item)
     asked = item.inner("request")
-    names = {"cluster_id": "cluster_id", "voter": "to_id", "topic": "topic", "partition": "partition"}
+    names = {
+        "cluster_id": "cluster_id",
+        "voter": "to_id",
+        "voter_id": "to_id",
+        "topic": "topic",
+        "partition": "partition",
+    }
     optional: dict[str, Any] = {ours: asked[theirs] for theirs, ours in names.items() if theirs in asked}
     request = vote(
         asked.number("epoch"),
@@ -205,7 +211,7 @@ def raft_epoch(item: Fields) -> None:
     if kind == "BEGIN_QUORUM_EPOCH":
         response = seat.ask(begin(asked.number("leader"), asked.number("epoch")))
     elif kind == "END_QUORUM_EPOCH":
-        preferred = asked.given("preferred", "successors") or ()
+        preferred = asked.given("preferred", "successors", "candidates") or ()
         response = seat.ask(end(asked.number("leader"), asked.number("epoch"), preferred))
     elif kind.endswith("TIMEOUT"):
         seat.role_timeout()

@@ -53,7 +53,7 @@ def registration(
         broker_id=broker_id,
         cluster_id=cluster_id,
         incarnation_id=incarnation,
-        listeners=(Listener(name="PLAINTEXT", host="localhost", port=9000 + broker_id),),
+        listeners=(Listener(name="PLAINTEXT", host="localhost", port=9092),),
         features=tuple(
             Feature(name=name, min_supported_version=low, max_supported_version=high)
             for name, (low, high) in features.items()
