@@ -263,6 +263,19 @@ def test_entries_that_are_damaged_or_under_way_are_named_or_passed_over(tanist: 
     assert "is damaged" in done.stderr
 
 
+def test_files_that_are_gone_or_cannot_be_written_are_named(tanist: Tanist, folder: Path, tmp_path: Path) -> None:
+    said = tanist("export", "--all", "--to", "jsonl", "--output", str(tmp_path / "no" / "out"), code=1).output
+    assert f"there is no folder {tmp_path}/no" in said
+    (tmp_path / "file").touch()
+    said = tanist("export", "--all", "--to", "jsonl", "--output", str(tmp_path / "file" / "out"), code=1).output
+    assert "Not a directory" in said
+    (segment,) = (folder / "node-2").rglob(f"{QUARANTINE}/*/*.log")
+    segment.unlink()
+    said = tanist("export", "--all", "--to", "jsonl", code=1).output
+    assert f"{segment} is not there" in said
+    assert "try again" in said
+
+
 def test_remove(tanist: Tanist, folder: Path) -> None:
     assert "Aborted" in tanist("remove", f"{WALL_MS + 2}", code=1).output
     assert len(tanist("list", "--json")) == 3

@@ -28,7 +28,20 @@ _PREVIEW = 10
 _SHOWN_CHARS_MAX = 60
 
 
-@click.group("salvage")
+class Salvage(click.Group):
+    """Says what is wrong with a file in a line."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except FileNotFoundError as error:
+            gone = "an entry whose time has passed may have been removed this moment: try again"
+            raise click.ClickException(f"{error.filename} is not there; {gone}") from error
+        except OSError as error:
+            raise click.ClickException(f"{error.filename}: {error.strerror}") from error
+
+
+@click.group("salvage", cls=Salvage)
 def salvage_command() -> None:
     """See and restore the records that replicas have dropped.
 
@@ -171,6 +184,8 @@ def export_command(
         raise click.UsageError("--target, --mark and --dry-run are for --to topic")
     if kind == "topic" and output is not None:
         raise click.UsageError("--output is for --to jsonl and --to parquet")
+    if output is not None and not output.parent.exists():
+        raise click.ClickException(f"there is no folder {output.parent}")
     entries = _entries(folder)
     chosen = (
         _named(entries, entry_ids) if entry_ids else [e for e in entries if everything or e.manifest.topic in topics]
