@@ -44,6 +44,7 @@ class Course:
         self.disk = SimDisk(self.scheduler, random.Random(seed + 1))
         self.now = 1_000
         self.epoch = 0
+        self.unsynced_cut = False
         self.written: dict[int, set[bytes]] = {}
         """All that was ever appended, by base offset."""
         self.process = Process("p")
@@ -65,7 +66,8 @@ class Course:
         self.batches = split(read_all(self.log))
         self.safe = self.log.log_end_offset
         """Up to where everything has been handed to the page cache."""
-        self.cut = self.cutting = stopped = False
+        # A loss of power may undo a cut, also one that an earlier process was killed in, for nobody knows of it.
+        self.cut, self.cutting, stopped = self.unsynced_cut, False, False
         killed = chance.random() < 0.4
         if killed and chance.random() < 0.7:
             self.process.fuse = chance.randrange(1, 120)
@@ -82,6 +84,7 @@ class Course:
             self.disk.lose_power()
         power |= self.start_again()
         self.judge(flushed, killed=killed, stopped=stopped, power=power)
+        self.unsynced_cut = self.cut and not (power or stopped)
 
     def step(self) -> bool:
         """One thing that a broker does to a log; True for the last."""
