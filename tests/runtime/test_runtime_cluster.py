@@ -218,6 +218,22 @@ def test_commands_take_turns(tmp_path: Path) -> None:
     assert order == ["first", "second"]
 
 
+def test_metrics_have_a_port_beside_each_node_and_give_way_where_there_is_none() -> None:
+    def metrics(port: int, **config: str) -> list[str | None]:
+        given = {name.replace("_", "."): value for name, value in config.items()}
+        cluster, _ = layout.lay_out(cluster_id="c", brokers=2, controllers=1, host="127.0.0.1", port=port, config=given)
+        for node in cluster.nodes:
+            told = layout.properties_of(cluster, node, Path("/data")).get("tanist.metrics.listener")
+            assert (told or None) == layout.metrics_address(cluster, node)
+        return [layout.metrics_address(cluster, node) for node in cluster.nodes]
+
+    port = free_port()
+    own = [f"127.0.0.1:{port + gap}" for gap in (METRICS_PORT_GAP, METRICS_PORT_GAP + 1, 3000)]
+    assert metrics(port) == own
+    assert metrics(64_000) == [None, None, None]
+    assert metrics(port, tanist_metrics_listener="") == [None, None, None]
+
+
 def test_a_damaged_or_absent_cluster_file_is_told(tmp_path: Path) -> None:
     with pytest.raises(ClusterError, match=r"no cluster in .*tanist up --data"):
         load_existing(tmp_path)

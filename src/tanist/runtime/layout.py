@@ -21,6 +21,8 @@ CONTROLLER_PORT_GAP = 1000
 METRICS_PORT_GAP = 2000
 """Nodes tell their metrics this far above their own port, or that of their controller: 11092 and 12092."""
 
+_PORT_MAX = 65_535
+
 _CLUSTER_SETTINGS = {
     "default.replication.factor": 3,
     "offsets.topic.replication.factor": 3,
@@ -71,7 +73,8 @@ def lay_out(
     for index, node in enumerate(node for node in nodes if node.is_controller):
         node.controller_port = pick(port + CONTROLLER_PORT_GAP + index)
     for node in nodes:
-        node.metrics_port = pick((node.broker_port or node.controller_port) + METRICS_PORT_GAP)
+        wanted = (node.broker_port or node.controller_port) + METRICS_PORT_GAP
+        node.metrics_port = pick(wanted) if wanted <= _PORT_MAX else 0
     return ClusterFile(cluster_id, host, nodes, dict(config)), moved
 
 
@@ -98,7 +101,7 @@ def move_taken_ports(cluster: ClusterFile) -> list[PickedPort]:
 
 def next_free_port(host: str, wanted: int, taken: Iterable[int] = ()) -> int:
     """`wanted`, or the next port above it that nobody listens on and that is not in `taken`."""
-    for port in range(wanted, 65536):
+    for port in range(wanted, _PORT_MAX + 1):
         if port not in taken and _is_free(host, port):
             return port
     raise ClusterError(f"no free port from {wanted} up on {host}: name a lower one with --port")
