@@ -1,20 +1,22 @@
-"""The cluster under faults in virtual time: safety after every turn, whole again when they end.
+"""The cluster under faults and operators in virtual time: safety after every turn, whole again when they end.
 
-200 seeds are the test's size; the default run takes a part of them. `TANIST_SEEDS=A..B` plays another range. A failure
-names its seed, and the same seed fails again, byte for byte: `python -m tanist.sim SEED --trace`.
+2,000 seeds are the test's size; the default run takes a part of them. `TANIST_SEEDS=A..B` plays another range. A
+failure names its seed, and the same seed fails again, byte for byte: `python -m tanist.sim SEED --trace`.
 """
 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
 from tanist.sim.chaos import Outcome, run
+from tanist.sim.coverage import lacking
 
 _DEFAULT = "1..28"
-_REST = "29..200"
+_REST = "29..2000"
 
 
 def _play(seeds: str) -> list[Outcome]:
@@ -28,6 +30,7 @@ def _judge(outcomes: list[Outcome]) -> None:
     assert not violations, "\n".join(violations)
     # A run in which nothing happens proves nothing.
     assert all(outcome.acknowledged > 0 and outcome.reads > 0 for outcome in outcomes)
+    assert sum(outcome.counts["elections"] for outcome in outcomes) > 2 * len(outcomes)
     assert sum(outcome.acknowledged for outcome in outcomes) > 300 * len(outcomes)
     assert sum(outcome.faults for outcome in outcomes) > 4 * len(outcomes)
     assert sum(outcome.checks for outcome in outcomes) > 1000 * len(outcomes)
@@ -38,5 +41,10 @@ def test_a_cluster_under_faults_keeps_what_it_acknowledged() -> None:
 
 
 @pytest.mark.slow
-def test_the_rest_of_200_seeds() -> None:
-    _judge(_play(_REST))
+def test_the_rest_of_2000_seeds() -> None:
+    outcomes = _play(_REST)
+    _judge(outcomes)
+    counts: Counter[str] = Counter()
+    for outcome in outcomes:
+        counts.update(outcome.counts)
+    assert not lacking(counts), counts

@@ -5,7 +5,8 @@
     python -m tanist.sim 1..200 --jobs 2    many, in processes
     python -m tanist.sim 1..10000 --budget 600    as many of them as begin within ten minutes
 
-Ends with 1 if a property was violated, with 2 if the arguments make no sense.
+A range is summed up by what it has exercised (`coverage.py`). Ends with 1 if a property was violated, or if something
+did not happen even once in a large range; with 2 if the arguments make no sense.
 """
 
 from __future__ import annotations
@@ -14,10 +15,17 @@ import argparse
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 
 from tanist.sim.chaos import Outcome, Run, run
+from tanist.sim.coverage import Counts, lacking
+
+_COVERED_FROM = 50
+"""A range of so many seeds is summed up by what it has exercised."""
+_COMPLETE_FROM = 1_000
+"""In so many seeds everything must have happened."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -49,6 +57,8 @@ def _trace(seed: int) -> int:
     print(f"seed {seed}: {one.config}")
     for fault in one.faults:
         print(f"  planned at {fault.at_us / 1e6:.6f} s of load: {fault}")
+    for operation in one.operations:
+        print(f"  planned at {operation.at_us / 1e6:.6f} s of load: {operation.kind}, by an operator")
     outcome = one.run()
     print(_line(outcome))
     return 1 if outcome.violation is not None else 0
@@ -73,10 +83,20 @@ def _play(seeds: range, jobs: int, budget_s: float | None, keep_going: bool) -> 
     print(
         f"{len(outcomes)} of {len(seeds)} seeds, {len(bad)} violations, {events} events, "
         f"{sum(outcome.faults for outcome in outcomes)} faults, "
-        f"{sum(outcome.acknowledged for outcome in outcomes)} records acknowledged, {took_s:.1f} s "
+        f"{sum(outcome.acknowledged for outcome in outcomes)} records acknowledged "
+        f"({sum(outcome.lost for outcome in outcomes)} given up by unclean elections), {took_s:.1f} s "
         f"({events / max(took_s, 1e-9):.0f} events/s)"
     )
-    return 1 if bad else 0
+    counts: Counts = Counter()
+    for outcome in outcomes:
+        counts.update(outcome.counts)
+    if len(outcomes) >= _COVERED_FROM:
+        for name, count in sorted(counts.items()):
+            print(f"{count:9} {name}")
+    missing = lacking(counts) if len(outcomes) >= _COMPLETE_FROM else []
+    if missing:
+        print(f"never happened: {', '.join(missing)}")
+    return 1 if bad or missing else 0
 
 
 def _outcomes(seeds: range, jobs: int, deadline_s: float | None) -> Iterator[Outcome]:
@@ -115,7 +135,7 @@ def _line(outcome: Outcome) -> str:
         f"seed {outcome.seed}: ok, {outcome.events} events in {outcome.virtual_ms / 1000:.1f} s of virtual time, "
         f"{outcome.faults} faults, {outcome.acknowledged} of {outcome.sends} records acknowledged, "
         f"{outcome.reads} read, digest {outcome.digest[:16]}"
-        + (f", {outcome.unclean} times committed records were given up" if outcome.unclean else "")
+        + (f", {outcome.unclean} times committed records were given up ({outcome.lost})" if outcome.unclean else "")
     )
 
 

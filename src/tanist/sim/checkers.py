@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NoReturn
 from uuid import UUID
 
-from tanist.sim.history import History, Read, Send
+from tanist.sim.history import EndSeen, History, Read, Send
 from tanist.sim.replica_checks import ReplicaChecks
 from tanist.sim.truth import Truth
 from tanist.sim.violation import Violation
@@ -24,15 +24,20 @@ class Checkers:
         self._history = history
         self.replicas = ReplicaChecks(world)
         self.replicas.on_committed = self._committed
+        self.replicas.elections.on_given_up = self._given_up
         self.metadata = self.replicas.metadata
         self._topic_ids: dict[str, UUID] = {}
         self._last_number: dict[tuple[str, int, str], int] = {}
         """(topic, partition, producer) -> the number of its last committed record."""
+        self._last_read: dict[tuple[str, int, str], int] = {}
         self._healed: dict[str, int] = {}
         world.watchers.append(self)
         history.on_acknowledged = self._acknowledged
         history.on_read = self._read
         history.on_gone = self._gone
+        history.on_refused = self._refused
+        history.on_moved = self._moved
+        history.on_end = self._end_seen
 
     # -- world.Watcher
 
@@ -55,7 +60,7 @@ class Checkers:
         send = self._history.by_value.get(value)
         if send is None:
             self._fail("S18", f"{truth.name}: {value!r} is committed, and nobody sent it")
-        if not send.ordered or truth.unclean:
+        if not send.ordered:
             return
         if value in truth.offsets:
             self._fail("S20", f"{truth.name}: {value!r} is committed at {truth.offsets[value]} and at {offset}")
@@ -65,10 +70,20 @@ class Checkers:
             self._fail("S20", f"{truth.name}: {value!r} is committed after number {last} of its producer")
         self._last_number[key] = send.number
 
+    def _given_up(self, truth: Truth) -> None:
+        """The history of a partition is shorter: what a producer committed last is another record now."""
+        for key in [key for key in self._last_number if f"{key[0]}-{key[1]}" == truth.name]:
+            del self._last_number[key]
+        for value in truth.values.values():
+            send = self._history.by_value[value]
+            if send.ordered:
+                key = (send.topic, send.partition, send.producer)
+                self._last_number[key] = max(self._last_number.get(key, -1), send.number)
+
     def _acknowledged(self, send: Send) -> None:
         """S17, S7: an acknowledgement with acks=all speaks of a record that is committed, where it says."""
         truth = self._truth(send.topic, send.partition)
-        if not send.promised or truth.unclean or send.offset < 0:
+        if not send.promised or send.offset < 0 or (send.offset, send.value) in truth.given_up:
             return
         if send.offset >= truth.high_watermark:
             self._fail(
@@ -80,10 +95,21 @@ class Checkers:
         if found != send.value:
             self._fail("S7", f"{truth.name}: {send.value!r} was acknowledged at {send.offset}, there is {found!r}")
 
+    def _refused(self, send: Send, error: int) -> None:
+        """S20, for the producer: its sequence is right, unless the log has lost what came before."""
+        truth = self._truth(send.topic, send.partition)
+        if not truth.unclean:
+            self._fail("S20", f"{truth.name}: {send.producer} is refused with error {error}")
+
     def _read(self, read: Read) -> None:
-        """S18: a consumer gets what is committed, and nothing else."""
+        """S18: a consumer gets what is committed, and nothing else, and all of it."""
         truth = self._truth(read.topic, read.partition)
-        if truth.unclean:
+        key = (read.topic, read.partition, read.consumer)
+        expected = self._last_read.get(key, -1) + 1
+        self._last_read[key] = read.offset
+        if read.offset != expected:
+            self._fail("S18", f"{truth.name}: {read.offset} was read, {expected} was next")
+        if (read.offset, read.value) in truth.given_up:
             return
         if read.offset >= truth.high_watermark:
             self._fail("S18", f"{truth.name}: {read.offset} was read, and {truth.high_watermark} is committed")
@@ -97,17 +123,51 @@ class Checkers:
         if not truth.unclean:
             self._fail("S18", f"{truth.name}: offset {offset} was reached by a consumer, and is gone")
 
+    def _moved(self, topic: str, partition: int, consumer: str, offset: int) -> None:
+        """A consumer goes on from another place."""
+        self._last_read[(topic, partition, consumer)] = offset - 1
+
+    def _end_seen(self, seen: EndSeen) -> None:
+        """S19: a new leader does not say where the log ends before it knows what its predecessors committed."""
+        truth = self._truth(seen.topic, seen.partition)
+        if seen.offset < seen.least and seen.leader_epoch >= truth.unclean_epoch:
+            self._fail(
+                "S19",
+                f"{truth.name}: the leader of epoch {seen.leader_epoch} says it ends at {seen.offset}, {seen.least} "
+                "had been committed before that epoch",
+            )
+        if seen.offset > truth.high_watermark and seen.leader_epoch >= truth.unclean_epoch:
+            self._fail("S18", f"{truth.name}: {seen.offset} is said to be the end, {truth.high_watermark} is committed")
+
+    def committed_before(self, topic: str, partition: int, leader_epoch: int) -> int:
+        """How much is committed of what was written before an epoch."""
+        truth = self._truth(topic, partition)
+        for batch in reversed(truth.history):
+            if batch.epoch < leader_epoch:
+                return batch.end
+        return 0
+
     def check_clients(self) -> None:
-        """At the end: what was promised is there, wherever the acknowledgement said it was."""
+        """At the end: what was promised is there, wherever the acknowledgement said it was, or known to be lost."""
         for send in self._history.sends:
+            if send.outcome != "ok" or not send.promised:
+                continue
             truth = self._truth(send.topic, send.partition)
-            if send.outcome == "ok" and send.promised and not truth.unclean and send.value not in truth.offsets:
+            if send.value not in truth.offsets and (send.offset, send.value) not in truth.given_up:
                 self._fail("S7", f"{truth.name}: {send.value!r} was acknowledged, and is not there")
+
+    def lost_acknowledged(self) -> int:
+        """Records that were acknowledged with acks=all, and given up by an unclean election."""
+        return sum(
+            send.outcome == "ok" and send.promised and send.value not in self._truth(send.topic, send.partition).offsets
+            for send in self._history.sends
+        )
 
     def check_converged(self) -> None:
         """L7: all nodes hold the same metadata and the same records."""
         self.metadata.check_images()
         self.replicas.check_converged()
+        self.replicas.elections.check_reports()
 
     # -- L13
 

@@ -4,34 +4,36 @@ The list is drawn from its own stream of chance and nothing in it depends on wha
 played again with some of its faults left out: what is left happens as it did.
 
 What the protocol does not promise to survive is not done: a fault that would go beyond is passed over when its time
-comes. At most `down_max` nodes are down at a time. A machine loses its power only while nobody else is down and every
-replica is in sync; and until its replicas are in sync again nobody else dies uncleanly, because to the controller any
-unclean death may have cost records, and with min.insync.replicas 2 it can do without one replica's word. A run that
-`may_lose` breaks the last rule, and then may give up committed records; the checkers see to it that it says so.
+comes (`election_checks.survives` knows the promise). At most `down_max` nodes are down at a time. A run that `may_lose`
+breaks the promise, and then may give up committed records; the checkers see to it that it says so.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tanist.sim.replica_checks import ReplicaChecks
 from tanist.sim.scheduler import MICROSECONDS
-from tanist.sim.world import DATA, Host, World
+from tanist.sim.world import Host, World
 
 KINDS: dict[str, str] = {
     "kill": "SIGKILL between two turns, and a start after the duration",
     "crash": "SIGKILL in the n-th change to the disk, in the middle of a turn, and a start after the duration",
+    "leader": "SIGKILL of the leader of a partition",
+    "controller": "SIGKILL of the quorum's leader",
     "power": "a loss of power, with what was not synced, and a start after the duration",
-    "stop": "a controlled shutdown, and a start after the duration",
+    "blackout": "a loss of power of several machines at once",
+    "stop": "a controlled shutdown, perhaps a loss of power behind it, and a start after the duration",
     "freeze": "nothing runs for the duration, as in a long pause of a virtual machine",
-    "partition": "cut off from the others, or from one, in both directions",
+    "partition": "cut off from all, from one, or with some from the rest, in both directions",
     "one_way": "packets to one other node do not arrive",
     "slow": "packets to one other node are late",
     "reset": "the connections to one other node break",
     "disk_slow": "syncs take long",
     "disk_error": "the disk fails; if the node gives up it starts again when the disk is mended",
+    "directory": "one of several log directories fails; the node is started again when it is mended",
     "skew": "the time of day jumps",
 }
 
@@ -52,7 +54,7 @@ class Fault:
 
 
 def draw_faults(
-    chance: random.Random, kinds: tuple[str, ...], hosts: list[int], time_us: int, pause_us: tuple[int, int]
+    chance: random.Random, kinds: Sequence[str], hosts: list[int], time_us: int, pause_us: tuple[int, int]
 ) -> list[Fault]:
     """A list of faults of these kinds, in order of time, over `time_us`."""
     faults: list[Fault] = []
@@ -77,11 +79,15 @@ def draw_faults(
 class Nemesis:
     """Does what the list says, and mends it."""
 
-    def __init__(self, world: World, faults: list[Fault], replicas: ReplicaChecks, *, down_max: int) -> None:
+    def __init__(
+        self, world: World, faults: list[Fault], replicas: ReplicaChecks, *, down_max: int, may_lose: bool
+    ) -> None:
         self._world = world
         self._faults = faults
         self._replicas = replicas
         self._down_max = down_max
+        self._may_lose = may_lose
+        self._left_out: frozenset[int] = frozenset()
         self.done: list[Fault] = []
         """What was not passed over."""
 
@@ -90,19 +96,33 @@ class Nemesis:
         for fault in self._faults:
             self._world.scheduler.at(now_us + fault.at_us, lambda fault=fault: self._strike(fault))  # type: ignore[misc]
 
-    def end(self) -> None:
-        """Everything is mended at once, but for who is down: those start when their time comes."""
+    def end(self, leave_out: frozenset[int] = frozenset()) -> None:
+        """Everything is mended at once, but for who is down: those start when their time comes, or are left out."""
+        self._left_out = leave_out
         self._world.network.conditions.slow_links.clear()
         self._world.network.heal()
         for host in self._world.hosts.values():
             host.thaw()
             host.disk.failing.clear()
             host.disk.sync_us = (200, 3_000)
+            if host.node_id in leave_out:
+                host.kill()
+
+    def let_back_in(self) -> None:
+        """Who was left out comes back."""
+        left_out, self._left_out = self._left_out, frozenset()
+        for node_id in sorted(left_out):
+            self._start_again(self._world.hosts[node_id])
+
+    def may_leave_out(self, host: Host) -> bool:
+        """Whether its death would be within what is promised."""
+        return self._is_promised(host, lossy=False)
 
     def _strike(self, fault: Fault) -> None:
         host, other = self._world.hosts[fault.host], self._world.hosts[fault.other]
         if getattr(self, f"_{fault.kind}")(fault, host, other):
             self.done.append(fault)
+            self._world.counts[f"fault: {fault.kind}"] += 1
 
     def _after(self, duration_us: int, mend: Callable[[], None]) -> None:
         self._world.scheduler.after(duration_us, mend)
@@ -111,21 +131,26 @@ class Nemesis:
         down = sum(not each.up or each.frozen for each in self._world.hosts.values())
         return host.up and not host.frozen and down < self._down_max
 
-    def _may_die(self, host: Host) -> bool:
+    def _may_die(self, host: Host, *, lossy: bool = False) -> bool:
         """Go down uncleanly, that is."""
-        return self._may_go_down(host) and (self._replicas.may_lose or not self._replicas.is_lossy())
+        return self._may_go_down(host) and self._is_promised(host, lossy=lossy)
 
-    def _is_doomed(self, host: Host) -> bool:
-        """Down, or about to be."""
-        return (
-            not host.up
-            or host.frozen
-            or bool(host.disk.failing)
-            or (host.process is not None and host.process.fuse >= 0)
+    def _is_promised(self, host: Host, *, lossy: bool) -> bool:
+        if self._may_lose:
+            return True
+        replicas = self._replicas
+        doomed = {each.node_id for each in self._world.hosts.values() if self._is_doomed(each)}
+        return all(
+            replicas.elections.survives(host.node_id, state, replicas.truth(key), lossy=lossy, doomed=doomed)
+            for key, state in replicas.states.items()
         )
 
+    def _is_doomed(self, host: Host) -> bool:
+        """It is about to die, by what was done to it before."""
+        return bool(host.disk.failing) or (host.process is not None and host.process.fuse >= 0)
+
     def _start_again(self, host: Host) -> None:
-        if not host.up:
+        if not host.up and host.node_id not in self._left_out:
             host.start()
 
     # -- processes and machines
@@ -136,6 +161,18 @@ class Nemesis:
         host.kill()
         self._after(fault.duration_us, lambda: self._start_again(host))
         return True
+
+    def _leader(self, fault: Fault, host: Host, other: Host) -> bool:
+        leaders = sorted({state.leader for state in self._replicas.states.values() if state.leader >= 0})
+        if not leaders:
+            return False
+        return self._kill(fault, self._world.hosts[leaders[int(fault.detail * len(leaders))]], other)
+
+    def _controller(self, fault: Fault, host: Host, other: Host) -> bool:
+        for each in self._world.hosts.values():
+            if each.up and each.node is not None and each.node.quorum.raft.is_leader:
+                return self._kill(fault, each, other)
+        return False
 
     def _crash(self, fault: Fault, host: Host, other: Host) -> bool:
         if not self._may_die(host):
@@ -152,16 +189,31 @@ class Nemesis:
         return True
 
     def _power(self, fault: Fault, host: Host, other: Host) -> bool:
-        if any(self._is_doomed(each) for each in self._world.hosts.values()) or not self._replicas.is_whole():
+        # Also of one that is down: its page cache is still there.
+        if not host.powered or not (
+            self._may_die(host, lossy=True) if host.up else self._is_promised(host, lossy=True)
+        ):
             return False
         host.lose_power()
         self._after(fault.duration_us, lambda: self._start_again(host))
         return True
 
+    def _blackout(self, fault: Fault, host: Host, other: Host) -> bool:
+        struck = self._power(fault, host, other)
+        if struck:
+            self._power(fault, other, host)
+        return struck
+
     def _stop(self, fault: Fault, host: Host, other: Host) -> bool:
         if not self._may_go_down(host):
             return False
-        host.stop(lambda: self._after(fault.duration_us, lambda: self._start_again(host)))
+
+        def stopped() -> None:
+            if fault.detail < 0.3 and (host.lives in host.clean_ends or self._is_promised(host, lossy=True)):
+                host.lose_power()
+            self._after(fault.duration_us, lambda: self._start_again(host))
+
+        host.stop(stopped)
         return True
 
     def _freeze(self, fault: Fault, host: Host, other: Host) -> bool:
@@ -190,13 +242,37 @@ class Nemesis:
     def _disk_error(self, fault: Fault, host: Host, other: Host) -> bool:
         if not self._may_die(host):
             return False
-        host.disk.failing.append(DATA)
+        host.disk.failing.extend(host.directories)
         self._world.note(host.name, "FAULT", "the disk fails")
 
         def mend() -> None:
             host.disk.failing.clear()
             self._world.note(host.name, "FAULT", "the disk is mended")
+            node = host.node
+            if host.up and node is not None and any(each.failed for each in node.replicas.directories):
+                host.kill()
             self._start_again(host)
+
+        self._after(fault.duration_us, mend)
+        return True
+
+    def _directory(self, fault: Fault, host: Host, other: Host) -> bool:
+        if len(host.directories) < 2 or not self._may_die(host):
+            return False
+        # (Not the first, where the metadata log is: that is as if the whole disk failed.)
+        path = host.directories[1 + int(fault.detail * (len(host.directories) - 1))]
+        host.disk.failing.append(path)
+        self._replicas.directory_fails(host, path)
+        self._world.note(host.name, "FAULT", f"{path} fails")
+        life = host.lives
+
+        def mend() -> None:
+            host.disk.failing.clear()
+            self._world.note(host.name, "FAULT", f"{path} is mended")
+            if host.lives == life:
+                host.kill()
+            if host.lives == life or host.fatal is not None:  # it may have been started meanwhile, in vain
+                self._start_again(host)
 
         self._after(fault.duration_us, mend)
         return True
@@ -205,17 +281,26 @@ class Nemesis:
 
     def _partition(self, fault: Fault, host: Host, other: Host) -> bool:
         others = [each for each in self._world.hosts.values() if each is not host]
-        cut = others if fault.detail < 0.5 else [other]
+        here = [host]
+        if fault.detail < 0.4:
+            cut = others
+        elif fault.detail < 0.7:
+            cut = [other]
+        else:
+            here.append(other)
+            cut = [each for each in others if each is not other]
         network = self._world.network
-        for there in cut:
-            network.block(host.name, there.name)
-            network.block(there.name, host.name)
-        self._world.note(host.name, "FAULT", f"cut off from {', '.join(each.name for each in cut)}")
+        links = [(one.name, two.name) for one in here for two in cut]
+        for one, two in links:
+            network.block(one, two)
+            network.block(two, one)
+        names = ", ".join(each.name for each in cut)
+        self._world.note(" and ".join(each.name for each in here), "FAULT", f"cut off from {names}")
 
         def mend() -> None:
-            for there in cut:
-                network.heal(host.name, there.name)
-                network.heal(there.name, host.name)
+            for one, two in links:
+                network.heal(one, two)
+                network.heal(two, one)
             self._world.note(host.name, "FAULT", "connected again")
 
         self._after(fault.duration_us, mend)

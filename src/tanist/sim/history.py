@@ -44,7 +44,27 @@ class Read:
     at_us: int
 
 
+@dataclass(frozen=True, slots=True)
+class EndSeen:
+    """What ListOffsets says of a partition's end, and what could be known when it was asked."""
+
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int
+    least: int
+    """Committed before the epoch of the leader that was asked, when it was asked."""
+
+
 def _nobody(_: object) -> None:
+    pass
+
+
+def _nobody2(send: Send, error: int) -> None:
+    pass
+
+
+def _nobody4(topic: str, partition: int, consumer: str, offset: int) -> None:
     pass
 
 
@@ -64,6 +84,12 @@ class History:
     on_read: Callable[[Read], None] = _nobody
     on_gone: Callable[[str, int, int], None] = _nobody3
     """Called when a consumer hears that the offset it asks for (topic, partition, offset) is not there (any more)."""
+    on_refused: Callable[[Send, int], None] = _nobody2
+    """Called when an idempotent producer is told that its sequence (of the send, with this error) makes no sense."""
+    on_moved: Callable[[str, int, str, int], None] = _nobody4
+    """Called when a consumer goes on from another offset of (topic, partition)."""
+    on_end: Callable[[EndSeen], None] = _nobody
+    """Called when a client hears where a partition ends."""
 
     def sent(self, send: Send) -> None:
         self.sends.append(send)

@@ -57,6 +57,7 @@ class Copy:
         "agreeing",
         "batches",
         "cut",
+        "doubtful",
         "durable_end",
         "life",
         "log",
@@ -64,15 +65,16 @@ class Copy:
         "lossy_since_epoch",
         "mid_turn",
         "node_id",
+        "released_epoch",
         "was_cut",
     )
 
-    def __init__(self, node_id: int, life: int, log: Log) -> None:
+    def __init__(self, node_id: int, life: int, log: Log | None) -> None:
         self.node_id = node_id
         self.life = life
         """Of the host: which of its processes the log was last seen in."""
         self.log = log
-        """As that process has it."""
+        """As that process has it; None of a replica that was never seen."""
         self.log_start = 0
         self.batches: list[Batch] = []
         self.agreeing = 0
@@ -83,10 +85,15 @@ class Copy:
         """Since it was last looked at."""
         self.lossy_since_epoch: int | None = None
         """The machine lost its power when the broker was registered with this epoch, and may have lost records."""
+        self.doubtful = False
+        """Its process has not ended in good order since it was last known to be in sync: the controller must doubt it,
+        whether anything is lost or not."""
         self.durable_end: int | None = None
         """After a loss of power: what was synced ends here."""
         self.mid_turn = False
         """The process died in the middle of a turn, of which nothing has been seen."""
+        self.released_epoch: int | None = None
+        """The partition epoch from which on this node is no replica any more, so that its log may be deleted."""
 
     @property
     def end(self) -> int:
@@ -95,6 +102,11 @@ class Copy:
     @property
     def agreed_end(self) -> int:
         return self.batches[self.agreeing - 1].end if self.agreeing else self.log_start
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """(last leader epoch, end): by this the logs of candidates are compared (KIP-966, "Unclean recovery")."""
+        return (self.batches[-1].epoch, self.end) if self.batches else (-1, self.log_start)
 
     def last_before(self, offset: int) -> Batch | None:
         """The batch that ends at `offset`; None if none does."""
@@ -131,6 +143,10 @@ class Truth:
         self.values: dict[int, bytes] = {}
         """Offset -> value, of what is committed."""
         self.offsets: dict[bytes, int] = {}
+        self.needed = 0
+        """So many replicas the controller was told to keep eligible, since the ISR last had that many."""
+        self.given_up: dict[tuple[int, bytes], int] = {}
+        """(offset, value) -> leader epoch: what was committed once, and is not any more. Never silently."""
         self.unclean = 0
         """How often a replica was elected that lacks committed records, with everybody's knowledge."""
         self.unclean_epoch = -1
@@ -170,7 +186,7 @@ class Truth:
             self.agree(copy)
 
     def forget_beyond(self, copy: Copy, leader_epoch: int) -> int:
-        """An unclean election of this replica: what it lacks is given up. How many offsets that is."""
+        """An unclean election of this replica: what it lacks is given up. How many records that is."""
         lost = self.high_watermark - copy.agreed_end
         self.unclean += 1
         self.unclean_epoch = leader_epoch
@@ -180,8 +196,10 @@ class Truth:
             del self.position[gone.first]
             for offset in range(gone.first, gone.end):
                 value = self.values.pop(offset, None)
-                if value is not None and self.offsets.get(value) == offset:
-                    del self.offsets[value]
+                if value is not None:
+                    self.given_up[(offset, value)] = leader_epoch
+                    if self.offsets.get(value) == offset:
+                        del self.offsets[value]
         self.high_watermark = end
         for other in self.copies.values():
             other.agreeing = 0

@@ -7,6 +7,7 @@ with new ports over the same disk). Nothing here checks anything: a `Watcher` lo
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
@@ -21,6 +22,7 @@ from tanist.sim.scheduler import MICROSECONDS, Process, Scheduler
 BROKER_PORT = 9092
 CONTROLLER_PORT = 9093
 DATA = "/data"
+COMBINED = "broker,controller"
 CLUSTER_ID = "c2ltdWxhdGVkLWNsdXN0ZX"
 
 _POLL_US = 10_000
@@ -37,7 +39,10 @@ class Watcher(Protocol):
         """The host's node has had a turn."""
 
     def went_down(self, host: Host, *, lost_power: bool, mid_turn: bool) -> None:
-        """The host's process has ended; its disk is as it left it (a loss of power takes its toll after this)."""
+        """The host's process has ended; its disk is as it left it (a loss of power takes its toll after this).
+
+        Also when the host loses its power and no process was left to end.
+        """
 
 
 class Host:
@@ -49,6 +54,7 @@ class Host:
         self.name = name
         self.properties = dict(properties)
         self.disk = SimDisk(world.scheduler, stream(world.seed, f"{name}/disk"))
+        self.directories = [path.strip() for path in properties["log.dirs"].split(",")]
         self.node: Node | None = None
         self.process: Process | None = None
         self.clock: SimClock | None = None
@@ -57,6 +63,12 @@ class Host:
         self.fatal: str | None = None
         """Why the node gave up by itself, in its last life."""
         self.powered = True
+        self.clean_ends: set[int] = set()
+        """Lives that ended in good order: everything synced, and the mark with a broker epoch left."""
+
+    @property
+    def is_broker(self) -> bool:
+        return "broker" in self.properties["process.roles"]
 
     @property
     def up(self) -> bool:
@@ -142,6 +154,8 @@ class Host:
         def done() -> None:
             if process.alive:
                 self.world.note(self.name, "FAULT", "has stopped")
+                if node.lifecycle.broker_epoch >= 0 and not any(each.failed for each in node.replicas.directories):
+                    self.clean_ends.add(self.lives)
                 self._end(lost_power=False, mid_turn=True)
                 stopped()
 
@@ -168,13 +182,15 @@ class Host:
 
     def _end(self, *, lost_power: bool, mid_turn: bool) -> None:
         process = self.process
-        if process is not None and process in self.world.owners:
+        ran = process is not None and process in self.world.owners
+        if process is not None and ran:
             process.end()
             del self.world.owners[process]
+        if ran or lost_power:
             for watcher in self.world.watchers:
                 watcher.went_down(self, lost_power=lost_power, mid_turn=mid_turn)
-            if not lost_power:
-                self.world.network.killed(process)
+        if process is not None and ran and not lost_power:
+            self.world.network.killed(process)
         if lost_power:
             self.world.network.lost_power(self.name, process)
 
@@ -187,11 +203,18 @@ class World:
         seed: int,
         *,
         nodes: int = 3,
+        roles: Mapping[int, str] | None = None,
+        directories: int = 1,
         config: Mapping[str, str] | None = None,
         conditions: NetworkConditions | None = None,
         trace: Trace | None = None,
     ) -> None:
+        """Nodes 1 to `nodes` are broker and controller, or `roles` says what each node is."""
         self.seed = seed
+        self.counts: Counter[str] = Counter()
+        """What was exercised (`coverage.py`)."""
+        self.on_note: Callable[[str, str], None] | None = None
+        """Told who has said what."""
         self.scheduler = Scheduler()
         self.scheduler.after_turn = self._turn_ended
         self.network = SimNetwork(self.scheduler, stream(seed, "network"), conditions)
@@ -199,23 +222,31 @@ class World:
         self.owners: dict[Process, Host] = {}
         self._digest = hashlib.sha256()
         self._trace = trace
-        voters = ",".join(f"{n}@node{n}:{CONTROLLER_PORT}" for n in range(1, nodes + 1))
+        roles = roles or dict.fromkeys(range(1, nodes + 1), COMBINED)
+        voters = ",".join(f"{n}@node{n}:{CONTROLLER_PORT}" for n, role in roles.items() if "controller" in role)
         self.hosts: dict[int, Host] = {}
-        for node_id in range(1, nodes + 1):
+        for node_id, role in roles.items():
             name = f"node{node_id}"
+            listeners = {
+                "broker": f"PLAINTEXT://{name}:{BROKER_PORT}",
+                "controller": f"CONTROLLER://{name}:{CONTROLLER_PORT}",
+            }
             properties = {
-                "process.roles": "broker,controller",
+                "process.roles": role,
                 "node.id": str(node_id),
-                "listeners": f"PLAINTEXT://{name}:{BROKER_PORT},CONTROLLER://{name}:{CONTROLLER_PORT}",
-                "advertised.listeners": f"PLAINTEXT://{name}:{BROKER_PORT}",
+                "listeners": ",".join(listeners[each] for each in role.split(",")),
                 "controller.listener.names": "CONTROLLER",
                 "controller.quorum.voters": voters,
-                "log.dirs": DATA,
+                "log.dirs": DATA if directories == 1 else ",".join(f"{DATA}/{n}" for n in range(1, directories + 1)),
                 **(config or {}),
             }
+            if "broker" in role:
+                properties["advertised.listeners"] = listeners["broker"]
             host = self.hosts[node_id] = Host(self, node_id, name, properties)
             view = host.disk.view(Process("format"))
-            format_directory(view, DATA, CLUSTER_ID, node_id, SimRandom(stream(seed, f"{name}/format")))
+            chance = SimRandom(stream(seed, f"{name}/format"))
+            for path in host.directories:
+                format_directory(view, path, CLUSTER_ID, node_id, chance)
 
     def _turn_ended(self, process: Process) -> None:
         host = self.owners.get(process)
@@ -252,6 +283,8 @@ class World:
         self._digest.update(f"{self.scheduler.now_us} {who} {level} {message}\n".encode())
         if self._trace is not None:
             self._trace(self.scheduler.now_us, who, level, message)
+        if self.on_note is not None:
+            self.on_note(who, message)
 
     @property
     def digest(self) -> str:
@@ -274,9 +307,14 @@ class World:
         """The nodes that run."""
         return [host.node for host in self.hosts.values() if host.up and host.node is not None]
 
+    @property
+    def brokers(self) -> list[Host]:
+        return [host for host in self.hosts.values() if host.is_broker]
+
     def ready(self) -> bool:
-        """Every node that runs is unfenced, and there is a controller."""
+        """Every broker that runs is unfenced, and there is a controller."""
         nodes = self.nodes()
         return bool(nodes) and all(
-            node.lifecycle.state.value == "RUNNING" and node.quorum.leader_id is not None for node in nodes
+            node.quorum.leader_id is not None and (not node.is_broker or node.lifecycle.state.value == "RUNNING")
+            for node in nodes
         )

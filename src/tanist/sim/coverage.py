@@ -1,0 +1,57 @@
+"""What a run has exercised: counters, each with a name that says it.
+
+A run in which nothing happened proves nothing, and a thousand such runs prove no more. The counters of all seeds of a
+range are added up and printed; over a large range none of `EXPECTED` may be zero (`python -m tanist.sim`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tanist.sim.faults import KINDS
+
+Counts = Counter[str]
+
+EXPECTED: dict[str, str] = {
+    "elections": "a broker was elected",
+    "elections from the ELR": "a clean one, of a member of the ELR, with nobody in sync",
+    "unclean elections": "nobody was left who surely had everything",
+    "Balanced recoveries": "an unclean recovery that asked all of LastKnownElr",
+    "Aggressive recoveries": "an unclean recovery that asked whoever was there",
+    "last known leaders": "the KIP's first phase: the last leader is taken back, or anybody where that is allowed",
+    "operators' elections": "an unclean election that was asked for",
+    "lossless recoveries": "an unclean election of a replica that had everything all the same",
+    "losses": "an unclean election that gave committed records up, as it must",
+    "into the ELR": "a member left the ISR while it was too small, and stays eligible",
+    "into LastKnownElr": "a member of the ELR had an unclean shutdown, or a leader is gone with nobody behind it",
+    "ISR empty": "nobody is in sync",
+    "ISR expanded": "a replica joined",
+    "ISR shrunk": "a replica left",
+    "registered after a clean end": "a broker came back with its clean-shutdown mark",
+    "registered after an unclean end": "a broker came back without",
+    "high watermark held": "all of the maximal ISR had more, and the committed ISR was too small",
+    "logs truncated": "a replica cut off what diverged",
+    "logs recovered with a loss": "a loss of power took records that were not synced",
+    "two leaders": "a leader of old acted beside the new one",
+    "controllers elected": "the quorum's leaders after the first",
+    "reassignments begun": "other replicas are wanted",
+    "reassignments completed": "the new replicas are in sync, the old ones let go",
+    "reassignments cancelled": "back to the replicas there were",
+    "min.insync.replicas changed": "of a topic or of the cluster",
+    "strategies changed": "unclean.recovery.strategy, or unclean.leader.election.enable in the first phase",
+    "preferred elections asked for": "by an operator",
+    "brokers unregistered": "by an operator",
+    "produce refused: too few in sync": "NOT_ENOUGH_REPLICAS",
+    "produce retried": "an answer did not come, or said to try again",
+    "end not known yet": "ListOffsets of a new leader: OFFSET_NOT_AVAILABLE",
+    "consumers ahead of the log": "a consumer found its offset gone, after a loss",
+    "left out at the healing": "a broker stayed down, and the rest had to do",
+    "excused: no leader possible": "the strategy is to wait for who is left out",
+    **{f"fault: {kind}": meaning for kind, meaning in KINDS.items()},
+}
+"""What a large range of seeds must come by, and what is meant."""
+
+
+def lacking(counts: Counts) -> list[str]:
+    """What did not happen though it should have."""
+    return [name for name in EXPECTED if not counts[name]]

@@ -1,0 +1,400 @@
+"""Who may be elected, who stays eligible, and what an election gives up (S8, S13-S15, U1-U6).
+
+Judges each committed change of a partition, with what no controller can know: how each process ended, and what each
+log holds. Owns the moment when the truth of a partition begins anew at an unclean election (U6): what the new leader
+lacks is given up there, named and counted, and only if the configuration in force, an operator, or more losses than
+the protocol promises to survive explain it. Must never ask the product's own code whether an election was right.
+
+The promise (KIP-966): with min.insync.replicas m, m - 1 replicas may lose what they have not synced, overlapping, and
+no committed record is lost. With the recovery manager these are losses; in the KIP's first phase, which trusts the
+last leader when nobody is eligible, all unclean ends count as soon as one of them is a loss.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import NoReturn
+from uuid import UUID
+
+from tanist.broker.node import Node
+from tanist.controller.image import MetadataImage
+from tanist.controller.partition_state import PartitionState
+from tanist.controller.registration import BrokerRegistration
+from tanist.replica.leader import LeaderState
+from tanist.sim.truth import Copy, Key, Truth
+from tanist.sim.violation import Violation
+from tanist.sim.world import Host, World
+
+NONE, BALANCED, AGGRESSIVE = "None", "Balanced", "Aggressive"
+FIRST_PHASE = "first phase"
+"""Without the recovery manager: the last known leader, or anybody where `unclean.leader.election.enable` is true."""
+
+_TOPIC, _BROKER = 2, 4
+_BY_AN_OPERATOR = -2
+"""In place of a broker epoch."""
+_REPORT = re.compile(r"POSSIBLE DATA LOSS: (\S+) is led by -?\d+ from leader epoch (\d+) on")
+
+
+@dataclass(frozen=True, slots=True)
+class _Suspicion:
+    """Somebody was passed over who was eligible. It must turn out within the same decision that it had to go."""
+
+    broker_id: int
+    message: str
+
+
+class ElectionChecks:
+    """All partitions' elections."""
+
+    def __init__(
+        self,
+        world: World,
+        image: MetadataImage,
+        truth: Callable[[Key], Truth],
+        acting_leader: Callable[[Key, PartitionState], LeaderState | None],
+    ) -> None:
+        self._world = world
+        self._image = image
+        self._truth = truth
+        self._acting_leader = acting_leader
+        self._lives: dict[UUID, tuple[int, int]] = {}
+        """Incarnation -> its node, and which of its lives it is."""
+        self._broker_epochs: dict[int, int] = {}
+        self._suspicions: list[_Suspicion] = []
+        self._left: list[tuple[Truth, PartitionState, PartitionState]] = []
+        self.asked_for: set[Key] = set()
+        """Partitions for which an operator has asked for an unclean election."""
+        self.unregistered: set[int] = set()
+        """Brokers whose unregistration was asked for."""
+        self.on_given_up: Callable[[Truth], None] = _nobody
+        self._unclean: dict[tuple[str, int], None] = {}
+        """(partition, leader epoch) of each unclean election that is committed: to be reported once."""
+        self._reported: set[tuple[str, int]] = set()
+        world.on_note = self._noted
+
+    # -- processes and registrations
+
+    def began(self, host: Host, node: Node) -> None:
+        """A new life of a node."""
+        self._lives[node.lifecycle.incarnation_id] = (host.node_id, host.lives)
+
+    def life_of(self, incarnation_id: UUID) -> int | None:
+        """Which life of its node an incarnation is."""
+        found = self._lives.get(incarnation_id)
+        return None if found is None else found[1]
+
+    def broker_changed(self, broker_id: int, before: BrokerRegistration | None) -> None:
+        """S8: whoever did not end in good order is eligible for nothing. S9: no broker epoch is given twice (A6)."""
+        self._judge_suspicions(broker_id, before)
+        now = self._image.brokers.get(broker_id)
+        if now is None or (before is not None and before.incarnation_id == now.incarnation_id):
+            return
+        if now.epoch <= self._broker_epochs.get(broker_id, -1):
+            self._fail("S9", f"broker {broker_id} is registered with epoch {now.epoch} again")
+        self._broker_epochs[broker_id] = now.epoch
+        if self._ended_well(broker_id, before, now):
+            self._world.counts["registered after a clean end"] += 1
+            return
+        self._world.counts["registered after an unclean end"] += before is not None
+        for key in (*self._image.partitions_in_isr(broker_id), *self._image.partitions_in_elr(broker_id)):
+            self._fail(
+                "S8",
+                f"{self._truth(key).name}: {broker_id} is registered after an unclean end and still eligible, in "
+                f"{self._image.partition(*key)}",
+            )
+
+    def _ended_well(self, broker_id: int, before: BrokerRegistration | None, now: BrokerRegistration) -> bool:
+        """Did every life since the one that was registered end in good order?"""
+        last = None if before is None else self.life_of(before.incarnation_id)
+        present = self.life_of(now.incarnation_id)
+        if last is None or present is None:
+            return False
+        return all(life in self._world.hosts[broker_id].clean_ends for life in range(last, present))
+
+    # -- what the controller was told to keep
+
+    def min_isr_may_have_changed(self, truth: Truth, state: PartitionState) -> None:
+        """The promise is the smallest that was in force since the ISR was last large enough for it."""
+        min_isr = self._image.effective_min_isr(*truth.key)
+        truth.needed = min_isr if len(state.isr) >= min_isr else min(truth.needed, min_isr)
+
+    # -- a partition changes
+
+    def partition_changed(
+        self, truth: Truth, before: PartitionState | None, after: PartitionState, *, marked_unclean: bool
+    ) -> None:
+        if before is None:
+            truth.needed = self._image.effective_min_isr(*truth.key)
+            return
+        counts = self._world.counts
+        min_isr = self._image.effective_min_isr(*truth.key)
+        entered = set(after.elr) - set(before.elr)
+        if entered:
+            counts["into the ELR"] += 1
+            if not entered <= set(before.isr) or len(after.isr) >= min_isr:
+                self._fail("S15", f"{truth.name}: {sorted(entered)} came into the ELR, of {before} made {after}")
+        counts["into LastKnownElr"] += not set(after.last_known_elr) <= set(before.last_known_elr)
+        counts["ISR empty"] += bool(before.isr and not after.isr)
+        counts["ISR shrunk"] += bool(set(before.isr) - set(after.isr))
+        counts["reassignments begun"] += bool(
+            (after.adding or after.removing) and not (before.adding or before.removing)
+        )
+        if before.reassigning and not after.reassigning:
+            done = set(before.replicas) - set(before.removing) == set(after.replicas)
+            counts["reassignments completed" if done else "reassignments cancelled"] += 1
+        elected = after.leader >= 0 and after.leader_epoch != before.leader_epoch and after.leader != before.leader
+        # (By the end of a reassignment somebody may lead who joined the ISR in the same change.)
+        ends = before.reassigning and not after.reassigning
+        unclean = marked_unclean or (elected and not ends and after.leader not in (*before.isr, *before.elr))
+        if elected:
+            counts["elections"] += 1
+            counts["elections from the ELR"] += after.leader in before.elr and not unclean
+        if unclean:
+            self._elected_unclean(truth, before, after)
+            truth.needed = min(truth.needed, 1)
+        else:
+            self._left.append((truth, before, after))
+        for broker_id in set(after.isr) - set(before.isr):
+            if broker_id != after.leader or not elected:
+                counts["ISR expanded"] += 1
+                self._check_joined(truth, before, after, broker_id)
+        self.min_isr_may_have_changed(truth, after)
+
+    def _check_joined(self, truth: Truth, before: PartitionState, after: PartitionState, broker_id: int) -> None:
+        """S14: alive, and in the life of which the leader has seen a fetch in this epoch. (That it has all is S2.)"""
+        broker = self._image.brokers.get(broker_id)
+        if broker is None or not broker.active:
+            self._fail("S14", f"{truth.name}: {broker_id} joined the ISR, and is {broker}")
+        leader = self._acting_leader(truth.key, before)  # the change itself may end its leadership
+        remote = None if leader is None else leader.remotes.get(broker_id)
+        if remote is None:
+            return
+        if remote.broker_epoch is None or remote.log_end_offset < 0:
+            self._fail(
+                "S14",
+                f"{truth.name}: {broker_id} joined the ISR without a fetch from its leader, {before} made {after}",
+            )
+        if 0 <= remote.broker_epoch < broker.epoch:
+            self._fail(
+                "S14",
+                f"{truth.name}: {broker_id} joined the ISR with broker epoch {remote.broker_epoch}, it is registered "
+                f"with {broker.epoch}",
+            )
+
+    def _check_leavers(self, truth: Truth, before: PartitionState, after: PartitionState) -> None:
+        """S13: while the ISR is too small nobody ceases to be eligible without a cause, nor is forgotten."""
+        if not truth.high_watermark or not self._image.elr_enabled:
+            return
+        if len(after.isr) >= self._image.effective_min_isr(*truth.key):
+            return
+        for broker_id in {*before.isr, *before.elr} - {*after.isr, *after.elr}:
+            copy = truth.copies.get(broker_id)
+            if broker_id not in after.replicas and self.anybody_will_do(truth):
+                continue
+            if (copy is None or not copy.doubtful) and broker_id not in self.unregistered:
+                self._fail("S13", f"{truth.name}: {broker_id} is not eligible any more, of {before} made {after}")
+        if self.strategy(truth) == FIRST_PHASE:
+            return
+        known = {*after.isr, *after.elr, *after.last_known_elr}
+        known |= self.unregistered.intersection(after.replicas)
+        if len(known) < min(truth.needed, len(after.replicas)):
+            self._fail("S13", f"{truth.name}: fewer than {truth.needed} are known to have had everything: {after}")
+
+    # -- unclean elections
+
+    def strategy(self, truth: Truth) -> str:
+        """What the configuration in force says of a partition that nobody surely may lead."""
+        static = self._image.static_configs
+        if static.get("unclean.recovery.manager.enabled") != "true" or not self._image.elr_enabled:
+            return FIRST_PHASE
+        name = truth.name.rpartition("-")[0]
+        for values in (
+            self._image.configs.get((_TOPIC, name), {}),
+            self._image.configs.get((_BROKER, ""), {}),
+            static,
+        ):
+            if "unclean.recovery.strategy" in values:
+                return values["unclean.recovery.strategy"]
+            if "unclean.leader.election.enable" in values:
+                return AGGRESSIVE if values["unclean.leader.election.enable"] == "true" else BALANCED
+        return BALANCED
+
+    def anybody_will_do(self, truth: Truth) -> bool:
+        """The first phase's `unclean.leader.election.enable`."""
+        return self._image.unclean_election_enabled(truth.name.rpartition("-")[0])
+
+    def _elected_unclean(self, truth: Truth, before: PartitionState, after: PartitionState) -> None:
+        counts = self._world.counts
+        counts["unclean elections"] += 1
+        self._unclean[(truth.name, after.leader_epoch)] = None
+        leader = after.leader
+        if (
+            after.isr != (leader,)
+            or after.elr
+            or after.last_known_elr
+            or not after.recovering
+            or after.leader_epoch <= before.leader_epoch
+        ):
+            self._fail("U5", f"{truth.name}: an unclean election made {after} of {before}")
+        broker = self._image.brokers.get(leader)
+        if broker is None or not broker.active:
+            self._fail("U2", f"{truth.name}: {leader} was elected, and is {broker}")
+        strategy = self.strategy(truth)
+        risky = self._check_allowed(truth, before, after, strategy)
+        copy = truth.copies.get(leader)
+        if copy is None:
+            copy = Copy(leader, 0, None)
+        excused = copy.lossy_since_epoch is not None and copy.lossy_since_epoch == broker.epoch
+        if not excused:
+            self._check_choice(truth, before, copy, strategy)
+        lossy = self._lossy(truth, strategy)
+        if excused:
+            # It is down, or another one by now: its next registration ends this, before it has led anybody.
+            truth.unclean_epoch = after.leader_epoch
+            return
+        committed = truth.high_watermark
+        if copy.agreed_end < committed and not risky and len(lossy) < truth.needed:
+            self._fail(
+                "U4",
+                f"{truth.name}: {leader} was elected ({strategy}) with {copy.agreed_end} of the {committed} committed, "
+                f"and only {sorted(lossy)} may have lost any",
+            )
+        lost = truth.forget_beyond(copy, after.leader_epoch)
+        counts["losses" if lost else "lossless recoveries"] += 1
+        if lost:
+            self._world.note("checker", "LOSS", f"{truth.name}: {lost} of {committed} given up for {leader} to lead")
+            self.on_given_up(truth)
+
+    def _check_allowed(self, truth: Truth, before: PartitionState, after: PartitionState, strategy: str) -> bool:
+        """U1. Whether this election may lose what was committed, by configuration or an operator's wish."""
+        counts = self._world.counts
+        eligible = {*before.isr, *before.elr}
+        if truth.key in self.asked_for:
+            counts["operators' elections"] += 1
+            return True
+        if strategy == NONE:
+            self._fail("U1", f"{truth.name}: {after.leader} was elected uncleanly, the strategy is None")
+        if strategy == AGGRESSIVE or (strategy == FIRST_PHASE and self.anybody_will_do(truth)):
+            counts["Aggressive recoveries" if strategy == AGGRESSIVE else "last known leaders"] += 1
+            eligible = {broker_id for broker_id in eligible if self._is_live(before, broker_id)}
+        else:
+            counts["Balanced recoveries" if strategy == BALANCED else "last known leaders"] += 1
+        for broker_id in eligible:
+            message = f"{truth.name}: {after.leader} was elected ({strategy}) though {broker_id} was eligible: {before}"
+            self._suspicions.append(_Suspicion(broker_id, message))
+        if (
+            strategy == FIRST_PHASE
+            and not self.anybody_will_do(truth)
+            and before.last_known_elr not in ((), (after.leader,))
+        ):
+            self._fail("U2", f"{truth.name}: {after.leader} is not the last known leader of {before}")
+        return strategy == AGGRESSIVE or (strategy == FIRST_PHASE and self.anybody_will_do(truth))
+
+    def _is_live(self, state: PartitionState, broker_id: int) -> bool:
+        broker = self._image.brokers.get(broker_id)
+        if broker is None or not broker.active or broker_id not in state.replicas:
+            return False
+        return broker.has_online_directory(state.directory_of(broker_id))
+
+    def _judge_suspicions(self, broker_id: int, before: BrokerRegistration | None) -> None:
+        """A record about a broker: the changes before it, in the same decision, may have been made for its sake."""
+        now = self._image.brokers.get(broker_id)
+        went = now is None or not now.active or before is None or before.incarnation_id != now.incarnation_id
+        suspicions, self._suspicions = self._suspicions, []
+        for suspicion in suspicions:
+            if not went or suspicion.broker_id != broker_id:
+                self._fail("U1", suspicion.message)
+
+    def batch_ended(self) -> None:
+        """A decision's records stand together, so what explains a change must have come by now."""
+        for suspicion in self._suspicions:
+            self._fail("U1", suspicion.message)
+        left, self._left = self._left, []
+        for truth, before, after in left:
+            self._check_leavers(truth, before, after)
+
+    def _check_choice(self, truth: Truth, before: PartitionState, chosen: Copy, strategy: str) -> None:
+        """U2: of all who were asked, none had a longer log by (last epoch, end).
+
+        Nobody appends while nobody leads, so what each of them has now is no less than what it had when it was asked;
+        only who lost its power since may have less.
+        """
+        if strategy not in (BALANCED, AGGRESSIVE) or truth.key in self.asked_for:
+            return
+        asked = {broker_id for broker_id in before.replicas if self._is_live(before, broker_id)}
+        if strategy == BALANCED:
+            asked |= {broker_id for broker_id in before.last_known_elr if broker_id in self._image.brokers}
+        for broker_id in asked:
+            copy = truth.copies.get(broker_id)
+            if copy is not None and copy.position > chosen.position:
+                self._fail(
+                    "U2",
+                    f"{truth.name}: {chosen.node_id} was elected ({strategy}) with its log at {chosen.position}, "
+                    f"{broker_id} has {copy.position}",
+                )
+
+    def _lossy(self, truth: Truth, strategy: str) -> set[int]:
+        """Whose word counts for nothing."""
+        copies = [copy for copy in truth.copies.values() if copy.released_epoch is None]
+        lossy = {copy.node_id for copy in copies if copy.lossy_since_epoch is not None}
+        if strategy == FIRST_PHASE and lossy:
+            lossy |= {copy.node_id for copy in copies if copy.doubtful}
+        return lossy
+
+    def unregistering(self, broker_id: int, truths: Iterable[Truth]) -> None:
+        """An operator is about to take a broker's word away: for the promise, that is a loss."""
+        self.unregistered.add(broker_id)
+        for truth in truths:
+            copy = truth.copies.get(broker_id)
+            if copy is not None:
+                copy.doubtful = True
+                if copy.lossy_since_epoch is None:
+                    copy.lossy_since_epoch = _BY_AN_OPERATOR
+
+    def survives(self, node_id: int, state: PartitionState, truth: Truth, *, lossy: bool, doomed: set[int]) -> bool:
+        """Whether the protocol promises that nothing is lost if this node dies now, with or without its page cache.
+
+        `doomed`: who else is about to die, with its page cache kept.
+        """
+        members = {*state.isr, *state.elr, *state.last_known_elr}
+        if node_id not in members:
+            return True
+        copies = [copy for copy in truth.copies.values() if copy.released_epoch is None]
+        losses = {copy.node_id for copy in copies if copy.lossy_since_epoch is not None}
+        if lossy:
+            losses.add(node_id)
+        if not losses:
+            return True
+        if self.strategy(truth) == FIRST_PHASE:
+            losses |= {copy.node_id for copy in copies if copy.doubtful} | (doomed & members) | {node_id}
+        return len(losses) < truth.needed
+
+    # -- reports
+
+    def _noted(self, who: str, message: str) -> None:
+        """U5: an unclean election is reported to the operator no more than once."""
+        found = _REPORT.match(message)
+        if found is None:
+            return
+        report = (found[1], int(found[2]))
+        if report in self._reported:
+            self._fail("U5", f"{who} reports the election of {report} again")
+        self._reported.add(report)
+
+    def check_reports(self) -> None:
+        """U5, at the end: and no less, unless a controller died that should have."""
+        if self._world.counts["controllers elected"]:
+            return
+        for partition, epoch in self._unclean:
+            if (partition, epoch) in self._reported:
+                continue
+            self._fail("U5", f"{partition}: nobody was told of the unclean election in epoch {epoch}")
+
+    def _fail(self, property_id: str, message: str) -> NoReturn:
+        raise Violation(property_id, message, self._world.now_us)
+
+
+def _nobody(truth: Truth) -> None:
+    pass
