@@ -20,6 +20,7 @@ from tanist.wire.messages.describe_topic_partitions_request import (
 )
 from tanist.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from tanist.wire.messages.init_producer_id_request import InitProducerIdRequest
+from tanist.wire.metadata import ConfigRecord, PartitionChangeRecord
 
 
 @pytest.fixture
@@ -55,6 +56,23 @@ def test_min_isr_is_kept_and_consumers_see_nothing_of_what_is_not_committed() ->
     cluster.world.hosts[2].start()
     cluster.until(lambda: in_sync(cluster, "t", 2))
     cluster.until(lambda: cluster.values("t") == [b"y"])
+
+
+def test_a_minimum_that_comes_with_a_smaller_isr_holds_for_it() -> None:
+    """Both in one burst of metadata: the high watermark must not pass a member that has gone to the ELR."""
+    cluster = Cluster(config={"min.insync.replicas": "1"})
+    cluster.create_topic("t", assignment=[[1, 2, 3]])
+    for node_id in (2, 3):
+        cluster.world.hosts[node_id].freeze()
+    assert cluster.produce("t", [b"x"], acks=1, to=1).error_code == 0
+    node, hosted = cluster.node(1), cluster.hosted("t")[1]
+    assert hosted.replica.high_watermark == 0
+    records = [
+        ConfigRecord(resource_type=2, resource_name="t", name="min.insync.replicas", value="2"),
+        PartitionChangeRecord(partition_id=0, topic_id=hosted.topic_id, isr=(1,), eligible_leader_replicas=(2, 3)),
+    ]
+    node.metadata.apply(records, node.metadata.applied_offset + len(records))
+    assert (hosted.leader.isr, hosted.replica.high_watermark) == ((1,), 0)
 
 
 def test_a_stopping_broker_hands_its_leaderships_over_and_comes_back_clean(cluster: Cluster) -> None:

@@ -144,14 +144,16 @@ class Replicas:
         if not self._active:
             return
         image = self._node.metadata.image
+        # First: a burst may both raise min.insync.replicas and shrink an ISR into the ELR, and by the old minimum the
+        # high watermark would leave the ELR behind.
+        if delta.configs:
+            self._configs_changed(delta.configs)
         for change in delta.local_changes(image, self._node.node_id):
             hosted = self.get(change.topic_id, change.partition)
             if change.after is not None and self._node.node_id in change.after.replicas:
                 self._apply(change.topic, change.topic_id, change.partition, change.after)
             elif hosted is not None:
                 self._remove(hosted)
-        if delta.configs:
-            self._configs_changed(delta.configs)
 
     def _apply(self, name: str, topic_id: UUID, index: int, state: PartitionState) -> None:
         hosted = self.get(topic_id, index)
