@@ -21,6 +21,7 @@ from tests.interop.controllers.steps import (
     Register,
     SetConfig,
     Unregister,
+    directories,
 )
 from tests.interop.controllers.steps import Step as Asked
 
@@ -97,9 +98,16 @@ class _Moment:
             reassigned=reassigns and not cancels,
             cancelled=reassigns and cancels,
             refused=ours["error"] == "INVALID_REPLICA_ASSIGNMENT",
-            directory_assigned=isinstance(step, AssignDirectories),
+            in_failed_directory=self._is_in_failed_directory(key),
         )
         return next((each.by for each in deviations(event) if _covers(each, differing)), None)
+
+    def _is_in_failed_directory(self, key: Key) -> bool:
+        step = self.step
+        if not isinstance(step, AssignDirectories) or self.broker is None:
+            return False
+        where = {directories(step.broker_id)[which] for *replica, which in step.replicas if tuple(replica) == key}
+        return not where <= set(self.broker.directories)
 
 
 def _covers(explained: Explained, differing: frozenset[str]) -> bool:
