@@ -29,6 +29,7 @@ DEVIATIONS = {
     "pcb-drv-18": "62",
     "deviates-3": "3",
     "deviates-35": "35",
+    "deviates-36": "36",
     "deviates-37": "37",
     "deviates-46": "38, 46",
     "deviates-47": "47, 159",

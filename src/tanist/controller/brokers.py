@@ -216,8 +216,8 @@ class Brokers:
         register_offset = table.register_offset(stored.id)
         after = next_state(
             before,
-            # There is no way back from a controlled shutdown but a new registration (rule 76 has no value for it). An
-            # unfence would make it leader (A29).
+            # There is no way back from a controlled shutdown but a new registration (rule 76 has no value for it).
+            # DEVIATION from rule 90: an unfence would make it leader (A29).
             want_fence=request.want_fence or (stored.fenced and stored.in_controlled_shutdown),
             want_shut_down=request.want_shut_down,
             metadata_offset=request.current_metadata_offset,
@@ -229,15 +229,17 @@ class Brokers:
         records: list[MetadataRecord] = []
         lost = frozenset(request.offline_log_dirs) & frozenset(stored.directories)
         if lost and not after.fenced and after is not BrokerState.CONTROLLED_SHUTDOWN:
-            # Before anything else, for an unfence could elect it for what it keeps in a directory that has failed. The
-            # broker repeats its list, so whatever else it asked for comes with the next heartbeat.
+            # DEVIATION from rule 48: before anything else, for an unfence could elect it for what it keeps in a failed
+            # directory. The broker repeats its list, so whatever else it asked for comes with the next heartbeat.
             after = before
             records = self._directories_lost(image, stored, lost)
         elif after is not before:
             records = self._transition(image, stored, after)
+        # DEVIATION from rule 92: Apache forgets it where this heartbeat changes the registration.
         table.set_metadata_offset(stored.id, request.current_metadata_offset)
         if after is BrokerState.SHUTDOWN_NOW:
-            table.end_session(stored.id)  # it exits now, and its next life need not wait for this one to expire
+            # DEVIATION from rule 81: it exits now, and its next life need not wait for this one's session to expire.
+            table.end_session(stored.id)
         elif after is BrokerState.CONTROLLED_SHUTDOWN and before is not after:
             table.set_controlled_shutdown_offset(stored.id, next_offset + len(records) - 1)
         response = BrokerHeartbeatResponse(

@@ -96,6 +96,7 @@ class _Assigner:
         if directory in self._broker.directories:
             return Intent(topic_id=topic_id, partition=partition, target_directories={broker_id: directory})
         # It chose a directory that has failed since. One record says both: where the replica is, and that it is gone.
+        # DEVIATION from rule 79: Apache writes two.
         return Intent(
             topic_id=topic_id,
             partition=partition,

@@ -278,6 +278,7 @@ def _after(
         isr, elr, lost, recovering = (elected.leader,), (), (), True
     elif elected.leader != NO_LEADER and elected.leader not in isr:
         # Rule 35: a clean election from the ELR; the rest of it stays eligible until records are committed again.
+        # DEVIATION from rule 37: Apache leaves a leader that is elected once more out of the ISR.
         isr = (elected.leader,)
         elr = tuple(replica for replica in elr if replica != elected.leader)
         if len(isr) >= target.min_isr:
@@ -311,8 +312,9 @@ def _last_known_elr(
         return lost
     if elected.leader != NO_LEADER:
         return ()  # rules 50, 52
-    # Rule 50: remember who led last. DEVIATION: also over an entry left from before (rule 53): it is stale. And only
-    # while it is a replica (rule 62): added again later, it would be elected though its log was deleted.
+    # Rule 50: remember who led last (DEVIATION from rule 67: somebody, not -1). DEVIATION: also over an entry left from
+    # before (rule 53): it is stale. And only while it is a replica (rule 62): added again later, it would be elected
+    # though its log was deleted.
     known = (before.leader,) if before.has_leader else before.last_known_elr
     staying = _staying(before, target)
     return tuple(replica for replica in known if replica in staying)

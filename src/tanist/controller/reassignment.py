@@ -102,6 +102,7 @@ def _decide(
     if not allow_replication_factor_change:
         _check_factor_unchanged(state, wanted.replicas)
     moving = reassign(state.replicas, wanted.replicas)
+    # DEVIATION from rule 104: also an empty list replaces what an earlier reassignment was adding or removing.
     intent = Intent(
         topic_id=topic.topic_id,
         partition=wanted.partition_index,

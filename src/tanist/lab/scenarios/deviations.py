@@ -36,6 +36,7 @@ UNCLEAN_CANCEL = Deviation("106", "cancelling a reassignment uncleanly declares 
 OWN_REPLICAS = Deviation("3", "min ISR is capped by the partition's own replicas")
 ONE_RECORD = Deviation("79", "a replica assigned to a directory that has failed is one change")
 NEW_WISH = Deviation("104", "a new reassignment replaces both lists of the old one")
+MARKED_AGAIN = Deviation("36", "each unclean election writes RECOVERING")
 LEADER_IN_SYNC = Deviation("37", "a leader that stays is in the ISR")
 NO_LAST_LEADER = Deviation("50, 67", "a partition that had no leader gets no last known leader")
 STALE_LAST_LEADER = Deviation("50", "a stale LastKnownElr does not outlive a leader")
@@ -51,6 +52,7 @@ ALL = (
     OWN_REPLICAS,
     ONE_RECORD,
     NEW_WISH,
+    MARKED_AGAIN,
     LEADER_IN_SYNC,
     NO_LAST_LEADER,
     STALE_LAST_LEADER,
@@ -108,7 +110,10 @@ def deviations(step: Step) -> Iterator[Explained]:
     theirs = min(step.min_isr, step.first_replicas)
     members = set(before.isr) | set(before.elr)
     dropped = set(before.replicas) - set(after.replicas)
-    if step.elr and len(after.isr) < theirs and dropped & members:
+    last_leaders = set(before.last_known_elr) | {before.leader}
+    gone = dropped & members if len(after.isr) < theirs else set()
+    forgotten = set() if after.has_leader else dropped & last_leaders
+    if step.elr and gone | forgotten:
         yield Explained(REPLICAS_ONLY, ELR_FIELDS)
     if step.elr and step.unregistered in members:
         yield Explained(UNREGISTERED, ELR_FIELDS)
@@ -125,6 +130,8 @@ def deviations(step: Step) -> Iterator[Explained]:
         yield Explained(MIN_ISR_CHANGE, ELR_FIELDS)
     if step.elr and after != before and theirs != effective:
         yield Explained(OWN_REPLICAS, ANY_FIELD)
+    if before.recovering and after.recovering and before.leader != after.leader and after.isr == (after.leader,):
+        yield Explained(MARKED_AGAIN, frozenset({"recovery"}))
     if step.wanted_isr is not None and after.leader == before.leader and _is_brought_back(after, step.wanted_isr):
         yield Explained(LEADER_IN_SYNC, ANY_FIELD)
     if step.elr and dropped and not (before.has_leader or after.has_leader or before.last_known_elr):
