@@ -36,11 +36,20 @@ _REQUEST_TIMEOUT_MS = 10_000
 class Producer:
     """Sends batches, each until it is acknowledged."""
 
-    def __init__(self, client: Client, *, acks: int = -1, idempotent: bool = True) -> None:
+    def __init__(
+        self,
+        client: Client,
+        *,
+        acks: int = -1,
+        idempotent: bool = True,
+        request_timeout_ms: int = _REQUEST_TIMEOUT_MS,
+    ) -> None:
+        """`request_timeout_ms`: how long the leader may wait for the other replicas, each time it is asked."""
         if idempotent and acks != -1:
             raise ValueError("an idempotent producer needs acks=all")
         self._client = client
         self._acks = acks
+        self._request_timeout_ms = request_timeout_ms
         self._idempotent = idempotent
         self._id: tuple[int, int] | None = None
         self._sequences: dict[tuple[str, int], int] = {}
@@ -72,7 +81,7 @@ class Producer:
         data = TopicProduceData(
             name=topic, partition_data=(PartitionProduceData(index=partition, records=bytes(batch)),)
         )
-        request = ProduceRequest(acks=self._acks, timeout_ms=_REQUEST_TIMEOUT_MS, topic_data=(data,))
+        request = ProduceRequest(acks=self._acks, timeout_ms=self._request_timeout_ms, topic_data=(data,))
         try:
             offset = self._client.persist(lambda: self._attempt(request, topic, partition), timeout_s=timeout_s)
         except (KafkaError, Unreachable):
