@@ -1,4 +1,4 @@
-"""Write `src/tanist/wire/messages/`: one superset dataclass per Kafka message, from the schemas that kio carries.
+"""Write `src/tanist/wire/messages/`: one superset class per Kafka message, from the schemas that kio carries.
 
     python tools/generate_messages.py           write the files
     python tools/generate_messages.py --check   say which files differ from what would be written, and fail if any does
@@ -310,6 +310,8 @@ def span(versions: Iterable[int], what: str) -> Versions:
 def source(message: MessageModel) -> str:
     body = "\n\n\n".join(struct_source(message, struct) for struct in in_order_of_use(message))
     schema_names = ["Field", message.base]
+    if "= own(" in body:
+        schema_names.append("own")
     if "Array(" in body:
         schema_names.append("Array")
     if re.search(r"\(Struct\)", body):
@@ -320,7 +322,6 @@ def source(message: MessageModel) -> str:
     about = f"API key {message.api_key}, " if message.api_key is not None else ""
     plural = f"versions {first} to {last}" if first != last else f"version {first}"
     lines = [f'"""{message.root}: {about}{plural}.\n\n{BANNER}\n"""', "", "from __future__ import annotations", ""]
-    lines.append(f"from dataclasses import dataclass{', field' if 'default_factory' in body else ''}")
     lines.append("from typing import ClassVar")
     if re.search(r"\bUUID\b", body):
         lines.append("from uuid import UUID")
@@ -345,8 +346,7 @@ def in_order_of_use(message: MessageModel) -> list[StructModel]:
 
 def struct_source(message: MessageModel, struct: StructModel) -> str:
     is_root = struct.name == message.root
-    lines = ["@dataclass(slots=True, kw_only=True)"]
-    lines.append(f"class {struct.name}({message.base if is_root else 'Struct'}):")
+    lines = [f"class {struct.name}({message.base if is_root else 'Struct'}):"]
     for model in struct.fields:
         lines.append(f"    {model.name}: {annotation(model)} = {default_source(model)}")
     if struct.fields:
@@ -376,7 +376,7 @@ def default_source(model: FieldModel) -> str:
     if model.is_array:
         return "()"
     if model.is_struct:
-        return f"field(default_factory={model.wire_type})"
+        return f"own({model.wire_type})"
     if model.wire_type == "uuid":
         return "ZERO_UUID"
     return repr(ZEROS.get(model.wire_type, 0))

@@ -10,7 +10,6 @@ against the least its elements can take, so that what is allocated is in proport
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from struct import Struct as Layout
 from struct import error as struct_error
@@ -179,9 +178,9 @@ class DecoderCompiler:
         self.emit(f"{target} = new({self.constant(cls, 'C')})")
         regular = regular_fields(cls, self.version)
         read_for_sure = {field.name for field in regular}
-        for declared in dataclasses.fields(cls):  # type: ignore[arg-type]  # every struct is a dataclass
-            if declared.name not in read_for_sure:
-                self.emit(f"{target}.{declared.name} = {self.default(declared)}")
+        for field in cls.FIELDS:
+            if field.name not in read_for_sure:
+                self.emit(f"{target}.{field.name} = {self.default(cls, field.name)}")
         for field in regular:
             self.value(
                 field.type,
@@ -192,14 +191,14 @@ class DecoderCompiler:
         if self.flexible:
             self.tags(tagged_fields(cls, self.version), target)
 
-    def default(self, declared: dataclasses.Field[Any]) -> str:
-        if declared.default_factory is not dataclasses.MISSING:
-            return f"{self.constant(declared.default_factory, 'C')}()"
-        if declared.default is dataclasses.MISSING:
-            raise TypeError(f"{self.cls.__name__}: {declared.name} has no default")
-        if isinstance(declared.default, int | str | bool | None):
-            return repr(declared.default)
-        return self.constant(declared.default, "D")
+    def default(self, cls: type[Struct], name: str) -> str:
+        kind = cls.owned_kind(name)
+        if kind is not None:
+            return f"{self.constant(kind, 'C')}()"
+        default = cls.default_of(name)
+        if isinstance(default, int | str | bool | None):
+            return repr(default)
+        return self.constant(default, "D")
 
     def tags(self, fields: list[Field], target: str) -> None:
         count = f"k{self.depth}"

@@ -9,7 +9,6 @@ damage (librdkafka before 2.2).
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from struct import Struct as Layout
 from struct import error as struct_error
@@ -240,11 +239,7 @@ class EncoderCompiler:
         self.emit(f"{self.put}(uvarint({count}) + b''.join({chunks}) if {count} else V[0])")
 
     def differs_from_default(self, cls: type[Struct], field: Field, source: str) -> str:
-        declared = next(d for d in dataclasses.fields(cls) if d.name == field.name)  # type: ignore[arg-type]
-        if declared.default_factory is not dataclasses.MISSING:
-            default = declared.default_factory()
-        else:
-            default = declared.default
+        default = cls.default_of(field.name)
         if default is None:
             return f"{source} is not None"
         if default == () and field.nullable is None:

@@ -5,14 +5,12 @@ Declared like messages are. `metadata` reads and writes them; what they mean is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
 from tanist.wire.schema import ZERO_UUID, Array, Field, MetadataRecord, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class BrokerEndpoint(Struct):
     name: str = ""
     host: str = ""
@@ -27,7 +25,6 @@ class BrokerEndpoint(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class BrokerFeature(Struct):
     name: str = ""
     min_supported_version: int = 0
@@ -40,7 +37,6 @@ class BrokerFeature(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class RegisterBrokerRecord(MetadataRecord):
     """A broker registered: a new incarnation, or a change to this one (facts 75, 82)."""
 
@@ -74,7 +70,6 @@ class RegisterBrokerRecord(MetadataRecord):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class UnregisterBrokerRecord(MetadataRecord):
     """A broker was removed for good."""
 
@@ -90,7 +85,6 @@ class UnregisterBrokerRecord(MetadataRecord):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class TopicRecord(MetadataRecord):
     """A topic was created."""
 
@@ -106,7 +100,6 @@ class TopicRecord(MetadataRecord):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class PartitionRecord(MetadataRecord):
     """A partition was created, or stands in a snapshot (fact 70)."""
 
@@ -147,7 +140,6 @@ class PartitionRecord(MetadataRecord):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class ConfigRecord(MetadataRecord):
     """A configuration was set, or with a null value deleted."""
 
@@ -167,7 +159,6 @@ class ConfigRecord(MetadataRecord):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class PartitionChangeRecord(MetadataRecord):
     """A partition changed; what is None (or -2, -1) did not (fact 71)."""
 
@@ -203,7 +194,6 @@ class PartitionChangeRecord(MetadataRecord):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class FenceBrokerRecord(MetadataRecord):
     """Legacy, replayed only: `BrokerRegistrationChangeRecord` is written instead."""
 
@@ -219,7 +209,6 @@ class FenceBrokerRecord(MetadataRecord):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class UnfenceBrokerRecord(MetadataRecord):
     """Legacy, replayed only: `BrokerRegistrationChangeRecord` is written instead."""
 
@@ -235,7 +224,6 @@ class UnfenceBrokerRecord(MetadataRecord):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class RemoveTopicRecord(MetadataRecord):
     """A topic was deleted."""
 
@@ -247,7 +235,6 @@ class RemoveTopicRecord(MetadataRecord):
     FIELDS: ClassVar[tuple[Field, ...]] = (Field("topic_id", "uuid", (0, 0)),)
 
 
-@dataclass(slots=True, kw_only=True)
 class FeatureLevelRecord(MetadataRecord):
     """A feature was finalized at a level; 0 removes it."""
 
@@ -263,7 +250,6 @@ class FeatureLevelRecord(MetadataRecord):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class ProducerIdsRecord(MetadataRecord):
     """A block of producer ids was given to a broker."""
 
@@ -281,7 +267,6 @@ class ProducerIdsRecord(MetadataRecord):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class BrokerRegistrationChangeRecord(MetadataRecord):
     """A broker was fenced, unfenced, is shutting down, or lost directories (fact 76)."""
 
@@ -308,7 +293,6 @@ class BrokerRegistrationChangeRecord(MetadataRecord):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class NoOpRecord(MetadataRecord):
     """Written so that the log moves while nothing happens."""
 
@@ -318,7 +302,6 @@ class NoOpRecord(MetadataRecord):
     FIELDS: ClassVar[tuple[Field, ...]] = ()
 
 
-@dataclass(slots=True, kw_only=True)
 class ZkMigrationStateRecord(MetadataRecord):
     """Left over from the migration off ZooKeeper; replayed and ignored."""
 
@@ -330,7 +313,6 @@ class ZkMigrationStateRecord(MetadataRecord):
     FIELDS: ClassVar[tuple[Field, ...]] = (Field("zk_migration_state", "int8", (0, 0)),)
 
 
-@dataclass(slots=True, kw_only=True)
 class BeginTransactionRecord(MetadataRecord):
     """What follows is one transaction, to be believed once it ends."""
 
@@ -342,7 +324,6 @@ class BeginTransactionRecord(MetadataRecord):
     FIELDS: ClassVar[tuple[Field, ...]] = (Field("name", "string", (0, 0), nullable=(0, 0), tag=0, tagged=(0, 0)),)
 
 
-@dataclass(slots=True, kw_only=True)
 class EndTransactionRecord(MetadataRecord):
     """The transaction is valid."""
 
@@ -352,7 +333,6 @@ class EndTransactionRecord(MetadataRecord):
     FIELDS: ClassVar[tuple[Field, ...]] = ()
 
 
-@dataclass(slots=True, kw_only=True)
 class AbortTransactionRecord(MetadataRecord):
     """The transaction never happened."""
 
@@ -364,7 +344,6 @@ class AbortTransactionRecord(MetadataRecord):
     FIELDS: ClassVar[tuple[Field, ...]] = (Field("reason", "string", (0, 0), nullable=(0, 0), tag=0, tagged=(0, 0)),)
 
 
-@dataclass(slots=True, kw_only=True)
 class ControllerEndpoint(Struct):
     name: str = ""
     host: str = ""
@@ -379,7 +358,6 @@ class ControllerEndpoint(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class ControllerFeature(Struct):
     name: str = ""
     min_supported_version: int = 0
@@ -392,7 +370,6 @@ class ControllerFeature(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class RegisterControllerRecord(MetadataRecord):
     """A controller registered."""
 
@@ -414,7 +391,6 @@ class RegisterControllerRecord(MetadataRecord):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class ClearElrRecord(MetadataRecord):
     """The ELR and last known leader of a topic, or with an empty name of all topics, are void (facts 54, 55, 74)."""
 

@@ -5,14 +5,12 @@ Read so that a log written by Kafka can be replayed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
 from tanist.wire.schema import ZERO_UUID, Array, Field, MetadataRecord, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class DelegationTokenRecord(MetadataRecord):
     """A delegation token was created or changed."""
 
@@ -38,7 +36,6 @@ class DelegationTokenRecord(MetadataRecord):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class UserScramCredentialRecord(MetadataRecord):
     """A user has this SCRAM credential."""
 
@@ -62,7 +59,6 @@ class UserScramCredentialRecord(MetadataRecord):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class EntityData(Struct):
     entity_type: str = ""
     entity_name: str | None = ""
@@ -73,7 +69,6 @@ class EntityData(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class ClientQuotaRecord(MetadataRecord):
     """A quota of users, clients or addresses was set or removed."""
 
@@ -93,7 +88,6 @@ class ClientQuotaRecord(MetadataRecord):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class AccessControlEntryRecord(MetadataRecord):
     """An ACL was added."""
 
@@ -121,7 +115,6 @@ class AccessControlEntryRecord(MetadataRecord):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class RemoveAccessControlEntryRecord(MetadataRecord):
     """An ACL was removed."""
 
@@ -133,7 +126,6 @@ class RemoveAccessControlEntryRecord(MetadataRecord):
     FIELDS: ClassVar[tuple[Field, ...]] = (Field("id", "uuid", (0, 0)),)
 
 
-@dataclass(slots=True, kw_only=True)
 class RemoveUserScramCredentialRecord(MetadataRecord):
     """A user lost a SCRAM credential."""
 
@@ -149,7 +141,6 @@ class RemoveUserScramCredentialRecord(MetadataRecord):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class RemoveDelegationTokenRecord(MetadataRecord):
     """A delegation token is void."""
 

@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class AddPartitionsToTxnTopic(Struct):
     name: str = ""
     partitions: tuple[int, ...] = ()
@@ -22,7 +20,6 @@ class AddPartitionsToTxnTopic(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class AddPartitionsToTxnTransaction(Struct):
     transactional_id: str = ""
     producer_id: int = 0
@@ -39,7 +36,6 @@ class AddPartitionsToTxnTransaction(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class AddPartitionsToTxnRequest(Request):
     v3_and_below_transactional_id: str = ""
     v3_and_below_producer_id: int = 0

@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Response, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class AddPartitionsToTxnPartitionResult(Struct):
     partition_index: int = 0
     partition_error_code: int = 0
@@ -22,7 +20,6 @@ class AddPartitionsToTxnPartitionResult(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class AddPartitionsToTxnTopicResult(Struct):
     name: str = ""
     results_by_partition: tuple[AddPartitionsToTxnPartitionResult, ...] = ()
@@ -33,7 +30,6 @@ class AddPartitionsToTxnTopicResult(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class AddPartitionsToTxnResult(Struct):
     transactional_id: str = ""
     topic_results: tuple[AddPartitionsToTxnTopicResult, ...] = ()
@@ -44,7 +40,6 @@ class AddPartitionsToTxnResult(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class AddPartitionsToTxnResponse(Response):
     throttle_time_ms: int = 0
     results_by_topic_v3_and_below: tuple[AddPartitionsToTxnTopicResult, ...] = ()

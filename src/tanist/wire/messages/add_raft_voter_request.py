@@ -5,14 +5,12 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
 from tanist.wire.schema import ZERO_UUID, Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class Listener(Struct):
     name: str = ""
     host: str = ""
@@ -25,7 +23,6 @@ class Listener(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class AddRaftVoterRequest(Request):
     cluster_id: str | None = ""
     timeout_ms: int = 0

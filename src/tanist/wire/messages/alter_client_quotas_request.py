@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class EntityData(Struct):
     entity_type: str = ""
     entity_name: str | None = ""
@@ -22,7 +20,6 @@ class EntityData(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class OpData(Struct):
     key: str = ""
     value: float = 0.0
@@ -35,7 +32,6 @@ class OpData(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class EntryData(Struct):
     entity: tuple[EntityData, ...] = ()
     ops: tuple[OpData, ...] = ()
@@ -46,7 +42,6 @@ class EntryData(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class AlterClientQuotasRequest(Request):
     entries: tuple[EntryData, ...] = ()
     validate_only: bool = False

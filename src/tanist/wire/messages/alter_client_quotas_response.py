@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Response, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class EntityData(Struct):
     entity_type: str = ""
     entity_name: str | None = ""
@@ -22,7 +20,6 @@ class EntityData(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class EntryData(Struct):
     error_code: int = 0
     error_message: str | None = ""
@@ -35,7 +32,6 @@ class EntryData(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class AlterClientQuotasResponse(Response):
     throttle_time_ms: int = 0
     entries: tuple[EntryData, ...] = ()

@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class AlterableConfig(Struct):
     name: str = ""
     value: str | None = ""
@@ -22,7 +20,6 @@ class AlterableConfig(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class AlterConfigsResource(Struct):
     resource_type: int = 0
     resource_name: str = ""
@@ -35,7 +32,6 @@ class AlterConfigsResource(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class AlterConfigsRequest(Request):
     resources: tuple[AlterConfigsResource, ...] = ()
     validate_only: bool = False

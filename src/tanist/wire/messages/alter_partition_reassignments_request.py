@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class ReassignablePartition(Struct):
     partition_index: int = 0
     replicas: tuple[int, ...] | None = None
@@ -22,7 +20,6 @@ class ReassignablePartition(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class ReassignableTopic(Struct):
     name: str = ""
     partitions: tuple[ReassignablePartition, ...] = ()
@@ -33,7 +30,6 @@ class ReassignableTopic(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class AlterPartitionReassignmentsRequest(Request):
     timeout_ms: int = 60000
     allow_replication_factor_change: bool = True

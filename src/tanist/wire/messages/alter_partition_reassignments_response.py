@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Response, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class ReassignablePartitionResponse(Struct):
     partition_index: int = 0
     error_code: int = 0
@@ -24,7 +22,6 @@ class ReassignablePartitionResponse(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class ReassignableTopicResponse(Struct):
     name: str = ""
     partitions: tuple[ReassignablePartitionResponse, ...] = ()
@@ -35,7 +32,6 @@ class ReassignableTopicResponse(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class AlterPartitionReassignmentsResponse(Response):
     throttle_time_ms: int = 0
     allow_replication_factor_change: bool = True

@@ -5,14 +5,12 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
 from tanist.wire.schema import ZERO_UUID, Array, Field, Response, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class PartitionData(Struct):
     partition_index: int = 0
     error_code: int = 0
@@ -33,7 +31,6 @@ class PartitionData(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class TopicData(Struct):
     topic_id: UUID = ZERO_UUID
     partitions: tuple[PartitionData, ...] = ()
@@ -44,7 +41,6 @@ class TopicData(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class AlterPartitionResponse(Response):
     throttle_time_ms: int = 0
     error_code: int = 0

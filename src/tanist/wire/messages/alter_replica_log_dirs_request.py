@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class AlterReplicaLogDirTopic(Struct):
     name: str = ""
     partitions: tuple[int, ...] = ()
@@ -22,7 +20,6 @@ class AlterReplicaLogDirTopic(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class AlterReplicaLogDir(Struct):
     path: str = ""
     topics: tuple[AlterReplicaLogDirTopic, ...] = ()
@@ -33,7 +30,6 @@ class AlterReplicaLogDir(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class AlterReplicaLogDirsRequest(Request):
     dirs: tuple[AlterReplicaLogDir, ...] = ()
 

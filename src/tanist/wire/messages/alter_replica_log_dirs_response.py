@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Response, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class AlterReplicaLogDirPartitionResult(Struct):
     partition_index: int = 0
     error_code: int = 0
@@ -22,7 +20,6 @@ class AlterReplicaLogDirPartitionResult(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class AlterReplicaLogDirTopicResult(Struct):
     topic_name: str = ""
     partitions: tuple[AlterReplicaLogDirPartitionResult, ...] = ()
@@ -33,7 +30,6 @@ class AlterReplicaLogDirTopicResult(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class AlterReplicaLogDirsResponse(Response):
     throttle_time_ms: int = 0
     results: tuple[AlterReplicaLogDirTopicResult, ...] = ()

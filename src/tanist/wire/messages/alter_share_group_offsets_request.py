@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class AlterShareGroupOffsetsRequestPartition(Struct):
     partition_index: int = 0
     start_offset: int = 0
@@ -22,7 +20,6 @@ class AlterShareGroupOffsetsRequestPartition(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class AlterShareGroupOffsetsRequestTopic(Struct):
     topic_name: str = ""
     partitions: tuple[AlterShareGroupOffsetsRequestPartition, ...] = ()
@@ -33,7 +30,6 @@ class AlterShareGroupOffsetsRequestTopic(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class AlterShareGroupOffsetsRequest(Request):
     group_id: str = ""
     topics: tuple[AlterShareGroupOffsetsRequestTopic, ...] = ()

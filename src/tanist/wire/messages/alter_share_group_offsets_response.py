@@ -5,14 +5,12 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
 from tanist.wire.schema import ZERO_UUID, Array, Field, Response, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class AlterShareGroupOffsetsResponsePartition(Struct):
     partition_index: int = 0
     error_code: int = 0
@@ -25,7 +23,6 @@ class AlterShareGroupOffsetsResponsePartition(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class AlterShareGroupOffsetsResponseTopic(Struct):
     topic_name: str = ""
     topic_id: UUID = ZERO_UUID
@@ -38,7 +35,6 @@ class AlterShareGroupOffsetsResponseTopic(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class AlterShareGroupOffsetsResponse(Response):
     throttle_time_ms: int = 0
     error_code: int = 0

@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class ScramCredentialDeletion(Struct):
     name: str = ""
     mechanism: int = 0
@@ -22,7 +20,6 @@ class ScramCredentialDeletion(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class ScramCredentialUpsertion(Struct):
     name: str = ""
     mechanism: int = 0
@@ -39,7 +36,6 @@ class ScramCredentialUpsertion(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class AlterUserScramCredentialsRequest(Request):
     deletions: tuple[ScramCredentialDeletion, ...] = ()
     upsertions: tuple[ScramCredentialUpsertion, ...] = ()

@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Response, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class ApiVersion(Struct):
     api_key: int = 0
     min_version: int = 0
@@ -24,7 +22,6 @@ class ApiVersion(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class SupportedFeatureKey(Struct):
     name: str = ""
     min_version: int = 0
@@ -37,7 +34,6 @@ class SupportedFeatureKey(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class FinalizedFeatureKey(Struct):
     name: str = ""
     max_version_level: int = 0
@@ -50,7 +46,6 @@ class FinalizedFeatureKey(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class ApiVersionsResponse(Response):
     error_code: int = 0
     api_keys: tuple[ApiVersion, ...] = ()

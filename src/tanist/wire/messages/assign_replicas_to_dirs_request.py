@@ -5,21 +5,18 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
 from tanist.wire.schema import ZERO_UUID, Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class PartitionData(Struct):
     partition_index: int = 0
 
     FIELDS: ClassVar[tuple[Field, ...]] = (Field("partition_index", "int32", (0, 0)),)
 
 
-@dataclass(slots=True, kw_only=True)
 class TopicData(Struct):
     topic_id: UUID = ZERO_UUID
     partitions: tuple[PartitionData, ...] = ()
@@ -30,7 +27,6 @@ class TopicData(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class DirectoryData(Struct):
     id: UUID = ZERO_UUID
     topics: tuple[TopicData, ...] = ()
@@ -41,7 +37,6 @@ class DirectoryData(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class AssignReplicasToDirsRequest(Request):
     broker_id: int = 0
     broker_epoch: int = -1

@@ -5,14 +5,12 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
 from tanist.wire.schema import ZERO_UUID, Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class PartitionData(Struct):
     partition_index: int = 0
     voter_directory_id: UUID = ZERO_UUID
@@ -27,7 +25,6 @@ class PartitionData(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class TopicData(Struct):
     topic_name: str = ""
     partitions: tuple[PartitionData, ...] = ()
@@ -38,7 +35,6 @@ class TopicData(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class LeaderEndpoint(Struct):
     name: str = ""
     host: str = ""
@@ -51,7 +47,6 @@ class LeaderEndpoint(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class BeginQuorumEpochRequest(Request):
     cluster_id: str | None = None
     voter_id: int = -1

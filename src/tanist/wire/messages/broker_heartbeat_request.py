@@ -5,14 +5,12 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
 from tanist.wire.schema import Array, Field, Request
 
 
-@dataclass(slots=True, kw_only=True)
 class BrokerHeartbeatRequest(Request):
     broker_id: int = 0
     broker_epoch: int = -1

@@ -5,14 +5,12 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import ClassVar
 from uuid import UUID
 
-from tanist.wire.schema import ZERO_UUID, Array, Field, Response, Struct
+from tanist.wire.schema import ZERO_UUID, Array, Field, Response, Struct, own
 
 
-@dataclass(slots=True, kw_only=True)
 class TopicPartitions(Struct):
     topic_id: UUID = ZERO_UUID
     topic_name: str = ""
@@ -25,14 +23,12 @@ class TopicPartitions(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class Assignment(Struct):
     topic_partitions: tuple[TopicPartitions, ...] = ()
 
     FIELDS: ClassVar[tuple[Field, ...]] = (Field("topic_partitions", Array(TopicPartitions), (0, 1)),)
 
 
-@dataclass(slots=True, kw_only=True)
 class Member(Struct):
     member_id: str = ""
     instance_id: str | None = None
@@ -42,8 +38,8 @@ class Member(Struct):
     client_host: str = ""
     subscribed_topic_names: tuple[str, ...] = ()
     subscribed_topic_regex: str | None = None
-    assignment: Assignment = field(default_factory=Assignment)
-    target_assignment: Assignment = field(default_factory=Assignment)
+    assignment: Assignment = own(Assignment)
+    target_assignment: Assignment = own(Assignment)
     member_type: int = -1
 
     FIELDS: ClassVar[tuple[Field, ...]] = (
@@ -61,7 +57,6 @@ class Member(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class DescribedGroup(Struct):
     error_code: int = 0
     error_message: str | None = None
@@ -86,7 +81,6 @@ class DescribedGroup(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class ConsumerGroupDescribeResponse(Response):
     throttle_time_ms: int = 0
     groups: tuple[DescribedGroup, ...] = ()

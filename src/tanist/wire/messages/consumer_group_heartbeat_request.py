@@ -5,14 +5,12 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
 from tanist.wire.schema import ZERO_UUID, Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class TopicPartitions(Struct):
     topic_id: UUID = ZERO_UUID
     partitions: tuple[int, ...] = ()
@@ -23,7 +21,6 @@ class TopicPartitions(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class ConsumerGroupHeartbeatRequest(Request):
     group_id: str = ""
     member_id: str = ""

@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Message, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class TopicPartition(Struct):
     topic: str = ""
     partitions: tuple[int, ...] = ()
@@ -22,7 +20,6 @@ class TopicPartition(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class ConsumerProtocolSubscription(Message):
     topics: tuple[str, ...] = ()
     user_data: bytes | None = None

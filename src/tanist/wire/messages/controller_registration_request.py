@@ -5,14 +5,12 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
 from tanist.wire.schema import ZERO_UUID, Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class Listener(Struct):
     name: str = ""
     host: str = ""
@@ -27,7 +25,6 @@ class Listener(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class Feature(Struct):
     name: str = ""
     min_supported_version: int = 0
@@ -40,7 +37,6 @@ class Feature(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class ControllerRegistrationRequest(Request):
     controller_id: int = 0
     incarnation_id: UUID = ZERO_UUID

@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class AclCreation(Struct):
     resource_type: int = 0
     resource_name: str = ""
@@ -32,7 +30,6 @@ class AclCreation(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class CreateAclsRequest(Request):
     creations: tuple[AclCreation, ...] = ()
 

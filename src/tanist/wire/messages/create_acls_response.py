@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Response, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class AclCreationResult(Struct):
     error_code: int = 0
     error_message: str | None = ""
@@ -22,7 +20,6 @@ class AclCreationResult(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class CreateAclsResponse(Response):
     throttle_time_ms: int = 0
     results: tuple[AclCreationResult, ...] = ()

@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class CreatableRenewers(Struct):
     principal_type: str = ""
     principal_name: str = ""
@@ -22,7 +20,6 @@ class CreatableRenewers(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class CreateDelegationTokenRequest(Request):
     owner_principal_type: str | None = ""
     owner_principal_name: str | None = ""

@@ -5,20 +5,17 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class CreatePartitionsAssignment(Struct):
     broker_ids: tuple[int, ...] = ()
 
     FIELDS: ClassVar[tuple[Field, ...]] = (Field("broker_ids", Array("int32"), (0, 3)),)
 
 
-@dataclass(slots=True, kw_only=True)
 class CreatePartitionsTopic(Struct):
     name: str = ""
     count: int = 0
@@ -31,7 +28,6 @@ class CreatePartitionsTopic(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class CreatePartitionsRequest(Request):
     topics: tuple[CreatePartitionsTopic, ...] = ()
     timeout_ms: int = 0

@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Response, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class CreatePartitionsTopicResult(Struct):
     name: str = ""
     error_code: int = 0
@@ -24,7 +22,6 @@ class CreatePartitionsTopicResult(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class CreatePartitionsResponse(Response):
     throttle_time_ms: int = 0
     results: tuple[CreatePartitionsTopicResult, ...] = ()

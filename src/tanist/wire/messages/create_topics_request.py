@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class CreatableReplicaAssignment(Struct):
     partition_index: int = 0
     broker_ids: tuple[int, ...] = ()
@@ -22,7 +20,6 @@ class CreatableReplicaAssignment(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class CreatableTopicConfig(Struct):
     name: str = ""
     value: str | None = ""
@@ -33,7 +30,6 @@ class CreatableTopicConfig(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class CreatableTopic(Struct):
     name: str = ""
     num_partitions: int = 0
@@ -50,7 +46,6 @@ class CreatableTopic(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class CreateTopicsRequest(Request):
     topics: tuple[CreatableTopic, ...] = ()
     timeout_ms: int = 60000

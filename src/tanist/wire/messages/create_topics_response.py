@@ -5,14 +5,12 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
 from tanist.wire.schema import ZERO_UUID, Array, Field, Response, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class CreatableTopicConfigs(Struct):
     name: str = ""
     value: str | None = ""
@@ -29,7 +27,6 @@ class CreatableTopicConfigs(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class CreatableTopicResult(Struct):
     name: str = ""
     topic_id: UUID = ZERO_UUID
@@ -52,7 +49,6 @@ class CreatableTopicResult(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class CreateTopicsResponse(Response):
     throttle_time_ms: int = 0
     topics: tuple[CreatableTopicResult, ...] = ()

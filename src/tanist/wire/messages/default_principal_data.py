@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Field, Message
 
 
-@dataclass(slots=True, kw_only=True)
 class DefaultPrincipalData(Message):
     type: str = ""
     name: str = ""

@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class DeleteAclsFilter(Struct):
     resource_type_filter: int = 0
     resource_name_filter: str | None = ""
@@ -32,7 +30,6 @@ class DeleteAclsFilter(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class DeleteAclsRequest(Request):
     filters: tuple[DeleteAclsFilter, ...] = ()
 

@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Response, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class DeleteAclsMatchingAcl(Struct):
     error_code: int = 0
     error_message: str | None = ""
@@ -36,7 +34,6 @@ class DeleteAclsMatchingAcl(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class DeleteAclsFilterResult(Struct):
     error_code: int = 0
     error_message: str | None = ""
@@ -49,7 +46,6 @@ class DeleteAclsFilterResult(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class DeleteAclsResponse(Response):
     throttle_time_ms: int = 0
     filter_results: tuple[DeleteAclsFilterResult, ...] = ()

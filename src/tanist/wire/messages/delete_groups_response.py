@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Response, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class DeletableGroupResult(Struct):
     group_id: str = ""
     error_code: int = 0
@@ -22,7 +20,6 @@ class DeletableGroupResult(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class DeleteGroupsResponse(Response):
     throttle_time_ms: int = 0
     results: tuple[DeletableGroupResult, ...] = ()

@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class DeleteRecordsPartition(Struct):
     partition_index: int = 0
     offset: int = 0
@@ -22,7 +20,6 @@ class DeleteRecordsPartition(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class DeleteRecordsTopic(Struct):
     name: str = ""
     partitions: tuple[DeleteRecordsPartition, ...] = ()
@@ -33,7 +30,6 @@ class DeleteRecordsTopic(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class DeleteRecordsRequest(Request):
     topics: tuple[DeleteRecordsTopic, ...] = ()
     timeout_ms: int = 0

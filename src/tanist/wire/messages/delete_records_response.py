@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Response, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class DeleteRecordsPartitionResult(Struct):
     partition_index: int = 0
     low_watermark: int = 0
@@ -24,7 +22,6 @@ class DeleteRecordsPartitionResult(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class DeleteRecordsTopicResult(Struct):
     name: str = ""
     partitions: tuple[DeleteRecordsPartitionResult, ...] = ()
@@ -35,7 +32,6 @@ class DeleteRecordsTopicResult(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class DeleteRecordsResponse(Response):
     throttle_time_ms: int = 0
     topics: tuple[DeleteRecordsTopicResult, ...] = ()

@@ -5,20 +5,17 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class DeleteShareGroupOffsetsRequestTopic(Struct):
     topic_name: str = ""
 
     FIELDS: ClassVar[tuple[Field, ...]] = (Field("topic_name", "string", (0, 0)),)
 
 
-@dataclass(slots=True, kw_only=True)
 class DeleteShareGroupOffsetsRequest(Request):
     group_id: str = ""
     topics: tuple[DeleteShareGroupOffsetsRequestTopic, ...] = ()

@@ -5,14 +5,12 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
 from tanist.wire.schema import ZERO_UUID, Array, Field, Response, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class DeleteShareGroupOffsetsResponseTopic(Struct):
     topic_name: str = ""
     topic_id: UUID = ZERO_UUID
@@ -27,7 +25,6 @@ class DeleteShareGroupOffsetsResponseTopic(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class DeleteShareGroupOffsetsResponse(Response):
     throttle_time_ms: int = 0
     error_code: int = 0

@@ -5,21 +5,18 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
 from tanist.wire.schema import ZERO_UUID, Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class PartitionData(Struct):
     partition: int = 0
 
     FIELDS: ClassVar[tuple[Field, ...]] = (Field("partition", "int32", (0, 0)),)
 
 
-@dataclass(slots=True, kw_only=True)
 class DeleteStateData(Struct):
     topic_id: UUID = ZERO_UUID
     partitions: tuple[PartitionData, ...] = ()
@@ -30,7 +27,6 @@ class DeleteStateData(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class DeleteShareGroupStateRequest(Request):
     group_id: str = ""
     topics: tuple[DeleteStateData, ...] = ()

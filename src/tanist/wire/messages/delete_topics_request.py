@@ -5,14 +5,12 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
 from tanist.wire.schema import ZERO_UUID, Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class DeleteTopicState(Struct):
     name: str | None = None
     topic_id: UUID = ZERO_UUID
@@ -23,7 +21,6 @@ class DeleteTopicState(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class DeleteTopicsRequest(Request):
     topic_names: tuple[str, ...] = ()
     topics: tuple[DeleteTopicState, ...] = ()

@@ -5,14 +5,12 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
 from tanist.wire.schema import ZERO_UUID, Array, Field, Response, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class DeletableTopicResult(Struct):
     name: str | None = ""
     topic_id: UUID = ZERO_UUID
@@ -27,7 +25,6 @@ class DeletableTopicResult(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class DeleteTopicsResponse(Response):
     throttle_time_ms: int = 0
     responses: tuple[DeletableTopicResult, ...] = ()

@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Response, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class AclDescription(Struct):
     principal: str = ""
     host: str = ""
@@ -26,7 +24,6 @@ class AclDescription(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class DescribeAclsResource(Struct):
     resource_type: int = 0
     resource_name: str = ""
@@ -41,7 +38,6 @@ class DescribeAclsResource(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class DescribeAclsResponse(Response):
     throttle_time_ms: int = 0
     error_code: int = 0

@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class ComponentData(Struct):
     entity_type: str = ""
     match_type: int = 0
@@ -24,7 +22,6 @@ class ComponentData(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class DescribeClientQuotasRequest(Request):
     components: tuple[ComponentData, ...] = ()
     strict: bool = False

@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Response, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class EntityData(Struct):
     entity_type: str = ""
     entity_name: str | None = ""
@@ -22,7 +20,6 @@ class EntityData(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class ValueData(Struct):
     key: str = ""
     value: float = 0.0
@@ -33,7 +30,6 @@ class ValueData(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class EntryData(Struct):
     entity: tuple[EntityData, ...] = ()
     values: tuple[ValueData, ...] = ()
@@ -44,7 +40,6 @@ class EntryData(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class DescribeClientQuotasResponse(Response):
     throttle_time_ms: int = 0
     error_code: int = 0

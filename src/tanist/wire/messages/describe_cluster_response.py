@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Response, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class DescribeClusterBroker(Struct):
     broker_id: int = 0
     host: str = ""
@@ -28,7 +26,6 @@ class DescribeClusterBroker(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class DescribeClusterResponse(Response):
     throttle_time_ms: int = 0
     error_code: int = 0

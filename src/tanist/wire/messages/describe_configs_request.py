@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class DescribeConfigsResource(Struct):
     resource_type: int = 0
     resource_name: str = ""
@@ -24,7 +22,6 @@ class DescribeConfigsResource(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class DescribeConfigsRequest(Request):
     resources: tuple[DescribeConfigsResource, ...] = ()
     include_synonyms: bool = False

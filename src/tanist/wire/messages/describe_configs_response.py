@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Response, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class DescribeConfigsSynonym(Struct):
     name: str = ""
     value: str | None = ""
@@ -24,7 +22,6 @@ class DescribeConfigsSynonym(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class DescribeConfigsResourceResult(Struct):
     name: str = ""
     value: str | None = ""
@@ -47,7 +44,6 @@ class DescribeConfigsResourceResult(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class DescribeConfigsResult(Struct):
     error_code: int = 0
     error_message: str | None = ""
@@ -64,7 +60,6 @@ class DescribeConfigsResult(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class DescribeConfigsResponse(Response):
     throttle_time_ms: int = 0
     results: tuple[DescribeConfigsResult, ...] = ()

@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class DescribeDelegationTokenOwner(Struct):
     principal_type: str = ""
     principal_name: str = ""
@@ -22,7 +20,6 @@ class DescribeDelegationTokenOwner(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class DescribeDelegationTokenRequest(Request):
     owners: tuple[DescribeDelegationTokenOwner, ...] | None = ()
 

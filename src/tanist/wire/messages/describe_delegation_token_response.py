@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Response, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class DescribedDelegationTokenRenewer(Struct):
     principal_type: str = ""
     principal_name: str = ""
@@ -22,7 +20,6 @@ class DescribedDelegationTokenRenewer(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class DescribedDelegationToken(Struct):
     principal_type: str = ""
     principal_name: str = ""
@@ -49,7 +46,6 @@ class DescribedDelegationToken(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class DescribeDelegationTokenResponse(Response):
     error_code: int = 0
     tokens: tuple[DescribedDelegationToken, ...] = ()

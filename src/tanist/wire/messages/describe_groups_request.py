@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Request
 
 
-@dataclass(slots=True, kw_only=True)
 class DescribeGroupsRequest(Request):
     groups: tuple[str, ...] = ()
     include_authorized_operations: bool = False

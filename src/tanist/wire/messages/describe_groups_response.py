@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Response, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class DescribedGroupMember(Struct):
     member_id: str = ""
     group_instance_id: str | None = None
@@ -30,7 +28,6 @@ class DescribedGroupMember(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class DescribedGroup(Struct):
     error_code: int = 0
     error_message: str | None = None
@@ -53,7 +50,6 @@ class DescribedGroup(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class DescribeGroupsResponse(Response):
     throttle_time_ms: int = 0
     groups: tuple[DescribedGroup, ...] = ()

@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class DescribableLogDirTopic(Struct):
     topic: str = ""
     partitions: tuple[int, ...] = ()
@@ -22,7 +20,6 @@ class DescribableLogDirTopic(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class DescribeLogDirsRequest(Request):
     topics: tuple[DescribableLogDirTopic, ...] | None = ()
 

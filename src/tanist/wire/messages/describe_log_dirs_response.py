@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Response, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class DescribeLogDirsPartition(Struct):
     partition_index: int = 0
     partition_size: int = 0
@@ -26,7 +24,6 @@ class DescribeLogDirsPartition(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class DescribeLogDirsTopic(Struct):
     name: str = ""
     partitions: tuple[DescribeLogDirsPartition, ...] = ()
@@ -37,7 +34,6 @@ class DescribeLogDirsTopic(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class DescribeLogDirsResult(Struct):
     error_code: int = 0
     log_dir: str = ""
@@ -56,7 +52,6 @@ class DescribeLogDirsResult(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class DescribeLogDirsResponse(Response):
     throttle_time_ms: int = 0
     error_code: int = 0

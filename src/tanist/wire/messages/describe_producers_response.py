@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Response, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class ProducerState(Struct):
     producer_id: int = 0
     producer_epoch: int = 0
@@ -30,7 +28,6 @@ class ProducerState(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class PartitionResponse(Struct):
     partition_index: int = 0
     error_code: int = 0
@@ -45,7 +42,6 @@ class PartitionResponse(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class TopicResponse(Struct):
     name: str = ""
     partitions: tuple[PartitionResponse, ...] = ()
@@ -56,7 +52,6 @@ class TopicResponse(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class DescribeProducersResponse(Response):
     throttle_time_ms: int = 0
     topics: tuple[TopicResponse, ...] = ()

@@ -5,20 +5,17 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class PartitionData(Struct):
     partition_index: int = 0
 
     FIELDS: ClassVar[tuple[Field, ...]] = (Field("partition_index", "int32", (0, 2)),)
 
 
-@dataclass(slots=True, kw_only=True)
 class TopicData(Struct):
     topic_name: str = ""
     partitions: tuple[PartitionData, ...] = ()
@@ -29,7 +26,6 @@ class TopicData(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class DescribeQuorumRequest(Request):
     topics: tuple[TopicData, ...] = ()
 

@@ -5,14 +5,12 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
 from tanist.wire.schema import ZERO_UUID, Array, Field, Response, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class ReplicaState(Struct):
     replica_id: int = 0
     replica_directory_id: UUID = ZERO_UUID
@@ -29,7 +27,6 @@ class ReplicaState(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class PartitionData(Struct):
     partition_index: int = 0
     error_code: int = 0
@@ -52,7 +49,6 @@ class PartitionData(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class TopicData(Struct):
     topic_name: str = ""
     partitions: tuple[PartitionData, ...] = ()
@@ -63,7 +59,6 @@ class TopicData(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class Listener(Struct):
     name: str = ""
     host: str = ""
@@ -76,7 +71,6 @@ class Listener(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class Node(Struct):
     node_id: int = 0
     listeners: tuple[Listener, ...] = ()
@@ -87,7 +81,6 @@ class Node(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class DescribeQuorumResponse(Response):
     error_code: int = 0
     error_message: str | None = ""

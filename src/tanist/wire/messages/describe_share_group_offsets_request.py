@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class DescribeShareGroupOffsetsRequestTopic(Struct):
     topic_name: str = ""
     partitions: tuple[int, ...] = ()
@@ -22,7 +20,6 @@ class DescribeShareGroupOffsetsRequestTopic(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class DescribeShareGroupOffsetsRequestGroup(Struct):
     group_id: str = ""
     topics: tuple[DescribeShareGroupOffsetsRequestTopic, ...] | None = ()
@@ -33,7 +30,6 @@ class DescribeShareGroupOffsetsRequestGroup(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class DescribeShareGroupOffsetsRequest(Request):
     groups: tuple[DescribeShareGroupOffsetsRequestGroup, ...] = ()
 

@@ -5,14 +5,12 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
 from tanist.wire.schema import ZERO_UUID, Array, Field, Response, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class DescribeShareGroupOffsetsResponsePartition(Struct):
     partition_index: int = 0
     start_offset: int = 0
@@ -31,7 +29,6 @@ class DescribeShareGroupOffsetsResponsePartition(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class DescribeShareGroupOffsetsResponseTopic(Struct):
     topic_name: str = ""
     topic_id: UUID = ZERO_UUID
@@ -44,7 +41,6 @@ class DescribeShareGroupOffsetsResponseTopic(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class DescribeShareGroupOffsetsResponseGroup(Struct):
     group_id: str = ""
     topics: tuple[DescribeShareGroupOffsetsResponseTopic, ...] = ()
@@ -59,7 +55,6 @@ class DescribeShareGroupOffsetsResponseGroup(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class DescribeShareGroupOffsetsResponse(Response):
     throttle_time_ms: int = 0
     groups: tuple[DescribeShareGroupOffsetsResponseGroup, ...] = ()

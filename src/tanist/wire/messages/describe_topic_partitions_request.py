@@ -5,20 +5,17 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class TopicRequest(Struct):
     name: str = ""
 
     FIELDS: ClassVar[tuple[Field, ...]] = (Field("name", "string", (0, 0)),)
 
 
-@dataclass(slots=True, kw_only=True)
 class Cursor(Struct):
     topic_name: str = ""
     partition_index: int = 0
@@ -29,7 +26,6 @@ class Cursor(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class DescribeTopicPartitionsRequest(Request):
     topics: tuple[TopicRequest, ...] = ()
     response_partition_limit: int = 2000

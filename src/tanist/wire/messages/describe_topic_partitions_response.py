@@ -5,14 +5,12 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
 from tanist.wire.schema import ZERO_UUID, Array, Field, Response, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class DescribeTopicPartitionsResponsePartition(Struct):
     error_code: int = 0
     partition_index: int = 0
@@ -39,7 +37,6 @@ class DescribeTopicPartitionsResponsePartition(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class DescribeTopicPartitionsResponseTopic(Struct):
     error_code: int = 0
     name: str | None = ""
@@ -58,7 +55,6 @@ class DescribeTopicPartitionsResponseTopic(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class Cursor(Struct):
     topic_name: str = ""
     partition_index: int = 0
@@ -69,7 +65,6 @@ class Cursor(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class DescribeTopicPartitionsResponse(Response):
     throttle_time_ms: int = 0
     topics: tuple[DescribeTopicPartitionsResponseTopic, ...] = ()

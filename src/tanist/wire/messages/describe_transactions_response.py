@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Response, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class TopicData(Struct):
     topic: str = ""
     partitions: tuple[int, ...] = ()
@@ -22,7 +20,6 @@ class TopicData(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class TransactionState(Struct):
     error_code: int = 0
     transactional_id: str = ""
@@ -45,7 +42,6 @@ class TransactionState(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class DescribeTransactionsResponse(Response):
     throttle_time_ms: int = 0
     transaction_states: tuple[TransactionState, ...] = ()

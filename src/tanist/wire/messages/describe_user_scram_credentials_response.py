@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Response, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class CredentialInfo(Struct):
     mechanism: int = 0
     iterations: int = 0
@@ -22,7 +20,6 @@ class CredentialInfo(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class DescribeUserScramCredentialsResult(Struct):
     user: str = ""
     error_code: int = 0
@@ -37,7 +34,6 @@ class DescribeUserScramCredentialsResult(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class DescribeUserScramCredentialsResponse(Response):
     throttle_time_ms: int = 0
     error_code: int = 0

@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class TopicPartitions(Struct):
     topic: str = ""
     partitions: tuple[int, ...] = ()
@@ -24,7 +22,6 @@ class TopicPartitions(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class ElectLeadersRequest(Request):
     election_type: int = 0
     topic_partitions: tuple[TopicPartitions, ...] | None = ()

@@ -5,14 +5,12 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
 from tanist.wire.schema import ZERO_UUID, Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class ReplicaInfo(Struct):
     candidate_id: int = 0
     candidate_directory_id: UUID = ZERO_UUID
@@ -23,7 +21,6 @@ class ReplicaInfo(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class PartitionData(Struct):
     partition_index: int = 0
     leader_id: int = 0
@@ -40,7 +37,6 @@ class PartitionData(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class TopicData(Struct):
     topic_name: str = ""
     partitions: tuple[PartitionData, ...] = ()
@@ -51,7 +47,6 @@ class TopicData(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class LeaderEndpoint(Struct):
     name: str = ""
     host: str = ""
@@ -64,7 +59,6 @@ class LeaderEndpoint(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class EndQuorumEpochRequest(Request):
     cluster_id: str | None = None
     topics: tuple[TopicData, ...] = ()

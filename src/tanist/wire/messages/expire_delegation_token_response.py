@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Field, Response
 
 
-@dataclass(slots=True, kw_only=True)
 class ExpireDelegationTokenResponse(Response):
     error_code: int = 0
     expiry_timestamp_ms: int = 0

@@ -5,14 +5,12 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import ClassVar
 from uuid import UUID
 
-from tanist.wire.schema import ZERO_UUID, Array, Field, Request, Struct
+from tanist.wire.schema import ZERO_UUID, Array, Field, Request, Struct, own
 
 
-@dataclass(slots=True, kw_only=True)
 class ReplicaState(Struct):
     replica_id: int = -1
     replica_epoch: int = -1
@@ -23,7 +21,6 @@ class ReplicaState(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class FetchPartition(Struct):
     partition: int = 0
     current_leader_epoch: int = -1
@@ -46,7 +43,6 @@ class FetchPartition(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class FetchTopic(Struct):
     topic: str = ""
     topic_id: UUID = ZERO_UUID
@@ -59,7 +55,6 @@ class FetchTopic(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class ForgottenTopic(Struct):
     topic: str = ""
     topic_id: UUID = ZERO_UUID
@@ -72,11 +67,10 @@ class ForgottenTopic(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class FetchRequest(Request):
     cluster_id: str | None = None
     replica_id: int = -1
-    replica_state: ReplicaState = field(default_factory=ReplicaState)
+    replica_state: ReplicaState = own(ReplicaState)
     max_wait_ms: int = 0
     min_bytes: int = 0
     max_bytes: int = 2147483647

@@ -5,14 +5,12 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import ClassVar
 from uuid import UUID
 
-from tanist.wire.schema import ZERO_UUID, Array, Field, Response, Struct
+from tanist.wire.schema import ZERO_UUID, Array, Field, Response, Struct, own
 
 
-@dataclass(slots=True, kw_only=True)
 class EpochEndOffset(Struct):
     epoch: int = -1
     end_offset: int = -1
@@ -23,7 +21,6 @@ class EpochEndOffset(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class LeaderIdAndEpoch(Struct):
     leader_id: int = -1
     leader_epoch: int = -1
@@ -34,7 +31,6 @@ class LeaderIdAndEpoch(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class SnapshotId(Struct):
     end_offset: int = -1
     epoch: int = -1
@@ -45,7 +41,6 @@ class SnapshotId(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class AbortedTransaction(Struct):
     producer_id: int = 0
     first_offset: int = 0
@@ -56,16 +51,15 @@ class AbortedTransaction(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class PartitionData(Struct):
     partition_index: int = 0
     error_code: int = 0
     high_watermark: int = 0
     last_stable_offset: int = -1
     log_start_offset: int = -1
-    diverging_epoch: EpochEndOffset = field(default_factory=EpochEndOffset)
-    current_leader: LeaderIdAndEpoch = field(default_factory=LeaderIdAndEpoch)
-    snapshot_id: SnapshotId = field(default_factory=SnapshotId)
+    diverging_epoch: EpochEndOffset = own(EpochEndOffset)
+    current_leader: LeaderIdAndEpoch = own(LeaderIdAndEpoch)
+    snapshot_id: SnapshotId = own(SnapshotId)
     aborted_transactions: tuple[AbortedTransaction, ...] | None = ()
     preferred_read_replica: int = -1
     records: bytes | memoryview | None = None
@@ -85,7 +79,6 @@ class PartitionData(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class FetchableTopicResponse(Struct):
     topic: str = ""
     topic_id: UUID = ZERO_UUID
@@ -98,7 +91,6 @@ class FetchableTopicResponse(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class NodeEndpoint(Struct):
     node_id: int = 0
     host: str = ""
@@ -113,7 +105,6 @@ class NodeEndpoint(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class FetchResponse(Response):
     throttle_time_ms: int = 0
     error_code: int = 0

@@ -5,14 +5,12 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import ClassVar
 from uuid import UUID
 
-from tanist.wire.schema import ZERO_UUID, Array, Field, Request, Struct
+from tanist.wire.schema import ZERO_UUID, Array, Field, Request, Struct, own
 
 
-@dataclass(slots=True, kw_only=True)
 class SnapshotId(Struct):
     end_offset: int = 0
     epoch: int = 0
@@ -23,11 +21,10 @@ class SnapshotId(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class PartitionSnapshot(Struct):
     partition: int = 0
     current_leader_epoch: int = 0
-    snapshot_id: SnapshotId = field(default_factory=SnapshotId)
+    snapshot_id: SnapshotId = own(SnapshotId)
     position: int = 0
     replica_directory_id: UUID = ZERO_UUID
 
@@ -40,7 +37,6 @@ class PartitionSnapshot(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class TopicSnapshot(Struct):
     name: str = ""
     partitions: tuple[PartitionSnapshot, ...] = ()
@@ -51,7 +47,6 @@ class TopicSnapshot(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class FetchSnapshotRequest(Request):
     cluster_id: str | None = None
     replica_id: int = -1

@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import ClassVar
 
-from tanist.wire.schema import Array, Field, Response, Struct
+from tanist.wire.schema import Array, Field, Response, Struct, own
 
 
-@dataclass(slots=True, kw_only=True)
 class SnapshotId(Struct):
     end_offset: int = 0
     epoch: int = 0
@@ -22,7 +20,6 @@ class SnapshotId(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class LeaderIdAndEpoch(Struct):
     leader_id: int = 0
     leader_epoch: int = 0
@@ -33,12 +30,11 @@ class LeaderIdAndEpoch(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class PartitionSnapshot(Struct):
     index: int = 0
     error_code: int = 0
-    snapshot_id: SnapshotId = field(default_factory=SnapshotId)
-    current_leader: LeaderIdAndEpoch = field(default_factory=LeaderIdAndEpoch)
+    snapshot_id: SnapshotId = own(SnapshotId)
+    current_leader: LeaderIdAndEpoch = own(LeaderIdAndEpoch)
     size: int = 0
     position: int = 0
     unaligned_records: bytes | memoryview | None = None
@@ -54,7 +50,6 @@ class PartitionSnapshot(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class TopicSnapshot(Struct):
     name: str = ""
     partitions: tuple[PartitionSnapshot, ...] = ()
@@ -65,7 +60,6 @@ class TopicSnapshot(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class NodeEndpoint(Struct):
     node_id: int = 0
     host: str = ""
@@ -78,7 +72,6 @@ class NodeEndpoint(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class FetchSnapshotResponse(Response):
     throttle_time_ms: int = 0
     error_code: int = 0

@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Request
 
 
-@dataclass(slots=True, kw_only=True)
 class FindCoordinatorRequest(Request):
     key: str = ""
     key_type: int = 0

@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Response, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class Coordinator(Struct):
     key: str = ""
     node_id: int = 0
@@ -30,7 +28,6 @@ class Coordinator(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class FindCoordinatorResponse(Response):
     throttle_time_ms: int = 0
     error_code: int = 0

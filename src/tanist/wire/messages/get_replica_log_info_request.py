@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
 from tanist.wire.schema import ZERO_UUID, Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class TopicPartitions(Struct):
     topic_id: UUID = ZERO_UUID
     partitions: tuple[int, ...] = ()
@@ -20,7 +18,6 @@ class TopicPartitions(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class GetReplicaLogInfoRequest(Request):
     """What the controller asks a replica before it elects a leader uncleanly."""
 

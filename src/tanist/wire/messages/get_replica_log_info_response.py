@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
 from tanist.wire.schema import ZERO_UUID, Array, Field, Response, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class PartitionLogInfo(Struct):
     partition: int = 0
     last_written_leader_epoch: int = 0
@@ -28,7 +26,6 @@ class PartitionLogInfo(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class TopicPartitionLogInfo(Struct):
     topic_id: UUID = ZERO_UUID
     partition_log_info: tuple[PartitionLogInfo, ...] = ()
@@ -39,7 +36,6 @@ class TopicPartitionLogInfo(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class GetReplicaLogInfoResponse(Response):
     """How far the replica's logs go, with the broker's epoch so that a reboot since then is noticed."""
 

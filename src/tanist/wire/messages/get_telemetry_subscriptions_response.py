@@ -5,14 +5,12 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
 from tanist.wire.schema import ZERO_UUID, Array, Field, Response
 
 
-@dataclass(slots=True, kw_only=True)
 class GetTelemetrySubscriptionsResponse(Response):
     throttle_time_ms: int = 0
     error_code: int = 0

@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class AlterableConfig(Struct):
     name: str = ""
     config_operation: int = 0
@@ -24,7 +22,6 @@ class AlterableConfig(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class AlterConfigsResource(Struct):
     resource_type: int = 0
     resource_name: str = ""
@@ -37,7 +34,6 @@ class AlterConfigsResource(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class IncrementalAlterConfigsRequest(Request):
     resources: tuple[AlterConfigsResource, ...] = ()
     validate_only: bool = False

@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Response, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class AlterConfigsResourceResponse(Struct):
     error_code: int = 0
     error_message: str | None = ""
@@ -26,7 +24,6 @@ class AlterConfigsResourceResponse(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class IncrementalAlterConfigsResponse(Response):
     throttle_time_ms: int = 0
     responses: tuple[AlterConfigsResourceResponse, ...] = ()

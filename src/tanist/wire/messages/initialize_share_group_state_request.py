@@ -5,14 +5,12 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
 from tanist.wire.schema import ZERO_UUID, Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class PartitionData(Struct):
     partition: int = 0
     state_epoch: int = 0
@@ -25,7 +23,6 @@ class PartitionData(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class InitializeStateData(Struct):
     topic_id: UUID = ZERO_UUID
     partitions: tuple[PartitionData, ...] = ()
@@ -36,7 +33,6 @@ class InitializeStateData(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class InitializeShareGroupStateRequest(Request):
     group_id: str = ""
     topics: tuple[InitializeStateData, ...] = ()

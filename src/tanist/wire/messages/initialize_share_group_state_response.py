@@ -5,14 +5,12 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
 from tanist.wire.schema import ZERO_UUID, Array, Field, Response, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class PartitionResult(Struct):
     partition: int = 0
     error_code: int = 0
@@ -25,7 +23,6 @@ class PartitionResult(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class InitializeStateResult(Struct):
     topic_id: UUID = ZERO_UUID
     partitions: tuple[PartitionResult, ...] = ()
@@ -36,7 +33,6 @@ class InitializeStateResult(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class InitializeShareGroupStateResponse(Response):
     results: tuple[InitializeStateResult, ...] = ()
 

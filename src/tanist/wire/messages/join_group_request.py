@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class JoinGroupRequestProtocol(Struct):
     name: str = ""
     metadata: bytes = b""
@@ -22,7 +20,6 @@ class JoinGroupRequestProtocol(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class JoinGroupRequest(Request):
     group_id: str = ""
     session_timeout_ms: int = 0

@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Response, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class JoinGroupResponseMember(Struct):
     member_id: str = ""
     group_instance_id: str | None = None
@@ -24,7 +22,6 @@ class JoinGroupResponseMember(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class JoinGroupResponse(Response):
     throttle_time_ms: int = 0
     error_code: int = 0

@@ -5,14 +5,12 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
 from tanist.wire.schema import ZERO_UUID, Array, Field, Message, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class Voter(Struct):
     voter_id: int = 0
     voter_directory_id: UUID = ZERO_UUID
@@ -23,7 +21,6 @@ class Voter(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class LeaderChangeMessage(Message):
     version: int = 0
     leader_id: int = 0

@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class MemberIdentity(Struct):
     member_id: str = ""
     group_instance_id: str | None = None
@@ -24,7 +22,6 @@ class MemberIdentity(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class LeaveGroupRequest(Request):
     group_id: str = ""
     member_id: str = ""

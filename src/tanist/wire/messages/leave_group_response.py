@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Response, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class MemberResponse(Struct):
     member_id: str = ""
     group_instance_id: str | None = ""
@@ -24,7 +22,6 @@ class MemberResponse(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class LeaveGroupResponse(Response):
     throttle_time_ms: int = 0
     error_code: int = 0

@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Response, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class ConfigResource(Struct):
     resource_name: str = ""
     resource_type: int = 16
@@ -22,7 +20,6 @@ class ConfigResource(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class ListConfigResourcesResponse(Response):
     throttle_time_ms: int = 0
     error_code: int = 0

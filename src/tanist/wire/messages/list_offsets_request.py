@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class ListOffsetsPartition(Struct):
     partition_index: int = 0
     current_leader_epoch: int = -1
@@ -24,7 +22,6 @@ class ListOffsetsPartition(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class ListOffsetsTopic(Struct):
     name: str = ""
     partitions: tuple[ListOffsetsPartition, ...] = ()
@@ -35,7 +32,6 @@ class ListOffsetsTopic(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class ListOffsetsRequest(Request):
     replica_id: int = 0
     isolation_level: int = 0

@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Response, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class ListOffsetsPartitionResponse(Struct):
     partition_index: int = 0
     error_code: int = 0
@@ -28,7 +26,6 @@ class ListOffsetsPartitionResponse(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class ListOffsetsTopicResponse(Struct):
     name: str = ""
     partitions: tuple[ListOffsetsPartitionResponse, ...] = ()
@@ -39,7 +36,6 @@ class ListOffsetsTopicResponse(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class ListOffsetsResponse(Response):
     throttle_time_ms: int = 0
     topics: tuple[ListOffsetsTopicResponse, ...] = ()

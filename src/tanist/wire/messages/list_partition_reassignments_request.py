@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class ListPartitionReassignmentsTopics(Struct):
     name: str = ""
     partition_indexes: tuple[int, ...] = ()
@@ -22,7 +20,6 @@ class ListPartitionReassignmentsTopics(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class ListPartitionReassignmentsRequest(Request):
     timeout_ms: int = 60000
     topics: tuple[ListPartitionReassignmentsTopics, ...] | None = None

@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Response, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class OngoingPartitionReassignment(Struct):
     partition_index: int = 0
     replicas: tuple[int, ...] = ()
@@ -26,7 +24,6 @@ class OngoingPartitionReassignment(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class OngoingTopicReassignment(Struct):
     name: str = ""
     partitions: tuple[OngoingPartitionReassignment, ...] = ()
@@ -37,7 +34,6 @@ class OngoingTopicReassignment(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class ListPartitionReassignmentsResponse(Response):
     throttle_time_ms: int = 0
     error_code: int = 0

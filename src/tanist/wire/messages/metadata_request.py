@@ -5,14 +5,12 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
 from tanist.wire.schema import ZERO_UUID, Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class MetadataRequestTopic(Struct):
     topic_id: UUID = ZERO_UUID
     name: str | None = ""
@@ -23,7 +21,6 @@ class MetadataRequestTopic(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class MetadataRequest(Request):
     topics: tuple[MetadataRequestTopic, ...] | None = ()
     allow_auto_topic_creation: bool = True

@@ -5,14 +5,12 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
 from tanist.wire.schema import ZERO_UUID, Array, Field, Response, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class MetadataResponseBroker(Struct):
     node_id: int = 0
     host: str = ""
@@ -27,7 +25,6 @@ class MetadataResponseBroker(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class MetadataResponsePartition(Struct):
     error_code: int = 0
     partition_index: int = 0
@@ -48,7 +45,6 @@ class MetadataResponsePartition(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class MetadataResponseTopic(Struct):
     error_code: int = 0
     name: str | None = ""
@@ -67,7 +63,6 @@ class MetadataResponseTopic(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class MetadataResponse(Response):
     throttle_time_ms: int = 0
     brokers: tuple[MetadataResponseBroker, ...] = ()

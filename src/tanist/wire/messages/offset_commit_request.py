@@ -5,14 +5,12 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
 from tanist.wire.schema import ZERO_UUID, Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class OffsetCommitRequestPartition(Struct):
     partition_index: int = 0
     committed_offset: int = 0
@@ -27,7 +25,6 @@ class OffsetCommitRequestPartition(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class OffsetCommitRequestTopic(Struct):
     name: str = ""
     topic_id: UUID = ZERO_UUID
@@ -40,7 +37,6 @@ class OffsetCommitRequestTopic(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class OffsetCommitRequest(Request):
     group_id: str = ""
     generation_id_or_member_epoch: int = -1

@@ -5,14 +5,12 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
 from tanist.wire.schema import ZERO_UUID, Array, Field, Response, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class OffsetCommitResponsePartition(Struct):
     partition_index: int = 0
     error_code: int = 0
@@ -23,7 +21,6 @@ class OffsetCommitResponsePartition(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class OffsetCommitResponseTopic(Struct):
     name: str = ""
     topic_id: UUID = ZERO_UUID
@@ -36,7 +33,6 @@ class OffsetCommitResponseTopic(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class OffsetCommitResponse(Response):
     throttle_time_ms: int = 0
     topics: tuple[OffsetCommitResponseTopic, ...] = ()

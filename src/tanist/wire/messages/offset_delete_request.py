@@ -5,20 +5,17 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class OffsetDeleteRequestPartition(Struct):
     partition_index: int = 0
 
     FIELDS: ClassVar[tuple[Field, ...]] = (Field("partition_index", "int32", (0, 0)),)
 
 
-@dataclass(slots=True, kw_only=True)
 class OffsetDeleteRequestTopic(Struct):
     name: str = ""
     partitions: tuple[OffsetDeleteRequestPartition, ...] = ()
@@ -29,7 +26,6 @@ class OffsetDeleteRequestTopic(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class OffsetDeleteRequest(Request):
     group_id: str = ""
     topics: tuple[OffsetDeleteRequestTopic, ...] = ()

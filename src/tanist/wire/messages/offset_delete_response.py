@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Response, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class OffsetDeleteResponsePartition(Struct):
     partition_index: int = 0
     error_code: int = 0
@@ -22,7 +20,6 @@ class OffsetDeleteResponsePartition(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class OffsetDeleteResponseTopic(Struct):
     name: str = ""
     partitions: tuple[OffsetDeleteResponsePartition, ...] = ()
@@ -33,7 +30,6 @@ class OffsetDeleteResponseTopic(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class OffsetDeleteResponse(Response):
     error_code: int = 0
     throttle_time_ms: int = 0

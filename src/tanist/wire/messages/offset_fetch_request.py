@@ -5,14 +5,12 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
 from tanist.wire.schema import ZERO_UUID, Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class OffsetFetchRequestTopic(Struct):
     name: str = ""
     partition_indexes: tuple[int, ...] = ()
@@ -23,7 +21,6 @@ class OffsetFetchRequestTopic(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class OffsetFetchRequestTopics(Struct):
     name: str = ""
     topic_id: UUID = ZERO_UUID
@@ -36,7 +33,6 @@ class OffsetFetchRequestTopics(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class OffsetFetchRequestGroup(Struct):
     group_id: str = ""
     member_id: str | None = None
@@ -51,7 +47,6 @@ class OffsetFetchRequestGroup(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class OffsetFetchRequest(Request):
     group_id: str = ""
     topics: tuple[OffsetFetchRequestTopic, ...] | None = ()

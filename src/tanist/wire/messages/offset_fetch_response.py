@@ -5,14 +5,12 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
 from tanist.wire.schema import ZERO_UUID, Array, Field, Response, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class OffsetFetchResponsePartition(Struct):
     partition_index: int = 0
     committed_offset: int = 0
@@ -29,7 +27,6 @@ class OffsetFetchResponsePartition(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class OffsetFetchResponseTopic(Struct):
     name: str = ""
     partitions: tuple[OffsetFetchResponsePartition, ...] = ()
@@ -40,7 +37,6 @@ class OffsetFetchResponseTopic(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class OffsetFetchResponsePartitions(Struct):
     partition_index: int = 0
     committed_offset: int = 0
@@ -57,7 +53,6 @@ class OffsetFetchResponsePartitions(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class OffsetFetchResponseTopics(Struct):
     name: str = ""
     topic_id: UUID = ZERO_UUID
@@ -70,7 +65,6 @@ class OffsetFetchResponseTopics(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class OffsetFetchResponseGroup(Struct):
     group_id: str = ""
     topics: tuple[OffsetFetchResponseTopics, ...] = ()
@@ -83,7 +77,6 @@ class OffsetFetchResponseGroup(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class OffsetFetchResponse(Response):
     throttle_time_ms: int = 0
     topics: tuple[OffsetFetchResponseTopic, ...] = ()

@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class OffsetForLeaderPartition(Struct):
     partition: int = 0
     current_leader_epoch: int = -1
@@ -24,7 +22,6 @@ class OffsetForLeaderPartition(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class OffsetForLeaderTopic(Struct):
     topic: str = ""
     partitions: tuple[OffsetForLeaderPartition, ...] = ()
@@ -35,7 +32,6 @@ class OffsetForLeaderTopic(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class OffsetForLeaderEpochRequest(Request):
     replica_id: int = -2
     topics: tuple[OffsetForLeaderTopic, ...] = ()

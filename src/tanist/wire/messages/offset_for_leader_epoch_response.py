@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Response, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class EpochEndOffset(Struct):
     error_code: int = 0
     partition: int = 0
@@ -26,7 +24,6 @@ class EpochEndOffset(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class OffsetForLeaderTopicResult(Struct):
     topic: str = ""
     partitions: tuple[EpochEndOffset, ...] = ()
@@ -37,7 +34,6 @@ class OffsetForLeaderTopicResult(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class OffsetForLeaderEpochResponse(Response):
     throttle_time_ms: int = 0
     topics: tuple[OffsetForLeaderTopicResult, ...] = ()

@@ -5,14 +5,12 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
 from tanist.wire.schema import ZERO_UUID, Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class PartitionProduceData(Struct):
     index: int = 0
     records: bytes | memoryview | None = None
@@ -23,7 +21,6 @@ class PartitionProduceData(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class TopicProduceData(Struct):
     name: str = ""
     topic_id: UUID = ZERO_UUID
@@ -36,7 +33,6 @@ class TopicProduceData(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class ProduceRequest(Request):
     transactional_id: str | None = None
     acks: int = 0

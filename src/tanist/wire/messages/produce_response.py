@@ -5,14 +5,12 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import ClassVar
 from uuid import UUID
 
-from tanist.wire.schema import ZERO_UUID, Array, Field, Response, Struct
+from tanist.wire.schema import ZERO_UUID, Array, Field, Response, Struct, own
 
 
-@dataclass(slots=True, kw_only=True)
 class BatchIndexAndErrorMessage(Struct):
     batch_index: int = 0
     batch_index_error_message: str | None = None
@@ -23,7 +21,6 @@ class BatchIndexAndErrorMessage(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class LeaderIdAndEpoch(Struct):
     leader_id: int = -1
     leader_epoch: int = -1
@@ -34,7 +31,6 @@ class LeaderIdAndEpoch(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class PartitionProduceResponse(Struct):
     index: int = 0
     error_code: int = 0
@@ -43,7 +39,7 @@ class PartitionProduceResponse(Struct):
     log_start_offset: int = -1
     record_errors: tuple[BatchIndexAndErrorMessage, ...] = ()
     error_message: str | None = None
-    current_leader: LeaderIdAndEpoch = field(default_factory=LeaderIdAndEpoch)
+    current_leader: LeaderIdAndEpoch = own(LeaderIdAndEpoch)
 
     FIELDS: ClassVar[tuple[Field, ...]] = (
         Field("index", "int32", (3, 13)),
@@ -57,7 +53,6 @@ class PartitionProduceResponse(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class TopicProduceResponse(Struct):
     name: str = ""
     topic_id: UUID = ZERO_UUID
@@ -70,7 +65,6 @@ class TopicProduceResponse(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class NodeEndpoint(Struct):
     node_id: int = 0
     host: str = ""
@@ -85,7 +79,6 @@ class NodeEndpoint(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class ProduceResponse(Response):
     responses: tuple[TopicProduceResponse, ...] = ()
     throttle_time_ms: int = 0

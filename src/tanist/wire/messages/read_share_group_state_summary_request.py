@@ -5,14 +5,12 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
 from tanist.wire.schema import ZERO_UUID, Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class PartitionData(Struct):
     partition: int = 0
     leader_epoch: int = 0
@@ -23,7 +21,6 @@ class PartitionData(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class ReadStateSummaryData(Struct):
     topic_id: UUID = ZERO_UUID
     partitions: tuple[PartitionData, ...] = ()
@@ -34,7 +31,6 @@ class ReadStateSummaryData(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class ReadShareGroupStateSummaryRequest(Request):
     group_id: str = ""
     topics: tuple[ReadStateSummaryData, ...] = ()

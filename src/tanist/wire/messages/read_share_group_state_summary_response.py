@@ -5,14 +5,12 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
 from tanist.wire.schema import ZERO_UUID, Array, Field, Response, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class PartitionResult(Struct):
     partition: int = 0
     error_code: int = 0
@@ -33,7 +31,6 @@ class PartitionResult(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class ReadStateSummaryResult(Struct):
     topic_id: UUID = ZERO_UUID
     partitions: tuple[PartitionResult, ...] = ()
@@ -44,7 +41,6 @@ class ReadStateSummaryResult(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class ReadShareGroupStateSummaryResponse(Response):
     results: tuple[ReadStateSummaryResult, ...] = ()
 

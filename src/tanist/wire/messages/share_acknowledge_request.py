@@ -5,14 +5,12 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
 from tanist.wire.schema import ZERO_UUID, Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class AcknowledgementBatch(Struct):
     first_offset: int = 0
     last_offset: int = 0
@@ -25,7 +23,6 @@ class AcknowledgementBatch(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class AcknowledgePartition(Struct):
     partition_index: int = 0
     acknowledgement_batches: tuple[AcknowledgementBatch, ...] = ()
@@ -36,7 +33,6 @@ class AcknowledgePartition(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class AcknowledgeTopic(Struct):
     topic_id: UUID = ZERO_UUID
     partitions: tuple[AcknowledgePartition, ...] = ()
@@ -47,7 +43,6 @@ class AcknowledgeTopic(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class ShareAcknowledgeRequest(Request):
     group_id: str | None = None
     member_id: str | None = ""

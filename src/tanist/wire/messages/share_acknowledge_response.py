@@ -5,14 +5,12 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import ClassVar
 from uuid import UUID
 
-from tanist.wire.schema import ZERO_UUID, Array, Field, Response, Struct
+from tanist.wire.schema import ZERO_UUID, Array, Field, Response, Struct, own
 
 
-@dataclass(slots=True, kw_only=True)
 class LeaderIdAndEpoch(Struct):
     leader_id: int = 0
     leader_epoch: int = 0
@@ -23,12 +21,11 @@ class LeaderIdAndEpoch(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class PartitionData(Struct):
     partition_index: int = 0
     error_code: int = 0
     error_message: str | None = None
-    current_leader: LeaderIdAndEpoch = field(default_factory=LeaderIdAndEpoch)
+    current_leader: LeaderIdAndEpoch = own(LeaderIdAndEpoch)
 
     FIELDS: ClassVar[tuple[Field, ...]] = (
         Field("partition_index", "int32", (1, 2)),
@@ -38,7 +35,6 @@ class PartitionData(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class ShareAcknowledgeTopicResponse(Struct):
     topic_id: UUID = ZERO_UUID
     partitions: tuple[PartitionData, ...] = ()
@@ -49,7 +45,6 @@ class ShareAcknowledgeTopicResponse(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class NodeEndpoint(Struct):
     node_id: int = 0
     host: str = ""
@@ -64,7 +59,6 @@ class NodeEndpoint(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class ShareAcknowledgeResponse(Response):
     throttle_time_ms: int = 0
     error_code: int = 0

@@ -5,14 +5,12 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import ClassVar
 from uuid import UUID
 
-from tanist.wire.schema import ZERO_UUID, Array, Field, Response, Struct
+from tanist.wire.schema import ZERO_UUID, Array, Field, Response, Struct, own
 
 
-@dataclass(slots=True, kw_only=True)
 class LeaderIdAndEpoch(Struct):
     leader_id: int = 0
     leader_epoch: int = 0
@@ -23,7 +21,6 @@ class LeaderIdAndEpoch(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class AcquiredRecords(Struct):
     first_offset: int = 0
     last_offset: int = 0
@@ -36,14 +33,13 @@ class AcquiredRecords(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class PartitionData(Struct):
     partition_index: int = 0
     error_code: int = 0
     error_message: str | None = None
     acknowledge_error_code: int = 0
     acknowledge_error_message: str | None = None
-    current_leader: LeaderIdAndEpoch = field(default_factory=LeaderIdAndEpoch)
+    current_leader: LeaderIdAndEpoch = own(LeaderIdAndEpoch)
     records: bytes | memoryview | None = None
     acquired_records: tuple[AcquiredRecords, ...] = ()
 
@@ -59,7 +55,6 @@ class PartitionData(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class ShareFetchableTopicResponse(Struct):
     topic_id: UUID = ZERO_UUID
     partitions: tuple[PartitionData, ...] = ()
@@ -70,7 +65,6 @@ class ShareFetchableTopicResponse(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class NodeEndpoint(Struct):
     node_id: int = 0
     host: str = ""
@@ -85,7 +79,6 @@ class NodeEndpoint(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class ShareFetchResponse(Response):
     throttle_time_ms: int = 0
     error_code: int = 0

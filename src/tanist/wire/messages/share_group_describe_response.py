@@ -5,14 +5,12 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import ClassVar
 from uuid import UUID
 
-from tanist.wire.schema import ZERO_UUID, Array, Field, Response, Struct
+from tanist.wire.schema import ZERO_UUID, Array, Field, Response, Struct, own
 
 
-@dataclass(slots=True, kw_only=True)
 class TopicPartitions(Struct):
     topic_id: UUID = ZERO_UUID
     topic_name: str = ""
@@ -25,14 +23,12 @@ class TopicPartitions(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class Assignment(Struct):
     topic_partitions: tuple[TopicPartitions, ...] = ()
 
     FIELDS: ClassVar[tuple[Field, ...]] = (Field("topic_partitions", Array(TopicPartitions), (1, 1)),)
 
 
-@dataclass(slots=True, kw_only=True)
 class Member(Struct):
     member_id: str = ""
     rack_id: str | None = None
@@ -40,7 +36,7 @@ class Member(Struct):
     client_id: str = ""
     client_host: str = ""
     subscribed_topic_names: tuple[str, ...] = ()
-    assignment: Assignment = field(default_factory=Assignment)
+    assignment: Assignment = own(Assignment)
 
     FIELDS: ClassVar[tuple[Field, ...]] = (
         Field("member_id", "string", (1, 1)),
@@ -53,7 +49,6 @@ class Member(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class DescribedGroup(Struct):
     error_code: int = 0
     error_message: str | None = None
@@ -78,7 +73,6 @@ class DescribedGroup(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class ShareGroupDescribeResponse(Response):
     throttle_time_ms: int = 0
     groups: tuple[DescribedGroup, ...] = ()

@@ -5,14 +5,12 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
 from tanist.wire.schema import ZERO_UUID, Array, Field, Response, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class TopicPartitions(Struct):
     topic_id: UUID = ZERO_UUID
     partitions: tuple[int, ...] = ()
@@ -23,14 +21,12 @@ class TopicPartitions(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class Assignment(Struct):
     topic_partitions: tuple[TopicPartitions, ...] = ()
 
     FIELDS: ClassVar[tuple[Field, ...]] = (Field("topic_partitions", Array(TopicPartitions), (1, 1)),)
 
 
-@dataclass(slots=True, kw_only=True)
 class ShareGroupHeartbeatResponse(Response):
     throttle_time_ms: int = 0
     error_code: int = 0

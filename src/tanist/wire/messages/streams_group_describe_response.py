@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import ClassVar
 
-from tanist.wire.schema import Array, Field, Response, Struct
+from tanist.wire.schema import Array, Field, Response, Struct, own
 
 
-@dataclass(slots=True, kw_only=True)
 class KeyValue(Struct):
     key: str = ""
     value: str = ""
@@ -22,7 +20,6 @@ class KeyValue(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class TopicInfo(Struct):
     name: str = ""
     partitions: int = 0
@@ -37,7 +34,6 @@ class TopicInfo(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class Subtopology(Struct):
     subtopology_id: str = ""
     source_topics: tuple[str, ...] = ()
@@ -54,7 +50,6 @@ class Subtopology(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class Topology(Struct):
     epoch: int = 0
     subtopologies: tuple[Subtopology, ...] | None = None
@@ -65,7 +60,6 @@ class Topology(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class Endpoint(Struct):
     host: str = ""
     port: int = 0
@@ -76,7 +70,6 @@ class Endpoint(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class TaskOffset(Struct):
     subtopology_id: str = ""
     partition: int = 0
@@ -89,7 +82,6 @@ class TaskOffset(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class TaskIds(Struct):
     subtopology_id: str = ""
     partitions: tuple[int, ...] = ()
@@ -100,7 +92,6 @@ class TaskIds(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class Assignment(Struct):
     active_tasks: tuple[TaskIds, ...] = ()
     standby_tasks: tuple[TaskIds, ...] = ()
@@ -113,7 +104,6 @@ class Assignment(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class Member(Struct):
     member_id: str = ""
     member_epoch: int = 0
@@ -127,8 +117,8 @@ class Member(Struct):
     client_tags: tuple[KeyValue, ...] = ()
     task_offsets: tuple[TaskOffset, ...] = ()
     task_end_offsets: tuple[TaskOffset, ...] = ()
-    assignment: Assignment = field(default_factory=Assignment)
-    target_assignment: Assignment = field(default_factory=Assignment)
+    assignment: Assignment = own(Assignment)
+    target_assignment: Assignment = own(Assignment)
     is_classic: bool = False
 
     FIELDS: ClassVar[tuple[Field, ...]] = (
@@ -150,7 +140,6 @@ class Member(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class DescribedGroup(Struct):
     error_code: int = 0
     error_message: str | None = None
@@ -175,7 +164,6 @@ class DescribedGroup(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class StreamsGroupDescribeResponse(Response):
     throttle_time_ms: int = 0
     groups: tuple[DescribedGroup, ...] = ()

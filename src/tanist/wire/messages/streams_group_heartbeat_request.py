@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class KeyValue(Struct):
     key: str = ""
     value: str = ""
@@ -22,7 +20,6 @@ class KeyValue(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class TopicInfo(Struct):
     name: str = ""
     partitions: int = 0
@@ -37,7 +34,6 @@ class TopicInfo(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class CopartitionGroup(Struct):
     source_topics: tuple[int, ...] = ()
     source_topic_regex: tuple[int, ...] = ()
@@ -50,7 +46,6 @@ class CopartitionGroup(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class Subtopology(Struct):
     subtopology_id: str = ""
     source_topics: tuple[str, ...] = ()
@@ -71,7 +66,6 @@ class Subtopology(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class Topology(Struct):
     epoch: int = 0
     subtopologies: tuple[Subtopology, ...] = ()
@@ -82,7 +76,6 @@ class Topology(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class TaskIds(Struct):
     subtopology_id: str = ""
     partitions: tuple[int, ...] = ()
@@ -93,7 +86,6 @@ class TaskIds(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class Endpoint(Struct):
     host: str = ""
     port: int = 0
@@ -104,7 +96,6 @@ class Endpoint(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class TaskOffset(Struct):
     subtopology_id: str = ""
     partition: int = 0
@@ -117,7 +108,6 @@ class TaskOffset(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class StreamsGroupHeartbeatRequest(Request):
     group_id: str = ""
     member_id: str = ""

@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import ClassVar
 
-from tanist.wire.schema import Array, Field, Response, Struct
+from tanist.wire.schema import Array, Field, Response, Struct, own
 
 
-@dataclass(slots=True, kw_only=True)
 class Status(Struct):
     status_code: int = 0
     status_detail: str = ""
@@ -22,7 +20,6 @@ class Status(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class TaskIds(Struct):
     subtopology_id: str = ""
     partitions: tuple[int, ...] = ()
@@ -33,7 +30,6 @@ class TaskIds(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class Endpoint(Struct):
     host: str = ""
     port: int = 0
@@ -44,7 +40,6 @@ class Endpoint(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class TopicPartition(Struct):
     topic: str = ""
     partitions: tuple[int, ...] = ()
@@ -55,9 +50,8 @@ class TopicPartition(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class EndpointToPartitions(Struct):
-    user_endpoint: Endpoint = field(default_factory=Endpoint)
+    user_endpoint: Endpoint = own(Endpoint)
     active_partitions: tuple[TopicPartition, ...] = ()
     standby_partitions: tuple[TopicPartition, ...] = ()
 
@@ -68,7 +62,6 @@ class EndpointToPartitions(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class StreamsGroupHeartbeatResponse(Response):
     throttle_time_ms: int = 0
     error_code: int = 0

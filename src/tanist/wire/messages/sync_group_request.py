@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class SyncGroupRequestAssignment(Struct):
     member_id: str = ""
     assignment: bytes = b""
@@ -22,7 +20,6 @@ class SyncGroupRequestAssignment(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class SyncGroupRequest(Request):
     group_id: str = ""
     generation_id: int = 0

@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class TxnOffsetCommitRequestPartition(Struct):
     partition_index: int = 0
     committed_offset: int = 0
@@ -26,7 +24,6 @@ class TxnOffsetCommitRequestPartition(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class TxnOffsetCommitRequestTopic(Struct):
     name: str = ""
     partitions: tuple[TxnOffsetCommitRequestPartition, ...] = ()
@@ -37,7 +34,6 @@ class TxnOffsetCommitRequestTopic(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class TxnOffsetCommitRequest(Request):
     transactional_id: str = ""
     group_id: str = ""

@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Response, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class TxnOffsetCommitResponsePartition(Struct):
     partition_index: int = 0
     error_code: int = 0
@@ -22,7 +20,6 @@ class TxnOffsetCommitResponsePartition(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class TxnOffsetCommitResponseTopic(Struct):
     name: str = ""
     partitions: tuple[TxnOffsetCommitResponsePartition, ...] = ()
@@ -33,7 +30,6 @@ class TxnOffsetCommitResponseTopic(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class TxnOffsetCommitResponse(Response):
     throttle_time_ms: int = 0
     topics: tuple[TxnOffsetCommitResponseTopic, ...] = ()

@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class FeatureUpdateKey(Struct):
     feature: str = ""
     max_version_level: int = 0
@@ -26,7 +24,6 @@ class FeatureUpdateKey(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class UpdateFeaturesRequest(Request):
     timeout_ms: int = 60000
     feature_updates: tuple[FeatureUpdateKey, ...] = ()

@@ -5,14 +5,12 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import ClassVar
 from uuid import UUID
 
-from tanist.wire.schema import ZERO_UUID, Array, Field, Request, Struct
+from tanist.wire.schema import ZERO_UUID, Array, Field, Request, Struct, own
 
 
-@dataclass(slots=True, kw_only=True)
 class Listener(Struct):
     name: str = ""
     host: str = ""
@@ -25,7 +23,6 @@ class Listener(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class KRaftVersionFeature(Struct):
     min_supported_version: int = 0
     max_supported_version: int = 0
@@ -36,14 +33,13 @@ class KRaftVersionFeature(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class UpdateRaftVoterRequest(Request):
     cluster_id: str | None = ""
     current_leader_epoch: int = 0
     voter_id: int = 0
     voter_directory_id: UUID = ZERO_UUID
     listeners: tuple[Listener, ...] = ()
-    k_raft_version_feature: KRaftVersionFeature = field(default_factory=KRaftVersionFeature)
+    k_raft_version_feature: KRaftVersionFeature = own(KRaftVersionFeature)
 
     API_KEY: ClassVar[int] = 82
     VERSIONS: ClassVar[tuple[int, int]] = (0, 0)

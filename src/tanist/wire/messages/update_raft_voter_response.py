@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import ClassVar
 
-from tanist.wire.schema import Field, Response, Struct
+from tanist.wire.schema import Field, Response, Struct, own
 
 
-@dataclass(slots=True, kw_only=True)
 class CurrentLeader(Struct):
     leader_id: int = -1
     leader_epoch: int = -1
@@ -26,11 +24,10 @@ class CurrentLeader(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class UpdateRaftVoterResponse(Response):
     throttle_time_ms: int = 0
     error_code: int = 0
-    current_leader: CurrentLeader = field(default_factory=CurrentLeader)
+    current_leader: CurrentLeader = own(CurrentLeader)
 
     API_KEY: ClassVar[int] = 82
     VERSIONS: ClassVar[tuple[int, int]] = (0, 0)

@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Response, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class PartitionData(Struct):
     partition_index: int = 0
     error_code: int = 0
@@ -28,7 +26,6 @@ class PartitionData(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class TopicData(Struct):
     topic_name: str = ""
     partitions: tuple[PartitionData, ...] = ()
@@ -39,7 +36,6 @@ class TopicData(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class NodeEndpoint(Struct):
     node_id: int = 0
     host: str = ""
@@ -52,7 +48,6 @@ class NodeEndpoint(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class VoteResponse(Response):
     error_code: int = 0
     topics: tuple[TopicData, ...] = ()

@@ -5,14 +5,12 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import ClassVar
 from uuid import UUID
 
-from tanist.wire.schema import ZERO_UUID, Array, Field, Message, Struct
+from tanist.wire.schema import ZERO_UUID, Array, Field, Message, Struct, own
 
 
-@dataclass(slots=True, kw_only=True)
 class Endpoint(Struct):
     name: str = ""
     host: str = ""
@@ -25,7 +23,6 @@ class Endpoint(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class KRaftVersionFeature(Struct):
     min_supported_version: int = 0
     max_supported_version: int = 0
@@ -36,12 +33,11 @@ class KRaftVersionFeature(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class Voter(Struct):
     voter_id: int = 0
     voter_directory_id: UUID = ZERO_UUID
     endpoints: tuple[Endpoint, ...] = ()
-    k_raft_version_feature: KRaftVersionFeature = field(default_factory=KRaftVersionFeature)
+    k_raft_version_feature: KRaftVersionFeature = own(KRaftVersionFeature)
 
     FIELDS: ClassVar[tuple[Field, ...]] = (
         Field("voter_id", "int32", (0, 0)),
@@ -51,7 +47,6 @@ class Voter(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class VotersRecord(Message):
     version: int = 0
     voters: tuple[Voter, ...] = ()

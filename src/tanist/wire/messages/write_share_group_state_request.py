@@ -5,14 +5,12 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
 from tanist.wire.schema import ZERO_UUID, Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class StateBatch(Struct):
     first_offset: int = 0
     last_offset: int = 0
@@ -27,7 +25,6 @@ class StateBatch(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class PartitionData(Struct):
     partition: int = 0
     state_epoch: int = 0
@@ -46,7 +43,6 @@ class PartitionData(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class WriteStateData(Struct):
     topic_id: UUID = ZERO_UUID
     partitions: tuple[PartitionData, ...] = ()
@@ -57,7 +53,6 @@ class WriteStateData(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class WriteShareGroupStateRequest(Request):
     group_id: str = ""
     topics: tuple[WriteStateData, ...] = ()

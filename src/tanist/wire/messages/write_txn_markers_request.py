@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Request, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class WritableTxnMarkerTopic(Struct):
     name: str = ""
     partition_indexes: tuple[int, ...] = ()
@@ -22,7 +20,6 @@ class WritableTxnMarkerTopic(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class WritableTxnMarker(Struct):
     producer_id: int = 0
     producer_epoch: int = 0
@@ -41,7 +38,6 @@ class WritableTxnMarker(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class WriteTxnMarkersRequest(Request):
     markers: tuple[WritableTxnMarker, ...] = ()
 

@@ -5,13 +5,11 @@ Written by tools/generate_messages.py; do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tanist.wire.schema import Array, Field, Response, Struct
 
 
-@dataclass(slots=True, kw_only=True)
 class WritableTxnMarkerPartitionResult(Struct):
     partition_index: int = 0
     error_code: int = 0
@@ -22,7 +20,6 @@ class WritableTxnMarkerPartitionResult(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class WritableTxnMarkerTopicResult(Struct):
     name: str = ""
     partitions: tuple[WritableTxnMarkerPartitionResult, ...] = ()
@@ -33,7 +30,6 @@ class WritableTxnMarkerTopicResult(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class WritableTxnMarkerResult(Struct):
     producer_id: int = 0
     topics: tuple[WritableTxnMarkerTopicResult, ...] = ()
@@ -44,7 +40,6 @@ class WritableTxnMarkerResult(Struct):
     )
 
 
-@dataclass(slots=True, kw_only=True)
 class WriteTxnMarkersResponse(Response):
     markers: tuple[WritableTxnMarkerResult, ...] = ()
 
