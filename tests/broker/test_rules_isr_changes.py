@@ -13,7 +13,7 @@ from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.alter_partition_request import AlterPartitionRequest
 from tanist.wire.messages.alter_partition_response import AlterPartitionResponse
 
-HELD_MS = 400
+HELD_MS = 5_000
 
 
 class Listener:
@@ -79,7 +79,9 @@ def test_fact_21_one_request_at_a_time_with_all_that_waits(monkeypatch: pytest.M
     listener.listening = True
     cluster.world.hosts[2].start()
     cluster.until(lambda: bool(listener.sent))
-    cluster.world.hosts[3].start()  # its replicas catch up while the first request is under way
+    cluster.world.hosts[3].start()
+    cluster.until(lambda: len(cluster.node(1).isr_changes) == 12)  # proposed while the first request is under way
+    assert len(listener.sent) == 1
     cluster.until(lambda: in_sync(cluster, 12, 2))
     assert listener.most_under_way == 1
     (first_ms, first), (second_ms, second), *more = listener.sent
