@@ -13,8 +13,6 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from crc32c import crc32c
-
 from tanist.log.config import LogConfig
 from tanist.wire.batch import (
     ATTRIBUTES_AT,
@@ -28,6 +26,7 @@ from tanist.wire.batch import (
     encode_batch,
 )
 from tanist.wire.compression import Compression
+from tanist.wire.crc import crc32c
 from tanist.wire.errors import ErrorCode, WireError
 
 _COMPRESSION_MAX: Final = max(Compression)

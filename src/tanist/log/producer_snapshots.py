@@ -11,11 +11,10 @@ from collections.abc import Collection, Iterable
 from struct import Struct
 from typing import Final
 
-from crc32c import crc32c
-
 from tanist.log.names import SNAPSHOT_SUFFIX, offset_file, offset_of
 from tanist.log.producers import BatchMetadata, ProducerEntry, sequence_after
 from tanist.ports import Disk
+from tanist.wire.crc import crc32c
 
 VERSION: Final = 1
 _HEAD: Final = Struct(">hI")

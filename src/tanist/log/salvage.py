@@ -19,8 +19,6 @@ from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
 from uuid import UUID
 
-from crc32c import crc32c
-
 from tanist.log.names import LOG_SUFFIX, offset_file, offset_of
 from tanist.log.salvage_manifest import (
     MANIFEST,
@@ -37,6 +35,7 @@ from tanist.log.salvage_manifest import (
 )
 from tanist.log.scan import DamagedBatch, scan_headers
 from tanist.ports import Disk, File, FileRange
+from tanist.wire.crc import crc32c
 
 NO_LIMIT: Final = -1
 _CHUNK_BYTES: Final = 1 << 20

@@ -12,10 +12,9 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import Final, NamedTuple
 
-from crc32c import crc32c
-
 from tanist.ports import File
 from tanist.wire.batch import ATTRIBUTES_AT, HEADER, HEADER_BYTES, LENGTH_OVERHEAD, MAGIC, BatchHeader
+from tanist.wire.crc import crc32c
 
 CHUNK_BYTES: Final = 64 * 1024
 _FIRST_CHUNK_BYTES: Final = 4 * 1024

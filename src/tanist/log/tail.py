@@ -16,8 +16,6 @@ from contextlib import contextmanager
 from struct import Struct
 from typing import Final
 
-from crc32c import crc32c
-
 from tanist.log.append import (
     AppendResult,
     Examined,
@@ -44,6 +42,7 @@ from tanist.wire.batch import (
     write_crc,
 )
 from tanist.wire.compression import Compression
+from tanist.wire.crc import crc32c
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import TopicPartition
 

@@ -13,9 +13,8 @@ from collections.abc import Iterator, Sequence
 from struct import Struct as Layout
 from typing import Final, NamedTuple
 
-from crc32c import crc32c
-
 from tanist.wire.compression import MAX_DECOMPRESSED_BYTES, Compression, compress, decompress
+from tanist.wire.crc import crc32c
 from tanist.wire.errors import EncodingError, WireError
 from tanist.wire.primitives import Buffer
 
