@@ -29,6 +29,7 @@ _COMMANDS = {
     "produce": "tanist.cli.records",
     "consume": "tanist.cli.records",
     "salvage": "tanist.cli.salvage",
+    "demo": "tanist.cli.demo",
     "tour": "tanist.cli.tour",
     "lab": "tanist.cli.lab",
     "format": "tanist.cli.nodes",

@@ -1,0 +1,40 @@
+"""The play of `tanist demo`: both endings, and the same bytes each time."""
+
+from __future__ import annotations
+
+from click.testing import CliRunner
+
+from tanist.cli.app import app
+from tanist.lab.last_replica_standing import Ending, Scene, play
+
+
+def played(*, elr: bool) -> tuple[list[Scene], Ending]:
+    *scenes, ending = play(elr=elr)
+    assert isinstance(ending, Ending)
+    return [scene for scene in scenes if isinstance(scene, Scene)], ending
+
+
+def test_without_elr_the_last_replica_takes_acknowledged_records_with_it() -> None:
+    scenes, ending = played(elr=False)
+    assert [scene.state.leader for scene in scenes] == [1, 2, 3, -1, -1, 3]
+    assert all(scene.state.elr == () for scene in scenes)
+    assert scenes[3].state.isr == scenes[4].state.isr == (3,)
+    assert (ending.acknowledged, ending.refused) == (150, 10)
+    assert ending.lost
+    assert ending.found == 150 - len(ending.lost)
+    assert ending.salvaged == len(ending.lost)
+
+
+def test_with_elr_the_eligible_replica_leads_and_nothing_is_lost() -> None:
+    scenes, ending = played(elr=True)
+    assert [scene.state.leader for scene in scenes] == [1, 2, 3, -1, 2, 2]
+    assert [scene.state.elr for scene in scenes] == [(), (), (2,), (2, 3), (), ()]
+    assert (ending.acknowledged, ending.refused, ending.found, ending.lost) == (150, 10, 150, ())
+
+
+def test_the_demo_prints_the_same_bytes_each_time() -> None:
+    first, second = (CliRunner().invoke(app, ["demo"]) for _ in range(2))
+    assert first.exit_code == 0
+    assert first.output == second.output
+    assert "50 LOST (101 to 150)" in first.output
+    assert "150 in the log: none lost" in first.output
