@@ -19,7 +19,7 @@ help:
 	@echo "make stories  KIP-966 on live clusters, as docs/stories.md tells it (STORIES=rewrite writes down what happened)"
 	@echo "make check    lint, types, architecture"
 	@echo "make bench    the benchmark"
-	@echo "               (clients, interop and test take TESTS=path to run only some)"
+	@echo "               (clients, interop, stories and test take TESTS=path to run only some)"
 	@echo "make wheel    dist/*.whl, installed and run in an empty environment"
 
 setup: $(SETUP)
