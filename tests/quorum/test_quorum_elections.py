@@ -113,10 +113,22 @@ class TestElection:
         waits = set()
         for seed in range(200):
             kit = Kit(seed=seed)
-            waits.add(kit.node._quorum.role.deadline_ms)
+            kit.role_timeout()
+            deadline_ms = kit.node._quorum.role.deadline_ms
+            assert deadline_ms is not None
+            waits.add(deadline_ms - kit.now_ms)
         assert min(waits) >= 1000
         assert max(waits) < 2000
         assert len(waits) > 100
+
+    def test_who_has_just_started_asks_for_pre_votes_soon_in_its_slot_of_the_backoff(self) -> None:
+        """A whole cluster starts at once, and nobody minds a pre-vote: it need not wait for a second."""
+        for batches in ([], [(5, 1)]):
+            kits = [Kit(seed=seed, log=log_of(batches)) for seed in range(200)]
+            waits = {kit.node._quorum.role.deadline_ms for kit in kits if kit.node.role == "Unattached"}
+            assert waits <= set(range(1, 100 // 3))
+            assert len(waits) > 20
+            assert {kit.node.role for kit in kits} == {"Unattached", "Prospective"}, "chance may let it ask at once"
 
     def test_a_timeout_leads_to_pre_votes_in_the_same_epoch_and_stores_nothing(self) -> None:
         kit = Kit(stored=ElectionState(5), log=log_of([(5, 3)]))

@@ -136,7 +136,7 @@ class Quorum:
         known_leader = stored.leader_id is not None and stored.leader_id in self.voters
         target = self.rules.initial_role(stored, self.log_end, self.me.node_id, known_leader)
         if stored.epoch < self.log_end.epoch:
-            self._enter(Unattached(epoch=self.log_end.epoch, deadline_ms=self._election_deadline(now_ms)))
+            self._enter(Unattached(epoch=self.log_end.epoch, deadline_ms=self._first_election_deadline(now_ms)))
         elif target is Resigned:
             untold = {voter.node_id for voter in self.voters.others(self.me.node_id)}
             self._enter(
@@ -165,7 +165,7 @@ class Quorum:
                     epoch=stored.epoch,
                     leader_id=stored.leader_id,
                     voted=self.stored.voted,
-                    deadline_ms=self._election_deadline(now_ms),
+                    deadline_ms=self._first_election_deadline(now_ms),
                 )
             )
 
@@ -320,6 +320,14 @@ class Quorum:
 
     def _tally(self) -> Tally:
         return Tally(self.voters.ids, self.voters.majority, self.me.node_id)
+
+    def _first_election_deadline(self, now_ms: int) -> int | None:
+        """Of a voter that has just started and knows no leader: nobody minds its pre-vote, so it need not wait long."""
+        if not self.is_voter:
+            return None
+        voters = sorted(self.voters.ids)
+        rank = voters.index(self.me.node_id)
+        return now_ms + self.rules.lost_leader_backoff_ms(rank, len(voters), 0, self.config, self.random)
 
     def _election_deadline(self, now_ms: int) -> int | None:
         """Rule 134. Observers never stand for election."""
