@@ -168,3 +168,18 @@ def test_an_up_that_is_interrupted_leaves_nothing(tmp_path: Path) -> None:
     assert "nothing is left running" in told
     assert process.returncode == 1
     assert load_existing(folder).running == []
+
+
+def test_a_node_starts_beside_one_that_hears_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    short = ("--config", "broker.session.timeout.ms=1500", "--config", "broker.heartbeat.interval.ms=300")
+    run("up", "--detach", "--controllers", "1", "--port", str(free_port()), *FEW_PARTITIONS, *short, folder=folder)
+    frozen = next(node.process for node in load_existing(folder).nodes if node.node_id == 2)
+    assert frozen is not None
+    try:
+        run("crash", "3", folder=folder)
+        frozen.signal(signal.SIGSTOP)
+        assert "node 3: started" in run("start", "3", folder=folder)
+    finally:
+        frozen.signal(signal.SIGCONT)
+        run("down", folder=folder)

@@ -244,17 +244,26 @@ class Cluster:
     def _await_ready(
         self, readiness: Readiness, cluster: ClusterFile, started: Sequence[NodeEntry], patience_s: float
     ) -> None:
-        """Until every started node says that it takes part, every running broker knows every running broker, and there
-        is an active controller."""
+        """Until every started node says that it takes part, and every broker that takes part knows of all that do, and
+        of an active controller.
+
+        A broker that was not started now takes part if those that were say so: one that is paused or cut off may run
+        and hear nothing.
+        """
         running = cluster.running
-        expected = {node.node_id for node in running if node.is_broker}
-        waiting = [node for node in running if node.is_broker or node in started]
+        expected = {node.node_id for node in started if node.is_broker}
+        waiting = [*started, *(node for node in running if node.is_broker and node not in started)]
         lack = ""
         with ExitStack() as stack:
             clients = {
                 node.node_id: stack.enter_context(Client([_address_of(cluster, node)], timeout_s=_ASK_PATIENCE_S))
-                for node in waiting
+                for node in running
             }
+
+            def in_cluster() -> set[int]:
+                """The brokers that take part, as one that was started now knows; all that run, if none was."""
+                known = next((clients[node.node_id] for node in started if node.is_broker), None)
+                return {node.node_id for node in running} if known is None else set(known.metadata().brokers)
 
             def ready() -> bool:
                 nonlocal lack
@@ -266,6 +275,9 @@ class Cluster:
                         return False
                 while waiting:
                     try:
+                        if waiting[0] not in started and waiting[0].node_id not in in_cluster():
+                            waiting.pop(0)
+                            continue
                         lack = _lack_of(waiting[0], clients[waiting[0].node_id], expected)
                     except (Unreachable, KafkaError, Unsupported) as error:
                         lack = str(error)
