@@ -127,6 +127,30 @@ def test_a_consumer_is_sent_to_the_replica_in_its_rack() -> None:
     assert cluster.fetch("t", to=3, version=10).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
+@pytest.mark.parametrize("noticed_by", ["this partition", "another partition"])
+def test_a_directory_that_fails_before_roles_are_taken_gets_no_empty_log_in_its_place(noticed_by: str) -> None:
+    """The controller may still count this broker as eligible: what is elsewhere and empty must not be led."""
+    cluster = Cluster(config={"log.dirs": "/data/1,/data/2"})
+    cluster.create_topic("t", partitions=4, factor=3)
+    assert cluster.produce("t", [b"x"]).error_code == 0
+    host = cluster.world.hosts[3]
+    there = {log.partition for log in host.node.replicas.directories[1].logs.values()}
+    assert len(there) == 2
+    host.kill()
+    cluster.run(500)
+    host.start()
+    if noticed_by == "another partition":
+        host.node.replicas.directories[1].failed = OSError(5, "input/output error")
+    host.disk.failing.append("/data/2")
+    cluster.until(lambda: len(cluster.hosted("t", 0)) + len(cluster.hosted("t", 1)) >= 5)
+    cluster.run(2_000)
+    assert host.up, host.fatal
+    replicas = host.node.replicas
+    assert replicas.offline_directory_ids() == (replicas.directories[1].directory_id,)
+    assert not there & {log.partition for log in replicas.directories[0].logs.values()}
+    assert all(3 not in cluster.hosted("t", index) for index in there)
+
+
 def test_a_failed_log_directory_takes_its_partitions_offline_and_nothing_else() -> None:
     cluster = Cluster(config={"min.insync.replicas": "2", "log.dirs": "/data,/more"})
     cluster.create_topic("t", assignment=[[1, 2, 3]] * 4)

@@ -219,8 +219,18 @@ class Replicas:
                 return None
         else:
             log, directory = found
-            log.set_config(config)
-            log.assign_topic_id(topic_id)
+            failed = directory.failed
+            if failed is None:
+                try:
+                    log.set_config(config)
+                    log.assign_topic_id(topic_id)
+                except OSError as failure:
+                    failed = failure
+            if failed is not None:
+                # The log is there and cannot be used. No empty one may take its place elsewhere: we may be eligible.
+                self._offline[(topic_id, index)] = directory
+                self.directory_failed(directory, failed)
+                return None
         replica = Partition(node.node_id, log, self._replica_config(name), node.metadata)
         replica.restore_high_watermark(directory.high_watermark_checkpoint(name, index))
         hosted = HostedPartition(name, topic_id, index, replica, log, directory)
