@@ -30,7 +30,7 @@ from bench.workloads import FETCHED_BATCH_BYTES, FETCHED_LOG_BYTES, Effort, Raw,
 
 GIGABYTE = 1e9
 MEGABYTE = 1e6
-FIND_COORDINATOR = 10
+JOIN_GROUP = 11
 # A log that is fetched is read from these many places, so that no connection reads what another has just read.
 FETCH_OFFSETS = 64
 # A side is warm when a slice costs at least this part of the slice before.
@@ -248,6 +248,8 @@ class ToolRunner:
                 able.append(side)
             else:
                 measured.notes.append(f"{side.label} does not serve consumer groups yet, which this tool needs")
+        if len(able) < len(sides):
+            return measured
         if self.workload.tool == "kcat" and shutil.which("kcat") is None:
             measured.notes.append("kcat is not installed")
             return measured
@@ -264,7 +266,7 @@ class ToolRunner:
     def _able(self, side: Side) -> bool:
         cluster = side.cluster(self.workload.replicas)
         with RawClient(*cluster.address(cluster.node_ids[0])) as client:
-            return not self.workload.needs_groups or FIND_COORDINATOR in client.api_versions()
+            return not self.workload.needs_groups or JOIN_GROUP in client.api_versions()
 
     def _once(self, side: Side) -> dict[str, float]:
         cluster = side.cluster(self.workload.replicas)
