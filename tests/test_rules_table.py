@@ -1,0 +1,126 @@
+"""docs/rules.md: every fact has its row, and what a row names is there."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "src" / "tanist"
+TESTS = ROOT / "tests"
+RULES = ROOT / "docs" / "rules.md"
+KIP = ROOT / "docs" / "kip966.md"
+
+FACTS = range(1, 163)
+VERDICTS = ("yes", "differs: ", "in part: ", "n/a: ")
+_REFERENCE = re.compile(r"`([^`]+)`")
+
+
+class Row(NamedTuple):
+    number: int
+    fact: str
+    here: str
+    module: str
+    tests: str
+
+
+def cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip().strip("|").split("|")]
+
+
+def rows() -> list[Row]:
+    lines = [line for line in RULES.read_text(encoding="utf-8").splitlines() if re.match(r"\| \d+ \|", line)]
+    return [Row(int(number), *rest) for number, *rest in map(cells, lines)]
+
+
+def section(page: Path, heading: str) -> str:
+    """What stands between a heading of the second level and the next."""
+    return page.read_text(encoding="utf-8").split(f"\n## {heading}\n")[1].split("\n## ")[0]
+
+
+@cache
+def names_in(path: Path) -> frozenset[str]:
+    """Everything that a module defines: classes, functions, methods, values."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        match node:
+            case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                found.add(name)
+            case ast.Name(id=name, ctx=ast.Store()):
+                found.add(name)
+    return frozenset(found)
+
+
+@cache
+def files_of_tests() -> dict[str, Path]:
+    return {path.stem: path for path in TESTS.rglob("test_*.py")}
+
+
+@cache
+def scenario_ids() -> frozenset[str]:
+    text = "\n".join(path.read_text(encoding="utf-8") for path in (TESTS / "lab" / "scenarios").glob("*.yaml"))
+    return frozenset(re.findall(r"^- \{?id: ([\w-]+)", text, re.MULTILINE))
+
+
+def missing(references: str) -> Iterator[str]:
+    """Of modules, tests and scenarios in backquotes, those that there are none of."""
+    for reference in _REFERENCE.findall(references):
+        place, _, name = reference.partition("::")
+        if reference.startswith("scenario "):
+            if reference.removeprefix("scenario ") not in scenario_ids():
+                yield reference
+        elif place.endswith(".py"):
+            path = SOURCE / place
+            if not path.is_file() or (name and name not in names_in(path)):
+                yield reference
+        elif place.startswith("test_"):
+            found = files_of_tests().get(place)
+            if found is None or (name and name not in names_in(found)):
+                yield reference
+        else:
+            yield f"{reference}: neither module nor test nor scenario"
+
+
+def test_every_fact_is_there_once_and_in_order() -> None:
+    assert [row.number for row in rows()] == list(FACTS)
+
+
+@pytest.mark.parametrize("row", rows(), ids=lambda row: str(row.number))
+def test_a_row_says_what_holds_and_by_what(row: Row) -> None:
+    assert 2 <= len(row.fact.split()) <= 12
+    assert row.here.startswith(VERDICTS)
+    if row.here.startswith("n/a"):
+        assert (row.module, row.tests) == ("", "")
+    else:
+        assert [name for name in _REFERENCE.findall(row.module) if ".py" in name]
+        assert _REFERENCE.findall(row.tests)
+    assert list(missing(row.module + row.tests)) == []
+
+
+def test_what_differs_in_one_table_differs_in_the_other() -> None:
+    differing = {row.number for row in rows() if not row.here.startswith("yes")}
+    table = section(KIP, "Where we differ from Apache Kafka 4.3")
+    for line in table.splitlines():
+        if re.match(r"\| [\d, ]+ \|", line):
+            numbers = {int(number) for number in cells(line)[0].split(",")}
+            assert numbers & differing, line
+
+
+def test_what_is_not_there_is_missed() -> None:
+    there = "`replica/leader.py::_may_advance`, `test_rules_table::test_what_is_not_there_is_missed`, `scenario rec-01`"
+    assert list(missing(there)) == []
+    for gone in (
+        "`replica/leader.py::_may_advanced`",
+        "`replica/leaders.py`",
+        "`test_rules_table::test_nothing`",
+        "`test_rules_tables`",
+        "`scenario rec-1`",
+        "`something`",
+    ):
+        assert len(list(missing(there + gone))) == 1
