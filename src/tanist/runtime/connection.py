@@ -185,9 +185,13 @@ class SocketConnection:
 
     def start_connecting(self, addresses: list[Address]) -> None:
         """Try the addresses one after the other until one answers."""
+        if self._closed:
+            return
+        faults = self._network.faults
+        if faults is not None and faults.delays(self, addresses):
+            return
         self._addresses = addresses[::-1]
-        if not self._closed:
-            self._connect_next("no address")
+        self._connect_next("no address")
 
     def open_with(self, sock: socket.socket) -> None:
         """The socket is connected: frames may flow."""
@@ -198,6 +202,8 @@ class SocketConnection:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._open = True
         self._watch()
+        if self._network.faults is not None:
+            self._network.faults.opened(self)
 
     def end(self, reason: str) -> None:
         """Close, and tell the handler in a later turn."""
@@ -220,6 +226,38 @@ class SocketConnection:
         handler, self.handler = self.handler, None
         if handler is not None:
             self._network.loop.post(lambda: handler.on_close(reason))
+
+    # -- for faults of links (`faults_links.py`)
+
+    @property
+    def is_open(self) -> bool:
+        return self._open
+
+    @property
+    def peer_port(self) -> int:
+        return int(self.peer.rpartition(":")[2])
+
+    @property
+    def local_port(self) -> int:
+        """0 of one that is not open."""
+        return 0 if self._sock is None else int(self._sock.getsockname()[1])
+
+    def swap_socket(self, sock: socket.socket) -> socket.socket:
+        """Go on with another socket, where the last byte of the present one has been read or sent; gives that one."""
+        before = self._sock
+        if before is None or not self._open:
+            raise ValueError("only an open connection has a socket to give")
+        aio = self._loop.aio
+        if self._reading:
+            aio.remove_reader(self._fd)
+            aio.add_reader(sock.fileno(), self._on_readable)
+        if self._blocked:
+            aio.remove_writer(self._fd)
+            aio.add_writer(sock.fileno(), self._on_writable)
+        self._sock = sock
+        self._fd = sock.fileno()
+        self._recv_into, self._sock_send = sock.recv_into, sock.send
+        return before
 
     # -- connecting
 

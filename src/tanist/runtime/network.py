@@ -13,11 +13,14 @@ import os
 import socket
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tanist.ports import Connection, ConnectionHandler
 from tanist.runtime.connection import SocketConnection
 from tanist.runtime.loop import Loop
+
+if TYPE_CHECKING:
+    from tanist.runtime.faults_links import LinkFaults
 
 _ACCEPTS_PER_TURN = 64
 _BACKLOG = 512
@@ -117,6 +120,8 @@ class SocketNetwork:
         """How often receive buffers that have grown are looked at."""
         self.accepted = 0
         """Connections accepted and not yet closed."""
+        self.faults: LinkFaults | None = None
+        """While links have faults: asked about each connection when it is dialled and when it is open, never later."""
         self._on_exhausted = on_exhausted
         self._connections: set[SocketConnection] = set()
         self._listeners: set[SocketListener] = set()
@@ -154,6 +159,11 @@ class SocketNetwork:
         return connection
 
     # -- for the rest of runtime
+
+    @property
+    def connections(self) -> frozenset[SocketConnection]:
+        """Those that are open or being dialled at present."""
+        return frozenset(self._connections)
 
     def close(self) -> None:
         """Close every listener and connection; for the end of a process and of a test."""
