@@ -592,6 +592,6 @@ def _kept(chunk: Chunk) -> Chunk:
 
 def _disk_file(chunk: FileRange) -> DiskFile:
     file = chunk.file
-    if type(file) is not DiskFile:
+    if type(file) is not DiskFile and not isinstance(file, DiskFile):  # (a disk with faults has others)
         raise TypeError(f"cannot send from a {type(file).__name__}: it is not a file of the real disk")
     return file

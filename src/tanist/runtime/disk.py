@@ -11,6 +11,7 @@ import os
 import stat
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
+from weakref import WeakSet
 
 from tanist.ports import Buffer, File
 from tanist.runtime.files import DiskFile, sync_folder, write_whole
@@ -34,6 +35,7 @@ class RealDisk:
         self._ledger = SyncLedger(ledger_path) if ledger_path is not None else None
         self._group_sync = GroupSync(loop)
         self._jobs = Workers(loop, "job", JOB_THREADS)
+        self._files: WeakSet[DiskFile] = WeakSet()
 
     # -- files
 
@@ -52,7 +54,9 @@ class RealDisk:
         if stat.S_ISDIR(status.st_mode):
             os.close(fd)
             raise IsADirectoryError(errno.EISDIR, "is a folder", path)
-        return DiskFile(self._ledger, path, fd, key_of(status), status.st_size, new=new)
+        file = DiskFile(self._ledger, path, fd, key_of(status), status.st_size, new=new)
+        self._files.add(file)
+        return file
 
     def read_file(self, path: str) -> bytes:
         with open(path, "rb", buffering=0) as file:
@@ -132,6 +136,11 @@ class RealDisk:
 
     # -- for the rest of runtime
 
+    @property
+    def open_files(self) -> Sequence[DiskFile]:
+        """Those that somebody still holds."""
+        return tuple(self._files)
+
     def close(self) -> None:
         """Wait for the threads and close the ledger. Files are their owners' to close."""
         self._group_sync.close()
@@ -152,7 +161,7 @@ class RealDisk:
 
 
 def _of_this_disk(file: File) -> DiskFile:
-    if type(file) is not DiskFile:
+    if not isinstance(file, DiskFile):
         raise TypeError(f"cannot sync a {type(file).__name__}: it is not a file of the real disk")
     return file
 

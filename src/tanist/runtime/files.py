@@ -25,7 +25,10 @@ _fdatasync = getattr(os, "fdatasync", os.fsync)
 class DiskFile:
     """The `File` port on a file descriptor. The only writer of its file, so it keeps the size itself."""
 
-    __slots__ = ("_closing", "_ledger", "_new", "_path", "_pins", "_size", "_stable", "_synced", "failure", "fd", "key")
+    __slots__ = (
+        "__weakref__", "_closing", "_ledger", "_new", "_path", "_pins", "_size", "_stable", "_synced", "failure", "fd",
+        "key",
+    )  # fmt: skip
 
     def __init__(self, ledger: SyncLedger | None, path: str, fd: int, key: FileKey, size: int, *, new: bool) -> None:
         self._ledger = ledger

@@ -1,0 +1,172 @@
+"""Disks that are full, slow or broken, while files are open and when they are healed."""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tanist.ports import FileRange
+from tanist.runtime.disk import RealDisk
+from tanist.runtime.faults import BadDisk
+from tanist.runtime.faults_disk import disk_obeys
+from tanist.runtime.files import DiskFile
+from tanist.runtime.network import SocketNetwork
+
+
+@pytest.fixture
+def disk(runner: Any) -> Iterator[RealDisk]:
+    disk = RealDisk(runner.loop)
+    yield disk
+    disk.close()
+
+
+def fails_with(code: int, access: Callable[[], object]) -> bool:
+    with pytest.raises(OSError) as caught:
+        access()
+    return caught.value.errno == code
+
+
+def synced(runner: Any, disk: RealDisk, file: DiskFile) -> OSError | None:
+    """What came of a sync."""
+    told: list[OSError | None] = []
+    disk.sync([file], told.append)
+    runner.until(lambda: bool(told))
+    return told[0]
+
+
+def test_full(disk: RealDisk, tmp_path: Path) -> None:
+    before = disk.open(f"{tmp_path}/log")
+    before.write(0, [b"0123456789"])
+    disk.write_file(f"{tmp_path}/small", b"old")
+    disk_obeys(disk, [BadDisk(1, "disk_full")])
+    assert fails_with(errno.ENOSPC, lambda: before.write(8, [b"abc"]))
+    assert fails_with(errno.ENOSPC, lambda: disk.write_file(f"{tmp_path}/small", b"new"))
+    assert fails_with(errno.ENOSPC, lambda: disk.open(f"{tmp_path}/other"))
+    assert fails_with(errno.ENOSPC, lambda: disk.make_directory(f"{tmp_path}/folder"))
+    before.write(2, [b"ab"])  # there is room for it
+    again = disk.open(f"{tmp_path}/log")
+    assert fails_with(errno.ENOSPC, lambda: again.write(10, [b"x"]))
+    assert before.read(0, 10) == b"01ab456789"
+    assert disk.read_file(f"{tmp_path}/small") == b"old"
+    before.truncate(5)
+    disk.remove(f"{tmp_path}/small")
+    disk_obeys(disk, [])
+    before.write(5, [b"healed"])
+    assert again.read(0, 5) == b"01ab4"
+    assert before.read(0, 20) == b"01ab4healed"
+    assert type(before) is type(again) is DiskFile
+    assert type(disk) is RealDisk
+    before.close()
+    again.close()
+
+
+def test_broken_in_one_directory(runner: Any, disk: RealDisk, tmp_path: Path) -> None:
+    bad, good, alike = (disk.open(f"{_folder(tmp_path, name)}/log") for name in ("bad", "good", "bad-not"))
+    for file in (bad, good, alike):
+        file.write(0, [b"content"])
+    disk_obeys(disk, [BadDisk(1, "disk_error", f"{tmp_path}/bad")])
+    path = f"{tmp_path}/bad"
+    assert fails_with(errno.EIO, lambda: bad.read(0, 1))
+    assert fails_with(errno.EIO, lambda: bad.write(0, [b"x"]))
+    assert fails_with(errno.EIO, lambda: bad.truncate(0))
+    assert fails_with(errno.EIO, lambda: disk.sync_now(bad))
+    for access in (disk.open, disk.read_file, disk.exists, disk.remove):
+        assert fails_with(errno.EIO, lambda access=access: access(f"{path}/log"))
+    assert fails_with(errno.EIO, lambda: disk.list(path))
+    assert fails_with(errno.EIO, lambda: disk.rename(f"{path}/log", f"{path}/other"))
+    assert fails_with(errno.EIO, lambda: disk.write_file(f"{path}/log", b""))
+    for file in (good, alike):
+        file.write(7, [b", and more"])
+        assert file.read(0, 20) == b"content, and more"
+        assert synced(runner, disk, file) is None
+    bad.close()  # also now; its descriptor is not lost
+    disk_obeys(disk, [])
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        bad.read(0, 1)
+    good.close()
+    alike.close()
+
+
+def _folder(tmp_path: Path, name: str) -> Path:
+    (tmp_path / name).mkdir()
+    return tmp_path / name
+
+
+def test_a_failed_sync_stays_failed_when_the_disk_is_healed(runner: Any, disk: RealDisk, tmp_path: Path) -> None:
+    file = disk.open(f"{tmp_path}/log")
+    file.write(0, [b"content"])
+    disk_obeys(disk, [BadDisk(1, "disk_error")])
+    error = synced(runner, disk, file)
+    assert error is not None
+    assert error.errno == errno.EIO
+    disk_obeys(disk, [])
+    assert synced(runner, disk, file) is error
+    assert file.read(0, 7) == b"content"
+    file.close()
+
+
+def test_slow_syncs(runner: Any, disk: RealDisk, tmp_path: Path) -> None:
+    file = disk.open(f"{tmp_path}/log")
+    disk_obeys(disk, [BadDisk(1, "disk_slow", latency_ms=80)])
+    began_s = time.monotonic()
+    file.write(0, [b"at once"])
+    assert synced(runner, disk, file) is None
+    assert time.monotonic() - began_s >= 0.08
+    assert file.synced == 7
+    disk.write_file(f"{tmp_path}/small", b"synced too")
+    assert time.monotonic() - began_s >= 0.16
+    file.close()
+
+
+def test_slow_writes(disk: RealDisk, tmp_path: Path) -> None:
+    file = disk.open(f"{tmp_path}/log")
+    disk_obeys(disk, [BadDisk(1, "disk_slow", latency_ms=50, writes=True)])
+    began_s = time.monotonic()
+    file.write(0, [b"late"])
+    assert time.monotonic() - began_s >= 0.05
+    disk_obeys(disk, [BadDisk(1, "disk_slow", latency_ms=60_000)])
+    file.write(4, [b", soon"])
+    assert file.read(0, 10) == b"late, soon"
+    file.close()
+
+
+def test_what_is_being_sent_from_a_broken_disk_ends_its_connection(runner: Any, disk: RealDisk, tmp_path: Path) -> None:
+    """As it does when `sendfile` fails; and on a disk with other troubles it is sent."""
+
+    class Handler:
+        def __init__(self) -> None:
+            self.connection: Any = None
+            self.frames: list[bytes] = []
+            self.closed: list[str] = []
+
+        def on_open(self, connection: Any) -> None:
+            """Nothing to do."""
+
+        def on_frame(self, frame: memoryview) -> None:
+            self.frames.append(bytes(frame))
+
+        def on_close(self, reason: str) -> None:
+            self.closed.append(reason)
+
+    network = SocketNetwork(runner.loop)
+    there, here = Handler(), Handler()
+    listener = network.listen("127.0.0.1", 0, lambda _: there, max_frame_bytes=1 << 20)
+    here.connection = network.connect("127.0.0.1", listener.port, here, max_frame_bytes=1 << 20)
+    file = disk.open(f"{tmp_path}/log")
+    file.write(0, [b"\0\0\0\5hello"])
+    disk_obeys(disk, [BadDisk(1, "disk_full")])
+    here.connection.send([FileRange(file, 0, 9)])
+    runner.until(lambda: there.frames == [b"hello"])
+    disk_obeys(disk, [BadDisk(1, "disk_error")])
+    here.connection.send([FileRange(file, 0, 9)])
+    runner.until(lambda: bool(here.closed))
+    assert here.closed == [os.strerror(errno.EIO)]
+    assert runner.failures == []
+    file.close()
+    network.close()
