@@ -224,6 +224,22 @@ def test_a_busy_connection_of_small_frames_gives_back_what_a_big_one_took(runner
     assert len(served._view) == connection_module.RECEIVE_BYTES_MIN
 
 
+def test_the_sizes_of_a_sockets_buffers_are_the_kernels_unless_they_are_set(runner: Any, serve: Any) -> None:
+    def sizes(**options: int) -> tuple[int, int]:
+        server = serve(**options)
+        client = server.client()
+        runner.until(lambda: len(server.handlers) == 1)
+        accepted = server.handlers[0].connection._sock
+        client.close()
+        return tuple(accepted.getsockopt(socket.SOL_SOCKET, name) for name in (socket.SO_SNDBUF, socket.SO_RCVBUF))
+
+    left_alone = sizes()
+    sends, receives = sizes(send_buffer_bytes=30_000, receive_buffer_bytes=40_000)
+    assert (sends, receives) != left_alone
+    assert 30_000 <= sends <= 60_000, "Linux doubles it, for its own bookkeeping"
+    assert 40_000 <= receives <= 80_000
+
+
 def test_an_idle_connection_costs_little(runner: Any, serve: Any) -> None:
     server = serve()
     clients = [server.client() for _ in range(20)]

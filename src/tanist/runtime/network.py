@@ -32,6 +32,9 @@ _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 CONNECT_TIMEOUT_MS = 10_000
 """Kafka's `socket.connection.setup.timeout.ms`: how long one address is given to answer."""
 
+SYSTEM_DEFAULT = -1
+"""For the size of a socket's buffer: whatever the kernel thinks right, as it goes."""
+
 Address = tuple[int, Any]
 """An address family and a socket address of it."""
 
@@ -111,11 +114,15 @@ class SocketNetwork:
         *,
         max_connections: int = 65_536,
         connect_timeout_ms: int = CONNECT_TIMEOUT_MS,
+        send_buffer_bytes: int = SYSTEM_DEFAULT,
+        receive_buffer_bytes: int = SYSTEM_DEFAULT,
         on_exhausted: Callable[[str], None] | None = None,
     ) -> None:
         self.loop = loop
         self.max_connections = max_connections
         self.connect_timeout_ms = connect_timeout_ms
+        self._send_buffer_bytes = send_buffer_bytes
+        self._receive_buffer_bytes = receive_buffer_bytes
         self.sweep_ms = 2_000
         """How often receive buffers that have grown are looked at."""
         self.accepted = 0
@@ -137,6 +144,9 @@ class SocketNetwork:
         sock = _bound(host, port)
         try:
             sock.setblocking(False)
+            if self._receive_buffer_bytes != SYSTEM_DEFAULT:
+                # Before listening, as accepted sockets get it from here and settle their window with the handshake.
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._receive_buffer_bytes)
             sock.listen(_BACKLOG)
             listener = SocketListener(self, sock, accept, max_frame_bytes)
         except BaseException:
@@ -215,6 +225,8 @@ class SocketNetwork:
         self.accepted += 1
         connection.accepted = True
         try:
+            if self._send_buffer_bytes != SYSTEM_DEFAULT:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_buffer_bytes)
             connection.open_with(sock)
             connection.handler = accept(connection)
         except Exception as error:
