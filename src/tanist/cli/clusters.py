@@ -154,8 +154,8 @@ def down_command(folder: Path, as_json: bool) -> None:
 def status_command(folder: Path, as_json: bool) -> None:
     """Show the cluster's nodes and who is the active controller.
 
-    States: running; starting (the process runs, but the cluster does not count the broker in yet); stopped (in an
-    orderly way); crashed.
+    States: running; starting (the process runs, but the cluster does not count the broker in yet); paused; stopped (in
+    an orderly way); crashed.
     """
     status = _cluster(folder, as_json).status()
     if as_json:
@@ -180,24 +180,26 @@ def status_command(folder: Path, as_json: bool) -> None:
 @click.argument("node_id", metavar="ID", type=int)
 @click.option(
     "--lose",
-    type=click.Choice(["page-cache"]),
-    help="Lose what was written but not synced, as if the power had failed: each file is cut to what was synced.",
+    type=click.Choice(["page-cache", "nothing"]),
+    default="nothing",
+    show_default=True,
+    help="page-cache: what was not synced, as if the power had failed: each file is cut to what was synced.",
 )
 @data_option
 @json_option
-def crash_command(node_id: int, lose: str | None, folder: Path, as_json: bool) -> None:
+def crash_command(node_id: int, lose: str, folder: Path, as_json: bool) -> None:
     """Kill a node with SIGKILL: it says and flushes nothing. `tanist start ID` brings it back.
 
     A killed process loses nothing that it had written: the system still has it. With --lose page-cache the machine
     "loses power" as well, and everything that was not synced is gone; by Kafka's defaults, that is most of it.
     """
-    cuts = _cluster(folder, as_json).crash(node_id, lose_page_cache=lose is not None)
+    cuts = _cluster(folder, as_json).crash(node_id, lose_page_cache=lose == "page-cache")
     if as_json:
         lost = [{"path": cut.path, "lost_bytes": cut.lost_bytes} for cut in cuts]
-        print_json({"id": node_id, "state": "crashed"} | ({"lost": lost} if lose else {}))
+        print_json({"id": node_id, "state": "crashed"} | ({"lost": lost} if lose == "page-cache" else {}))
         return
     click.echo(f"node {node_id}: crashed")
-    if lose:
+    if lose == "page-cache":
         click.echo(f"{sum(cut.lost_bytes for cut in cuts)} bytes in {len(cuts)} files were not synced and are lost")
 
 

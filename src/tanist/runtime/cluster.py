@@ -20,6 +20,8 @@ from tanist.runtime import layout, power_loss
 from tanist.runtime.admin import quorum_leader
 from tanist.runtime.client import Client, KafkaError, Unreachable, Unsupported
 from tanist.runtime.cluster_file import ClusterError, ClusterFile, NodeEntry, load, load_existing, locked
+from tanist.runtime.faults import FOLDER_VARIABLE, folder_of
+from tanist.runtime.faults_orders import FaultOrders, end_faults
 from tanist.runtime.files import replace_file
 from tanist.runtime.format import FormatError, format_folders, random_id
 from tanist.runtime.power_loss import Cut
@@ -40,7 +42,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class NodeStatus:
-    """One node as it is now. `state`: running, starting (alive, but not in the cluster yet), crashed or stopped."""
+    """One node as it is now. `state`: running, starting (not in the cluster yet), paused, crashed or stopped."""
 
     node_id: int
     roles: tuple[str, ...]
@@ -116,6 +118,7 @@ class Cluster:
                 cluster.config.update(config or {})
             for picked in moved:
                 self._say(f"port {picked.wanted} is taken: using {picked.given}")
+            end_faults(self.folder)
             try:
                 with self._launcher() as (launcher, readiness):
                     if fresh or moved or config:
@@ -130,9 +133,16 @@ class Cluster:
             return cluster
 
     def down(self, patience_s: float = STOP_PATIENCE_S) -> list[int]:
-        """Stop every node in an orderly way; gives the ids of those that ran."""
+        """Stop every node in an orderly way, after ending all faults; gives the ids of those that ran."""
         with locked(self.folder):
             cluster = load_existing(self.folder)
+            orders = FaultOrders(self.folder)
+            if orders.present().faults:
+                try:
+                    orders.heal()
+                except ClusterError as error:
+                    self._say(f"faults could not be ended: {error}")
+                end_faults(self.folder)
             # Brokers hand over to controllers, so controllers of their own go last.
             brokers = self._stop(cluster, cluster.brokers, patience_s)
             return brokers + self._stop(cluster, cluster.nodes, patience_s)
@@ -224,8 +234,10 @@ class Cluster:
 
     @contextmanager
     def _launcher(self) -> Iterator[tuple[Launcher, Readiness]]:
-        with Readiness() as readiness, Launcher(self._launcher_command, readiness.environment) as launcher:
-            yield launcher, readiness
+        with Readiness() as readiness:
+            environment = {**readiness.environment, FOLDER_VARIABLE: str(folder_of(self.folder))}
+            with Launcher(self._launcher_command, environment) as launcher:
+                yield launcher, readiness
 
     def _launch(self, launcher: Launcher, cluster: ClusterFile, nodes: Sequence[NodeEntry]) -> None:
         pairs = [
@@ -298,6 +310,9 @@ class Cluster:
         for node in stopping:
             if node.process is not None:
                 node.process.signal(signal.SIGTERM)
+                if node.paused:
+                    self._say(f"node {node.node_id} was paused: it goes on, to stop")
+                    node.process.signal(signal.SIGCONT)
         late = not wait_until(lambda: not any(node.alive for node in stopping), patience_s)
         for node in stopping:
             if late and node.alive:
@@ -319,7 +334,9 @@ class Cluster:
         return f"node {node.node_id} has ended. The end of its log, {path}:\n{said}"
 
     def _status_of(self, cluster: ClusterFile, node: NodeEntry, alive: set[int], seen: set[int]) -> NodeStatus:
-        if node.node_id in alive:
+        if node.paused:
+            state = "paused"
+        elif node.node_id in alive:
             state = "running" if node.node_id in seen or not node.is_broker else "starting"
         else:
             state = "stopped" if node.process is None else "crashed"
@@ -351,8 +368,8 @@ def _lack_of(node: NodeEntry, client: Client, expected: set[int]) -> str:
 
 
 def addresses_of(cluster: ClusterFile) -> list[tuple[str, int]]:
-    """Where to ask: the running brokers, or all of them if none runs."""
-    running = [node for node in cluster.running if node.is_broker]
+    """Where to ask: the running brokers, or all of them if none runs. One that is paused would let us wait."""
+    running = [node for node in cluster.running if node.is_broker and not node.paused]
     return [(cluster.host, node.broker_port) for node in running or cluster.brokers]
 
 

@@ -53,6 +53,11 @@ class NodeEntry:
     def alive(self) -> bool:
         return self.process is not None and self.process.alive
 
+    @property
+    def paused(self) -> bool:
+        """Alive, but held by SIGSTOP."""
+        return self.process is not None and self.process.paused
+
 
 @dataclass(slots=True)
 class ClusterFile:

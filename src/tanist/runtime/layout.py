@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tanist.broker.config import METRICS_LISTENER
+from tanist.broker.config import METRICS_LISTENER, ConfigError, NodeConfig
 from tanist.runtime.cluster_file import ClusterError, ClusterFile, NodeEntry
 
 FIRST_CONTROLLER_ID = 1001
@@ -129,6 +129,15 @@ def properties_path(folder: Path, node_id: int) -> Path:
 def log_path(folder: Path, node_id: int) -> Path:
     """What the node's process says."""
     return node_folder(folder, node_id) / "node.log"
+
+
+def log_directories(folder: Path, node_id: int) -> list[str]:
+    """The node's log.dirs, as its `server.properties` has them by now. `ClusterError` if there is no such file."""
+    path = properties_path(folder, node_id)
+    try:
+        return list(NodeConfig.from_text(path.read_text()).log_dirs)
+    except (OSError, ConfigError) as error:
+        raise ClusterError(f"{path} cannot be read: {error}") from None
 
 
 def properties_of(cluster: ClusterFile, node: NodeEntry, folder: Path) -> dict[str, str]:

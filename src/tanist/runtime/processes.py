@@ -35,6 +35,12 @@ class ProcessMark:
         """Whether it runs. One that has ended and was not waited for (a zombie) does not."""
         return start_time(self.pid) == self.started
 
+    @property
+    def paused(self) -> bool:
+        """Whether it is alive and stopped by SIGSTOP."""
+        found = _found(self.pid)
+        return found is not None and found[1] == self.started and found[0].startswith("T")
+
     def signal(self, number: int) -> bool:
         """Send a signal; False if the process is gone."""
         if not self.alive:
@@ -53,23 +59,30 @@ class ProcessMark:
 
 def start_time(pid: int) -> str | None:
     """When the process started; None if there is none, or only what is left of one."""
+    found = _found(pid)
+    return None if found is None else found[1]
+
+
+def _found(pid: int) -> tuple[str, str] | None:
+    """The state of a process, as `ps` writes it, and when it started; None if there is none that lives."""
     try:
         status = Path(f"/proc/{pid}/stat").read_text()
     except FileNotFoundError:
-        return None if Path("/proc/self/stat").exists() else _start_time_by_ps(pid)
+        return None if Path("/proc/self/stat").exists() else _found_by_ps(pid)
     except (PermissionError, ProcessLookupError):
         return None
     # The command's name, in parentheses, may itself have spaces and parentheses.
     fields = status[status.rindex(")") + 2 :].split()
-    return None if fields[0] in "ZX" else fields[19]
+    return None if fields[0] in "ZX" else (fields[0], fields[19])
 
 
-def _start_time_by_ps(pid: int) -> str | None:
+def _found_by_ps(pid: int) -> tuple[str, str] | None:
     """Where there is no /proc (macOS)."""
     found = subprocess.run(
         ["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True, check=False
     ).stdout.strip()
-    return None if not found or found.startswith("Z") else found.partition(" ")[2].strip()
+    state, _, started = found.partition(" ")
+    return None if not found or state.startswith("Z") else (state, started.strip())
 
 
 class Launcher:

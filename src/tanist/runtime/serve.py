@@ -24,6 +24,7 @@ from tanist.broker.config import ConfigError, NodeConfig, PropertiesError, parse
 from tanist.ports import Clock, Disk, Network, Random
 from tanist.runtime.chance import SystemRandom
 from tanist.runtime.disk import RealDisk
+from tanist.runtime.faults_node import obey_faults
 from tanist.runtime.ledger import LEDGER_NAME
 from tanist.runtime.loop import Loop
 from tanist.runtime.network import SYSTEM_DEFAULT, SocketNetwork
@@ -114,6 +115,7 @@ def serve(config: NodeConfig, make_node: MakeNode) -> int:
         on_exhausted=lambda why: report("WARN", why),
     )
     process = _Process(loop)
+    obey_faults(loop, network, disk, config.node_id, report)
     try:
         node = make_node(config, loop, disk, network, SystemRandom(), report, process.fatal)
         process.stop_with(node)

@@ -1,0 +1,240 @@
+"""`tanist pause`, `resume`, `partition`, `slow`, `disk`, `heal`, `faults`: breaking a live cluster, and mending it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tanist.cli.options import data_option, json_option
+from tanist.cli.output import print_json
+from tanist.runtime.cluster_file import ClusterFile, load_existing
+from tanist.runtime.faults import CLIENTS, BadDisk, DiskTrouble, Fault, Partition, Side, Slow, names, side
+from tanist.runtime.faults_orders import FaultOrders
+from tanist.runtime.layout import log_directories
+
+_DURATIONS = {"ms": 1, "s": 1000, "m": 60_000}
+_RATES = {"B": 1, "kB": 1000, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+_TROUBLES: dict[str, DiskTrouble] = {"full": "disk_full", "slow": "disk_slow", "fail": "disk_error"}
+_LATENCY_MAX_MS = 600_000
+_NUMBER = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)(?:/s)?")
+
+
+def _measure(value: str, units: dict[str, int], example: str) -> int:
+    found = _NUMBER.fullmatch(value.strip())
+    if found is None or found[2] not in units:
+        raise click.BadParameter(f"{value!r} is not like {example}; units are {', '.join(units)}")
+    return round(float(found[1]) * units[found[2]])
+
+
+def _duration(value: str) -> int:
+    time_ms = _measure(value, _DURATIONS, "200ms")
+    if time_ms > _LATENCY_MAX_MS:
+        raise click.BadParameter(f"{value!r} is more than {_LATENCY_MAX_MS // 60_000} minutes")
+    return time_ms
+
+
+def _rate(value: str) -> int:
+    rate_bytes = _measure(value, _RATES, "1MB")
+    if not rate_bytes:
+        raise click.BadParameter("at that rate nothing would ever arrive: see `tanist partition`")
+    return rate_bytes
+
+
+def _members(text: str) -> Side:
+    """A side: node ids and `clients`, with commas between them."""
+    found = []
+    for word in text.split(","):
+        if word.strip() == "clients":
+            found.append(CLIENTS)
+        elif word.strip().isdecimal():
+            found.append(int(word))
+        else:
+            raise click.UsageError(f"{word.strip()!r} in {text!r} is neither a node id nor `clients`")
+    return side(found)
+
+
+def _sides(groups: tuple[str, ...], cluster: ClusterFile, clients: bool) -> tuple[Side, Side]:
+    """The two ends of a link: `'1,2|3'`, or `1,2 3`, or `3` for it and all other nodes."""
+    words = [word for group in groups for word in group.split("|")]
+    if len(words) > 2:
+        raise click.UsageError("a link has two sides, like '1,2|3' (quoted) or 1,2 3")
+    source = _members(words[0])
+    if len(words) == 2:
+        target = _members(words[1])
+        if clients:
+            source = side((*source, CLIENTS))
+    else:
+        others = [node.node_id for node in cluster.nodes if node.node_id not in source]
+        target = side([*others, CLIENTS] if clients else others)
+        if not target:
+            raise click.UsageError(f"there is nobody else than {names(source)}: name the other side")
+    return source, target
+
+
+groups_argument = click.argument("groups", metavar="A|B", nargs=-1, required=True)
+one_way_option = click.option("--one-way", is_flag=True, help="Only what A sends to B; what B sends to A arrives.")
+clients_option = click.option(
+    "--clients", is_flag=True, help="Clients are on A's side; if only one side is named, on the other."
+)
+
+
+@click.command("partition")
+@groups_argument
+@one_way_option
+@clients_option
+@data_option
+@json_option
+def partition_command(groups: tuple[str, ...], one_way: bool, clients: bool, folder: Path, as_json: bool) -> None:
+    """Cut the links between two groups of nodes: packets vanish.
+
+    '1,2|3' (quoted, or 1,2 3) cuts node 3 off from 1 and 2; a single group is cut off from all other nodes. `clients`
+    may stand in a group for all that is not a node. Open connections stay open and are silent; new ones are not
+    answered. Links stay cut, also for nodes that restart, until `tanist heal`.
+    """
+    source, target = _sides(groups, load_existing(folder), clients)
+    _set(Partition(source, target, one_way), folder, as_json)
+
+
+@click.command("slow")
+@groups_argument
+@click.option("--latency", type=_duration, default="0ms", metavar="TIME", help="Each way, as 200ms or 1.5s.")
+@click.option("--jitter", type=_duration, default="0ms", metavar="TIME", help="Up to so much more, at random.")
+@click.option("--rate", type=_rate, metavar="SIZE", help="A second, of each connection, each way, as 1MB or 512KiB.")
+@one_way_option
+@clients_option
+@data_option
+@json_option
+def slow_command(
+    groups: tuple[str, ...],
+    latency: int,
+    jitter: int,
+    rate: int | None,
+    one_way: bool,
+    clients: bool,
+    folder: Path,
+    as_json: bool,
+) -> None:
+    """Make the links between two groups of nodes slow. Groups are as in `tanist partition`."""
+    if not (latency or jitter or rate):
+        raise click.UsageError("how slow? Say --latency, --jitter or --rate")
+    source, target = _sides(groups, load_existing(folder), clients)
+    _set(Slow(source, target, one_way, latency, jitter, rate or 0), folder, as_json)
+
+
+@click.command("disk")
+@click.argument("node_id", metavar="ID", type=int)
+@click.argument("trouble", type=click.Choice(tuple(_TROUBLES)))
+@click.option("--log-dir", metavar="DIR", help="Only one of the node's log directories: its path, or its last part.")
+@click.option("--latency", type=_duration, metavar="TIME", help="How slow each sync is.  [default: 100ms]")
+@click.option("--writes", is_flag=True, help="Slow writes as well as syncs; the whole node waits for them.")
+@data_option
+@json_option
+def disk_command(
+    node_id: int, trouble: str, log_dir: str | None, latency: int | None, writes: bool, folder: Path, as_json: bool
+) -> None:
+    """Make a node's disk full, slow or fail.
+
+    A node takes a log directory on a full or failing disk offline, as Kafka does; without any left, or without the one
+    that has the metadata log, it goes down. After `tanist heal`, `tanist start ID` brings it back (`stop` it before,
+    if it still runs).
+    """
+    if trouble != "slow" and (latency is not None or writes):
+        raise click.UsageError("--latency and --writes are of a slow disk")
+    path = None if log_dir is None else _log_dir(folder, node_id, log_dir)
+    late_ms = 0 if trouble != "slow" else 100 if latency is None else latency
+    _set(BadDisk(node_id, _TROUBLES[trouble], path, late_ms, writes), folder, as_json)
+
+
+def _log_dir(folder: Path, node_id: int, wanted: str) -> str:
+    load_existing(folder).node(node_id)
+    paths = log_directories(folder.absolute(), node_id)
+    for path in paths:
+        if wanted in (path, Path(path).name) or Path(wanted).absolute() == Path(path):
+            return path
+    raise click.UsageError(f"node {node_id} has no log directory {wanted}; it has {', '.join(paths)}")
+
+
+@click.command("pause")
+@click.argument("node_ids", metavar="ID...", type=int, nargs=-1, required=True)
+@data_option
+@json_option
+def pause_command(node_ids: tuple[int, ...], folder: Path, as_json: bool) -> None:
+    """Stop a node's process as it is (SIGSTOP): it says nothing and hears nothing, but its connections stay open."""
+    orders = FaultOrders(folder)
+    for node_id in node_ids:
+        orders.pause(node_id)
+        if not as_json:
+            click.echo(f"node {node_id}: paused")
+    if as_json:
+        print_json({"paused": list(node_ids)})
+
+
+@click.command("resume")
+@click.argument("node_ids", metavar="ID...", type=int, nargs=-1, required=True)
+@data_option
+@json_option
+def resume_command(node_ids: tuple[int, ...], folder: Path, as_json: bool) -> None:
+    """Let a paused node go on (SIGCONT). It does not know that time has passed."""
+    orders = FaultOrders(folder)
+    for node_id in node_ids:
+        orders.resume(node_id)
+        if not as_json:
+            click.echo(f"node {node_id}: resumed")
+    if as_json:
+        print_json({"resumed": list(node_ids)})
+
+
+@click.command("heal")
+@click.argument("members", metavar="[ID]...", nargs=-1)
+@data_option
+@json_option
+def heal_command(members: tuple[str, ...], folder: Path, as_json: bool) -> None:
+    """End all faults, or those that concern some nodes (or `clients`): links, disks and pauses.
+
+    Connections that have lived through it go on where they were. A node that has gone down, or has given a log
+    directory up, stays so until it is started again.
+    """
+    chosen = {member for word in members for member in _members(word)} if members else None
+    left, resumed = FaultOrders(folder).heal(chosen)
+    if as_json:
+        print_json({"resumed": resumed, "faults": left.described()})
+        return
+    for node_id in resumed:
+        click.echo(f"node {node_id}: resumed")
+    if left.faults:
+        click.echo("healed; still set:")
+        for fault in left.faults:
+            click.echo(f"  {fault}")
+    else:
+        click.echo("healed: no faults are set")
+
+
+@click.command("faults")
+@data_option
+@json_option
+def faults_command(folder: Path, as_json: bool) -> None:
+    """Show what faults are set. `tanist status` shows which nodes are down."""
+    orders = FaultOrders(folder)
+    present, paused = orders.present(), orders.paused()
+    if as_json:
+        frozen: list[dict[str, Any]] = [{"kind": "freeze", "node": node_id} for node_id in paused]
+        print_json({"faults": present.described() + frozen})
+        return
+    for fault in present.faults:
+        click.echo(str(fault))
+    for node_id in paused:
+        click.echo(f"node {node_id} is paused")
+    if not present.faults and not paused:
+        click.echo("no faults are set")
+
+
+def _set(fault: Fault, folder: Path, as_json: bool) -> None:
+    orders = FaultOrders(folder)
+    orders.set(fault)
+    if as_json:
+        print_json({"faults": orders.present().described()})
+    else:
+        click.echo(f"{fault}. `tanist heal` ends it")
