@@ -47,3 +47,16 @@ def test_fact_113_before_the_log_start_is_out_of_range_though_it_diverges_too() 
     assert alone.fetch(2, 4, last_epoch=5).diverging == (4, 5)
     before = alone.fetch(2, 2, last_epoch=5)
     assert (before.error, before.diverging) == (ErrorCode.OFFSET_OUT_OF_RANGE, None)
+
+
+def test_kip_a_leader_does_not_notice_a_change_of_the_elr() -> None:
+    """ "Both the follower and the leader don't have any new behavior to handle ELR": all it sees is another epoch."""
+    alone = Alone(isr=(1, 2), min_isr=2, leo=10)
+    alone.fetch(2, 10)
+    assert alone.high_watermark == 10
+    alone.now_ms += 500
+    remote = alone.leader.remotes[2].snapshot(None, 0)
+    assert alone.learn() == []  # the partition epoch has grown, and nothing that a broker acts on has changed
+    assert alone.leader.remotes[2].snapshot(None, 0) == remote
+    assert (alone.leader.leader_epoch, alone.high_watermark, alone.leader.maximal_isr) == (5, 10, {1, 2})
+    assert alone.log.epochs.entries == ((4, 0), (5, 10))

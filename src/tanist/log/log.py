@@ -145,10 +145,12 @@ class Log(LogTail):
     def last_written_epoch(self) -> int:
         """The leader epoch of the last record; a leader's epoch in which nothing was written does not count.
 
-        Of a log that is empty: that of what retention has deleted, or -1.
+        -1 where there never was a record. Where all have been deleted, the epoch that the end of the log belongs to.
         """
         if self._log_end_offset > self.log_start_offset:
             return self.epochs.epoch_at(self._log_end_offset - 1)
+        if self._log_end_offset == 0:
+            return -1
         earliest = self.epochs.earliest
         return -1 if earliest is None else earliest.epoch
 
