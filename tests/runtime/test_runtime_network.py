@@ -308,34 +308,51 @@ def test_a_connection_that_ends_lets_go_of_its_files(runner: Any, serve: Any, tm
     assert file.fd == -1
 
 
-def test_many_small_answers_leave_in_one_system_call(runner: Any, serve: Any) -> None:
-    calls: list[int] = []
-    bodies: list[bytes] = []
+def test_small_answers_leave_in_one_system_call_and_so_do_small_records(runner: Any, serve: Any, tmp_path: Any) -> None:
+    disk = RealDisk(runner.loop)
+    file = disk.open(f"{tmp_path}/segment")
+    file.write(0, [b"_records_"])
+    sent: list[int] = []
 
     def on(handler: Handler, body: bytes) -> None:
-        bodies.append(frame(body))
-        if len(bodies) == 10:
-            connection = handler.connection
-            connection._sock = Spy(connection._sock)
-            connection.send(bodies)
+        connection = handler.connection
+        send = connection._sock_send
 
-    class Spy:
-        def __init__(self, sock: socket.socket) -> None:
-            self._inner = sock
+        def counted(chunk: Any, flags: int = 0) -> int:
+            sent.append(send(chunk, flags))
+            return sent[-1]
 
-        def __getattr__(self, name: str) -> Any:
-            return getattr(self._inner, name)
-
-        def sendmsg(self, vector: list[Any], *rest: Any) -> int:
-            calls.append(len(vector))
-            return self._inner.sendmsg(vector, *rest)
+        connection._sock_send = counted
+        connection.send([frame(b"%d" % index) for index in range(10)])
+        connection.send([struct.pack(">i", 11), b"head", FileRange(file, 1, 7)])
+        connection.send([struct.pack(">i", 9), memoryview(bytearray(b"tail")), b"", FileRange(file, 4, 5)])
 
     server = serve(on)
     client = server.client()
-    client.sendall(b"".join(frame(b"%d" % index) for index in range(10)))
-    runner.until(lambda: bool(server.handlers) and len(server.handlers[0].frames) == 10)
-    assert calls == [10]
-    assert client.recv(1000) == b"".join(bodies)
+    client.sendall(frame(b"ask"))
+    runner.until(lambda: len(sent) == 3)
+    expected = b"".join(frame(b"%d" % index) for index in range(10)) + frame(b"headrecords") + frame(b"tailords_")
+    assert sum(sent) == len(expected)
+    assert client.recv(1000) == expected
+
+
+def test_a_file_that_is_shorter_than_what_is_sent_of_it_ends_the_connection(
+    runner: Any, serve: Any, tmp_path: Any
+) -> None:
+    """The frame that was begun can't be finished: whoever reads it must not wait for the rest."""
+    disk = RealDisk(runner.loop)
+    file = disk.open(f"{tmp_path}/segment")
+    file.write(0, [bytes(100)])
+
+    def on(handler: Handler, body: bytes) -> None:
+        handler.connection.send([struct.pack(">i", int(body)), FileRange(file, 0, int(body))])
+
+    for size in (101, 100_000):
+        server = serve(on)
+        client = server.client()
+        client.sendall(frame(b"%d" % size))
+        runner.until(lambda server=server: bool(server.handlers) and server.handlers[0].closed != [])
+        assert "shorter" in server.handlers[0].closed[0]
 
 
 @pytest.mark.parametrize("takes", [0, 1, 5, 6, 7, 11, 12, 13])
@@ -343,6 +360,7 @@ def test_what_the_network_takes_in_part_arrives_whole(
     runner: Any, serve: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch, takes: int
 ) -> None:
     """Head, a range of a file, tail: cut off after any number of bytes, as a full socket buffer does."""
+    monkeypatch.setattr(connection_module, "_JOINED_BYTES", 0)
     disk = RealDisk(runner.loop)
     file = disk.open(f"{tmp_path}/segment")
     file.write(0, [b"_records_"])
