@@ -136,7 +136,10 @@ def test_slow_writes(disk: RealDisk, tmp_path: Path) -> None:
     file.close()
 
 
-def test_what_is_being_sent_from_a_broken_disk_ends_its_connection(runner: Any, disk: RealDisk, tmp_path: Path) -> None:
+@pytest.mark.parametrize("apart", [False, True])
+def test_what_is_being_sent_from_a_broken_disk_ends_its_connection(
+    runner: Any, disk: RealDisk, tmp_path: Path, apart: bool
+) -> None:
     """As it does when `sendfile` fails; and on a disk with other troubles it is sent."""
 
     class Handler:
@@ -160,11 +163,12 @@ def test_what_is_being_sent_from_a_broken_disk_ends_its_connection(runner: Any, 
     here.connection = network.connect("127.0.0.1", listener.port, here, max_frame_bytes=1 << 20)
     file = disk.open(f"{tmp_path}/log")
     file.write(0, [b"\0\0\0\5hello"])
+    chunks = [b"\0\0\0\5", FileRange(file, 4, 5)] if apart else [FileRange(file, 0, 9)]
     disk_obeys(disk, [BadDisk(1, "disk_full")])
-    here.connection.send([FileRange(file, 0, 9)])
+    here.connection.send(chunks)
     runner.until(lambda: there.frames == [b"hello"])
     disk_obeys(disk, [BadDisk(1, "disk_error")])
-    here.connection.send([FileRange(file, 0, 9)])
+    here.connection.send(chunks)
     runner.until(lambda: bool(here.closed))
     assert here.closed == [os.strerror(errno.EIO)]
     assert runner.failures == []

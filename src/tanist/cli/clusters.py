@@ -45,6 +45,7 @@ def _controllers(value: str) -> int:
 @click.option(
     "--port", type=click.IntRange(1, 65000), default=9092, show_default=True, help="The first broker's; others follow."
 )
+@click.option("--log-dirs", type=click.IntRange(1, 20), help="Log directories of each node.  [default: 1]")
 @config_option("A Kafka setting for every node, for instance min.insync.replicas=1. Repeatable.")
 @feature_option("A feature and the level that a new cluster begins with; 0: off. Repeatable.")
 @click.option("--detach", is_flag=True, help="Return when the cluster is ready, and leave it running.")
@@ -55,6 +56,7 @@ def up_command(
     folder: Path,
     host: str,
     port: int,
+    log_dirs: int | None,
     config: tuple[tuple[str, str], ...],
     features: tuple[tuple[str, int], ...],
     detach: bool,
@@ -76,6 +78,7 @@ def up_command(
             controllers=controllers,
             host=host,
             port=port,
+            log_dirs=log_dirs,
             config=dict(config),
             features=dict(features),
         )

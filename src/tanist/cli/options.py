@@ -51,7 +51,7 @@ def client_options(command: F) -> F:
 
 
 def connect(bootstrap: list[Address] | None, folder: Path, *, timeout_s: float = 30.0) -> Client:
-    return Client(bootstrap or addresses_of(load_existing(folder)), timeout_s=timeout_s)
+    return Client(bootstrap or addresses_of(load_existing(folder), folder), timeout_s=timeout_s)
 
 
 def key_value(value: str) -> tuple[str, str]:

@@ -20,7 +20,7 @@ from tanist.runtime import layout, power_loss
 from tanist.runtime.admin import quorum_leader
 from tanist.runtime.client import Client, KafkaError, Unreachable, Unsupported
 from tanist.runtime.cluster_file import ClusterError, ClusterFile, NodeEntry, load, load_existing, locked
-from tanist.runtime.faults import FOLDER_VARIABLE, folder_of
+from tanist.runtime.faults import CLIENTS, FOLDER_VARIABLE, folder_of
 from tanist.runtime.faults_orders import FaultOrders, end_faults
 from tanist.runtime.files import replace_file
 from tanist.runtime.format import FormatError, format_folders, random_id
@@ -81,6 +81,7 @@ class Cluster:
         controllers: int | None = None,
         host: str = "127.0.0.1",
         port: int = 9092,
+        log_dirs: int | None = None,
         config: Mapping[str, str] | None = None,
         features: Mapping[str, int] | None = None,
         patience_s: float = READY_PATIENCE_S,
@@ -100,9 +101,10 @@ class Cluster:
                     host=host,
                     port=port,
                     config=config or {},
+                    log_dirs=log_dirs or 1,
                 )
             else:
-                self._refuse_other_shape(cluster, brokers, controllers)
+                self._refuse_other_shape(cluster, brokers, controllers, log_dirs)
                 if features:
                     raise ClusterError(
                         f"{self.folder} has a cluster, which has its features: start it without --feature, then change "
@@ -153,7 +155,7 @@ class Cluster:
         seen: set[int] = set()
         controller: int | None = None
         if alive:
-            with Client(addresses_of(cluster), timeout_s=_ASK_PATIENCE_S) as client:
+            with Client(addresses_of(cluster, self.folder), timeout_s=_ASK_PATIENCE_S) as client:
                 try:
                     seen = set(client.metadata().brokers)
                     controller = quorum_leader(client)
@@ -200,7 +202,9 @@ class Cluster:
             try:
                 with self._launcher() as (launcher, readiness):
                     self._launch(launcher, cluster, [node])
-                    if controllers * 2 > len(cluster.controllers):
+                    if self._is_cut_off(node_id):
+                        self._say(f"node {node_id} is started, but cut off: `tanist faults` tells by what")
+                    elif controllers * 2 > len(cluster.controllers):
                         self._await_ready(readiness, cluster, [node], patience_s)
                     else:
                         votes = f"{controllers} of {len(cluster.controllers)} controllers run"
@@ -211,13 +215,24 @@ class Cluster:
 
     # -- inner
 
-    def _refuse_other_shape(self, cluster: ClusterFile, brokers: int | None, controllers: int | None) -> None:
+    def _is_cut_off(self, node_id: int) -> bool:
+        links = FaultOrders(self.folder).present().links(node_id)
+        return any(forth.cut or back.cut for peer, (forth, back) in links.items() if peer != CLIENTS)
+
+    def _refuse_other_shape(
+        self, cluster: ClusterFile, brokers: int | None, controllers: int | None, log_dirs: int | None
+    ) -> None:
         has_brokers = len(cluster.brokers)
         separate = sum(1 for node in cluster.controllers if not node.is_broker)
         if brokers not in (None, has_brokers) or controllers not in (None, separate):
             raise ClusterError(
                 f"{self.folder} has a cluster of {has_brokers} brokers and {separate} separate controllers: "
                 "leave --brokers and --controllers away to start it, or name another folder with --data"
+            )
+        if log_dirs not in (None, cluster.log_dirs):
+            raise ClusterError(
+                f"the nodes in {self.folder} have {cluster.log_dirs} log directories each: leave --log-dirs away to "
+                "start them, or name another folder with --data"
             )
 
     def _write_properties(self, cluster: ClusterFile, features: Mapping[str, int]) -> None:
@@ -367,9 +382,15 @@ def _lack_of(node: NodeEntry, client: Client, expected: set[int]) -> str:
     return "" if quorum_leader(client) is not None else "it knows of no active controller"
 
 
-def addresses_of(cluster: ClusterFile) -> list[tuple[str, int]]:
-    """Where to ask: the running brokers, or all of them if none runs. One that is paused would let us wait."""
+def addresses_of(cluster: ClusterFile, folder: Path | None = None) -> list[tuple[str, int]]:
+    """Where to ask: the running brokers, or all of them if none runs. One that is paused would let us wait.
+
+    With the data folder, those that least is wrong with come first: what an isolated broker tells is old.
+    """
     running = [node for node in cluster.running if node.is_broker and not node.paused]
+    if folder is not None:
+        faults = FaultOrders(folder).present()
+        running.sort(key=lambda node: faults.isolation(node.node_id))
     return [(cluster.host, node.broker_port) for node in running or cluster.brokers]
 
 

@@ -68,6 +68,8 @@ class ClusterFile:
     nodes: list[NodeEntry]
     config: dict[str, str] = field(default_factory=dict)
     """What was given with `--config`, for every node."""
+    log_dirs: int = 1
+    """How many log directories each node has."""
 
     def node(self, node_id: int) -> NodeEntry:
         for entry in self.nodes:
@@ -112,7 +114,7 @@ def load(folder: Path) -> ClusterFile | None:
             )
             for entry in content["nodes"]
         ]
-        return ClusterFile(content["cluster_id"], content["host"], nodes, content["config"])
+        return ClusterFile(content["cluster_id"], content["host"], nodes, content["config"], content.get("log_dirs", 1))
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError) as error:

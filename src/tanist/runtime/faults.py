@@ -173,6 +173,12 @@ class FaultSet:
         """Nodes whose links to clients are not as they should be, so that they must tell clients from nodes."""
         return frozenset(node_id for node_id in self.ports or () if CLIENTS in self.links(node_id))
 
+    def isolation(self, node_id: int) -> tuple[bool, int]:
+        """For comparing nodes: whether clients hear nothing of it, and how many nodes do not."""
+        links = self.links(node_id)
+        cut = [peer for peer, (forth, back) in links.items() if forth.cut or back.cut]
+        return CLIENTS in cut, len(cut)
+
     def concern(self, node_id: int) -> bool:
         """Whether anything that is set is about a node."""
         return bool(self.links(node_id) or self.disks(node_id))

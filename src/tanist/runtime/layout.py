@@ -46,7 +46,14 @@ class PickedPort:
 
 
 def lay_out(
-    *, cluster_id: str, brokers: int, controllers: int, host: str, port: int, config: Mapping[str, str]
+    *,
+    cluster_id: str,
+    brokers: int,
+    controllers: int,
+    host: str,
+    port: int,
+    config: Mapping[str, str],
+    log_dirs: int = 1,
 ) -> tuple[ClusterFile, list[PickedPort]]:
     """A new cluster, and the ports that were not to be had. `controllers` 0: the first brokers are controllers too.
 
@@ -75,7 +82,7 @@ def lay_out(
     for node in nodes:
         wanted = (node.broker_port or node.controller_port) + METRICS_PORT_GAP
         node.metrics_port = pick(wanted) if wanted <= _PORT_MAX else 0
-    return ClusterFile(cluster_id, host, nodes, dict(config)), moved
+    return ClusterFile(cluster_id, host, nodes, dict(config), log_dirs), moved
 
 
 def move_taken_ports(cluster: ClusterFile) -> list[PickedPort]:
@@ -157,7 +164,10 @@ def properties_of(cluster: ClusterFile, node: NodeEntry, folder: Path) -> dict[s
         "controller.quorum.voters": ",".join(
             f"{voter.node_id}@{at}:{voter.controller_port}" for voter in cluster.controllers
         ),
-        "log.dirs": str(node_folder(folder, node.node_id) / "data"),
+        "log.dirs": ",".join(
+            str(node_folder(folder, node.node_id) / ("data" if number == 1 else f"data-{number}"))
+            for number in range(1, cluster.log_dirs + 1)
+        ),
     }
     if node.is_broker:
         properties["advertised.listeners"] = f"PLAINTEXT://{at}:{node.broker_port}"
