@@ -119,6 +119,9 @@ _TARGET_9 = Layout(">iiqqi")
 _TARGET_12 = Layout(">iiqiqiB")
 """Also, after the offset: last fetched epoch; at the end the number of tags."""
 
+_TARGET_18 = Layout(">iiqiqiBBBq")
+"""Also, as the only tagged field: the high watermark."""
+
 # A consumer's usual request in one go: one topic, one partition, nothing forgotten.
 _USUAL_HEAD_4 = Layout(">iiiibih").unpack_from
 """Up to the length of the topic's name."""
@@ -317,6 +320,7 @@ def _parse_old(frame: memoryview, p: int, version: int) -> FetchCall:
 def _parse_flexible(frame: memoryview, p: int, version: int) -> FetchCall:
     call = FetchCall()
     end = len(frame)
+    read_18 = _TARGET_18.unpack_from
     if version < 15:
         call.replica_id = _INT32.unpack_from(frame, p)[0]
         p += 4
@@ -332,7 +336,18 @@ def _parse_flexible(frame: memoryview, p: int, version: int) -> FetchCall:
         partitions -= 1
         check_count("partitions", partitions, 33, end - p)
         targets = []
+        # A follower tells its high watermark and nothing else in tags, partition after partition.
+        followers = version > 17 and p + 43 * partitions <= end
         for _ in range(partitions):
+            if followers:
+                partition, epoch, start, last_epoch, log_start, size, tags, tag, length, mark = read_18(frame, p)
+                if tags == 1 and tag == 1 and length == 8:
+                    p += 43
+                    targets.append(
+                        _tuple(FetchTarget, (partition, epoch, start, last_epoch, log_start, size, ZERO_UUID, mark))
+                    )
+                    continue
+                followers = False
             partition, epoch, start, last_epoch, log_start, size, tags = _TARGET_12.unpack_from(frame, p)
             p += 33
             directory, high_watermark = ZERO_UUID, UNKNOWN_HIGH_WATERMARK
@@ -366,6 +381,11 @@ def _parse_flexible(frame: memoryview, p: int, version: int) -> FetchCall:
     if rack is None:
         raise WireError("rack id is null")
     call.rack_id = rack
+    if version > 14 and end - p == 16:
+        tags, tag, length, call.replica_id, call.replica_epoch, inner_tags = _ONLY_REPLICA_STATE(frame, p)
+        if tags == 1 and tag == 1 and length == 13 and inner_tags == 0:
+            return call
+        call.replica_id = call.replica_epoch = -1
     tags, p = read_uvarint(frame, p)
     for _ in range(tags):
         tag, begin, p = read_tag(frame, p)
@@ -444,6 +464,11 @@ def _write_flexible_request(version: int, call: FetchCall, chunks: list[bytes]) 
     for topic, targets in call.topics:
         chunks += [compact_topic(topic, version > 12), write_uvarint(len(targets) + 1)]
         for partition, epoch, start, last_epoch, log_start, size, directory, high_watermark in targets:
+            if version > 17 and directory is ZERO_UUID and high_watermark != UNKNOWN_HIGH_WATERMARK:
+                chunks.append(
+                    _TARGET_18.pack(partition, epoch, start, last_epoch, log_start, size, 1, 1, 8, high_watermark)
+                )
+                continue
             tags = b""
             count = 0
             if version > 16 and directory != ZERO_UUID:
