@@ -1,4 +1,4 @@
-"""docs/rules.md: every fact has its row, and what a row names is there."""
+"""docs/rules.md and the rules of docs/kip966.md: every fact has its row, and what a row names is there."""
 
 from __future__ import annotations
 
@@ -42,6 +42,12 @@ def rows() -> list[Row]:
 def section(page: Path, heading: str) -> str:
     """What stands between a heading of the second level and the next."""
     return page.read_text(encoding="utf-8").split(f"\n## {heading}\n")[1].split("\n## ")[0]
+
+
+def kip_rows() -> list[list[str]]:
+    """The rows of all tables in the KIP's rules, without their heads."""
+    lines = [line for line in section(KIP, "Rules").splitlines() if line.startswith("|")]
+    return [cells(line) for line in lines if not line.startswith(("| Rule", "|---"))]
 
 
 @cache
@@ -101,6 +107,25 @@ def test_a_row_says_what_holds_and_by_what(row: Row) -> None:
         assert [name for name in _REFERENCE.findall(row.module) if ".py" in name]
         assert _REFERENCE.findall(row.tests)
     assert list(missing(row.module + row.tests)) == []
+
+
+@pytest.mark.parametrize("row", kip_rows(), ids=lambda row: row[0][:40])
+def test_a_rule_of_the_kip_says_where_it_is_and_what_holds_it(row: list[str]) -> None:
+    rule, module, tests = row
+    assert rule
+    assert list(missing(tests)) == []
+    if module.startswith("—"):
+        assert len(module.split()) > 3, "a rule that is not kept says why"
+    else:
+        assert [name for name in _REFERENCE.findall(module) if ".py" in name]
+        assert list(missing(module)) == []
+        assert _REFERENCE.findall(tests)
+
+
+def test_no_rule_of_the_kip_is_there_twice() -> None:
+    rules = [row[0] for row in kip_rows()]
+    assert len(rules) > 80
+    assert sorted(set(rules)) == sorted(rules)
 
 
 def test_what_differs_in_one_table_differs_in_the_other() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from tests.controller.controller_double import Cluster
 from tests.controller.test_unclean_recovery import TIMEOUT_MS, Rig, lost
 
+from tanist.controller.features import Bootstrap
 from tanist.controller.unclean_recovery import Phase
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.unregister_broker_request import UnregisterBrokerRequest
@@ -74,3 +76,20 @@ def test_the_manager_takes_the_place_of_elections_that_pick_whoever_is_there(ena
     assert (rig.state.leader, rig.state.elr) == (-1, (1, 2))
     rig.cluster.heartbeat(3)
     assert rig.state.leader == elected
+
+
+@pytest.mark.parametrize(("allowed", "leader"), [("true", 3), ("false", -1)])
+def test_without_elr_elections_are_as_before_the_kip_though_the_manager_is_on(allowed: str, leader: int) -> None:
+    cluster = Cluster(static_configs={"metadata.max.idle.interval.ms": "0"}, bootstrap=Bootstrap(features={}))
+    assert cluster.settings.unclean_recovery_manager_enabled
+    cluster.start(1, 2, 3)
+    cluster.create_topic("t", (1, 2, 3), **{"unclean.leader.election.enable": allowed})
+    for broker_id in (3, 2, 1):
+        cluster.heartbeat(broker_id, want_fence=True)
+    assert (cluster.partition("t").isr, cluster.partition("t").leader) == ((1,), -1)
+    cluster.heartbeat(3)  # it is not in sync
+    cluster.advance(0)
+    assert cluster.asked == []
+    assert cluster.partition("t").leader == leader
+    cluster.heartbeat(1)
+    assert cluster.partition("t").leader == (3 if leader == 3 else 1)
