@@ -10,6 +10,9 @@ from cluster_rig import Cluster
 from tanist.broker.channel import Channel
 from tanist.sim.world import CONTROLLER_PORT
 from tanist.wire.errors import ErrorCode
+from tanist.wire.messages.alter_partition_response import AlterPartitionResponse
+from tanist.wire.messages.alter_partition_response import PartitionData as PartitionAnswer
+from tanist.wire.messages.alter_partition_response import TopicData as TopicAnswer
 from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.messages.describe_cluster_request import DescribeClusterRequest
 from tanist.wire.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
@@ -73,6 +76,33 @@ def test_a_minimum_that_comes_with_a_smaller_isr_holds_for_it() -> None:
     ]
     node.metadata.apply(records, node.metadata.applied_offset + len(records))
     assert (hosted.leader.isr, hosted.replica.high_watermark) == ((1,), 0)
+
+
+def test_an_answer_to_alter_partition_takes_effect_with_the_metadata_that_has_it() -> None:
+    """By then the broker also knows the min.insync.replicas by which the controller has decided, and kept an ELR."""
+    cluster = Cluster(config={"min.insync.replicas": "2", "replica.lag.time.max.ms": "1000"})
+    controller = next(node.node_id for node in cluster.world.nodes() if node.quorum.raft.is_leader)
+    leader, follower = (node_id for node_id in (1, 2, 3) if node_id != controller)
+    cluster.create_topic("t", assignment=[[leader, follower, controller]])
+    cluster.world.hosts[controller].freeze()
+    assert cluster.produce("t", [b"x"], acks=1, to=leader).error_code == 0
+    node, hosted = cluster.node(leader), cluster.hosted("t")[leader]
+    cluster.until(lambda: hosted.leader.pending is not None)
+    state = node.metadata.image.partition(hosted.topic_id, 0)
+    smaller = PartitionAnswer(
+        partition_index=0,
+        leader_id=leader,
+        leader_epoch=state.leader_epoch,
+        isr=(leader, follower),
+        partition_epoch=state.partition_epoch + 1,
+    )
+    node.isr_changes._answered(
+        AlterPartitionResponse(topics=(TopicAnswer(topic_id=hosted.topic_id, partitions=(smaller,)),))
+    )
+    assert (set(hosted.leader.isr), hosted.leader.high_watermark) == ({1, 2, 3}, 0)
+    change = PartitionChangeRecord(partition_id=0, topic_id=hosted.topic_id, isr=(leader, follower))
+    node.metadata.apply([change], node.metadata.applied_offset + 1)
+    assert (set(hosted.leader.isr), hosted.leader.high_watermark) == ({leader, follower}, 1)
 
 
 def test_a_stopping_broker_hands_its_leaderships_over_and_comes_back_clean(cluster: Cluster) -> None:

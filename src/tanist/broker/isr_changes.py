@@ -2,6 +2,10 @@
 
 At most one request is under way; what is proposed meanwhile goes into the next one, all partitions together. A leader
 has one proposal out at a time and hears its outcome here; what a leader does with it is `replica.leader`'s business.
+
+A new ISR takes effect with the metadata that has it, not with an answer that comes before. The controller may have kept
+an ELR by a min.insync.replicas of which this broker has yet to hear, and by the old one the high watermark would leave
+that ELR behind. (Apache acts on the answer. The simulator then found members of an ELR without committed records.)
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from tanist.replica.leader import LeaderState
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.alter_partition_request import AlterPartitionRequest, BrokerState, PartitionData, TopicData
 from tanist.wire.messages.alter_partition_response import AlterPartitionResponse
+from tanist.wire.messages.alter_partition_response import PartitionData as Answer
 
 if TYPE_CHECKING:
     from tanist.broker.hosted import HostedPartition
@@ -107,6 +112,8 @@ class IsrChanges:
                 hosted, leader, proposal = entry
                 if hosted.leader is not leader:
                     continue  # fact 20: an answer for a state that was replaced meanwhile
+                if not answer.error_code and not self._is_known(topic.topic_id, answer):
+                    continue  # the leader stays pending, as large as before, until the metadata says so
                 result = AlterPartitionResult(
                     error=answer.error_code,
                     leader=answer.leader_id,
@@ -121,6 +128,11 @@ class IsrChanges:
                 result = AlterPartitionResult(error=ErrorCode.UNKNOWN_SERVER_ERROR)
                 self._node.apply_replica_effects(hosted, leader.alter_partition_done(proposal, result, now_ms))
         self._schedule()
+
+    def _is_known(self, topic_id: UUID, answer: Answer) -> bool:
+        """Whether this broker's metadata has what the answer speaks of."""
+        state = self._node.metadata.image.partition(topic_id, answer.partition_index)
+        return state is not None and state.partition_epoch >= answer.partition_epoch
 
     def _retry(self) -> None:
         self._retry_pending = False
