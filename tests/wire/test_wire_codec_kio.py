@@ -13,13 +13,15 @@ from typing import Any
 import pytest
 
 from tanist.wire.codec import decoder, encoder
-from tanist.wire.schema import ZERO_UUID, Message
+from tanist.wire.schema import ZERO_UUID, Message, Struct
 
 kio_index = pytest.importorskip("kio.schema.index")
 kio_serial = pytest.importorskip("kio.serial")
 kio_errors = pytest.importorskip("kio.schema.errors")
 
 OURS_ALONE = {"GetReplicaLogInfoRequest", "GetReplicaLogInfoResponse"}
+TAGS_OF_OURS = {"DescribeTopicPartitionsResponsePartition": "last_unclean_epoch"}
+"""Struct -> a tagged field that Kafka does not know; at its default it is not on the wire."""
 MODULES = {"kraft_version_record": "k_raft_version_record"}
 EPOCH = datetime.datetime.fromtimestamp(0, datetime.UTC)
 
@@ -67,6 +69,19 @@ def to_kio(value: Any, kio_type: Any, kind: str | None) -> Any:
     return value
 
 
+def without_ours(value: Any) -> None:
+    """Set what only we have to its default, here and below."""
+    if isinstance(value, tuple):
+        for each in value:
+            without_ours(each)
+    elif isinstance(value, Struct):
+        ours = TAGS_OF_OURS.get(type(value).__name__)
+        if ours is not None:
+            setattr(value, ours, getattr(type(value)(), ours))
+        for field in value.FIELDS:
+            without_ours(getattr(value, field.name))
+
+
 def test_bytes_equal_to_kio(message_class: type[Message], builder: Any) -> None:
     if message_class.__name__ in OURS_ALONE:
         pytest.skip("kio does not have it")
@@ -83,6 +98,7 @@ def test_bytes_equal_to_kio(message_class: type[Message], builder: Any) -> None:
         encode, decode = encoder(message_class, version), decoder(message_class, version)
         for round_number in range(8):
             message = builder((message_class.__name__, version, round_number)).build(message_class, version)
+            without_ours(message)
             try:
                 other = to_kio(message, theirs, None)
             except (ValueError, OverflowError):  # an error code or a date beyond what kio can name
