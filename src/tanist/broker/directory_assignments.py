@@ -83,10 +83,12 @@ class DirectoryAssignments:
 
     def _answered(self, response: Any) -> None:
         self._in_flight = False
+        untold = len(self._wanted)
         if response is not None and response.error_code == 0:
             for directory in response.directories:
                 for topic in directory.topics:
                     for partition in topic.partitions:
                         if partition.error_code == 0:
                             self.agreed(topic.topic_id, partition.partition_index)
-        self._schedule(_RETRY_MS)
+        # What has come up meanwhile is told at once; what failed, later.
+        self._schedule(0 if len(self._wanted) < untold else _RETRY_MS)

@@ -383,6 +383,9 @@ class Node:
 
     def produce_absent_error(self, topic: str | UUID, partition: int) -> int:
         """Why a partition that is produced to is not hosted here."""
+        topic_id = topic if isinstance(topic, UUID) else self.metadata.topic_id(topic)
+        if topic_id is not None and self.replicas.is_offline(topic_id, partition):
+            return ErrorCode.KAFKA_STORAGE_ERROR
         if self.current_leader(topic, partition) is not None:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return ErrorCode.UNKNOWN_TOPIC_ID if isinstance(topic, UUID) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -57,6 +57,10 @@ class Replicas:
         """Replicas that were hosted in directories which have failed since."""
         return len(self._offline)
 
+    def is_offline(self, topic_id: UUID, index: int) -> bool:
+        """Whether the replica was hosted in a directory that has failed since (Kafka's `HostedPartition.Offline`)."""
+        return (topic_id, index) in self._offline
+
     def directory_ids(self) -> tuple[UUID, ...]:
         return tuple(sorted(d.directory_id for d in self.directories if d.failed is None))
 
@@ -152,7 +156,9 @@ class Replicas:
             hosted = self.get(change.topic_id, change.partition)
             if change.after is not None and self._node.node_id in change.after.replicas:
                 self._apply(change.topic, change.topic_id, change.partition, change.after)
-            elif hosted is not None:
+                continue
+            self._node.directory_assignments.agreed(change.topic_id, change.partition)
+            if hosted is not None:
                 self._remove(hosted)
 
     def _apply(self, name: str, topic_id: UUID, index: int, state: PartitionState) -> None:
@@ -215,6 +221,10 @@ class Replicas:
             try:
                 log = directory.create_log(name, index, topic_id, config, node.clock.now_ms(), node.clock.wall_ms())
             except OSError as failure:
+                # The beginning of a log may be there, so none may be made elsewhere. And we may be the leader: the
+                # controller must hear that this replica is lost, which it never knew to be in that directory.
+                self._offline[(topic_id, index)] = directory
+                node.directory_assignments.tell(topic_id, index, directory.directory_id)
                 self.directory_failed(directory, failure)
                 return None
         else:
@@ -266,7 +276,6 @@ class Replicas:
 
     def _unhost(self, hosted: HostedPartition) -> None:
         hosted.stale = True
-        self._node.directory_assignments.agreed(hosted.topic_id, hosted.index)
         before, hosted.leader, hosted.follower = hosted.leader, None, None
         self._node.fetchers.stop(hosted)
         partitions = self.by_topic.get(hosted.topic_id)
@@ -296,6 +305,7 @@ class Replicas:
         directory.failed = directory.failed or failure
         self._node.report("ERROR", f"log directory {directory.path} is offline: {failure}")
         for hosted in [h for h in self if h.directory is directory]:
+            # Where it lies is still told, if it was not yet: otherwise the controller would not know what is lost.
             self._offline[(hosted.topic_id, hosted.index)] = directory
             self._unhost(hosted)
         if all(d.failed is not None for d in self.directories):

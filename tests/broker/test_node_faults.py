@@ -1,0 +1,67 @@
+"""What nodes answer and do while something is wrong, in virtual time: found with faults on live clusters."""
+
+from __future__ import annotations
+
+from cluster_rig import Cluster
+
+from tanist.wire.errors import ErrorCode
+from tanist.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+
+
+def test_a_replica_in_a_failed_directory_is_answered_for_by_a_storage_error() -> None:
+    """As at Apache (`HostedPartition.Offline`): "not leader" would send clients to a leader that is this very broker
+    until the controller has heard, and says nothing of why."""
+    cluster = Cluster(config={"min.insync.replicas": "2", "log.dirs": "/data,/more"})
+    cluster.create_topic("t", assignment=[[1, 2, 3]] * 2)
+    node = cluster.node(1)
+    lost = next(n for n in range(2) if node.replicas.get("t", n).directory.path == "/more")
+    cluster.world.hosts[1].disk.failing.append("/more")
+    cluster.produce("t", [b"y"], partition=lost, to=1, timeout_ms=100)  # the disk's failure ends the connection
+    cluster.run(2_000)
+    assert cluster.leader("t", lost) in (2, 3)
+    assert cluster.produce("t", [b"y"], partition=lost, to=1).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert cluster.fetch("t", partition=lost, to=1).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    partition = ListOffsetsPartition(partition_index=lost, timestamp=-1)
+    request = ListOffsetsRequest(replica_id=-1, topics=(ListOffsetsTopic(name="t", partitions=(partition,)),))
+    (answer,) = cluster.ask(request, 7, to=1).topics
+    assert answer.partitions[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    # Of others, what it said before.
+    assert cluster.produce("t", [b"y"], partition=9, to=1).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert cluster.produce("t", [b"y"], partition=1 - lost, to=2).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_a_directory_that_fails_before_the_controller_knows_what_lies_there_takes_its_replicas_along() -> None:
+    """The controller cannot know which replicas a failed directory takes if it was never told where they lie (rule 48):
+    their leader would be one that answers nobody."""
+    cluster = Cluster(config={"min.insync.replicas": "2", "log.dirs": "/data,/more"})
+    controller = cluster.node(1).quorum.leader_id
+    leader = next(n for n in (3, 2) if n != controller)
+    others = [n for n in (1, 2, 3) if n != leader]
+    hosts = cluster.world.hosts
+    cluster.world.network.conditions.slow_links[(hosts[leader].name, hosts[controller].name)] = 1_000_000
+    cluster.create_topic("t", assignment=[[leader, *others]] * 4)
+    node = cluster.node(leader)
+    assert len(node.directory_assignments) == 4  # being told, for a second
+    lost = [n for n in range(4) if node.replicas.get("t", n).directory.path == "/more"]
+    hosts[leader].disk.failing.append("/more")
+    cluster.produce("t", [b"y"], partition=lost[0], to=leader, timeout_ms=100)
+    assert node.replicas.offline_directory_ids()
+    assert len(node.directory_assignments) == 4  # and told again if need be
+    cluster.until(lambda: all(cluster.leader("t", partition) in others for partition in lost), within_ms=5_000)
+    assert all(cluster.leader("t", partition) == leader for partition in range(4) if partition not in lost)
+    cluster.until(lambda: not len(node.directory_assignments))
+
+
+def test_a_replica_that_could_not_be_made_is_not_a_leader_that_answers_nobody() -> None:
+    """Its directory fails as its log is made: of that replica the controller has never heard where it lies."""
+    cluster = Cluster(config={"min.insync.replicas": "2", "log.dirs": "/data,/more"})
+    cluster.create_topic("first", assignment=[[1, 2, 3]])
+    cluster.world.hosts[1].disk.failing.append("/more")
+    cluster.create_topic("t", assignment=[[1, 2, 3]] * 2)
+    cluster.until(lambda: all(cluster.leader("t", partition) is not None for partition in range(2)), within_ms=3_000)
+    node = cluster.node(1)
+    assert node.replicas.offline_count == 1
+    (lost,) = (n for n in range(2) if cluster.leader("t", n) != 1)
+    cluster.until(lambda: cluster.produce("t", [b"x"], partition=lost).error_code == 0)
+    cluster.until(lambda: not len(node.directory_assignments))
+    assert cluster.produce("t", [b"x"], partition=lost, to=1).error_code == ErrorCode.KAFKA_STORAGE_ERROR
