@@ -90,9 +90,10 @@ class Slow:
             jitter = f" to {self.latency_ms + self.jitter_ms}" if self.jitter_ms else ""
             says.append(f"takes {self.latency_ms}{jitter} ms")
         if self.rate_bytes:
-            says.append(f"goes at {self.rate_bytes} bytes a second")
-        back = "" if self.one_way else ", and back"
-        return f"what {names(self.source)} sends to {names(self.target)}{back}, {' and '.join(says)}"
+            says.append(f"passes at {self.rate_bytes} bytes a second")
+        between = "to" if self.one_way else "and"
+        start = "from" if self.one_way else "between"
+        return f"what goes {start} {names(self.source)} {between} {names(self.target)} {' and '.join(says)}"
 
     def change(self, way: Way) -> Way:
         rates = [rate for rate in (way.rate_bytes, self.rate_bytes) if rate]

@@ -49,6 +49,7 @@ class ObeyingNode:
         """Listen for orders, then look for those from before: none is missed."""
         self._loop.aio.add_signal_handler(ORDER_SIGNAL, self.look)
         self.look()
+        self._loop.post(self.look)  # signals are not heard before the loop runs
 
     def look(self) -> None:
         """Obey what is set now."""
