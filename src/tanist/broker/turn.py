@@ -165,7 +165,7 @@ class Turn:
             if waiters:
                 hosted.fetch_waiters = []
                 for waiter in waiters:
-                    waiter.look()
+                    waiter.look(hosted)
                 hosted.fetch_waiters += [waiter for waiter in waiters if not waiter.done]
 
     def _write_failed(self, hosted: HostedPartition, failure: OSError) -> None:

@@ -39,12 +39,14 @@ _NOT_LEADER = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 _OUT_OF_RANGE = int(ErrorCode.OFFSET_OUT_OF_RANGE)
 _FOLLOWER_READS_VERSION = 11  # KIP-392: older consumers are served by leaders only
 _LEADER_HINT_VERSION = 16  # KIP-951
+_NEWS_MS = 5
+"""How long a follower that waits for records may be left without the news of a higher high watermark."""
 
 
 class FetchWait:
     """A fetch that waits for data or its deadline."""
 
-    __slots__ = ("call", "connection", "correlation_id", "done", "node", "slot", "targets", "version")
+    __slots__ = ("_news_told", "call", "connection", "correlation_id", "done", "node", "slot", "targets", "version")
 
     def __init__(
         self,
@@ -53,7 +55,7 @@ class FetchWait:
         call: FetchCall,
         version: int,
         correlation_id: int,
-        targets: list[tuple[HostedPartition, FetchTarget]],
+        targets: dict[HostedPartition, FetchTarget],
     ) -> None:
         self.node = node
         self.connection = connection
@@ -63,39 +65,54 @@ class FetchWait:
         self.targets = targets
         self.slot: Slot = connection.reserve()
         self.done = False
+        self._news_told = False
 
-    def look(self) -> None:
+    def look(self, changed: HostedPartition) -> None:
         """Something happened to one of the partitions: answer if there is enough by now, or the role changed."""
         if self.done:
             return
         if self.connection.closed:
             self.done = True
             return
-        available = 0
+        target = self.targets[changed]
+        upper_offset = self._upper_offset(changed, target)
+        if upper_offset is None:
+            self.expire()
+        elif upper_offset > target.fetch_offset:
+            # Only what has changed can have brought the rest of what is asked for, so mostly nothing else is looked at.
+            if self.call.min_bytes <= 1 or self._available_bytes() >= self.call.min_bytes:
+                self.expire()
+        elif self.call.replica_id >= 0 and not self._news_told and self._high_watermark_is_news(changed, target):
+            self._news_told = True
+            self.node.purgatory.add(self.node.turn_ms + _NEWS_MS, self)
+
+    def _upper_offset(self, hosted: HostedPartition, target: FetchTarget) -> int | None:
+        """Up to where the asker may read; None if it is to be told that the role is another one."""
+        leader = hosted.leader
         from_replica = self.call.replica_id >= 0
-        for hosted, target in self.targets:
-            leader = hosted.leader
-            if leader is None or hosted.leader_epoch != target.current_leader_epoch != -1:
-                if from_replica or hosted.follower is None or hosted.leader_epoch != target.current_leader_epoch != -1:
-                    self.expire()
-                    return
-                upper_offset = hosted.replica.high_watermark
-            elif from_replica:
-                upper_offset = hosted.log.log_end_offset
-            else:
-                upper_offset = leader.high_watermark
+        if leader is None or hosted.leader_epoch != target.current_leader_epoch != -1:
+            if from_replica or hosted.follower is None or hosted.leader_epoch != target.current_leader_epoch != -1:
+                return None
+            return hosted.replica.high_watermark
+        return hosted.log.log_end_offset if from_replica else leader.high_watermark
+
+    def _available_bytes(self) -> int:
+        available = 0
+        for hosted, target in self.targets.items():
+            upper_offset = self._upper_offset(hosted, target)
+            if upper_offset is None:
+                return self.call.min_bytes
             if upper_offset > target.fetch_offset:
                 available += hosted.log.bytes_available(target.fetch_offset, upper_offset)
-        if available >= self.call.min_bytes or (from_replica and self._high_watermark_is_news()):
-            self.expire()
+        return available
 
-    def _high_watermark_is_news(self) -> bool:
-        """A follower that tells its high watermark (v18, KIP-1166) is answered at once when the leader's is higher."""
-        for hosted, target in self.targets:
-            leader = hosted.leader
-            if leader is not None and 0 <= target.high_watermark < leader.high_watermark:
-                return True
-        return False
+    def _high_watermark_is_news(self, hosted: HostedPartition, target: FetchTarget) -> bool:
+        """A follower that tells its high watermark (v18, KIP-1166) is answered soon when the leader's is higher.
+
+        Not at once: under load the next records bring the news, and an answer for it alone costs as much as they do.
+        """
+        leader = hosted.leader
+        return leader is not None and 0 <= target.high_watermark < leader.high_watermark
 
     def expire(self) -> None:
         """Answer with what there is."""
@@ -145,16 +162,16 @@ def handle_fetch(
             metrics.replication_bytes_out += size_bytes
         connection.respond(chunks)
         return
-    targets: list[tuple[HostedPartition, FetchTarget]] = []
+    targets: dict[HostedPartition, FetchTarget] = {}
     lookup = node.replicas.by_topic
     for topic, parts in call.topics:
         for target in parts:
-            targets.append((lookup[topic][target.partition], target))
+            targets[lookup[topic][target.partition]] = target
     if not targets:
         connection.respond(chunks)
         return
     wait = FetchWait(node, connection, call, version, correlation_id, targets)
-    for hosted, _ in targets:
+    for hosted in targets:
         hosted.wait_for_data(wait)
     if call.replica_id >= 0:
         connection.fetch_wait = wait

@@ -1,0 +1,104 @@
+"""Fetches that wait: what ends the wait, and how soon."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from cluster_rig import Cluster
+
+from tanist.sim.clients import SimClient
+from tanist.sim.history import History
+from tanist.sim.world import BROKER_PORT
+from tanist.wire.batch import NewRecord, encode_batch
+from tanist.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+
+
+def test_the_news_of_a_high_watermark_reaches_followers_soon_though_nothing_more_is_written() -> None:
+    cluster = Cluster()
+    cluster.create_topic("t")
+    cluster.run(1_000)
+    assert cluster.produce("t", [b"value"]).error_code == 0
+    cluster.run(20)
+    assert {hosted.replica.high_watermark for hosted in cluster.hosted("t").values()} == {1}
+
+
+def test_under_load_the_news_comes_with_the_next_records() -> None:
+    """One fetch a record and follower: an answer for the high watermark alone would double them."""
+    cluster = Cluster()
+    cluster.create_topic("t")
+    cluster.run(1_000)
+    leader = cluster.leader("t")
+    assert leader is not None
+    metrics = cluster.node(leader).metrics
+    before, count = metrics.fetch_requests, 100
+    answers: list[Any] = []
+    channel = cluster.client.channel((cluster.world.hosts[leader].name, BROKER_PORT))
+    for _ in range(count):
+        batch = bytes(encode_batch([NewRecord(cluster.client.clock.wall_ms(), None, b"value")]))
+        data = TopicProduceData(name="t", partition_data=(PartitionProduceData(records=batch),))
+        request = ProduceRequest(acks=-1, timeout_ms=2_000, topic_data=(data,))
+        cluster.client.run(partial(channel.call, request, 9, 2_000, answers.append))
+        cluster.run(3)
+    cluster.run(100)
+    assert [answer.responses[0].partition_responses[0].error_code for answer in answers] == [0] * count
+    assert metrics.fetch_requests - before <= 2 * count + 20
+
+
+def consume(cluster: Cluster, partitions: tuple[int, ...], min_bytes: int) -> list[Any]:
+    """Begin a fetch of several partitions; the list gets its answer."""
+    answers: list[Any] = []
+    request = FetchRequest(
+        replica_id=-1,
+        max_wait_ms=10_000,
+        min_bytes=min_bytes,
+        max_bytes=1 << 20,
+        session_epoch=-1,
+        topics=(
+            FetchTopic(
+                topic="t",
+                partitions=tuple(
+                    FetchPartition(
+                        partition=index, current_leader_epoch=-1, last_fetched_epoch=-1, partition_max_bytes=1 << 20
+                    )
+                    for index in partitions
+                ),
+            ),
+        ),
+    )
+
+    def answered(response: Any) -> None:
+        answers.append([len(partition.records or b"") for partition in response.responses[0].partitions])
+
+    client = SimClient(cluster.world, "consumer", History())  # on a connection of its own: answers come in order
+    channel = client.channel((cluster.world.hosts[1].name, BROKER_PORT))
+    client.run(lambda: channel.call(request, 12, 15_000, answered))
+    cluster.run(100)
+    return answers
+
+
+def test_a_fetch_waits_for_the_bytes_of_all_its_partitions_together() -> None:
+    cluster = Cluster(nodes=1, config={"min.insync.replicas": "1"})
+    cluster.create_topic("t", partitions=3, factor=1)
+    answers = consume(cluster, (0, 1, 2), 140)
+    cluster.produce("t", [b"value"], partition=2)
+    cluster.run(100)
+    assert answers == []
+    cluster.produce("t", [b"value"], partition=0)
+    cluster.run(100)
+    ((first, second, third),) = answers
+    assert first == third >= 70
+    assert second == 0
+
+
+def test_a_fetch_for_any_byte_is_answered_by_the_first_that_comes() -> None:
+    cluster = Cluster(nodes=1, config={"min.insync.replicas": "1"})
+    cluster.create_topic("t", partitions=3, factor=1)
+    answers = consume(cluster, (0, 1, 2), 1)
+    assert answers == []
+    cluster.produce("t", [b"value"], partition=1)
+    cluster.run(100)
+    ((first, second, third),) = answers
+    assert (first, third) == (0, 0)
+    assert second >= 70
