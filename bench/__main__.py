@@ -60,7 +60,6 @@ def run(effort: Effort, labels: dict[str, str], only: set[str], directory: Path)
             say(f"{workload.title}: warming up")
             results.append(RawRunner(workload, effort).measure(sides, say))
         for tool in tools:
-            say(f"{tool.title}: one run of each side to warm up")
             results.append(ToolRunner(tool, effort).measure(sides, say))
     return results
 

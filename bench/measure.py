@@ -242,19 +242,14 @@ class ToolRunner:
 
     def measure(self, sides: Sequence[Side], say: Say) -> Measured:
         measured = Measured(self.workload.name, self.workload.title, self.workload.metrics)
-        able = []
-        for side in sides:
-            if self._able(side):
-                able.append(side)
-            else:
-                measured.notes.append(f"{side.label} does not serve consumer groups yet, which this tool needs")
-        if len(able) < len(sides):
+        obstacle = self._obstacle(sides)
+        if obstacle is not None:
+            measured.notes.append(obstacle)
+            say(f"{self.workload.title}: left out, {obstacle}")
             return measured
-        if self.workload.tool == "kcat" and shutil.which("kcat") is None:
-            measured.notes.append("kcat is not installed")
-            return measured
+        say(f"{self.workload.title}: one run of each side to warm up")
         for number in range(-1, self.effort.rounds):
-            for side in in_turn(able, number):
+            for side in in_turn(sides, number):
                 values = self._once(side)
                 if number < 0:
                     continue  # The server's warm-up.
@@ -263,10 +258,16 @@ class ToolRunner:
                 say(f"  {self.workload.name} {number + 1}/{self.effort.rounds} {side.label}: {shown}")
         return measured
 
-    def _able(self, side: Side) -> bool:
-        cluster = side.cluster(self.workload.replicas)
-        with RawClient(*cluster.address(cluster.node_ids[0])) as client:
-            return not self.workload.needs_groups or JOIN_GROUP in client.api_versions()
+    def _obstacle(self, sides: Sequence[Side]) -> str | None:
+        """Why the tool can't be run on both sides, which is what a comparison needs."""
+        if self.workload.tool == "kcat" and shutil.which("kcat") is None:
+            return "kcat is not installed"
+        for side in sides:
+            cluster = side.cluster(self.workload.replicas)
+            with RawClient(*cluster.address(cluster.node_ids[0])) as client:
+                if self.workload.needs_groups and JOIN_GROUP not in client.api_versions():
+                    return f"{side.label} does not serve consumer groups yet, which this tool needs"
+        return None
 
     def _once(self, side: Side) -> dict[str, float]:
         cluster = side.cluster(self.workload.replicas)
