@@ -2,7 +2,7 @@
 
 Pure: no cluster, no clock. The promises checked are those of acks=all with an idempotent producer:
 
-* no acknowledged record is lost: it stands at the offset that was acknowledged;
+* no acknowledged record is lost: it stands at the offset that was acknowledged (or anywhere, if none was told);
 * none is duplicated, acknowledged or not;
 * none is out of order: within a partition the log holds records in the order they were sent.
 
@@ -23,7 +23,9 @@ class Ack:
 
     partition: int
     number: int
-    offset: int
+    offset: int | None
+    """None if the producer knows that it is in the log, but not where: librdkafka concludes that of a batch whose answer
+    it missed, when one behind it is acknowledged."""
     at_s: float
 
 
@@ -69,7 +71,12 @@ def judge(acks: Sequence[Ack], log: Mapping[int, Sequence[Stored]], sent: Mappin
                 verdict.disordered.append(f"{where} comes after record {last}")
             seen.setdefault(record.number, record.offset)
             last = max(last, record.number)
+    stored = {(partition, record.number) for partition, records in log.items() for record in records}
     for ack in acks:
+        if ack.offset is None:
+            if (ack.partition, ack.number) not in stored:
+                verdict.lost.append(f"partition {ack.partition}: acknowledged record {ack.number} is nowhere")
+            continue
         found = at_offset.get((ack.partition, ack.offset))
         if found != ack.number:
             instead = "nothing" if found is None else f"record {found}"

@@ -11,6 +11,11 @@ each fault.
 
 A killed process is missed at once, for the kernel resets its connections. SIGSTOP (`--how pause`) is harder: the broker
 keeps its connections, says nothing until its session has run out, and then wakes up believing that it still leads.
+
+Others are done with tanist's own faults (docs/faults.md), so to tanist only: `partition` takes the broker off the
+network, away from clients too; in `isolated` clients still reach it, so they must not believe it; in `one-way` it hears
+the others, and they do not hear it; `slow` delays all that it exchanges with the others by 200 ms; on `disk-full` it
+goes down, and is started when there is room again.
 """
 
 from __future__ import annotations
@@ -26,7 +31,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from tests.clients import install
 from tests.faults.history import Spread, Verdict, judge, longest_gap_s
@@ -40,6 +45,7 @@ from tests.interop.cluster import (
     wait_in_sync,
     wait_ready,
 )
+from tests.interop.tanist_cluster import TanistCluster, tanist
 from tests.interop.waiting import wait_for
 
 TOPIC = "rounds"
@@ -49,8 +55,30 @@ RATE = 400.0
 CALM_S = 1.0
 RECOVERY_S = 120.0
 
-Fault = Literal["kill", "term", "pause"]
+Fault = Literal["kill", "term", "pause", "partition", "isolated", "one-way", "slow", "disk-full"]
 SIGNALS: dict[Fault, str] = {"kill": "SIGKILL", "term": "SIGTERM", "pause": "SIGSTOP"}
+TANISTS: dict[Fault, tuple[str, ...]] = {
+    "partition": ("partition", "{}", "--clients"),
+    "isolated": ("partition", "{}"),
+    "one-way": ("partition", "{}", "--one-way"),
+    "slow": ("slow", "{}", "--latency", "200ms"),
+    "disk-full": ("disk", "{}", "full"),
+}
+"""The commands of the faults that only tanist has."""
+FAULTS = (*SIGNALS, *TANISTS)
+
+_SILENT = {"socket.timeout.ms": 5000}
+"""By default librdkafka gives a leader that says nothing a minute, which would hide what the cluster itself takes."""
+_DECEIVED = {"request.timeout.ms": 2000, "topic.metadata.refresh.interval.ms": 1000}
+"""A leader that is cut off believes that it leads, tells clients so, and lets them wait for acknowledgements. When they
+time out librdkafka does not ask who leads: otherwise it does so every five minutes."""
+SETTINGS: dict[Fault, dict[str, Any]] = {
+    "pause": _SILENT,
+    "partition": _SILENT,
+    "isolated": _DECEIVED,
+    "one-way": _DECEIVED,
+}
+"""Of the producer, besides its defaults."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +114,7 @@ class Report:
         partition_gaps = Spread.of([each.partition_gap_s for each in self.rounds])
         in_sync = Spread.of([each.in_sync_s for each in self.rounds])
         lines = [
-            f"{self.target}: {len(self.rounds)} rounds of {SIGNALS[self.fault]} (seed {self.seed}), "
+            f"{self.target}: {len(self.rounds)} rounds of {SIGNALS.get(self.fault, self.fault)} (seed {self.seed}), "
             f"{sum(each.was_controller for each in self.rounds)} of them at the active controller, "
             f"{sum(each.led > 0 for each in self.rounds)} at a leader",
             f"  longest silence after each, s:  all partitions together  {gaps}",
@@ -152,15 +180,32 @@ def strike(cluster: Cluster, fault: Fault, node_id: int) -> None:
         cluster.kill_node(node_id)
     elif fault == "term":
         cluster.stop_node(node_id)
-    else:
+    elif fault == "pause":
         os.kill(process_of(cluster, node_id), signal.SIGSTOP)
+    else:
+        order(cluster, *(word.format(node_id) for word in TANISTS[fault]))
+        if fault == "disk-full":
+            wait_for(
+                lambda: cluster.pid(node_id) is None, f"node {node_id} goes down for want of room", timeout_s=RECOVERY_S
+            )
 
 
 def revive(cluster: Cluster, fault: Fault, node_id: int) -> None:
     if fault == "pause":
         os.kill(process_of(cluster, node_id), signal.SIGCONT)
+    elif fault in TANISTS:
+        order(cluster, "heal")
+        if cluster.pid(node_id) is None:
+            cluster.start_node(node_id)
     else:
         cluster.start_node(node_id)
+
+
+def order(cluster: Cluster, *arguments: str) -> None:
+    """One of tanist's own faults."""
+    if not isinstance(cluster, TanistCluster):
+        raise ValueError(f"{cluster.name} has no `tanist {arguments[0]}`")
+    tanist(*arguments, "--data", str(cluster.directory))
 
 
 def fault_round(cluster: Cluster, load: Load, fault: Fault, node_id: int) -> Round:
@@ -210,9 +255,7 @@ def run(cluster: Cluster, *, fault: Fault, rounds: int, seed: int, rate: float =
     report = Report(cluster.name, fault, seed)
     chance = random.Random(seed)
     create_topic(cluster)
-    # By default librdkafka gives a leader that says nothing a minute, which would hide what the cluster itself takes.
-    settings = {"socket.timeout.ms": 5000} if fault == "pause" else {}
-    load = Load(cluster, TOPIC, PARTITIONS, rate, settings)
+    load = Load(cluster, TOPIC, PARTITIONS, rate, SETTINGS.get(fault, {}))
     load.start()
     try:
         for number in range(rounds):
@@ -234,7 +277,7 @@ def run(cluster: Cluster, *, fault: Fault, rounds: int, seed: int, rate: float =
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.faults.rounds", description=__doc__.split("\n\n")[0])
     parser.add_argument("--target", action="append", choices=targets.TARGETS, help="may be given twice; default tanist")
-    parser.add_argument("--how", choices=tuple(SIGNALS), default="kill", help="SIGKILL, SIGTERM or SIGSTOP")
+    parser.add_argument("--how", choices=FAULTS, default="kill", help="kill, term and pause are signals")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rate", type=float, default=RATE, help="records a second, over all partitions")

@@ -37,6 +37,13 @@ def test_a_lost_record_that_another_has_replaced() -> None:
     assert verdict.lost == ["partition 0, offset 2: record 3 instead of acknowledged record 2"]
 
 
+def test_a_record_acknowledged_without_an_offset_must_be_somewhere() -> None:
+    acks = [Ack(ack.partition, ack.number, None, ack.at_s) for ack in ACKS]
+    assert judge(acks, LOG, SENT).violations == []
+    verdict = judge(acks, {**LOG, 0: LOG[0][:3]}, SENT)
+    assert verdict.lost == ["partition 0: acknowledged record 3 is nowhere"]
+
+
 def test_a_duplicate_even_of_an_unacknowledged_record() -> None:
     log = {**LOG, 0: [*LOG[0], Stored(4, 3)]}
     verdict = judge(ACKS[:3], log, SENT)
