@@ -1,0 +1,340 @@
+"""One group of the classic protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup, and who may commit.
+
+Owns what members may ask for and when, and the promise of a generation: its members were told one and the same
+assignment, after it was stored. A rebalance gathers all members (PreparingRebalance), has their leader assign
+(CompletingRebalance), stores what it assigned, and only then tells them (Stable); so whoever takes the group over knows
+what its members know.
+
+Rules: KIP-394 (a member id is given out first, and used in a second request), KIP-345 (static members keep their
+assignment and fence their doubles), KIP-814 (a static leader that returns assigns nothing). What a member subscribes to
+or is assigned is never looked at here, so cooperative rebalancing (KIP-429) is the clients' own affair.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from tanist.coordinator.effects import (
+    Answer,
+    Append,
+    AssignmentStored,
+    Effect,
+    GroupEmptied,
+    StaticMemberStored,
+    group_error,
+)
+from tanist.coordinator.membership import Member, Protocols
+from tanist.coordinator.rebalance import (
+    COMPLETING,
+    DEAD,
+    EMPTY,
+    NEVER_MS,
+    PREPARING,
+    STABLE,
+    GroupSettings,
+    Rebalancing,
+    join_refused,
+    sync_refused,
+)
+from tanist.wire.errors import ErrorCode
+from tanist.wire.messages.heartbeat_request import HeartbeatRequest
+from tanist.wire.messages.heartbeat_response import HeartbeatResponse
+from tanist.wire.messages.join_group_request import JoinGroupRequest
+from tanist.wire.messages.leave_group_request import MemberIdentity
+from tanist.wire.messages.leave_group_response import LeaveGroupResponse, MemberResponse
+from tanist.wire.messages.sync_group_request import SyncGroupRequest
+
+_NEW_MEMBER_PATIENCE_MS: Final = 5 * 60 * 1000
+"""How long a member that no generation has had yet may wait: the end of its connection is not seen here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Who asks to join, beyond what the request says."""
+
+    ticket: object
+    client_id: str
+    client_host: str
+    new_member_id: str
+    """Its id, if it gets a new one: chance is the caller's."""
+    needs_known_id: bool
+    """Its version of JoinGroup knows MEMBER_ID_REQUIRED."""
+    may_skip_assignment: bool
+    """Its version of JoinGroup can tell a leader to assign nothing."""
+
+
+class Group(Rebalancing):
+    """A group, as its coordinator sees it."""
+
+    def __init__(self, group_id: str, settings: GroupSettings) -> None:
+        super().__init__(group_id, settings)
+        self._assignment_number = 0
+
+    @property
+    def is_forgettable(self) -> bool:
+        """Nobody has ever been in it, and nobody is about to be."""
+        return self.state is EMPTY and self.generation_id == 0 and not self.pending_members
+
+    def loaded(self, now_ms: int) -> list[Effect]:
+        """The group was restored from its record, and its members have a session timeout to be heard of."""
+        for member in self.members.values():
+            member.deadline_ms = now_ms + member.session_timeout_ms
+        effects = self.prepare_rebalance(now_ms) if len(self.members) > self._settings.max_size else []
+        self.rescan()
+        return effects
+
+    # -- JoinGroup
+
+    def join(self, request: JoinGroupRequest, asker: Asker, now_ms: int) -> list[Effect]:
+        """A member comes, or comes again."""
+        effects = self._join(request, asker, now_ms)
+        self.rescan()
+        return effects
+
+    def _join(self, request: JoinGroupRequest, asker: Asker, now_ms: int) -> list[Effect]:
+        member_id, instance_id = request.member_id, request.group_instance_id
+        protocols = tuple((each.name, each.metadata) for each in request.protocols)
+        if self.state is DEAD:
+            return [join_refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, asker.ticket, member_id)]
+        if not self._has_room(member_id):
+            return [join_refused(ErrorCode.GROUP_MAX_SIZE_REACHED, asker.ticket, member_id)]
+        if not self.supports(request.protocol_type, protocols):
+            return [join_refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, asker.ticket, member_id)]
+        if not member_id:
+            if instance_id is not None and instance_id in self.static_members:
+                return self._static_member_returns(request, asker, protocols, now_ms)
+            if instance_id is None and asker.needs_known_id:
+                self.pending_members[asker.new_member_id] = now_ms + request.session_timeout_ms
+                return [join_refused(ErrorCode.MEMBER_ID_REQUIRED, asker.ticket, asker.new_member_id)]
+            return self._add(asker.new_member_id, request, asker, protocols, now_ms)
+        if member_id in self.pending_members:
+            if instance_id is not None:
+                return [join_refused(ErrorCode.UNKNOWN_MEMBER_ID, asker.ticket, member_id)]
+            return self._add(member_id, request, asker, protocols, now_ms)
+        error = self._member_error(member_id, instance_id)
+        if error:
+            return [join_refused(error, asker.ticket, member_id)]
+        member = self.members[member_id]
+        if self.state is COMPLETING and member.protocols == protocols:
+            # It has not heard the answer to its first request: the generation is the same.
+            return [self.join_answer(member, asker.ticket)]
+        if self.state is STABLE and member_id != self.leader_id and member.protocols == protocols:
+            return [self.join_answer(member, asker.ticket)]
+        effects = self._await_join(member, request, asker, protocols)
+        return effects + self.rebalance(now_ms)
+
+    def _has_room(self, member_id: str) -> bool:
+        if self.state is EMPTY:
+            return True
+        member = self.members.get(member_id)
+        if self.state is PREPARING:
+            awaiting = sum(1 for each in self.members.values() if each.join_ticket is not None)
+            return (member is not None and member.join_ticket is not None) or awaiting < self._settings.max_size
+        return member is not None or len(self.members) < self._settings.max_size
+
+    def _add(
+        self, member_id: str, request: JoinGroupRequest, asker: Asker, protocols: Protocols, now_ms: int
+    ) -> list[Effect]:
+        self.pending_members.pop(member_id, None)
+        if self.state is PREPARING and self._initial_left_ms is not None:
+            self._newcomer = True
+        member = Member(
+            member_id=member_id,
+            group_instance_id=request.group_instance_id,
+            client_id=asker.client_id,
+            client_host=asker.client_host,
+            rebalance_timeout_ms=_rebalance_timeout_ms(request),
+            session_timeout_ms=request.session_timeout_ms,
+            protocols=protocols,
+            deadline_ms=now_ms + _NEW_MEMBER_PATIENCE_MS,
+            join_ticket=asker.ticket,
+        )
+        self.add(member, request.protocol_type)
+        return self.rebalance(now_ms)
+
+    def _await_join(
+        self, member: Member, request: JoinGroupRequest, asker: Asker, protocols: Protocols
+    ) -> list[Effect]:
+        """The member has joined the coming generation. An older request of its own is over."""
+        effects: list[Effect] = []
+        if member.join_ticket is not None:
+            effects.append(join_refused(ErrorCode.REBALANCE_IN_PROGRESS, member.join_ticket, member.member_id))
+        self._take_over(member, request, asker, protocols)
+        member.join_ticket = asker.ticket
+        return effects
+
+    def _take_over(self, member: Member, request: JoinGroupRequest, asker: Asker, protocols: Protocols) -> None:
+        member.client_id, member.client_host = asker.client_id, asker.client_host
+        member.rebalance_timeout_ms = _rebalance_timeout_ms(request)
+        member.session_timeout_ms = request.session_timeout_ms
+        member.protocols = protocols
+
+    def _static_member_returns(
+        self, request: JoinGroupRequest, asker: Asker, protocols: Protocols, now_ms: int
+    ) -> list[Effect]:
+        """A static member was restarted: it takes its own place, and a process that is still in it is fenced."""
+        former_leader_id = self.leader_id
+        member = self.rename_static(request.group_instance_id or "", asker.new_member_id)
+        effects = self.refuse_waiting(member, ErrorCode.FENCED_INSTANCE_ID)
+        self._take_over(member, request, asker, protocols)
+        member.deadline_ms = now_ms + member.session_timeout_ms
+        if self.state is STABLE and self.select_protocol() == self.protocol_name:
+            leads = member.member_id == self.leader_id
+            response = self.join_answer(member, None).response
+            if not asker.may_skip_assignment:
+                # It must not believe that it leads, or it would assign without a rebalance.
+                response.leader, response.members = former_leader_id or "", ()
+            else:
+                response.skip_assignment = leads
+            stored = StaticMemberStored(asker.ticket, response)
+            return [*effects, Append(self.group_id, (self.record(),), stored)]
+        member.join_ticket = asker.ticket
+        return effects + self.rebalance(now_ms)
+
+    # -- SyncGroup
+
+    def sync(self, request: SyncGroupRequest, ticket: object, now_ms: int) -> list[Effect]:
+        """A member asks for its assignment; the leader brings everybody's."""
+        effects = self._sync(request, ticket, now_ms)
+        self.rescan()
+        return effects
+
+    def _sync(self, request: SyncGroupRequest, ticket: object, now_ms: int) -> list[Effect]:
+        error = self._generation_error(request.member_id, request.group_instance_id, request.generation_id)
+        if not error and (
+            request.protocol_type not in (None, self.protocol_type)
+            or request.protocol_name not in (None, self.protocol_name)
+        ):
+            error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        if not error and self.state is PREPARING:
+            error = ErrorCode.REBALANCE_IN_PROGRESS
+        if error:
+            return [sync_refused(error, ticket)]
+        member = self.members[request.member_id]
+        member.deadline_ms = now_ms + member.session_timeout_ms
+        self._awaited_syncs.discard(member.member_id)
+        if not self._awaited_syncs:
+            self._sync_deadline_ms = NEVER_MS
+        if self.state is STABLE:
+            return [self.sync_answer(member, ticket)]
+        effects: list[Effect] = []
+        if member.sync_ticket is not None:
+            effects.append(sync_refused(ErrorCode.REBALANCE_IN_PROGRESS, member.sync_ticket))
+        member.sync_ticket = ticket
+        if member.member_id == self.leader_id:
+            assignments = {each.member_id: each.assignment for each in request.assignments}
+            for each in self.members.values():
+                each.assignment = assignments.get(each.member_id, b"")
+            self._assignment_number += 1
+            effects.append(
+                Append(self.group_id, (self.record(),), AssignmentStored(self.generation_id, self._assignment_number))
+            )
+        return effects
+
+    def written(
+        self, purpose: AssignmentStored | StaticMemberStored | GroupEmptied, error: int, now_ms: int
+    ) -> list[Effect]:
+        """A record of this group is committed, or (by `error`) perhaps not."""
+        if isinstance(purpose, StaticMemberStored):
+            if error:
+                return [join_refused(group_error(error), purpose.ticket)]
+            return [Answer(purpose.ticket, purpose.response)]
+        if not isinstance(purpose, AssignmentStored):
+            return []
+        latest = AssignmentStored(self.generation_id, self._assignment_number)
+        if self.state is not COMPLETING or purpose != latest:
+            return []  # those who waited for it were told that the generation is over, or wait for a later one
+        if error:
+            effects = self.refuse_syncs(group_error(error)) + self.prepare_rebalance(now_ms)
+        else:
+            self.state = STABLE
+            effects = []
+            for member in self.members.values():
+                if member.sync_ticket is not None:
+                    effects.append(self.sync_answer(member, member.sync_ticket))
+                    member.sync_ticket = None
+                    member.deadline_ms = now_ms + member.session_timeout_ms
+        self.rescan()
+        return effects
+
+    # -- Heartbeat and LeaveGroup
+
+    def heartbeat(self, request: HeartbeatRequest, now_ms: int) -> HeartbeatResponse:
+        """A member is there. It learns whether the group is rebalancing."""
+        error = self._generation_error(request.member_id, request.group_instance_id, request.generation_id)
+        if not error:
+            self.heard_of(request.member_id, now_ms)
+            error = ErrorCode.REBALANCE_IN_PROGRESS if self.state is PREPARING else ErrorCode.NONE
+        return HeartbeatResponse(error_code=error)
+
+    def heard_of(self, member_id: str, now_ms: int) -> None:
+        """A member has shown that it lives."""
+        member = self.members[member_id]
+        member.deadline_ms = max(member.deadline_ms, now_ms + member.session_timeout_ms)
+
+    def leave(self, identities: tuple[MemberIdentity, ...], ticket: object, now_ms: int) -> list[Effect]:
+        """Members go, of their own will or an operator's."""
+        effects: list[Effect] = []
+        results: list[MemberResponse] = []
+        left = gone = False
+        for identity in identities:
+            member_id, instance_id = identity.member_id, identity.group_instance_id
+            error: int = ErrorCode.NONE
+            if instance_id is None and self.pending_members.pop(member_id, None) is not None:
+                gone = True
+            else:
+                if instance_id is not None and not member_id:
+                    member_id = self.static_members.get(instance_id, "")
+                error = self._member_error(member_id, instance_id)
+                if not error:
+                    effects += self.drop(self.members[member_id])
+                    left = True
+            results.append(
+                MemberResponse(member_id=identity.member_id, group_instance_id=instance_id, error_code=error)
+            )
+        effects.append(Answer(ticket, LeaveGroupResponse(members=tuple(results))))
+        if left:
+            effects += self.rebalance(now_ms)
+        elif gone:
+            effects += self.go_on(now_ms)
+        self.rescan()
+        return effects
+
+    # -- rules
+
+    def _member_error(self, member_id: str, instance_id: str | None) -> int:
+        """Whether it is who it says it is (KIP-345)."""
+        if instance_id is not None:
+            current_id = self.static_members.get(instance_id)
+            if current_id is None:
+                return ErrorCode.UNKNOWN_MEMBER_ID
+            if current_id != member_id:
+                return ErrorCode.FENCED_INSTANCE_ID
+        return ErrorCode.NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
+
+    def _generation_error(self, member_id: str, instance_id: str | None, generation_id: int) -> int:
+        error = ErrorCode.UNKNOWN_MEMBER_ID if self.state is EMPTY else self._member_error(member_id, instance_id)
+        if self.state is DEAD:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        return error or (ErrorCode.NONE if generation_id == self.generation_id else ErrorCode.ILLEGAL_GENERATION)
+
+    def commit_error(self, member_id: str, instance_id: str | None, generation_id: int) -> int:
+        """Whether offsets may be committed: by a member of this generation, or by anybody if there are no members."""
+        if self.state is DEAD:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        if generation_id < 0 and self.state is EMPTY:
+            return ErrorCode.NONE
+        if generation_id < 0 and not member_id and instance_id is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        error = self._member_error(member_id, instance_id)
+        if not error and generation_id != self.generation_id:
+            error = ErrorCode.ILLEGAL_GENERATION
+        if not error and self.state is COMPLETING:
+            error = ErrorCode.REBALANCE_IN_PROGRESS
+        return error
+
+
+def _rebalance_timeout_ms(request: JoinGroupRequest) -> int:
+    """Version 0 has no such field: a session's length it is."""
+    return request.rebalance_timeout_ms if request.rebalance_timeout_ms >= 0 else request.session_timeout_ms

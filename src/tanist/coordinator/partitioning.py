@@ -1,0 +1,23 @@
+"""Which partition of `__consumer_offsets` a group is in: Kafka's hash of its name, so that data can change hands."""
+
+from __future__ import annotations
+
+from array import array
+from typing import Final
+
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+
+
+def partition_of(group_id: str, partition_count: int) -> int:
+    """The absolute value of Java's hash of the name, modulo the partitions of the topic."""
+    code = java_hash(group_id)
+    return (0 if code == -(1 << 31) else abs(code)) % partition_count
+
+
+def java_hash(text: str) -> int:
+    """What `String.hashCode` gives: over UTF-16 units, as a signed 32-bit number."""
+    code = 0
+    units = array("H", text.encode("utf-16-le" if array("H", b"\1\0")[0] == 1 else "utf-16-be", "surrogatepass"))
+    for unit in units:
+        code = (code * 31 + unit) & 0xFFFFFFFF
+    return code - (1 << 32) if code >> 31 else code

@@ -1,0 +1,328 @@
+"""One partition of `__consumer_offsets`: its groups, and what they have committed.
+
+Owns the tables that the partition's records make. They are replayed twice over: from the log when this broker takes the
+partition over, and one by one as what is decided here is committed. So offsets that a consumer is told are always
+committed ones, and never go back when the coordinator moves. Members are ahead of the log until their group settles.
+
+It must not know of leaders or high watermarks; whoever holds it calls it only while its broker leads the partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from heapq import heappop, heappush
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from tanist.coordinator.effects import (
+    Answer,
+    Append,
+    Effect,
+    GroupDeleted,
+    GroupRecord,
+    OffsetsDeleted,
+    OffsetsStored,
+    group_error,
+)
+from tanist.coordinator.group import Asker, Group
+from tanist.coordinator.membership import GroupState
+from tanist.coordinator.rebalance import NEVER_MS, GroupSettings, join_refused, sync_refused
+from tanist.wire.errors import ErrorCode
+from tanist.wire.group_records import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    GroupRecordKey,
+    GroupRecordValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
+from tanist.wire.messages.delete_groups_response import DeletableGroupResult
+from tanist.wire.messages.heartbeat_request import HeartbeatRequest
+from tanist.wire.messages.heartbeat_response import HeartbeatResponse
+from tanist.wire.messages.join_group_request import JoinGroupRequest
+from tanist.wire.messages.leave_group_request import MemberIdentity
+from tanist.wire.messages.leave_group_response import LeaveGroupResponse, MemberResponse
+from tanist.wire.messages.offset_commit_request import OffsetCommitRequest
+from tanist.wire.messages.offset_commit_response import (
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from tanist.wire.messages.sync_group_request import SyncGroupRequest
+from tanist.wire.schema import ZERO_UUID
+
+_NO_ERROR: Final = int(ErrorCode.NONE)
+
+
+class Committed(NamedTuple):
+    """A committed offset."""
+
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+    commit_timestamp: int = -1
+    topic_id: UUID = ZERO_UUID
+
+
+class Shard:
+    """The groups of one partition."""
+
+    def __init__(self, settings: GroupSettings) -> None:
+        self._settings = settings
+        self.groups: dict[str, Group] = {}
+        self.offsets: dict[str, dict[tuple[str, int], Committed]] = {}
+        """By group, then by topic and partition."""
+        # When to look at groups: (time, number, group id). A group has one entry that counts, noted in `_queued_ms`.
+        self._wakes: list[tuple[int, int, str]] = []
+        self._queued_ms: dict[str, int] = {}
+        self._wake_number = 0
+
+    # -- records
+
+    def replay(self, key: GroupRecordKey, value: GroupRecordValue | None) -> None:
+        """A record of the log, while the partition is taken over."""
+        if isinstance(key, GroupMetadataKey) and isinstance(value, GroupMetadataValue):
+            group = self.groups[key.group] = Group(key.group, self._settings)
+            group.restore(value)
+        else:
+            self._apply(key, value)
+
+    def loaded(self, now_ms: int) -> list[Effect]:
+        """All records were replayed: from now on members have their session timeouts to be heard of."""
+        effects: list[Effect] = []
+        for group in self.groups.values():
+            effects += group.loaded(now_ms)
+            self._queue(group)
+        return effects
+
+    def apply(self, append: Append) -> None:
+        """What was decided here is committed."""
+        for key, value in append.records:
+            self._apply(key, value)
+
+    def _apply(self, key: GroupRecordKey, value: GroupRecordValue | None) -> None:
+        if isinstance(key, OffsetCommitKey):
+            place = (key.topic, key.partition)
+            if isinstance(value, OffsetCommitValue):
+                self._group(key.group)
+                self.offsets.setdefault(key.group, {})[place] = Committed(
+                    value.offset, value.leader_epoch, value.metadata, value.commit_timestamp, value.topic_id
+                )
+            elif key.group in self.offsets:
+                self.offsets[key.group].pop(place, None)
+                if not self.offsets[key.group]:
+                    del self.offsets[key.group]
+        elif isinstance(key, GroupMetadataKey) and value is None:
+            self.groups.pop(key.group, None)
+            self._queued_ms.pop(key.group, None)
+            if key.group in self.offsets:
+                self._group(key.group)
+        # Other records of a group are of what the living group knows already.
+
+    def written(self, append: Append, error: int, now_ms: int) -> list[Effect]:
+        """An append is committed (and was applied), or was refused, or has taken too long: answer, once."""
+        purpose = append.purpose
+        if isinstance(purpose, OffsetsStored):
+            error = group_error(error, too_large=ErrorCode.INVALID_COMMIT_OFFSET_SIZE)
+            return [Answer(purpose.ticket, _with_error(purpose.response, error) if error else purpose.response)]
+        if isinstance(purpose, OffsetsDeleted):
+            if purpose.ticket is None:
+                return []  # nobody asked
+            if error:
+                purpose.response.error_code = group_error(error)
+                purpose.response.topics = ()
+            return [Answer(purpose.ticket, purpose.response)]
+        group = self.groups.get(append.group_id)
+        if isinstance(purpose, GroupDeleted):
+            if error and error != ErrorCode.REQUEST_TIMED_OUT and group is not None:
+                group.state = GroupState.EMPTY  # nothing was appended
+            result = DeletableGroupResult(group_id=append.group_id, error_code=group_error(error))
+            return [Answer(purpose.ticket, result)]
+        if group is None:
+            return []
+        effects = group.written(purpose, error, now_ms)
+        self._settle(group)
+        return effects
+
+    # -- members
+
+    def join(self, request: JoinGroupRequest, asker: Asker, now_ms: int) -> list[Effect]:
+        error = self._join_error(request)
+        if error:
+            return [join_refused(error, asker.ticket, request.member_id)]
+        group = self._group(request.group_id)
+        effects = group.join(request, asker, now_ms)
+        self._settle(group)
+        return effects
+
+    def _join_error(self, request: JoinGroupRequest) -> int:
+        if not request.group_id:
+            return ErrorCode.INVALID_GROUP_ID
+        settings = self._settings
+        if not settings.min_session_timeout_ms <= request.session_timeout_ms <= settings.max_session_timeout_ms:
+            return ErrorCode.INVALID_SESSION_TIMEOUT
+        if request.member_id and request.group_id not in self.groups:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        return _NO_ERROR
+
+    def sync(self, request: SyncGroupRequest, ticket: object, now_ms: int) -> list[Effect]:
+        group = self.groups.get(request.group_id)
+        if group is None:
+            return [sync_refused(_unknown_member(request.group_id), ticket)]
+        effects = group.sync(request, ticket, now_ms)
+        self._settle(group)
+        return effects
+
+    def heartbeat(self, request: HeartbeatRequest, now_ms: int) -> HeartbeatResponse:
+        group = self.groups.get(request.group_id)
+        if group is None:
+            return HeartbeatResponse(error_code=_unknown_member(request.group_id))
+        return group.heartbeat(request, now_ms)
+
+    def leave(self, group_id: str, identities: tuple[MemberIdentity, ...], ticket: object, now_ms: int) -> list[Effect]:
+        group = self.groups.get(group_id)
+        if group is None:
+            unknown = tuple(
+                MemberResponse(
+                    member_id=each.member_id,
+                    group_instance_id=each.group_instance_id,
+                    error_code=ErrorCode.UNKNOWN_MEMBER_ID,
+                )
+                for each in identities
+            )
+            error = _NO_ERROR if group_id else ErrorCode.INVALID_GROUP_ID
+            return [Answer(ticket, LeaveGroupResponse(error_code=error, members=unknown))]
+        effects = group.leave(identities, ticket, now_ms)
+        self._settle(group)
+        return effects
+
+    # -- offsets
+
+    def commit(self, request: OffsetCommitRequest, ticket: object, now_ms: int) -> list[Effect]:
+        """Remember up to where a group has come. Topics are named by name and, where known, by id."""
+        generation_id = request.generation_id_or_member_epoch
+        group = self.groups.get(request.group_id)
+        if group is None:
+            error = _NO_ERROR if generation_id < 0 else int(ErrorCode.ILLEGAL_GENERATION)
+        else:
+            error = group.commit_error(request.member_id, request.group_instance_id, generation_id)
+        records: list[GroupRecord] = []
+        topics: list[OffsetCommitResponseTopic] = []
+        for topic in request.topics:
+            results: list[OffsetCommitResponsePartition] = []
+            for each in topic.partitions:
+                metadata = each.committed_metadata or ""
+                fault = error
+                if not fault and len(metadata.encode()) > self._settings.offset_metadata_max_bytes:
+                    fault = ErrorCode.OFFSET_METADATA_TOO_LARGE
+                results.append(OffsetCommitResponsePartition(partition_index=each.partition_index, error_code=fault))
+                if not fault:
+                    key = OffsetCommitKey(group=request.group_id, topic=topic.name, partition=each.partition_index)
+                    value = OffsetCommitValue(
+                        offset=each.committed_offset,
+                        leader_epoch=each.committed_leader_epoch,
+                        metadata=metadata,
+                        topic_id=topic.topic_id,
+                    )
+                    records.append((key, value))
+            topics.append(
+                OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=tuple(results))
+            )
+        if group is not None and not error and request.member_id in group.members:
+            group.heard_of(request.member_id, now_ms)
+        response = OffsetCommitResponse(topics=tuple(topics))
+        if not records:
+            return [Answer(ticket, response)]
+        return [Append(request.group_id, tuple(records), OffsetsStored(ticket, response))]
+
+    def committed(self, group_id: str) -> dict[tuple[str, int], Committed]:
+        """What the group has committed: nothing, if nobody knows it. Not to be changed."""
+        return self.offsets.get(group_id, {})
+
+    def forget_topics(self, names: Iterable[str]) -> list[Effect]:
+        """Topics were deleted: a new one of the same name begins at its beginning."""
+        doomed = frozenset(names)
+        effects: list[Effect] = []
+        for group_id, committed in self.offsets.items():
+            places = [place for place in committed if place[0] in doomed]
+            if places:
+                effects.append(Append(group_id, _tombstones(group_id, places), OffsetsDeleted(None, None)))
+        return effects
+
+    # -- operators
+
+    def delete_offsets(
+        self, group_id: str, places: list[tuple[str, int]], ticket: object, response: object
+    ) -> list[Effect]:
+        """Forget these offsets; then answer `response`."""
+        known = [place for place in places if place in self.committed(group_id)]
+        if not known:
+            return [Answer(ticket, response)]
+        return [Append(group_id, _tombstones(group_id, known), OffsetsDeleted(ticket, response))]
+
+    def delete_group(self, group_id: str, ticket: object) -> list[Effect]:
+        """Forget a group that has no members, with all that it has committed."""
+        group = self.groups.get(group_id)
+        if group is None or group.state is not GroupState.EMPTY:
+            missing = group is None or group.state is GroupState.DEAD
+            error = ErrorCode.GROUP_ID_NOT_FOUND if missing else ErrorCode.NON_EMPTY_GROUP
+            return [Answer(ticket, DeletableGroupResult(group_id=group_id, error_code=error))]
+        group.state = GroupState.DEAD
+        tombstone: GroupRecord = (GroupMetadataKey(group=group_id), None)
+        records = (*_tombstones(group_id, self.committed(group_id)), tombstone)
+        return [Append(group_id, records, GroupDeleted(ticket))]
+
+    # -- time
+
+    @property
+    def check_ms(self) -> int:
+        """Before this time nothing happens by itself."""
+        return self._wakes[0][0] if self._wakes else NEVER_MS
+
+    def tick(self, now_ms: int) -> list[Effect]:
+        effects: list[Effect] = []
+        while self._wakes and self._wakes[0][0] <= now_ms:
+            when_ms, _, group_id = heappop(self._wakes)
+            group = self.groups.get(group_id)
+            if group is None or self._queued_ms.get(group_id) != when_ms:
+                continue
+            del self._queued_ms[group_id]
+            # A heartbeat may have put it off: then this only finds out until when.
+            effects += group.tick(now_ms)
+            self._settle(group)
+        return effects
+
+    def _settle(self, group: Group) -> None:
+        """After an event: see when to look at the group again, or forget that it was ever asked for."""
+        if group.is_forgettable and group.group_id not in self.offsets:
+            self.groups.pop(group.group_id, None)
+            self._queued_ms.pop(group.group_id, None)
+            return
+        self._queue(group)
+
+    def _queue(self, group: Group) -> None:
+        if group.check_ms < self._queued_ms.get(group.group_id, NEVER_MS):
+            self._queued_ms[group.group_id] = group.check_ms
+            self._wake_number += 1
+            heappush(self._wakes, (group.check_ms, self._wake_number, group.group_id))
+
+    def _group(self, group_id: str) -> Group:
+        group = self.groups.get(group_id)
+        if group is None:
+            group = self.groups[group_id] = Group(group_id, self._settings)
+        return group
+
+
+def _tombstones(group_id: str, places: Iterable[tuple[str, int]]) -> tuple[GroupRecord, ...]:
+    return tuple((OffsetCommitKey(group=group_id, topic=topic, partition=index), None) for topic, index in places)
+
+
+def _unknown_member(group_id: str) -> int:
+    return ErrorCode.UNKNOWN_MEMBER_ID if group_id else ErrorCode.INVALID_GROUP_ID
+
+
+def _with_error(response: OffsetCommitResponse, error: int) -> OffsetCommitResponse:
+    for topic in response.topics:
+        for partition in topic.partitions:
+            partition.error_code = partition.error_code or error
+    return response

@@ -1,0 +1,191 @@
+"""Committed offsets: who may commit, what is kept, and that nothing uncommitted is ever told."""
+
+from __future__ import annotations
+
+import pytest
+from group_rig import GROUP, Rig
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from tanist.coordinator.membership import GroupState
+from tanist.wire.errors import ErrorCode
+
+
+def test_an_offset_is_told_once_it_is_committed_with_its_epoch_and_metadata() -> None:
+    rig = Rig(commits=False)
+    ticket = rig.commit(5, metadata="säge")
+    assert ticket not in rig.answers
+    assert rig.committed() is None
+    rig.commit_all()
+    assert rig.commit_error(ticket) == 0
+    found = rig.shard.committed(GROUP)[("t", 0)]
+    assert (found.offset, found.leader_epoch, found.metadata) == (5, 3, "säge")
+    rig.failover()
+    assert rig.shard.committed(GROUP)[("t", 0)][:3] == (5, 3, "säge")
+
+
+def test_a_commit_that_took_too_long_counts_when_it_is_committed_after_all() -> None:
+    rig = Rig(commits=False)
+    ticket = rig.commit(5)
+    append = rig.uncommitted[0]
+    rig.fail(ErrorCode.REQUEST_TIMED_OUT)
+    assert rig.commit_error(ticket) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert rig.committed() is None
+    rig.shard.apply(append)
+    assert rig.committed() == 5
+
+
+@pytest.mark.parametrize(
+    ("log_error", "told"),
+    [
+        (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_COORDINATOR),
+        (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_COORDINATOR),
+        (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.INVALID_COMMIT_OFFSET_SIZE),
+    ],
+)
+def test_what_the_log_refuses_is_said_in_words_of_groups(log_error: int, told: int) -> None:
+    rig = Rig(commits=False)
+    ticket = rig.commit(5)
+    rig.fail(log_error)
+    assert rig.commit_error(ticket) == told
+
+
+def test_members_commit_in_their_generation_and_nobody_else_while_there_are_members() -> None:
+    rig = Rig()
+    joined = rig.settle(1)[0]
+    assert rig.commit_error(rig.commit(1, joined)) == 0
+    assert rig.commit_error(rig.commit(2)) == ErrorCode.UNKNOWN_MEMBER_ID
+    assert rig.commit_error(rig.commit(2, joined, member_id="who")) == ErrorCode.UNKNOWN_MEMBER_ID
+    later = {"generation_id_or_member_epoch": 9}
+    assert rig.commit_error(rig.commit(2, joined, **later)) == ErrorCode.ILLEGAL_GENERATION
+    fenced = {"group_instance_id": "nobody"}
+    assert rig.commit_error(rig.commit(2, joined, **fenced)) == ErrorCode.UNKNOWN_MEMBER_ID
+    assert rig.committed() == 1
+
+
+def test_a_member_may_commit_while_the_group_gathers_but_not_in_a_generation_it_has_no_assignment_in() -> None:
+    rig = Rig()
+    first = rig.settle(1)[0]
+    rig.join()
+    assert rig.commit_error(rig.commit(7, first)) == 0
+    again = rig.answers[rig.join(first.member_id)]
+    assert rig.commit_error(rig.commit(8, again)) == ErrorCode.REBALANCE_IN_PROGRESS
+    assert rig.commit_error(rig.commit(8, first)) == ErrorCode.ILLEGAL_GENERATION
+    assert rig.committed() == 7
+
+
+def test_a_commit_shows_that_a_member_lives() -> None:
+    rig = Rig()
+    joined = rig.settle(1, session_ms=10_000)[0]
+    for offset in range(5):
+        rig.run(9_000)
+        assert rig.commit_error(rig.commit(offset, joined)) == 0
+
+
+def test_a_generation_of_a_group_that_nobody_knows_is_an_old_one() -> None:
+    rig = Rig()
+    ticket = rig.commit(1, group="unknown", generation_id_or_member_epoch=4, member_id="m")
+    assert rig.commit_error(ticket) == ErrorCode.ILLEGAL_GENERATION
+    assert not rig.shard.groups
+
+
+def test_metadata_has_a_limit_and_none_is_an_empty_one() -> None:
+    rig = Rig(offset_metadata_max_bytes=4)
+    assert rig.commit_error(rig.commit(1, metadata="ääa")) == ErrorCode.OFFSET_METADATA_TOO_LARGE
+    assert rig.commit_error(rig.commit(1, metadata="ää")) == 0
+    assert rig.commit_error(rig.commit(2, metadata=None)) == 0
+    assert rig.shard.committed(GROUP)[("t", 0)].metadata == ""
+
+
+def test_a_deleted_group_is_gone_with_its_offsets_for_the_next_coordinator_too() -> None:
+    rig = Rig()
+    joined = rig.settle(1)[0]
+    rig.commit(3, joined)
+    ticket = rig.ticket()
+    rig.carry_out(rig.shard.delete_group(GROUP, ticket))
+    assert rig.answers[ticket].error_code == ErrorCode.NON_EMPTY_GROUP
+    rig.leave((joined.member_id, None))
+    ticket = rig.ticket()
+    rig.carry_out(rig.shard.delete_group(GROUP, ticket))
+    assert rig.answers[ticket].error_code == 0
+    assert not rig.shard.groups
+    assert not rig.shard.offsets
+    rig.failover()
+    assert not rig.shard.groups
+    ticket = rig.ticket()
+    rig.carry_out(rig.shard.delete_group(GROUP, ticket))
+    assert rig.answers[ticket].error_code == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_a_group_that_is_being_deleted_takes_no_member_and_no_offset() -> None:
+    rig = Rig()
+    rig.commit(3)
+    rig.commits = False
+    deletion = rig.ticket()
+    rig.carry_out(rig.shard.delete_group(GROUP, deletion))
+    assert rig.answers[rig.join()].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert rig.commit_error(rig.commit(4)) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    rig.fail(ErrorCode.NOT_ENOUGH_REPLICAS)
+    assert rig.answers[deletion].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert rig.group.state is GroupState.EMPTY
+    assert rig.committed() == 3
+
+
+def test_offsets_of_deleted_topics_are_forgotten() -> None:
+    rig = Rig()
+    rig.commit(3)
+    rig.commit(4, partition=1)
+    rig.carry_out(rig.shard.forget_topics(["other"]))
+    assert rig.committed() == 3
+    rig.carry_out(rig.shard.forget_topics(["t"]))
+    assert rig.shard.committed(GROUP) == {}
+    rig.failover()
+    assert rig.shard.committed(GROUP) == {}
+
+
+class CommittedOffsets(RuleBasedStateMachine):
+    """Whatever fails and whoever takes over: what was told never goes back, and what was acknowledged is there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rig = Rig(commits=False)
+        self.next_offset = 0
+        self.told = -1
+        self.tickets: dict[int, int] = {}
+
+    @rule()
+    def commit(self) -> None:
+        self.tickets[self.rig.commit(self.next_offset)] = self.next_offset
+        self.next_offset += 1
+
+    @precondition(lambda self: self.rig.uncommitted)
+    @rule()
+    def replicas_follow(self) -> None:
+        append = self.rig.uncommitted.pop(0)
+        kept, self.rig.uncommitted = self.rig.uncommitted, [append]
+        self.rig.commit_all()
+        self.rig.uncommitted = kept
+
+    @rule(ms=st.integers(1, 100_000))
+    def time_passes(self, ms: int) -> None:
+        self.rig.run(ms)
+
+    @rule()
+    def failover(self) -> None:
+        self.rig.failover()
+
+    @invariant()
+    def it_never_goes_back(self) -> None:
+        committed = self.rig.committed()
+        now = -1 if committed is None else committed
+        assert now >= self.told
+        self.told = now
+        for ticket, offset in self.tickets.items():
+            if ticket in self.rig.answers and self.rig.commit_error(ticket) == 0:
+                assert now >= offset
+
+
+CommittedOffsets.TestCase.settings = settings(max_examples=50, stateful_step_count=30, deadline=None)
+TestCommittedOffsets = CommittedOffsets.TestCase
