@@ -4,10 +4,11 @@
 PYTHON ?= python3
 BIN := .venv/bin
 SETUP := .venv/.complete
-DEFAULT_TESTS := not slow and not clients and not interop and not stories
+SPARK := .venv/.spark
+DEFAULT_TESTS := not slow and not clients and not interop and not stories and not spark
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up demo test check format bench clients interop stories lock wheel clean
+.PHONY: help setup up demo test check format bench clients interop stories spark lock wheel clean
 
 help:
 	@echo "make setup    install everything into .venv (again only when a lock has changed)"
@@ -17,9 +18,10 @@ help:
 	@echo "make clients  real client libraries against real processes"
 	@echo "make interop  Apache Kafka's own classes on our files (needs Java 17 and Maven)"
 	@echo "make stories  KIP-966 on live clusters, as docs/stories.md tells it (STORIES=rewrite writes down what happened)"
+	@echo "make spark    PySpark into .venv as well (500 MB, no Java needed), and the pipeline's tests"
 	@echo "make check    lint, types, architecture"
 	@echo "make bench    the benchmark"
-	@echo "               (clients, interop, stories and test take TESTS=path to run only some)"
+	@echo "               (clients, interop, stories, spark and test take TESTS=path to run only some)"
 	@echo "make wheel    dist/*.whl, installed and run in an empty environment"
 
 setup: $(SETUP)
@@ -64,6 +66,13 @@ interop: setup
 stories: setup
 	$(BIN)/python -m pytest -m "stories and not slow" $(or $(TESTS),tests/stories)
 
+spark: $(SPARK)
+	$(BIN)/python -m pytest -m spark $(or $(TESTS),tests/spark)
+
+$(SPARK): $(SETUP) requirements/spark.lock
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/spark.lock
+	@touch $@
+
 wheel: setup
 	rm -rf dist build/wheel-venv
 	$(BIN)/uv build --quiet --wheel --no-build-isolation --python $(BIN)/python
@@ -76,6 +85,7 @@ wheel: setup
 # --no-emit-index-url and no header: a lock must not say where it was made.
 lock: setup
 	cd requirements && $(abspath $(BIN)/uv) pip compile $(LOCK) --extra dev -o dev.lock ../pyproject.toml build.in
+	cd requirements && $(abspath $(BIN)/uv) pip compile $(LOCK) --extra spark -c dev.lock -o spark.lock ../pyproject.toml
 	cd requirements && $(abspath $(BIN)/uv) pip compile $(LOCK) -o runtime.lock ../pyproject.toml
 	cd requirements && $(abspath $(BIN)/uv) pip compile $(LOCK) -o uv.lock uv.in
 LOCK := --quiet --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11

@@ -1,0 +1,67 @@
+"""A Spark session that is ready on one machine, with tanist's data sources in it.
+
+Owns the settings without which the sources do not work (workers' Python, push-down of filters, UTC) and those that a
+session on a laptop or in CI wants. To a session that somebody else has made, `register` adds the sources; it then needs
+`spark.sql.python.filterPushdown.enabled=true` for filters to reach the files.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from tanist.spark.java_home import find_java_home
+from tanist.spark.segments_source import SegmentsDataSource
+
+_SETTINGS: Final = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "2g",
+    "spark.log.level": "ERROR",
+    # Kafka's timestamps are instants; a session in the machine's zone would show and filter them by another clock.
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.python.filterPushdown.enabled": "true",
+    # 200 tasks for each shuffle are for clusters.
+    "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+}
+
+
+def session(**conf: str | int | bool) -> SparkSession:
+    """A local session with the sources registered; `getOrCreate`, so that a second call gives the same one.
+
+    Settings are named as Spark's, with `__` for dots where Python wants a word: `session(master="local[2]",
+    spark__driver__memory="8g")`, or `session(**{"spark.driver.memory": "8g"})`. No Java need be on the machine.
+    """
+    settings = _SETTINGS | {setting_name(name): _text(value) for name, value in conf.items()}
+    master = settings.pop("spark.master", "local[*]")
+    os.environ.setdefault("JAVA_HOME", find_java_home())
+    # Else workers run whatever `python3` is on the PATH, in which tanist and pyarrow are not installed.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    builder = SparkSession.builder.master(master).appName(settings.pop("spark.app.name", "tanist"))
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    register(spark)
+    return spark
+
+
+def register(spark: SparkSession) -> None:
+    """Add `tanist-segments` to a session."""
+    spark.dataSource.register(SegmentsDataSource)
+
+
+def setting_name(name: str) -> str:
+    """`master` and `spark__driver__memory`, as Spark has them."""
+    dotted = name.replace("__", ".")
+    return dotted if dotted.startswith("spark.") else f"spark.{dotted}"
+
+
+def _text(value: str | int | bool) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,44 @@
+"""The pipeline's tests, all marked `spark`: they need the extra of that name, and run by `make spark`.
+
+One session serves them all: it takes ten seconds to start, and a source's first job five.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+if find_spec("pyspark") is None:
+    collect_ignore_glob = ["test_*.py"]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(here):
+            item.add_marker(pytest.mark.spark)
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    from tanist.spark import session
+
+    scratch = tmp_path_factory.mktemp("spark")
+    made = session(
+        master="local[2]",
+        spark__driver__memory="1g",
+        spark__sql__shuffle__partitions=2,
+        spark__sql__warehouse__dir=str(scratch / "warehouse"),
+        spark__local__dir=str(scratch),
+        # A session that lives for seconds: compile little, collect simply.
+        spark__driver__extraJavaOptions="-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    )
+    yield made
+    made.stop()
