@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tanist.ports import FileRange
@@ -466,6 +466,7 @@ _FAULTS: list[tuple[Fault, ...]] = [
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example([*[("send", 5_000)] * 4, ("answer", 123_819), ("send", 8_415), ("answer", 123_819), ("fault", 4)])
 @given(_STEPS)
 def test_a_connection_that_lives_on_loses_nothing(pair: Pair, steps: list[tuple[str, int]]) -> None:
     """Whatever happens to its link, each side gets exactly what the other has sent, in order, once all is healed."""

@@ -81,6 +81,7 @@ class Pipe:
         while not self._queue and not self._ended and not self._stopped:
             if not self._read():
                 return not self._ended and not self._void and not self._queue
+        self._go()  # what the target did not take waits until it can be written to
         return False
 
     def stop(self) -> None:
