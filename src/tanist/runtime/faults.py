@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -22,6 +23,9 @@ from tanist.runtime.files import replace_file
 FOLDER_VARIABLE = "TANIST_FAULTS"
 """In the environment of a node that obeys: the folder where it finds its orders. Without it a node obeys none."""
 
+ORDER_SIGNAL = signal.SIGURG
+"""Tells a node that its orders have changed."""
+
 FOLDER_NAME = "faults"
 _FILE_NAME = "set.json"
 _FORMAT = 1
@@ -31,6 +35,11 @@ CLIENTS = -1
 
 Side: TypeAlias = tuple[int, ...]
 """Node ids, sorted; perhaps `CLIENTS` among them."""
+
+
+def applied_path(folder: Path, node_id: int) -> Path:
+    """Where a node says which orders it has carried out."""
+    return folder / f"node-{node_id}.applied"
 
 
 class FaultsUnreadable(ValueError):

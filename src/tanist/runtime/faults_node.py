@@ -12,22 +12,23 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tanist.runtime.disk import RealDisk
-from tanist.runtime.faults import FOLDER_VARIABLE, FaultSet, FaultsUnreadable, is_private, load
+from tanist.runtime.faults import (
+    FOLDER_VARIABLE,
+    ORDER_SIGNAL,
+    FaultSet,
+    FaultsUnreadable,
+    applied_path,
+    is_private,
+    load,
+)
 from tanist.runtime.loop import Loop
 from tanist.runtime.network import SocketNetwork
 
-ORDER_SIGNAL = signal.SIGURG
-
 Report = Callable[[str, str], None]
-
-
-def applied_path(folder: Path, node_id: int) -> Path:
-    return folder / f"node-{node_id}.applied"
 
 
 class ObeyingNode:

@@ -17,8 +17,15 @@ from pathlib import Path
 
 from tanist.runtime import faults as vocabulary
 from tanist.runtime.cluster_file import ClusterError, ClusterFile, NodeEntry, load_existing, locked
-from tanist.runtime.faults import CLIENTS, BadDisk, Fault, FaultSet, FaultsUnreadable
-from tanist.runtime.faults_node import ORDER_SIGNAL, applied_path
+from tanist.runtime.faults import (
+    CLIENTS,
+    ORDER_SIGNAL,
+    BadDisk,
+    Fault,
+    FaultSet,
+    FaultsUnreadable,
+    applied_path,
+)
 from tanist.runtime.processes import wait_until
 
 _APPLY_PATIENCE_S = 20.0

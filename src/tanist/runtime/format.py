@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from tanist.broker import bootstrap
 from tanist.broker.config import NodeConfig
 from tanist.log.checkpoints import META_PROPERTIES, CheckpointError, MetaProperties
 from tanist.runtime.files import replace_file, sync_folder
@@ -52,6 +51,10 @@ def format_folders(
 
     All or nothing is written: whatever speaks against it is found first.
     """
+    # Not before: it brings the quorum along, 50 ms of imports for which most commands have no use, nor has `up` before
+    # its launcher runs.
+    from tanist.broker import bootstrap
+
     try:
         beginning = bootstrap.bootstrap_of(features or {})
     except ValueError as error:
