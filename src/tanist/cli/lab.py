@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from tanist.cli.lab_verify import verify_command
 from tanist.cli.output import print_json
 
 EXIT_FAILED = 1
@@ -45,3 +46,6 @@ def scenarios_command(ctx: click.Context, files: tuple[Path, ...], as_json: bool
         ctx.exit(EXIT_USAGE)
     if any(outcome.verdict is scenarios.Verdict.FAILED for outcome in outcomes):
         ctx.exit(EXIT_FAILED)
+
+
+lab_command.add_command(verify_command)

@@ -1,0 +1,86 @@
+"""`tanist lab verify`: what clients did and saw, held against what Kafka promises (docs/history.md)."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from tanist.cli.options import json_option
+from tanist.cli.output import print_json
+
+EXIT_ANOMALIES = 1
+EXIT_MALFORMED = 2
+_PROGRESS_FROM = 1 << 24
+"""Smaller files are judged before a bar is drawn."""
+_ANOMALIES = [
+    "lost-write",
+    "inconsistent-offsets",
+    "duplicate",
+    "G1a",
+    "phantom",
+    "realtime-order",
+    "stale-end",
+    "nonmonotonic-send",
+    "nonmonotonic-poll",
+    "poll-skip",
+    "unseen",
+]
+"""`tanist.lab.history.Anomaly`, which is imported when the command is called."""
+
+
+class Malformed(click.ClickException):
+    """The file is no history."""
+
+    exit_code = EXIT_MALFORMED
+
+
+@click.command("verify")
+@click.argument("history", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--allow",
+    multiple=True,
+    type=click.Choice(_ANOMALIES),
+    metavar="ANOMALY",
+    help="An anomaly that is told, but is no failure. May be given several times.",
+)
+@json_option
+@click.pass_context
+def verify_command(ctx: click.Context, history: Path, allow: tuple[str, ...], as_json: bool) -> None:
+    """Find Jepsen's Kafka anomalies in HISTORY, a file of what clients of any Kafka did and saw.
+
+    HISTORY is JSON Lines or Parquet, as docs/history.md says. Each anomaly is told with its count and the smallest
+    evidence: the few operations that show it, with their lines. The exit code is 0 when nothing is wrong, 1 when
+    something is, 2 when the file is malformed.
+
+    \b
+    lost-write            acknowledged, never polled, though later offsets were
+    inconsistent-offsets  one offset, several values
+    duplicate             one value, several offsets
+    G1a                   the send failed, and its record was polled
+    phantom               polled, and never sent
+    realtime-order        sent after another was acknowledged, and stands before it
+    stale-end             an end that leaves out what had been acknowledged
+    nonmonotonic-send     a producer's records not in the order in which it sent them
+    nonmonotonic-poll     a consumer went back
+    poll-skip             a consumer left out what is there
+    unseen                acknowledged, never polled, though somebody polled until nothing came
+    """
+    from tanist.lab.history import Anomaly, HistoryError, open_history, report, verify
+
+    allowed = tuple(Anomaly(name) for name in allow)
+    try:
+        file = open_history(history)
+        show = sys.stderr.isatty() and history.stat().st_size >= _PROGRESS_FROM
+        with click.progressbar(length=file.size, label="reading", file=sys.stderr, hidden=not show) as bar:
+            verdict, operations = verify(file, bar.update)
+    except HistoryError as error:
+        raise Malformed(f"{history}: {error}") from error
+    if as_json:
+        print_json(report.as_json(verdict, operations, allowed))
+    else:
+        for line in report.lines(verdict, operations, allowed):
+            click.echo(line)
+    if report.failures(verdict, allowed):
+        ctx.exit(EXIT_ANOMALIES)

@@ -1,0 +1,99 @@
+"""The anomalies a history can have, and what of each is told: how often, and the smallest evidence.
+
+Owns the names and the counting. Jepsen's names where Jepsen has the anomaly; docs/history.md has the definitions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class Anomaly(Enum):
+    """In the order in which they are told: what is worst first."""
+
+    LOST_WRITE = "lost-write"
+    INCONSISTENT_OFFSETS = "inconsistent-offsets"
+    DUPLICATE = "duplicate"
+    G1A = "G1a"
+    PHANTOM = "phantom"
+    REALTIME_ORDER = "realtime-order"
+    STALE_END = "stale-end"
+    NONMONOTONIC_SEND = "nonmonotonic-send"
+    NONMONOTONIC_POLL = "nonmonotonic-poll"
+    POLL_SKIP = "poll-skip"
+    UNSEEN = "unseen"
+
+    @property
+    def meaning(self) -> str:
+        return _MEANINGS[self]
+
+
+_MEANINGS = {
+    Anomaly.LOST_WRITE: "acknowledged and never polled, though what stands behind it was",
+    Anomaly.INCONSISTENT_OFFSETS: "one offset with different values",
+    Anomaly.DUPLICATE: "one value at different offsets",
+    Anomaly.G1A: "polled, though its send failed",
+    Anomaly.PHANTOM: "polled, and nobody sent it",
+    Anomaly.REALTIME_ORDER: "sent after another was acknowledged, and stands before it",
+    Anomaly.STALE_END: "an end that does not count what had been acknowledged before it was asked for",
+    Anomaly.NONMONOTONIC_SEND: "stands before what its producer sent earlier",
+    Anomaly.NONMONOTONIC_POLL: "a consumer went back",
+    Anomaly.POLL_SKIP: "a consumer left out what is there",
+    Anomaly.UNSEEN: "acknowledged and never polled, though somebody polled until nothing came",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cite:
+    """One operation of the evidence: the lines it stands on, and which of its records is meant."""
+
+    lines: tuple[int, ...]
+    """Of its invocation, if it has a line of its own, and of its completion."""
+    partition: str
+    offset: int | None = None
+    """Where the record stands that this operation shows; None if all of the operation is meant."""
+
+
+Evidence = tuple[Cite, ...]
+
+
+def _size(evidence: Evidence, told: str) -> tuple[int, int, list[int], str]:
+    """Fewer operations first, then what is complete earlier in the file; the rest is only to be the same each time."""
+    lines = sorted({line for cite in evidence for line in cite.lines})
+    return len({cite.lines for cite in evidence}), lines[-1], lines, told
+
+
+@dataclass(slots=True)
+class Found:
+    """One kind of anomaly."""
+
+    anomaly: Anomaly
+    partitions: dict[str, int] = field(default_factory=dict)
+    """How often, in each partition that has it."""
+    told: str = ""
+    """The smallest case in words."""
+    evidence: Evidence = ()
+
+    @property
+    def count(self) -> int:
+        return sum(self.partitions.values())
+
+
+class Tally:
+    """Counts what is found, and keeps the smallest case of each kind."""
+
+    def __init__(self) -> None:
+        self._found: dict[Anomaly, Found] = {}
+
+    def add(self, anomaly: Anomaly, partition: str, told: str, *evidence: Cite) -> None:
+        found = self._found.get(anomaly)
+        if found is None:
+            found = self._found[anomaly] = Found(anomaly)
+        found.partitions[partition] = found.partitions.get(partition, 0) + 1
+        evidence, told = tuple(dict.fromkeys(evidence)), f"{partition}: {told}"
+        if not found.evidence or _size(evidence, told) < _size(found.evidence, found.told):
+            found.told, found.evidence = told, evidence
+
+    def found(self) -> tuple[Found, ...]:
+        return tuple(self._found[anomaly] for anomaly in Anomaly if anomaly in self._found)

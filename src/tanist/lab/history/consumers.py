@@ -1,0 +1,150 @@
+"""What consumers do, as their operations tell: where each stands, what it is given, since when it reads what.
+
+Owns the meaning of poll, end, assign, subscribe, seek and crash. After `assign` or `seek` a consumer goes on from
+where it stands, poll by poll. After `subscribe` its partitions come and go with the group's rebalances, so that each
+poll is looked at alone, as in Jepsen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from tanist.lab.history import operation as fields
+from tanist.lab.history.anomaly import Cite, Tally
+from tanist.lab.history.operation import HistoryError, Operation, wrong
+from tanist.lab.history.partition import PartitionHistory
+from tanist.lab.history.processes import UNKNOWN_START, LastRead, Process, Span
+
+
+class Consumers:
+    """Takes the completions of all that is not a send."""
+
+    def __init__(self, partition: Callable[[str], PartitionHistory], tally: Tally) -> None:
+        self._partition = partition
+        self._tally = tally
+        self._completed = {
+            fields.POLL: self._polled,
+            fields.END: self._end_told,
+            fields.ASSIGN: self._assigned,
+            fields.SUBSCRIBE: self._subscribed,
+            fields.SEEK: self._sought,
+            fields.CRASH: self._crashed,
+        }
+
+    def completed(self, process: Process, function: str, kind: str, operation: Operation, span: Span) -> None:
+        self._completed[function](process, kind, operation, span)
+
+    def ended(self, process: Process) -> None:
+        """The history ends."""
+        self._settle(process)
+
+    def _settle(self, process: Process) -> None:
+        """What it reads is to change, so that its polls up to now count for what it reads up to now."""
+        if process.polled_at != UNKNOWN_START:
+            for name, shown in process.reading.items():
+                self._partition(name).polled_in_vain(process.polled_at, shown, Cite(process.polled_lines, name))
+        process.polled_at = UNKNOWN_START
+
+    def _polled(self, process: Process, kind: str, operation: Operation, span: Span) -> None:
+        line = span.line
+        records = fields.records_of(operation, line)
+        positions = fields.positions_of(operation, line)
+        if kind != fields.OK:
+            if records or positions:
+                raise HistoryError(f"a poll that is {kind} has no records and no positions", line)
+            return
+        committed = fields.is_committed_read(operation, line)
+        last_reads = process.last_reads
+        if process.in_group:
+            last_reads.clear()
+        for name, polled in records.items():
+            if not isinstance(polled, list):
+                raise wrong(f"what was polled of {name}", polled, "an array", line)
+            if not polled:
+                continue
+            partition = self._partition(fields.partition_of(name, line))
+            last = partition.polled(polled, last_reads.get(partition.name), line, self._tally, committed=committed)
+            if last is not None:
+                last_reads[partition.name] = last
+            self._reads(process, Cite((line,), partition.name, polled[0][0]))
+        is_empty = not any(records.values())
+        for name, position in positions.items():
+            if position is None:
+                raise HistoryError(f"the position in {name} is null, which it cannot be after a poll", line)
+            partition = self._partition(name)
+            last_reads[name] = partition.stands_at(
+                position, last_reads.get(name), line, self._tally, committed=committed
+            )
+            if process.in_group and is_empty:
+                partition.polled_in_vain(span.start_at, Cite(span.lines, name))
+            self._reads(process, Cite((line,), name))
+        # Only a poll that gave nothing shows that there was nothing more to be had.
+        if is_empty and span.start_at > process.polled_at:
+            process.polled_at, process.polled_lines = span.start_at, span.lines
+
+    def _reads(self, process: Process, shown: Cite) -> None:
+        """A poll shows that this process reads a partition; in a group, only that it did so this time."""
+        if not process.in_group and shown.partition not in process.reading:
+            self._settle(process)
+            process.reading[shown.partition] = shown
+
+    def _end_told(self, process: Process, kind: str, operation: Operation, span: Span) -> None:
+        committed = fields.is_committed_read(operation, span.line)
+        if kind != fields.OK:
+            return
+        partition = self._partition(fields.partition_of(operation.get("partition"), span.line))
+        offset = fields.offset_of(operation.get("offset"), span.line)
+        # The last stable offset waits for transactions: it may lie before what is acknowledged.
+        if span.start_at != UNKNOWN_START and not committed:
+            partition.ends.add(offset, span)
+
+    def _assigned(self, process: Process, kind: str, operation: Operation, span: Span) -> None:
+        if kind == fields.FAIL:
+            return
+        names = {name: Cite((span.line,), name) for name in fields.partitions_of(operation, span.line)}
+        positions = fields.positions_of(operation, span.line)
+        for name in positions:
+            if name not in names:
+                raise HistoryError(f"there is a position in {name}, which is not assigned", span.line)
+        kept = {name: last for name, last in process.last_reads.items() if name in names and not process.in_group}
+        self._settle(process)
+        process.forget()
+        if kind == fields.OK:
+            process.reading.update(names)
+            process.last_reads.update(kept)
+            _place(process, positions, span.line)
+
+    def _sought(self, process: Process, kind: str, operation: Operation, span: Span) -> None:
+        if kind == fields.FAIL:
+            return
+        positions = fields.positions_of(operation, span.line)
+        if not positions:
+            raise wrong("positions", None, "an object", span.line)
+        if kind == fields.INFO:
+            # It happened or not.
+            _place(process, dict.fromkeys(positions), span.line)
+            return
+        self._settle(process)
+        if not process.in_group:
+            for name in positions:
+                process.reading.setdefault(name, Cite((span.line,), name))
+        _place(process, positions, span.line)
+
+    def _subscribed(self, process: Process, kind: str, operation: Operation, span: Span) -> None:
+        if kind == fields.FAIL:
+            return
+        self._settle(process)
+        process.forget()
+        process.in_group = True
+
+    def _crashed(self, process: Process, kind: str, operation: Operation, span: Span) -> None:
+        self._settle(process)
+        process.forget()
+
+
+def _place(process: Process, positions: Mapping[str, int | None], line: int) -> None:
+    for name, position in positions.items():
+        if position is None:
+            process.last_reads.pop(name, None)
+        else:
+            process.last_reads[name] = LastRead(position - 1, line, False)

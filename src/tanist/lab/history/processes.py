@@ -1,0 +1,127 @@
+"""A process of a history: its open operation, and where it stands as a consumer.
+
+Owns which operation a completion completes, what a consumer is expected to be given next, and since when it reads what.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tanist.lab.history.anomaly import Cite
+from tanist.lab.history.operation import HistoryError
+
+UNKNOWN_START = -1
+"""Earlier than anything: nothing comes of it."""
+
+
+class Invoked(NamedTuple):
+    """An operation that has begun, and not ended."""
+
+    function: str
+    line: int
+    start_at: int
+    partition: str = ""
+    row: int = -1
+
+
+class Span(NamedTuple):
+    """When an operation was, as far as it is known, and the lines that say so."""
+
+    start_at: int
+    end_at: int
+    begin_line: int
+    line: int
+
+    @property
+    def lines(self) -> tuple[int, ...]:
+        return (self.line,) if self.begin_line == self.line else (self.begin_line, self.line)
+
+
+class LastRead(NamedTuple):
+    """The last offset that a consumer was given of a partition, or that it stands behind, and the line that says so."""
+
+    offset: int
+    line: int
+    polled: bool
+    """It was given it; otherwise it only stands behind it."""
+
+
+@dataclass(slots=True)
+class Process:
+    """One process."""
+
+    name: str | int
+    producer: int
+    """Its number as a producer. It gets another one when it crashes."""
+    open: Invoked | None = None
+    """The open operation that has no id."""
+    open_by_id: dict[str | int, Invoked] = field(default_factory=dict)
+    sent_at: int = UNKNOWN_START
+    """When its last send began that is known to."""
+    sent_line: int = 0
+    read_until_at: int = UNKNOWN_START
+    """When its last operation as a consumer ended: the next one begins no earlier, for it does one thing at a time."""
+    read_until_line: int = 0
+    in_group: bool = False
+    """Its partitions come and go without a word."""
+    last_reads: dict[str, LastRead] = field(default_factory=dict)
+    reading: dict[str, Cite] = field(default_factory=dict)
+    """The partitions it reads -> the operation that says so."""
+    polled_at: int = UNKNOWN_START
+    """When its last poll began that gave nothing, since it reads what it reads."""
+    polled_lines: tuple[int, ...] = ()
+    """What shows when it began, and its own."""
+
+    def send_begins(self, start_at: int, line: int) -> None:
+        """The order of lines is the order of sends, so that a file cannot be misread as an anomaly."""
+        if start_at < self.sent_at:
+            raise HistoryError(
+                f"process {self.name} began this send before that of line {self.sent_line}: the sends of a process "
+                "stand in the order in which they began",
+                line,
+            )
+        self.sent_at, self.sent_line = start_at, line
+
+    def invoke(self, function: str, identity: str | int | None, invoked: Invoked, line: int) -> None:
+        if identity is not None:
+            if identity in self.open_by_id:
+                raise HistoryError(
+                    f"process {self.name} has an open operation with this id since line "
+                    f"{self.open_by_id[identity].line}",
+                    line,
+                )
+            self.open_by_id[identity] = invoked
+            return
+        if self.open is not None:
+            raise HistoryError(
+                f"process {self.name} has an open operation since line {self.open.line} (a {self.open.function}): "
+                "operations of one process that overlap need an id each",
+                line,
+            )
+        self.open = invoked
+
+    def complete(self, function: str, identity: str | int | None, line: int) -> Invoked | None:
+        """What this completes; None if the operation has this one line only."""
+        if identity is not None:
+            found = self.open_by_id.pop(identity, None)
+        else:
+            found, self.open = self.open, None
+        if found is not None and found.function != function:
+            raise HistoryError(
+                f"process {self.name} completes a {function}, but what it has open since line {found.line} is a "
+                f"{found.function}",
+                line,
+            )
+        return found
+
+    def crash(self, producer: int) -> None:
+        """A new client under the same name. What was open stays open for good."""
+        self.producer = producer
+        self.open = None
+
+    def forget(self) -> None:
+        """It reads nothing, as far as is known."""
+        self.in_group = False
+        self.last_reads.clear()
+        self.reading.clear()

@@ -1,0 +1,133 @@
+"""A verdict for people and for programs: what a history has, each anomaly with its count, and the smallest evidence.
+
+Owns the words. The evidence is the operations themselves, without what is beside the point: of a poll only the record
+that is meant. Given to the checker alone, these operations show the same anomaly.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from tanist.lab.history.anomaly import Anomaly, Cite, Found
+from tanist.lab.history.checker import Verdict
+from tanist.lab.history.operation import SEEK, Operation
+
+_PARTITIONS_TOLD = 4
+
+
+def cited_lines(verdict: Verdict) -> set[int]:
+    """The lines that are needed to show the evidence."""
+    return {line for found in verdict.found for cite in found.evidence for line in cite.lines}
+
+
+def failures(verdict: Verdict, allowed: Collection[Anomaly] = ()) -> tuple[Found, ...]:
+    """What is wrong, and not allowed."""
+    return tuple(found for found in verdict.found if found.anomaly not in allowed)
+
+
+def evidence_of(found: Found, operations: Mapping[int, Operation]) -> list[tuple[int, dict[str, Any]]]:
+    """The lines of the smallest evidence with their operations, cut down to what is meant, in the file's order."""
+    meant: dict[int, list[Cite]] = {}
+    for cite in found.evidence:
+        for line in cite.lines:
+            meant.setdefault(line, []).append(cite)
+    return [(line, _cut(operations[line], meant[line])) for line in sorted(meant)]
+
+
+def _cut(operation: Operation, cites: Sequence[Cite]) -> dict[str, Any]:
+    """An operation with nothing but the partitions and records that are meant."""
+    partitions = {cite.partition for cite in cites}
+    places = {(cite.partition, cite.offset) for cite in cites}
+    kept: dict[str, Any] = {}
+    for name, value in operation.items():
+        if value is None:
+            continue
+        if name == "records":
+            chosen = {
+                partition: [record for record in records if (str(partition), record[0]) in places]
+                for partition, records in value.items()
+            }
+            value = {partition: records for partition, records in chosen.items() if records}
+        elif name == "positions":
+            chosen = {partition: offset for partition, offset in value.items() if str(partition) in partitions}
+            if not chosen and operation.get("f") != SEEK:
+                continue
+            # A seek elsewhere may be here for its time; without positions it would be no seek.
+            value = chosen or value
+        elif name == "partitions":
+            value = [partition for partition in value if str(partition) in partitions]
+        kept[name] = value
+    return kept
+
+
+def lines(verdict: Verdict, operations: Mapping[int, Operation], allowed: Collection[Anomaly] = ()) -> Iterator[str]:
+    """For people."""
+    yield (
+        f"{verdict.operations:,} operations of {_many(verdict.processes, 'process', 'processes')} on "
+        f"{_many(verdict.partitions, 'partition')}: {_many(verdict.acknowledged, 'send')} acknowledged, "
+        f"{verdict.failed:,} failed, {verdict.unknown:,} unknown; {_many(verdict.polls, 'poll')}, "
+        f"{_many(verdict.records_polled, 'record')}"
+    )
+    for found in verdict.found:
+        yield ""
+        note = " (allowed)" if found.anomaly in allowed else ""
+        yield f"{found.anomaly.value}: {found.count:,}{note}, {found.anomaly.meaning}{_where(found)}"
+        yield f"  {found.told}"
+        for line, operation in evidence_of(found, operations):
+            yield f"  line {line}: {json.dumps(operation, ensure_ascii=False)}"
+    if verdict.not_polled_at_the_end:
+        yield ""
+        count, where = sum(verdict.not_polled_at_the_end.values()), len(verdict.not_polled_at_the_end)
+        yield (
+            f"unseen is not judged in {_many(where, 'partition')}: after the last acknowledgement nobody polled until "
+            f"nothing came. Never polled there: {_many(count, 'acknowledged record')}"
+        )
+    yield ""
+    yield summary(verdict, allowed)
+
+
+def summary(verdict: Verdict, allowed: Collection[Anomaly] = ()) -> str:
+    bad = failures(verdict, allowed)
+    if not bad:
+        return "no anomalies" if not verdict.found else "no anomalies but those allowed"
+    return f"{_many(len(bad), 'kind')} of anomalies: {', '.join(found.anomaly.value for found in bad)}"
+
+
+def as_json(verdict: Verdict, operations: Mapping[int, Operation], allowed: Collection[Anomaly] = ()) -> dict[str, Any]:
+    """For programs."""
+    return {
+        "valid": not failures(verdict, allowed),
+        "operations": verdict.operations,
+        "processes": verdict.processes,
+        "partitions": verdict.partitions,
+        "sends": {"acknowledged": verdict.acknowledged, "failed": verdict.failed, "unknown": verdict.unknown},
+        "polls": verdict.polls,
+        "records_polled": verdict.records_polled,
+        "anomalies": {
+            found.anomaly.value: {
+                "count": found.count,
+                "partitions": found.partitions,
+                "allowed": found.anomaly in allowed,
+                "smallest": found.told,
+                "evidence": [
+                    {"line": line, "operation": operation} for line, operation in evidence_of(found, operations)
+                ],
+            }
+            for found in verdict.found
+        },
+        "not_polled_at_the_end": verdict.not_polled_at_the_end,
+    }
+
+
+def _many(count: int, one: str, many: str | None = None) -> str:
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def _where(found: Found) -> str:
+    """The partitions, those that have most first."""
+    ordered = sorted(found.partitions.items(), key=lambda item: (-item[1], item[0]))
+    told = ", ".join(f"{name} {count:,}" for name, count in ordered[:_PARTITIONS_TOLD])
+    more = f", and {len(ordered) - _PARTITIONS_TOLD} more" if len(ordered) > _PARTITIONS_TOLD else ""
+    return f" ({told}{more})" if len(ordered) > 1 else ""

@@ -1,0 +1,87 @@
+"""`tanist lab verify`: what it prints, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from click.testing import CliRunner, Result
+
+from tanist.cli.app import app
+from tanist.cli.lab_verify import _ANOMALIES
+from tanist.lab.history import Anomaly
+
+SOUND = """\
+{"process":"p","type":"ok","f":"send","partition":"t-0","value":"a","offset":0}
+{"process":"c","type":"ok","f":"poll","records":{"t-0":[[0,"a"]]}}
+"""
+LOSING = (
+    SOUND
+    + """\
+{"process":"p","type":"ok","f":"send","partition":"t-0","value":"b","offset":1}
+{"process":"p","type":"ok","f":"send","partition":"t-0","value":"c","offset":2}
+{"process":"d","type":"ok","f":"poll","records":{"t-0":[[2,"c"]]}}
+"""
+)
+
+
+def _verify(tmp_path: Path, text: str, *options: str) -> Result:
+    path = tmp_path / "history.jsonl"
+    path.write_text(text)
+    return CliRunner().invoke(app, ["lab", "verify", str(path), *options])
+
+
+def test_a_sound_history(tmp_path: Path) -> None:
+    result = _verify(tmp_path, SOUND)
+    assert result.exit_code == 0
+    assert result.output.splitlines()[-1] == "no anomalies"
+
+
+def test_a_history_with_an_anomaly(tmp_path: Path) -> None:
+    result = _verify(tmp_path, LOSING)
+    assert result.exit_code == 1
+    assert result.output.splitlines()[2:6] == [
+        "lost-write: 1, acknowledged and never polled, though what stands behind it was",
+        "  t-0: offset 1 was acknowledged and never polled, though 2 was polled",
+        '  line 3: {"process": "p", "type": "ok", "f": "send", "partition": "t-0", "value": "b", "offset": 1}',
+        '  line 5: {"process": "d", "type": "ok", "f": "poll", "records": {"t-0": [[2, "c"]]}}',
+    ]
+    assert result.output.splitlines()[-1] == "1 kind of anomalies: lost-write"
+
+
+def test_what_is_allowed_is_no_failure(tmp_path: Path) -> None:
+    result = _verify(tmp_path, LOSING, "--allow", "lost-write", "--allow", "unseen")
+    assert result.exit_code == 0
+    assert "lost-write: 1 (allowed), acknowledged" in result.output
+    assert _verify(tmp_path, LOSING, "--allow", "unseen").exit_code == 1
+    assert _verify(tmp_path, LOSING, "--allow", "lossy").exit_code == 2
+
+
+def test_every_anomaly_can_be_allowed() -> None:
+    assert [anomaly.value for anomaly in Anomaly] == _ANOMALIES
+
+
+def test_json(tmp_path: Path) -> None:
+    result = _verify(tmp_path, LOSING, "--json")
+    told = json.loads(result.output)
+    assert result.exit_code == 1
+    assert told["valid"] is False
+    assert told["anomalies"]["lost-write"]["count"] == 1
+    assert [each["line"] for each in told["anomalies"]["lost-write"]["evidence"]] == [3, 5]
+
+
+def test_a_malformed_file(tmp_path: Path) -> None:
+    result = _verify(tmp_path, SOUND + '{"process":"p"\n')
+    assert result.exit_code == 2
+    assert "history.jsonl: line 3: it is not JSON: Expecting ',' delimiter at column 15" in result.output
+    assert CliRunner().invoke(app, ["lab", "verify", str(tmp_path / "nothing.jsonl")]).exit_code == 2
+
+
+def test_nothing_of_a_cluster_is_loaded() -> None:
+    """Whoever judges a history of another Kafka needs none of ours."""
+    code = (
+        "import sys, tanist.lab.history; print([m for m in sys.modules if m.startswith(('tanist.broker', 'uvloop'))])"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"
