@@ -1,0 +1,123 @@
+"""`tanist lab check`: search all that may happen in a small cluster, by the real core objects."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
+
+import click
+
+from tanist.cli.options import json_option
+from tanist.cli.output import print_json, print_table
+
+if TYPE_CHECKING:
+    from tanist.lab.model.search import Outcome
+
+EXIT_FAILED = 1
+
+_DEFAULT_STATES = 1_000_000
+"""About half a gigabyte."""
+
+
+@click.command("check")
+@click.option("--config", "name", metavar="NAME", help="What to search: `--list` names them. [last-replica-standing]")
+@click.option("--list", "listing", is_flag=True, help="List the configurations, and the rules that can be broken.")
+@click.option("--depth", type=click.IntRange(min=0), metavar="N", help="Go no further than N steps.")
+@click.option(
+    "--states",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=_DEFAULT_STATES,
+    show_default=True,
+    help="Visit no more than N states.",
+)
+@click.option("--seconds", type=click.FloatRange(min=0), metavar="N", help="Stop after N seconds.")
+@click.option("--mutate", metavar="RULE", help="Break a rule first, A2 for example: what would come of it?")
+@json_option
+@click.pass_context
+def check_command(
+    ctx: click.Context,
+    name: str | None,
+    listing: bool,
+    depth: int | None,
+    states: int,
+    seconds: float | None,
+    mutate: str | None,
+    as_json: bool,
+) -> None:
+    """Visit every state that a small cluster can get into, nearest first, and say which property breaks where.
+
+    Controller and replicas are the real ones; logs, network, time and crashes are abstract. A counterexample is told
+    step by step, and no shorter one exists. The exit code is 0 when all properties hold as far as the search went, 1
+    when one does not.
+    """
+    if listing:
+        _list(as_json)
+        return
+    from tanist.lab.model import CONFIGURATIONS, Limits, checking
+    from tanist.lab.mutations.model import MUTATIONS, applied
+
+    if mutate is not None and mutate not in MUTATIONS:
+        raise click.BadParameter(f"{mutate!r} is none of {', '.join(MUTATIONS)}", ctx, param_hint="--mutate")
+    mutation = None if mutate is None else MUTATIONS[mutate]
+    name = name or (mutation.configuration if mutation is not None else "last-replica-standing")
+    if name not in CONFIGURATIONS:
+        raise click.BadParameter(f"{name!r} is none of {', '.join(CONFIGURATIONS)}", ctx, param_hint="--config")
+    limits = Limits(depth=depth, states=states, seconds=seconds)
+    progress = _Progress() if sys.stderr.isatty() and not as_json else None
+    with nullcontext() if mutation is None else applied(mutation):
+        checked = checking.check(
+            CONFIGURATIONS[name],
+            limits,
+            unwatched=frozenset() if mutation is None else mutation.unwatched,
+            on_level=progress,
+        )
+        if progress is not None:
+            progress.clear()
+        if as_json:
+            print_json(checking.as_json(checked) | {"mutation": mutate})
+        else:
+            if mutation is not None:
+                click.echo(f"With {mutation.number} ({mutation.rule}):")
+            for line in checking.lines(checked):
+                click.echo(line)
+    if not checked.passed:
+        ctx.exit(EXIT_FAILED)
+
+
+def _list(as_json: bool) -> None:
+    from tanist.lab.model import CONFIGURATIONS
+    from tanist.lab.mutations.model import MUTATIONS
+
+    if as_json:
+        print_json(
+            {
+                "configurations": {each.name: each.about for each in CONFIGURATIONS.values()},
+                "mutations": {
+                    each.number: {"rule": each.rule, "configuration": each.configuration} for each in MUTATIONS.values()
+                },
+            }
+        )
+        return
+    print_table(("CONFIGURATION", "ABOUT"), [(each.name, each.about) for each in CONFIGURATIONS.values()])
+    click.echo()
+    print_table(
+        ("RULE", "BROKEN: INSTEAD", "FOUND IN"),
+        [(each.number, each.rule, each.configuration) for each in MUTATIONS.values()],
+    )
+
+
+class _Progress:
+    """How far the search is, on one line that the report replaces."""
+
+    def __init__(self) -> None:
+        self._width = 0
+
+    def __call__(self, outcome: Outcome) -> None:
+        text = f"depth {outcome.depth}, {outcome.states:,} states, {outcome.rate:,.0f}/s"
+        click.echo("\r" + text.ljust(self._width), nl=False, err=True)
+        self._width = len(text)
+
+    def clear(self) -> None:
+        click.echo("\r" + " " * self._width + "\r", nl=False, err=True)

@@ -1,0 +1,103 @@
+"""One check from beginning to end: a configuration, the model that it describes, a search, and what came of it.
+
+Owns `check` and the words of its report, for people (`lines`) and for programs (`as_json`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tanist.lab.model.configuration import Configuration
+from tanist.lab.model.partition import PartitionModel
+from tanist.lab.model.search import NO_LIMITS, Counterexample, Limits, Outcome, search
+from tanist.lab.model.words import Words
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What was searched, and what was found."""
+
+    configuration: Configuration
+    outcome: Outcome
+    words: Words
+
+    @property
+    def passed(self) -> bool:
+        return self.outcome.counterexample is None
+
+
+def check(
+    configuration: Configuration,
+    limits: Limits = NO_LIMITS,
+    *,
+    unwatched: frozenset[str] = frozenset(),
+    on_level: Callable[[Outcome], None] | None = None,
+) -> Checked:
+    """Search a configuration. Properties in `unwatched` are passed over."""
+    model = PartitionModel(configuration, unwatched)
+    outcome = search(model, limits, on_level=on_level)
+    return Checked(configuration, outcome, Words(model.parts, configuration.brokers))
+
+
+def lines(checked: Checked) -> Iterator[str]:
+    """The report."""
+    outcome = checked.outcome
+    name = checked.configuration.name
+    figures = (
+        f"{outcome.states:,} states, {outcome.steps:,} steps, depth {outcome.depth}, {outcome.seconds:.1f} s, "
+        f"{outcome.rate:,.0f} states/s"
+    )
+    if outcome.counterexample is not None:
+        yield from _story(checked, outcome.counterexample)
+        yield f"FAILED    {name}: {figures}"
+    elif outcome.exhausted:
+        yield f"EXHAUSTED {name}: {figures}; there are no more"
+    else:
+        yield f"PASSED    {name}: {figures}; stopped by the limit on {outcome.stopped_by}"
+
+
+def _story(checked: Checked, found: Counterexample) -> Iterator[str]:
+    words = checked.words
+    start = checked.configuration.start
+    if start:
+        yield f"From where {'; '.join(start)}:"
+    yield from (f"      {line}" for line in words.picture(found.first))
+    before = found.first
+    for number, (label, after) in enumerate(found.steps, 1):
+        yield f"{number:3}. {words.sentence(label, before, after)}"
+        yield from (f"      {line}" for line in words.picture(after))
+        before = after
+    yield f"{found.violation.name} does not hold: {found.violation.why}"
+
+
+def as_json(checked: Checked) -> dict[str, Any]:
+    outcome, words = checked.outcome, checked.words
+    found = outcome.counterexample
+    return {
+        "configuration": checked.configuration.name,
+        "states": outcome.states,
+        "steps": outcome.steps,
+        "depth": outcome.depth,
+        "levels": outcome.levels,
+        "exhausted": outcome.exhausted,
+        "stopped_by": outcome.stopped_by or None,
+        "seconds": round(outcome.seconds, 3),
+        "states_per_second": round(outcome.rate),
+        "counterexample": None if found is None else _story_values(words, found),
+    }
+
+
+def _story_values(words: Words, found: Counterexample) -> dict[str, Any]:
+    steps = []
+    before = found.first
+    for label, after in found.steps:
+        steps.append({"step": str(label), "what": words.sentence(label, before, after), **words.values(after)})
+        before = after
+    return {
+        "property": found.violation.name,
+        "why": found.violation.why,
+        "first": words.values(found.first),
+        "steps": steps,
+    }

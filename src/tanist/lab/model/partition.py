@@ -1,0 +1,484 @@
+"""One partition, its controller and its brokers, as a space of states: what may happen next, and what must hold.
+
+Owns `PartitionModel`: the first state, and `expand`, which takes all steps there are from a state. A step looks up what
+the real objects made of the event (`events`) and puts the parts together; it decides nothing. Ghosts (`History`) are
+kept here, and properties are checked where a step can break them.
+
+What is one step, and why that is enough:
+- A fetch and its answer. Between them nothing can happen to the follower that would make the answer count and come out
+  otherwise than at once, except that it is lost (`ask`). A fetch whose sender has become another meanwhile is a
+  message of its own (`OldFetch`), where the budget has it.
+- A crash and the next registration. A dead broker is one that is slow. What it has applied of the metadata when it
+  takes its first role is the metadata with its own registration.
+- Metadata that changes nothing for a broker is applied at once.
+- AlterPartition is three steps: the proposal (with the fetch that leads to it), the decision, the answer.
+"""
+
+from __future__ import annotations
+
+from tanist.lab.model.components import (
+    AlterAnswer,
+    AlterRequest,
+    Broker,
+    Budget,
+    Controller,
+    History,
+    OldFetch,
+    OldReply,
+    Registration,
+    Reply,
+)
+from tanist.lab.model.configuration import Configuration
+from tanist.lab.model.events import (
+    CRASHES,
+    FREE,
+    LOSSES,
+    OLD_FETCHES,
+    OLD_REPLIES,
+    RESTARTS,
+    SHRINKS,
+    UNANSWERED_REQUESTS,
+    WRITES,
+    Effects,
+    Events,
+    Restarted,
+)
+from tanist.lab.model.judgements import common_prefix
+from tanist.lab.model.parts import LEADS, NOTHING, Parts
+from tanist.lab.model.properties import Properties
+from tanist.lab.model.steps import Label, State, Step, Violation
+from tanist.lab.model.symmetry import BROKERS, BUDGET, CONTROLLER, HISTORY, NETWORK, Symmetry
+
+
+class PartitionModel:
+    """The model that a `Configuration` describes."""
+
+    def __init__(self, configuration: Configuration, unwatched: frozenset[str] = frozenset()) -> None:
+        self.configuration = configuration
+        self.parts = Parts()
+        self.events = Events(configuration, self.parts)
+        self.properties = Properties(configuration, self.parts, unwatched)
+        self._brokers = configuration.brokers
+        self._inboxes = BROKERS + configuration.brokers
+        self._writes = configuration.budget.writes
+        """Of the whole run: what a record holds is how many were written before."""
+        self._symmetry = Symmetry(self.parts, configuration.brokers)
+        self.representative = self._symmetry.representative
+        self.violation_of = self.properties.of_state
+
+    def initial(self) -> State:
+        """Everybody is in sync, has applied all metadata, and the log is empty; then the directed start is taken."""
+        budget = self.configuration.budget
+        if not self.configuration.start:
+            self.events.afford(budget)
+            return self._beginning(budget)
+        # What the start costs is known when it is over; it begins with enough of everything.
+        start = self.configuration.start
+        self._writes = budget.writes + len(start)
+        everything = Budget(*(left + len(start) for left in budget))
+        self.events.afford(everything)
+        state = self._beginning(everything)
+        for text in start:
+            state = self._directed(state, text)
+        self._writes = budget.writes + sum(1 for text in start if text.startswith("write "))
+        self.events.afford(budget)
+        return (*state[:BUDGET], self.parts.budget(budget), *state[BUDGET + 1 :])
+
+    def _directed(self, state: State, text: str) -> State:
+        fits = {after for label, after, broken in self.expand(state) if str(label) == text and broken is None}
+        if len(fits) != 1:
+            possible = sorted({str(label) for label, _, _ in self.expand(state)})
+            raise ValueError(f"{self.configuration.name}: {text!r} is {len(fits)} of the steps {possible}")
+        return fits.pop()
+
+    def _beginning(self, budget: Budget) -> State:
+        configuration = self.configuration
+        replicas = (1 << configuration.replication_factor) - 1
+        controller = Controller(
+            leader=0,
+            leader_epoch=0,
+            partition_epoch=0,
+            replicas=replicas,
+            isr=replicas,
+            elr=0,
+            last_known_elr=0,
+            adding=0,
+            removing=0,
+            recovering=False,
+            min_isr=configuration.min_isr,
+            registrations=(Registration(0, fenced=False, shutting_down=False),) * configuration.brokers,
+            recovery=None,
+        )
+        parts = self.parts
+        number = parts.controller(controller)
+        view = parts.view_of[number]
+        blank = parts.broker(Broker(0, (), (), 0, None))
+        brokers = tuple(self.events.join(broker, blank, view) for broker in range(configuration.brokers))
+        return (
+            number,
+            parts.network(()),
+            parts.histories.number(History((), 0, 0, -1, 0)),
+            parts.budget(budget),
+            *brokers,
+            *(NOTHING for _ in brokers),
+        )
+
+    # -- what may happen
+
+    def expand(self, state: State) -> list[Step]:
+        """All steps from `state`, with the property that a step breaks, if it breaks one."""
+        steps: list[Step] = []
+        if self.parts.histories[state[HISTORY]].lost:
+            return steps
+        self._expand_brokers(state, steps)
+        self._expand_messages(state, steps)
+        self._expand_controller(state, steps)
+        return steps
+
+    def _expand_brokers(self, state: State, steps: list[Step]) -> None:
+        events, parts = self.events, self.parts
+        inboxes = self._inboxes
+        follows, brokers = parts.follows, state[BROKERS:inboxes]
+        spent = parts.spent[state[BUDGET]] or parts.spend(state[BUDGET])
+        for broker, number in enumerate(brokers):
+            at = BROKERS + broker
+            leader = follows[number]
+            if leader >= 0:
+                other = brokers[leader]
+                if follows[other] == LEADS:
+                    found = events.fetched.get((broker, number, other))
+                    if found is None:
+                        found = events.fetch(broker, number, leader, other)
+                    for heard, after, effects, label in found:
+                        changed = list(state)
+                        changed[BROKERS + leader] = heard
+                        if effects is None:
+                            changed[at] = after
+                            steps.append((label, tuple(changed), None))
+                        else:
+                            self._fetch_with_effects(state, changed, leader, at, after, effects, label, steps)
+            elif leader == LEADS:
+                if spent[WRITES] >= 0:
+                    self._write(state, broker, spent[WRITES], steps)
+                if spent[SHRINKS] >= 0:
+                    slow = events.lagging.get((broker, number))
+                    for after, effects, label in events.lag(broker, number) if slow is None else slow:
+                        changed = list(state)
+                        changed[at], changed[BUDGET] = after, spent[SHRINKS]
+                        self._finish(changed, broker, effects, label, steps)
+            inbox = state[inboxes + broker]
+            if inbox != NOTHING:
+                told = events.told.get((broker, number, inbox))
+                if told is None:
+                    told = events.tell(broker, number, inbox)
+                for after, left, effects, old_fetch, label in told:
+                    changed = list(state)
+                    changed[at], changed[inboxes + broker] = after, left
+                    if changed[NETWORK] != NOTHING:
+                        self._forget_moot(changed)
+                    if effects is None:
+                        steps.append((label, tuple(changed), None))
+                    else:
+                        self._finish(changed, broker, effects, label, steps)
+                    if old_fetch >= 0 and spent[OLD_FETCHES] >= 0:
+                        changed = list(state)
+                        changed[at], changed[inboxes + broker] = after, left
+                        changed[BUDGET] = spent[OLD_FETCHES]
+                        changed[NETWORK] = parts.exchange(state[NETWORK], -1, (old_fetch,))
+                        self._finish(changed, broker, effects, leaving_something(label), steps)
+
+    def _write(self, state: State, broker: int, budget: int, steps: list[Step]) -> None:
+        payload = self._writes - self.parts.budgets[state[BUDGET]].writes
+        key = (broker, state[BROKERS + broker], payload)
+        events = self.events
+        written = events.written[key] if key in events.written else events.write(*key)
+        if written is not None:
+            changed = list(state)
+            changed[BROKERS + broker], changed[BUDGET] = written.broker, budget
+            self._finish(changed, broker, written.effects, written.label, steps)
+
+    def _fetch_with_effects(
+        self,
+        state: State,
+        changed: list[int],
+        leader: int,
+        follower_at: int,
+        after: int,
+        effects: Effects,
+        label: Label,
+        steps: list[Step],
+    ) -> None:
+        """The leader counts before its answer is taken, so its effects are judged before that."""
+        self._finish(changed, leader, effects, label, steps)
+        if after == state[follower_at]:
+            return
+        _, so_far, violation = steps.pop()
+        taken = (*so_far[:follower_at], after, *so_far[follower_at + 1 :])
+        if effects.cut and violation is None:
+            violation = self._cut(state, so_far[HISTORY], follower_at, after)
+        steps.append((label, taken, violation))
+
+    def _cut(self, state: State, history: int, follower_at: int, after: int) -> Violation | None:
+        parts = self.parts
+        before, now = parts.brokers[state[follower_at]], parts.brokers[after]
+        return self.properties.of_truncation(follower_at - BROKERS, before, now, parts.histories[history])
+
+    def _expand_messages(self, state: State, steps: list[Step]) -> None:
+        parts, events = self.parts, self.events
+        network = state[NETWORK]
+        for message in parts.networks[network]:
+            told = parts.messages[message]
+            if isinstance(told, AlterRequest):
+                found = events.altered.get((state[CONTROLLER], message))
+                if found is None:
+                    found = events.alter(state[CONTROLLER], message)
+                for controller, answer, _, label in found:
+                    changed = list(state)
+                    changed[NETWORK] = parts.exchange(network, message, answer)
+                    self._decide(state, changed, controller, label, steps, proposal=told)
+                continue
+            changed = list(state)
+            changed[NETWORK] = parts.exchange(network, message, ())
+            if isinstance(told, OldReply):
+                self._hear_old_reply(state, changed, message, told, steps)
+                continue
+            at = BROKERS + told.receiver
+            if isinstance(told, OldFetch):
+                heard = events.overheard.get((message, state[at])) or events.overhear(message, state[at])
+                changed[at] = heard.broker
+                before = len(steps)
+                self._finish(changed, told.receiver, heard.effects, heard.label, steps)
+                self._check_old_fetch(state, told, before, steps)
+                continue
+            arrived, lost = events.answered.get((message, state[at])) or events.answer(message, state[at])
+            changed[at] = arrived.broker
+            if changed[NETWORK] != NOTHING:
+                self._forget_moot(changed)
+            self._finish(changed, told.receiver, arrived.effects, arrived.label, steps)
+            budget = (parts.spent[state[BUDGET]] or parts.spend(state[BUDGET]))[UNANSWERED_REQUESTS]
+            if lost is not None and budget >= 0:
+                changed = list(state)
+                changed[NETWORK] = parts.exchange(network, message, ())
+                changed[at], changed[BUDGET] = lost.broker, budget
+                self._finish(changed, told.receiver, lost.effects, lost.label, steps)
+
+    def _hear_old_reply(
+        self, state: State, changed: list[int], message: int, told: OldReply, steps: list[Step]
+    ) -> None:
+        controller = state[CONTROLLER]
+        if controller not in self.events.asking:
+            self.events.order(controller)
+        if told.reply.broker in self.events.asking[controller]:
+            found = self.events.late.get((controller, message))
+            for _, after, compared, label in self.events.late_reply(controller, message) if found is None else found:
+                self._decide(state, list(changed), after, label, steps, compared=compared)
+
+    def _check_old_fetch(self, state: State, told: OldFetch, before: int, steps: list[Step]) -> None:
+        at = BROKERS + told.receiver
+        label, after, violation = steps[before]
+        if violation is None:
+            receiver = self.parts.brokers[state[at]]
+            violation = self.properties.of_old_fetch(told, receiver, believed=after[at] != state[at])
+            steps[before] = (label, after, violation)
+
+    def _expand_controller(self, state: State, steps: list[Step]) -> None:
+        events = self.events
+        controller = state[CONTROLLER]
+        spent = self.parts.spent[state[BUDGET]] or self.parts.spend(state[BUDGET])
+        ordered = events.ordered.get(controller)
+        if ordered is None:
+            ordered = events.order(controller)
+        for cost, after, compared, label in ordered:
+            budget = state[BUDGET] if cost == FREE else spent[cost]
+            if budget >= 0:
+                changed = list(state)
+                changed[BUDGET] = budget
+                self._decide(state, changed, after, label, steps, compared=compared)
+        for broker in events.asking[controller]:
+            key = (controller, broker, state[BROKERS + broker])
+            replied = events.replied.get(key)
+            for _, after, compared, label in events.reply(*key) if replied is None else replied:
+                self._decide(state, list(state), after, label, steps, compared=compared)
+        for broker in range(self._brokers):
+            self._restart(state, broker, spent, steps)
+
+    def _restart(self, state: State, broker: int, spent: tuple[int, ...], steps: list[Step]) -> None:
+        events, parts = self.events, self.parts
+        if spent[RESTARTS] < 0 and spent[CRASHES] < 0 and spent[LOSSES] < 0:
+            return
+        at = BROKERS + broker
+        key = (state[CONTROLLER], broker, state[at])
+        found = events.restarted.get(key)
+        for each in events.restart(*key) if found is None else found:
+            if spent[each.cost] < 0:
+                continue
+            changed = list(state)
+            changed[BUDGET] = spent[each.cost]
+            changed[at] = each.broker
+            changed[NETWORK] = parts.hang_up(state[NETWORK], broker)
+            if not each.clean:
+                history = parts.histories[state[HISTORY]]
+                history = history._replace(
+                    unclean=history.unclean | 1 << broker, lossy=history.lossy | each.lost << broker
+                )
+                changed[HISTORY] = parts.histories.number(history)
+            self._come_back(state, list(changed), broker, each, each.label, steps)
+            left = parts.spent[changed[BUDGET]] or parts.spend(changed[BUDGET])
+            if left[OLD_FETCHES] >= 0:
+                message = events.fetch_of(broker, state[at])
+                self._leave_behind(state, changed, broker, each, left[OLD_FETCHES], message, steps)
+            if left[OLD_REPLIES] >= 0 and broker in events.asking[state[CONTROLLER]]:
+                message = events.reply_before(broker, state[at])
+                self._leave_behind(state, changed, broker, each, left[OLD_REPLIES], message, steps)
+
+    def _leave_behind(
+        self,
+        state: State,
+        changed: list[int],
+        broker: int,
+        each: Restarted,
+        budget: int,
+        message: int,
+        steps: list[Step],
+    ) -> None:
+        """The same, and something that the former life has sent is still under way."""
+        if message >= 0:
+            so_far = list(changed)
+            so_far[BUDGET] = budget
+            so_far[NETWORK] = self.parts.exchange(changed[NETWORK], -1, (message,))
+            self._come_back(state, so_far, broker, each, leaving_something(each.label), steps)
+
+    def _come_back(
+        self, state: State, changed: list[int], broker: int, each: Restarted, label: Label, steps: list[Step]
+    ) -> None:
+        self._decide(state, changed, each.controller, label, steps, compared=each.compared, restarted=broker)
+        if each.effects is not None:
+            _, so_far, violation = steps.pop()
+            self._finish(list(so_far), broker, each.effects, label, steps)
+            if violation is not None:
+                steps[-1] = (label, steps[-1][1], violation)
+
+    # -- what follows
+
+    def _decide(
+        self,
+        state: State,
+        changed: list[int],
+        controller: int,
+        label: Label,
+        steps: list[Step],
+        *,
+        proposal: AlterRequest | None = None,
+        compared: tuple[Reply, ...] = (),
+        restarted: int = -1,
+    ) -> None:
+        """The controller is `controller` now; `changed` is the state so far."""
+        before = state[CONTROLLER]
+        if restarted >= 0:
+            changed[self._inboxes + restarted] = NOTHING
+        if controller == before:
+            if changed[NETWORK] != NOTHING:
+                self._forget_moot(changed)
+            steps.append((label, tuple(changed), None))
+            return
+        parts = self.parts
+        changed[CONTROLLER] = controller
+        view = parts.view_of[controller]
+        if view != parts.view_of[before]:
+            posted = self.events.posted
+            for broker in range(self._brokers):
+                at = self._inboxes + broker
+                if broker != restarted:
+                    key = (broker, changed[BROKERS + broker], changed[at], view)
+                    known = posted.get(key)
+                    changed[at] = self.events.post(*key) if known is None else known
+        if changed[NETWORK] != NOTHING:
+            self._forget_moot(changed)
+        violation = self.properties.of_change(before, controller)
+        if violation is None:
+            violation = self._judge(state, changed, proposal, compared)
+        steps.append((label, tuple(changed), violation))
+
+    def _forget_moot(self, changed: list[int]) -> None:
+        """Take messages away that change nothing whenever they arrive."""
+        parts = self.parts
+        for message in parts.networks[changed[NETWORK]]:
+            told = parts.messages[message]
+            if isinstance(told, AlterRequest | AlterAnswer):
+                key = (changed[CONTROLLER], message, changed[BROKERS + told.hears])
+                moot = self.events.moot.get(key)
+                if self.events.leaves_no_trace(*key) if moot is None else moot:
+                    changed[NETWORK] = parts.exchange(changed[NETWORK], message, ())
+
+    def _judge(
+        self, state: State, changed: list[int], proposal: AlterRequest | None, compared: tuple[Reply, ...]
+    ) -> Violation | None:
+        """S14 and U1-U5, and the ghosts of both."""
+        parts = self.parts
+        before, after = parts.controllers[state[CONTROLLER]], parts.controllers[changed[CONTROLLER]]
+        joined = after.isr & ~before.isr if proposal is not None else 0
+        leader = after.leader
+        entitled = before.candidates | joined
+        uncleanly = leader >= 0 and leader != before.leader and not entitled >> leader & 1
+        if not joined and not uncleanly:
+            return None
+        history = parts.histories[changed[HISTORY]]
+        brokers = [parts.brokers[number] for number in changed[BROKERS : self._inboxes]]
+        violation = None
+        if joined and proposal is not None:
+            violation = self.properties.of_joining(after, joined, brokers, proposal.sender, history)
+            history = history._replace(lossy=history.lossy & ~joined, unclean=history.unclean & ~joined)
+        if uncleanly:
+            violation = violation or self.properties.of_unclean_election(before, after, compared, brokers, history)
+            history = _recovered(history, after, brokers[leader])
+        changed[HISTORY] = parts.histories.number(history)
+        return violation
+
+    def _finish(
+        self, changed: list[int], broker: int, effects: Effects | None, label: Label, steps: list[Step]
+    ) -> None:
+        """What a broker's turn means for the others: messages, and records that are committed now."""
+        if effects is None:
+            steps.append((label, tuple(changed), None))
+            return
+        parts = self.parts
+        violation = None
+        if effects.messages:
+            changed[NETWORK] = parts.exchange(changed[NETWORK], -1, effects.messages)
+        if effects.advance is not None:
+            history = parts.histories[changed[HISTORY]]
+            brokers = [parts.brokers[number] for number in changed[BROKERS : self._inboxes]]
+            violation = self.properties.of_advance(effects.advance, broker, brokers, history)
+            changed[HISTORY] = parts.histories.number(
+                _committed(history, brokers[broker], effects.advance.high_watermark)
+            )
+        steps.append((label, tuple(changed), violation))
+
+
+def _committed(history: History, leader: Broker, high_watermark: int) -> History:
+    """H, when a leader's high watermark has moved."""
+    fresh = leader.log[:high_watermark]
+    if len(fresh) <= len(history.committed):
+        return history
+    if leader.leader_epoch < history.recovered_in:
+        # It does not know that another was elected uncleanly, and what it commits will be gone.
+        return history._replace(lost=len(fresh) - len(history.committed))
+    return history._replace(committed=fresh)
+
+
+def _recovered(history: History, after: Controller, chosen: Broker) -> History:
+    """An unclean election: what the chosen one has of H is H now, and what it lacks is lost."""
+    kept = common_prefix(chosen.log, history.committed)
+    others = ~(1 << after.leader)
+    return History(
+        committed=history.committed[:kept],
+        lossy=history.lossy & others,
+        unclean=history.unclean & others,
+        recovered_in=after.leader_epoch,
+        lost=len(history.committed) - kept,
+    )
+
+
+def leaving_something(label: Label) -> Label:
+    """The step, and what was sent before it has yet to arrive."""
+    return label._replace(detail=f"{label.detail} with a message under way".strip())

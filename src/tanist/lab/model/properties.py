@@ -1,0 +1,159 @@
+"""The verdict on a state or a step, at the price of a few look-ups.
+
+Owns the memo of `judgements`: each is asked once for the parts of a state that it looks at. Properties that are not
+watched (a mutation may break one by its very definition) are passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from tanist.lab.model import judgements
+from tanist.lab.model.components import Broker, Controller, History, OldFetch, Reply
+from tanist.lab.model.configuration import Configuration
+from tanist.lab.model.judgements import common_prefix
+from tanist.lab.model.parts import LEADS, Parts
+from tanist.lab.model.replicating import Advance
+from tanist.lab.model.steps import State, Violation
+from tanist.lab.model.symmetry import BROKERS, CONTROLLER, HISTORY
+
+
+class _Replica(NamedTuple):
+    """What of a broker the properties over several brokers need."""
+
+    common: int
+    """How many records of H it has."""
+    sight: Violation | None
+
+
+class Properties:
+    """The verdicts of one search."""
+
+    def __init__(self, configuration: Configuration, parts: Parts, unwatched: frozenset[str] = frozenset()) -> None:
+        self._configuration = configuration
+        self._parts = parts
+        self._unwatched = unwatched
+        self._end = BROKERS + configuration.brokers
+        self._replicas: dict[tuple[int, int], _Replica] = {}
+        self._structure: dict[tuple[int, int], Violation | None] = {}
+        self._leaders: dict[tuple[int, int, int], Violation | None] = {}
+        self._pairs: dict[tuple[int, int], Violation | None] = {}
+        self._changes: dict[tuple[int, int], Violation | None] = {}
+
+    def _watched(self, found: Iterable[Violation]) -> Violation | None:
+        return next((each for each in found if each.name not in self._unwatched), None)
+
+    # -- of a state
+
+    def of_state(self, state: State) -> Violation | None:
+        """The first property that does not hold."""
+        controller, history = state[CONTROLLER], state[HISTORY]
+        ghosts = self._parts.histories[history]
+        if ghosts.lost:
+            return None  # lost by an unclean election, and said to be: nothing more is promised
+        try:
+            found = self._structure[controller, history]
+        except KeyError:
+            found = self._structure[controller, history] = self._watched(
+                judgements.structure(self._configuration, self._parts.controllers[controller], ghosts)
+            )
+        if found is not None:
+            return found
+        brokers = state[BROKERS : self._end]
+        follows, replicas = self._parts.follows, self._replicas
+        common = []
+        for broker, number in enumerate(brokers):
+            try:
+                replica = replicas[history, number]
+            except KeyError:
+                replica = self._replica(history, number)
+            if replica.sight is not None:
+                return replica.sight
+            common.append(replica.common)
+            if follows[number] == LEADS:
+                try:
+                    found = self._leaders[controller, history, number]
+                except KeyError:
+                    found = self._leader(controller, history, broker, number)
+                if found is not None:
+                    return found
+        whole = len(ghosts.committed)
+        if whole and min(common) < whole:
+            at = self._parts.controllers[controller]
+            found = self._watched(judgements.possession(self._configuration, at, ghosts, common))
+            if found is not None:
+                return found
+        return self._match(brokers)
+
+    def _replica(self, history: int, number: int) -> _Replica:
+        at, ghosts = self._parts.brokers[number], self._parts.histories[history]
+        sight = self._watched(judgements.sight(at, ghosts))
+        found = self._replicas[history, number] = _Replica(common_prefix(at.log, ghosts.committed), sight)
+        return found
+
+    def _leader(self, controller: int, history: int, broker: int, number: int) -> Violation | None:
+        parts = self._parts
+        at, ghosts = parts.controllers[controller], parts.histories[history]
+        found = self._leaders[controller, history, number] = self._watched(
+            judgements.leadership(at, ghosts, broker, parts.brokers[number])
+        )
+        return found
+
+    def _match(self, brokers: tuple[int, ...]) -> Violation | None:
+        pairs, log_of = self._pairs, self._parts.log_of
+        logs = [log_of[number] for number in brokers]
+        for at, one in enumerate(logs, 1):
+            for two in logs[at:]:
+                if one == two:
+                    continue
+                try:
+                    found = pairs[one, two]
+                except KeyError:
+                    found = pairs[one, two] = self._watched(
+                        judgements.matching(self._parts.logs[one], self._parts.logs[two])
+                    )
+                if found is not None:
+                    return found
+        return None
+
+    # -- of a step
+
+    def of_change(self, before: int, after: int) -> Violation | None:
+        """The controller has decided something."""
+        try:
+            return self._changes[before, after]
+        except KeyError:
+            controllers = self._parts.controllers
+            found = self._changes[before, after] = self._watched(
+                judgements.change(controllers[before], controllers[after])
+            )
+            return found
+
+    def of_joining(
+        self, after: Controller, joined: int, brokers: list[Broker], sender: int, history: History
+    ) -> Violation | None:
+        return self._watched(judgements.joining(after, joined, brokers, brokers[sender], history))
+
+    def of_unclean_election(
+        self,
+        before: Controller,
+        after: Controller,
+        compared: tuple[Reply, ...],
+        brokers: list[Broker],
+        history: History,
+    ) -> Violation | None:
+        configuration = self._configuration
+        found = self._watched(judgements.unclean_election(configuration, before, after, compared))
+        return found or self._watched(
+            judgements.comparison(configuration, before, after.leader, compared, brokers, history)
+        )
+
+    def of_advance(self, advance: Advance, leader: int, brokers: list[Broker], history: History) -> Violation | None:
+        return self._watched(judgements.advance(advance, leader, brokers, history))
+
+    def of_truncation(self, follower: int, before: Broker, after: Broker, history: History) -> Violation | None:
+        return self._watched(judgements.truncation(follower, before.log, after.log, history))
+
+    def of_old_fetch(self, told: OldFetch, receiver: Broker, believed: bool) -> Violation | None:
+        return self._watched(judgements.old_fetch(told, receiver, believed))

@@ -1,0 +1,184 @@
+"""Breadth-first search over the states of a model: exhaustive as far as it goes, and the shortest way to what is wrong.
+
+Owns `search` and its `Outcome`. States are visited in the order of their distance from the first, so the first
+violation found is one of the nearest. Of each state only its parent is kept; the steps of a counterexample are found
+again by taking them.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tanist.lab.model.steps import Label, Model, State, Violation
+
+_LOOK_AT_THE_CLOCK_EVERY = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Where a search ends that has not run out of states. None: no limit."""
+
+    depth: int | None = None
+    states: int | None = None
+    seconds: float | None = None
+
+
+NO_LIMITS = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class Counterexample:
+    """Steps from the first state to a violation: each with the state after it, under the names of the first state."""
+
+    first: State
+    steps: tuple[tuple[Label, State], ...]
+    violation: Violation
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How far a search came, and what it found."""
+
+    states: int = 0
+    """Distinct states, one for all that differ in names only."""
+    steps: int = 0
+    """Steps taken, into new states and old ones."""
+    depth: int = 0
+    """All states up to this distance were visited, and their steps taken, but for those at this distance itself."""
+    levels: list[int] = field(default_factory=list)
+    """New states by distance."""
+    exhausted: bool = False
+    """There is no further state."""
+    stopped_by: str = ""
+    """Else: depth, states, seconds, violation."""
+    seconds: float = 0.0
+    counterexample: Counterexample | None = None
+
+    @property
+    def rate(self) -> float:
+        """Distinct states a second."""
+        return self.states / self.seconds if self.seconds else 0.0
+
+
+class _Found(Exception):
+    def __init__(self, parent: int, violation: Violation) -> None:
+        super().__init__(violation.name)
+        self.parent = parent
+        self.violation = violation
+
+
+def search(
+    model: Model,
+    limits: Limits = NO_LIMITS,
+    *,
+    first: State | None = None,
+    clock: Callable[[], float] = time.perf_counter,
+    on_level: Callable[[Outcome], None] | None = None,
+) -> Outcome:
+    """Visit all states from `first` (the model's own by default) within the limits, or up to the first violation."""
+    outcome = Outcome()
+    start = model.initial() if first is None else first
+    began = clock()
+    collecting = gc.isenabled()
+    gc.disable()  # millions of tuples, and not one cycle among them
+    try:
+        _search(model, start, limits, outcome, clock, began, on_level)
+    finally:
+        if collecting:
+            gc.enable()
+        outcome.seconds = clock() - began
+    return outcome
+
+
+def _search(
+    model: Model,
+    start: State,
+    limits: Limits,
+    outcome: Outcome,
+    clock: Callable[[], float],
+    began: float,
+    on_level: Callable[[Outcome], None] | None,
+) -> None:
+    expand, representative, violation_of = model.expand, model.representative, model.violation_of
+    first = representative(start)
+    number_of = {first: 0}
+    parents = array("q", [-1])
+    level = [first]
+    outcome.states, outcome.levels = 1, [1]
+    deadline = None if limits.seconds is None else began + limits.seconds
+    at = 0
+    wrong = violation_of(first)
+    if wrong is not None:
+        outcome.stopped_by = "violation"
+        outcome.counterexample = Counterexample(start, (), wrong)
+        return
+    try:
+        while level:
+            if limits.depth is not None and outcome.depth >= limits.depth:
+                outcome.stopped_by = "depth"
+                return
+            following: list[State] = []
+            for state in level:
+                steps = expand(state)
+                outcome.steps += len(steps)
+                for _, after, broken in steps:
+                    if broken is not None:
+                        raise _Found(at, broken)
+                    known = representative(after)
+                    if known not in number_of:
+                        number_of[known] = len(parents)
+                        parents.append(at)
+                        wrong = violation_of(known)
+                        if wrong is not None:
+                            raise _Found(at, wrong)
+                        following.append(known)
+                at += 1
+                if not at % _LOOK_AT_THE_CLOCK_EVERY and deadline is not None and clock() > deadline:
+                    outcome.stopped_by = "seconds"
+                    return
+                if limits.states is not None and len(parents) >= limits.states:
+                    outcome.stopped_by = "states"
+                    return
+            outcome.states = len(parents)
+            if following:
+                outcome.depth += 1
+                outcome.levels.append(len(following))
+            level = following
+            if on_level is not None:
+                outcome.seconds = clock() - began
+                on_level(outcome)
+        outcome.exhausted = True
+    except _Found as found:
+        outcome.stopped_by = "violation"
+        outcome.counterexample = _retrace(model, start, _ancestry(number_of, parents, found.parent), found.violation)
+    finally:
+        outcome.states = len(parents)
+
+
+def _ancestry(number_of: dict[State, int], parents: array[int], last: int) -> list[State]:
+    """The states from the first to number `last`."""
+    numbers = []
+    at = last
+    while at >= 0:
+        numbers.append(at)
+        at = parents[at]
+    states = list(number_of)
+    return [states[number] for number in reversed(numbers)]
+
+
+def _retrace(model: Model, start: State, ancestry: list[State], violation: Violation) -> Counterexample:
+    """Take the steps again, this time without renaming anybody on the way."""
+    at = start
+    taken: list[tuple[Label, State]] = []
+    for known in ancestry[1:]:
+        label, at = next((label, after) for label, after, _ in model.expand(at) if model.representative(after) == known)
+        taken.append((label, at))
+    for label, after, broken in model.expand(at):
+        wrong = broken if broken is not None else model.violation_of(after)
+        if wrong is not None and wrong.name == violation.name:
+            return Counterexample(start, (*taken, (label, after)), wrong)
+    raise RuntimeError(f"{violation} was found once, and not again")

@@ -1,0 +1,192 @@
+"""One state for all that differ in the names of the brokers only.
+
+Owns the choice of a representative. Brokers are put in the order of what can be said of each without naming any; where
+two are alike in that, both orders are tried and the smaller outcome stands. So two states that are one another's
+renaming have the same representative, and the search looks at it once: up to 6 times fewer states with three brokers,
+24 with four. That renaming changes nothing is the reason why the order of replicas is in no state (`controlling`).
+"""
+
+from __future__ import annotations
+
+from itertools import permutations, product
+
+from tanist.lab.model.components import Broker, Controller, Following, Leading, Permutation
+from tanist.lab.model.interning import Table
+from tanist.lab.model.parts import Parts
+from tanist.lab.model.steps import State
+
+CONTROLLER, NETWORK, HISTORY, BUDGET, BROKERS = range(5)
+"""The places in a state. From the last on there is one for each broker, then one for each broker's inbox."""
+
+
+class Symmetry:
+    """Representatives of the states of one search."""
+
+    def __init__(self, parts: Parts, brokers: int) -> None:
+        self._parts = parts
+        self._brokers = brokers
+        self._traits: Table[tuple[object, ...]] = Table()
+        self._controller_traits: list[tuple[int, ...]] = []
+        self._broker_traits: list[int] = []
+        self._waiting: list[int] = []
+        self._inboxes = BROKERS + brokers
+        self._renamers: dict[Permutation, _Renamer] = {}
+        self._identity = tuple(range(brokers))
+
+    def representative(self, state: State) -> State:
+        """The state that stands for all renamings of `state`."""
+        try:
+            traits = self._controller_traits[state[CONTROLLER]]
+            own, waiting = self._broker_traits, self._waiting
+            keys = [
+                trait + own[broker] + waiting[inbox]
+                for trait, broker, inbox in zip(traits, state[BROKERS:], state[self._inboxes :])
+            ]
+        except IndexError:
+            self._describe()
+            return self.representative(state)
+        ordered = sorted(keys)
+        last = -1
+        for key in ordered:
+            if key == last:
+                return min(self.rename(state, to) for to in self._orders(keys))
+            last = key
+        if ordered == keys:
+            return state
+        return self.rename(state, tuple([ordered.index(key) for key in keys]))
+
+    def rename(self, state: State, to: Permutation) -> State:
+        """The state, with `to[broker]` for each broker."""
+        if to == self._identity:
+            return state
+        renamer = self._renamers.get(to)
+        if renamer is None:
+            renamer = self._renamers[to] = _Renamer(self._parts, to)
+        return renamer(state)
+
+    def _orders(self, keys: list[int]) -> list[Permutation]:
+        """All namings in the order of the keys: several where brokers are alike."""
+        alike: dict[int, list[int]] = {}
+        for broker, key in enumerate(keys):
+            alike.setdefault(key, []).append(broker)
+        orders = []
+        for choice in product(*(permutations(alike[key]) for key in sorted(alike))):
+            to = [0] * len(keys)
+            for name, broker in enumerate(broker for group in choice for broker in group):
+                to[broker] = name
+            orders.append(tuple(to))
+        return orders
+
+    def _describe(self) -> None:
+        """Traits of parts that have appeared since."""
+        parts = self._parts
+        for state in parts.controllers.values[len(self._controller_traits) :]:
+            self._controller_traits.append(
+                tuple(
+                    self._traits.number(_place(state, broker)) * _CONTROLLER_WEIGHT
+                    for broker in range(len(state.registrations))
+                )
+            )
+        for replica in parts.brokers.values[len(self._broker_traits) :]:
+            self._broker_traits.append(self._traits.number(_anonymous(replica)) * _BROKER_WEIGHT)
+        for inbox in parts.inboxes.values[len(self._waiting) :]:
+            self._waiting.append(len(inbox))
+
+
+_BROKER_WEIGHT = 1 << 8
+_CONTROLLER_WEIGHT = 1 << 36
+"""A key is made of the controller's trait, the broker's and the length of its inbox, in this order."""
+
+
+class _Renamer:
+    """One permutation, with what it makes of each part."""
+
+    def __init__(self, parts: Parts, to: Permutation) -> None:
+        self._parts = parts
+        self._to = to
+        source = [0] * len(to)
+        for broker, name in enumerate(to):
+            source[name] = broker
+        self._sources = tuple(BROKERS + broker for broker in source)
+        self._inboxes = tuple(BROKERS + len(to) + broker for broker in source)
+        self._controllers: dict[int, int] = {}
+        self._networks: dict[int, int] = {}
+        self._histories: dict[int, int] = {}
+        self._brokers: dict[int, int] = {}
+        self._waiting: dict[int, int] = {}
+
+    def __call__(self, state: State) -> State:
+        controller, network, history, budget = state[:BROKERS]
+        try:
+            brokers, waiting = self._brokers, self._waiting
+            return (
+                self._controllers[controller],
+                self._networks[network],
+                self._histories[history],
+                budget,
+                *[brokers[state[source]] for source in self._sources],
+                *[waiting[state[source]] for source in self._inboxes],
+            )
+        except KeyError:
+            self._learn(state)
+            return self(state)
+
+    def _learn(self, state: State) -> None:
+        parts, to = self._parts, self._to
+        controller, network, history, _ = state[:BROKERS]
+        if controller not in self._controllers:
+            self._controllers[controller] = parts.controller(parts.controllers[controller].renamed(to))
+        if network not in self._networks:
+            renamed = (parts.messages[message].renamed(to) for message in parts.networks[network])
+            self._networks[network] = parts.network(parts.messages.number(message) for message in renamed)
+        if history not in self._histories:
+            self._histories[history] = parts.histories.number(parts.histories[history].renamed(to))
+        for source in self._sources:
+            broker = state[source]
+            if broker not in self._brokers:
+                self._brokers[broker] = parts.broker(parts.brokers[broker].renamed(to))
+        for source in self._inboxes:
+            inbox = state[source]
+            if inbox not in self._waiting:
+                views = tuple(parts.views.number(parts.views[view].renamed(to)) for view in parts.inboxes[inbox])
+                self._waiting[inbox] = parts.inboxes.number(views)
+
+
+def _place(controller: Controller, broker: int) -> tuple[object, ...]:
+    """What the controller has of a broker, without anybody's name."""
+    masks = (
+        controller.replicas,
+        controller.isr,
+        controller.elr,
+        controller.last_known_elr,
+        controller.adding,
+        controller.removing,
+    )
+    recovery = controller.recovery
+    replies = () if recovery is None else tuple(reply[1:] for reply in recovery.replies if reply.broker == broker)
+    return (
+        "place",
+        controller.leader == broker,
+        *(mask >> broker & 1 for mask in masks),
+        controller.registrations[broker],
+        replies,
+    )
+
+
+def _anonymous(state: Broker) -> tuple[object, ...]:
+    """What can be said of a broker without naming another."""
+    role = state.role
+    what: tuple[object, ...] = ()
+    if isinstance(role, Following):
+        what = (role.leader < 0, role.leader_epoch)
+    elif isinstance(role, Leading):
+        what = (
+            role.leader_epoch,
+            role.partition_epoch,
+            role.isr.bit_count(),
+            role.maximal.bit_count(),
+            role.start_offset,
+            role.pending is None,
+            tuple(sorted(remote[1:] for remote in role.remotes)),
+        )
+    return ("replica", state.epoch, state.log, state.epochs, state.high_watermark, what)

@@ -1,0 +1,54 @@
+"""The shipped configurations: what is searched without a fault, and how far."""
+
+from __future__ import annotations
+
+import pytest
+
+from tanist.lab.model import CONFIGURATIONS, Limits, check, checking
+
+EXHAUSTED = {"one-outside": 8_263, "preferred-leaders": 2_311}
+"""All states of the smallest configurations. A change of these numbers is a change of what may happen: look at it."""
+
+EXHAUSTED_SLOWLY = {"one-fencing": 50_053, "min-isr-1": 40_285, "min-isr-3": 40_815, "two-outside": 44_808}
+
+KNOWN_FAULTS = {"min-isr-changes": "S3"}
+"""What the search finds in the rooms as they are; docs/model-checker.md tells each story."""
+
+
+@pytest.mark.parametrize("name", EXHAUSTED)
+def test_the_smallest_are_exhausted(name: str) -> None:
+    outcome = check(CONFIGURATIONS[name]).outcome
+    assert outcome.counterexample is None
+    assert (outcome.exhausted, outcome.states) == (True, EXHAUSTED[name])
+    assert sum(outcome.levels) == outcome.states
+    assert len(outcome.levels) == outcome.depth + 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EXHAUSTED_SLOWLY)
+def test_these_are_exhausted_too(name: str) -> None:
+    outcome = check(CONFIGURATIONS[name]).outcome
+    assert outcome.counterexample is None
+    assert (outcome.exhausted, outcome.states) == (True, EXHAUSTED_SLOWLY[name])
+
+
+@pytest.mark.parametrize("name", [name for name in CONFIGURATIONS if name not in KNOWN_FAULTS])
+def test_nothing_is_wrong_nearby(name: str) -> None:
+    checked = check(CONFIGURATIONS[name], Limits(depth=6, states=2_000))
+    assert checked.passed, "\n".join(checking.lines(checked))
+    assert checked.outcome.states > 50
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in CONFIGURATIONS if name not in KNOWN_FAULTS])
+def test_nothing_is_wrong_as_far_as_a_hundred_thousand_states_go(name: str) -> None:
+    checked = check(CONFIGURATIONS[name], Limits(states=100_000))
+    assert checked.passed, "\n".join(checking.lines(checked))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "property_name"), KNOWN_FAULTS.items())
+def test_what_is_known_to_be_wrong_is_found(name: str, property_name: str) -> None:
+    checked = check(CONFIGURATIONS[name], Limits(states=200_000))
+    assert checked.outcome.counterexample is not None
+    assert checked.outcome.counterexample.violation.name == property_name
