@@ -96,6 +96,10 @@ def test_damage_stays_in_its_batch(batches: list[bytearray], data: st.DataObject
         plain = [row[1:] for row in expected([whole[hurt]])]
     except WireError:
         return
+    if any(not 0 <= offset < 2**31 for offset, *_ in plain):
+        # The plain decoder takes an offset before its batch's; here nothing may be where its batch is not.
+        assert bad == {hurt}
+        return
     assert [row[1:] for row in as_records(whole) if row[0] == hurt] == plain
 
 

@@ -85,6 +85,7 @@ class _Reading:
         self._columns = columns
         self._wanted = wanted
         self._damages: list[Damage] = []
+        self._memory: Any = np.empty(0, np.uint8)
 
     def read(self, position: int) -> Iterator[pa.RecordBatch]:
         window_bytes = WINDOW_BYTES
@@ -112,7 +113,10 @@ class _Reading:
 
     def _window(self, position: int, size: int) -> tuple[Any, int]:
         size = min(size, self._end - position)
-        arena = np.empty(size + _PADDING, np.uint8)
+        # One piece of memory for all windows, whose pages are touched once: rows that went out are copies.
+        if len(self._memory) < size + _PADDING:
+            self._memory = np.empty(size + _PADDING, np.uint8)
+        arena = self._memory[: size + _PADDING]
         length = 0
         view = memoryview(arena)
         while length < size:
