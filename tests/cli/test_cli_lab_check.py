@@ -6,13 +6,13 @@ import json
 
 from click.testing import CliRunner, Result
 
-from tanist.cli.lab_check import check_command
+from tanist.cli.app import app
 from tanist.lab.model import CONFIGURATIONS
 from tanist.lab.mutations.model import MUTATIONS
 
 
 def _run(*arguments: str) -> Result:
-    return CliRunner().invoke(check_command, arguments)
+    return CliRunner().invoke(app, ["lab", "check", *arguments])
 
 
 def test_a_search_that_finds_nothing() -> None:

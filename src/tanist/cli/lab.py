@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from tanist.cli.lab_check import check_command
 from tanist.cli.lab_verify import verify_command
 from tanist.cli.output import print_json
 
@@ -48,4 +49,5 @@ def scenarios_command(ctx: click.Context, files: tuple[Path, ...], as_json: bool
         ctx.exit(EXIT_FAILED)
 
 
+lab_command.add_command(check_command)
 lab_command.add_command(verify_command)
