@@ -24,8 +24,8 @@ class Ack:
     partition: int
     number: int
     offset: int | None
-    """None if the producer knows that it is in the log, but not where: librdkafka concludes that of a batch whose answer
-    it missed, when one behind it is acknowledged."""
+    """None if the producer knows that it is in the log, but not where: librdkafka concludes that of a batch whose
+    answer it missed, when one behind it is acknowledged."""
     at_s: float
 
 

@@ -47,10 +47,10 @@ class ObeyingNode:
         self._links: object | None = None
 
     def start(self) -> None:
-        """Listen for orders, then look for those from before: none is missed."""
+        """Listen for orders, then look for those from before. Look again when the loop runs: what was ordered between
+        the two was not heard."""
         self._loop.aio.add_signal_handler(ORDER_SIGNAL, self.look)
         self.look()
-        self._loop.post(self.look)  # signals are not heard before the loop runs
 
     def look(self) -> None:
         """Obey what is set now."""
@@ -106,8 +106,11 @@ def obey_faults(
     node_id: int,
     report: Report,
     environment: Mapping[str, str] = os.environ,
-) -> None:
+) -> ObeyingNode | None:
     """From now on be as bad as this node is told to be, if it was started that way."""
     folder = environment.get(FOLDER_VARIABLE)
-    if folder:
-        ObeyingNode(loop, network, disk, node_id, Path(folder), report).start()
+    if not folder:
+        return None
+    obeying = ObeyingNode(loop, network, disk, node_id, Path(folder), report)
+    obeying.start()
+    return obeying

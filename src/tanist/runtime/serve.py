@@ -115,7 +115,7 @@ def serve(config: NodeConfig, make_node: MakeNode) -> int:
         on_exhausted=lambda why: report("WARN", why),
     )
     process = _Process(loop)
-    obey_faults(loop, network, disk, config.node_id, report)
+    obeying = obey_faults(loop, network, disk, config.node_id, report)
     try:
         node = make_node(config, loop, disk, network, SystemRandom(), report, process.fatal)
         process.stop_with(node)
@@ -132,6 +132,8 @@ def serve(config: NodeConfig, make_node: MakeNode) -> int:
     took_ms = round((time.monotonic() - began) * 1000)
     report("INFO", f"node {config.node_id} ({roles}, process {os.getpid()}) serves {where}; started in {took_ms} ms")
     _tell_when_ready(loop, node)
+    if obeying is not None:
+        loop.post(obeying.look)
     loop.run()
     if metrics is not None:
         metrics.close()
