@@ -7,7 +7,7 @@ import pytest
 from tanist.replica.leader import LeaderState
 from tanist.sim.__main__ import main
 
-# A seed by which a broken rule of the high watermark is caught early: see test_sim_mutations.py.
+# A seed by which a broken rule of the high watermark is caught early: see sim_mutants.py.
 _CATCHES = 22
 
 

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from tanist.sim.history import EndSeen, History, Read, Send
 from tanist.sim.replica_checks import ReplicaChecks
-from tanist.sim.truth import Truth
+from tanist.sim.truth import Key, Truth
 from tanist.sim.violation import Violation
 from tanist.sim.world import Host, World
 
@@ -29,9 +29,11 @@ class Checkers:
         self._topic_ids: dict[str, UUID] = {}
         self._last_number: dict[tuple[str, int, str], int] = {}
         """(topic, partition, producer) -> the number of its last committed record."""
+        self._acknowledged_end: dict[Key, int] = {}
         self._last_read: dict[tuple[str, int, str], int] = {}
         self._healed: dict[str, int] = {}
         world.watchers.append(self)
+        history.on_sent = self._sent
         history.on_acknowledged = self._acknowledged
         history.on_read = self._read
         history.on_gone = self._gone
@@ -74,14 +76,21 @@ class Checkers:
         """The history of a partition is shorter: what a producer committed last is another record now."""
         for key in [key for key in self._last_number if f"{key[0]}-{key[1]}" == truth.name]:
             del self._last_number[key]
+        self._acknowledged_end.pop(truth.key, None)
         for value in truth.values.values():
             send = self._history.by_value[value]
             if send.ordered:
                 key = (send.topic, send.partition, send.producer)
                 self._last_number[key] = max(self._last_number.get(key, -1), send.number)
 
+    def _sent(self, send: Send) -> None:
+        send.least_offset = self._acknowledged_end.get(self._truth(send.topic, send.partition).key, 0)
+
     def _acknowledged(self, send: Send) -> None:
-        """S17, S7: an acknowledgement with acks=all speaks of a record that is committed, where it says."""
+        """S17, S7: an acknowledgement with acks=all speaks of a record that is committed, where it says.
+
+        And behind all that was acknowledged before it was sent.
+        """
         truth = self._truth(send.topic, send.partition)
         if not send.promised or send.offset < 0 or (send.offset, send.value) in truth.given_up:
             return
@@ -94,6 +103,12 @@ class Checkers:
         found = truth.values.get(send.offset)
         if found != send.value:
             self._fail("S7", f"{truth.name}: {send.value!r} was acknowledged at {send.offset}, there is {found!r}")
+        if send.offset < send.least_offset and not truth.unclean:
+            self._fail(
+                "S17",
+                f"{truth.name}: {send.value!r} is at {send.offset}, {send.least_offset} was reached before it was sent",
+            )
+        self._acknowledged_end[truth.key] = max(self._acknowledged_end.get(truth.key, 0), send.offset + 1)
 
     def _refused(self, send: Send, error: int) -> None:
         """S20, for the producer: its sequence is right, unless the log has lost what came before."""
@@ -140,12 +155,8 @@ class Checkers:
             self._fail("S18", f"{truth.name}: {seen.offset} is said to be the end, {truth.high_watermark} is committed")
 
     def committed_before(self, topic: str, partition: int, leader_epoch: int) -> int:
-        """How much is committed of what was written before an epoch."""
-        truth = self._truth(topic, partition)
-        for batch in reversed(truth.history):
-            if batch.epoch < leader_epoch:
-                return batch.end
-        return 0
+        """How much was committed when a leader epoch began."""
+        return self._truth(topic, partition).began.get(leader_epoch, 0)
 
     def check_clients(self) -> None:
         """At the end: what was promised is there, wherever the acknowledgement said it was, or known to be lost."""

@@ -151,6 +151,9 @@ class ElectionChecks:
         if elected:
             counts["elections"] += 1
             counts["elections from the ELR"] += after.leader in before.elr and not unclean
+            broker = self._image.brokers.get(after.leader)
+            if broker is None or not broker.active:
+                self._fail("S12", f"{truth.name}: {after.leader} was elected, and is {broker}")
         if unclean:
             self._elected_unclean(truth, before, after)
             truth.needed = min(truth.needed, 1)
@@ -238,15 +241,12 @@ class ElectionChecks:
             or after.leader_epoch <= before.leader_epoch
         ):
             self._fail("U5", f"{truth.name}: an unclean election made {after} of {before}")
-        broker = self._image.brokers.get(leader)
-        if broker is None or not broker.active:
-            self._fail("U2", f"{truth.name}: {leader} was elected, and is {broker}")
         strategy = self.strategy(truth)
         risky = self._check_allowed(truth, before, after, strategy)
         copy = truth.copies.get(leader)
         if copy is None:
             copy = Copy(leader, 0, None)
-        excused = copy.lossy_since_epoch is not None and copy.lossy_since_epoch == broker.epoch
+        excused = copy.lossy_since_epoch is not None and copy.lossy_since_epoch == self._image.brokers[leader].epoch
         if not excused:
             self._check_choice(truth, before, copy, strategy)
         lossy = self._lossy(truth, strategy)

@@ -25,6 +25,8 @@ class Send:
     """It was sent with acks=all, so an acknowledgement is a promise."""
     ordered: bool = True
     """It was sent with idempotence: once, and in order."""
+    least_offset: int = 0
+    """Whatever was acknowledged before this was sent lies below."""
     outcome: str = "unknown"
     """ok, failed or unknown."""
     offset: int = -1
@@ -46,14 +48,14 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class EndSeen:
-    """What ListOffsets says of a partition's end, and what could be known when it was asked."""
+    """What ListOffsets says of a partition's end, and what the leader that was asked must know."""
 
     topic: str
     partition: int
     offset: int
     leader_epoch: int
     least: int
-    """Committed before the epoch of the leader that was asked, when it was asked."""
+    """Committed when the epoch of that leader began."""
 
 
 def _nobody(_: object) -> None:
@@ -79,6 +81,7 @@ class History:
     sends: list[Send] = field(default_factory=list)
     by_value: dict[bytes, Send] = field(default_factory=dict)
     reads: list[Read] = field(default_factory=list)
+    on_sent: Callable[[Send], None] = _nobody
     on_acknowledged: Callable[[Send], None] = _nobody
     """Called at the moment when a client hears of it."""
     on_read: Callable[[Read], None] = _nobody
@@ -94,6 +97,7 @@ class History:
     def sent(self, send: Send) -> None:
         self.sends.append(send)
         self.by_value[send.value] = send
+        self.on_sent(send)
 
     def acknowledged(self, send: Send, offset: int, now_us: int) -> None:
         send.outcome, send.offset, send.completed_us = "ok", offset, now_us

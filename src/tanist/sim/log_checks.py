@@ -42,8 +42,10 @@ class LogChecks:
             copy.cut = known.cut
             copy.lossy_since_epoch = known.lossy_since_epoch
             copy.doubtful = known.doubtful
+            copy.member_since = known.member_since
         elif known is not None:
             copy.released_epoch = known.released_epoch  # until it is seen to be a replica again
+            copy.member_since = (known.released_epoch or 0) + 1
         for number, batch in enumerate(copy.batches):
             self._check_written(name, truth, batch, copy.batches[number - 1] if number else None)
         self.check_epoch_cache(name, log, copy.batches)

@@ -128,9 +128,49 @@ def fallen_controllers(config: ChaosConfig, chance: random.Random) -> ChaosConfi
     return replace(config, kinds=tuple(sorted({*kinds, "controller"})), fault_pause_ms=(50, 1_000))
 
 
+def shifting_minimum(config: ChaosConfig, chance: random.Random) -> ChaosConfig:
+    """min.insync.replicas changes all the time, while members of the ISR fall behind and their leaders drop them."""
+    return replace(
+        config,
+        topics=tuple(replace(topic, replication_factor=3) for topic in config.topics),
+        kinds=("freeze", "one_way", "partition"),
+        fault_pause_ms=(300, 1_500),
+        down_max=2,
+        operations=("cluster_min_isr", "min_isr", "min_isr"),
+        operation_pause_ms=(5, chance.choice((40, 200))),
+        latency_us=(500, 5_000),
+        properties={
+            **config.properties,
+            "broker.session.timeout.ms": "18000",
+            "broker.heartbeat.interval.ms": "1500",
+            "replica.lag.time.max.ms": "1000",
+        },
+    )
+
+
+def wandering_leaders(config: ChaosConfig, chance: random.Random) -> ChaosConfig:
+    """Leaderships go back and forth without anybody's death, over links that are slow; logs diverge."""
+    return replace(
+        config,
+        topics=tuple(replace(topic, replication_factor=3) for topic in config.topics),
+        careless_producers=max(1, config.careless_producers),
+        kinds=tuple(sorted({"slow", *chance.sample(("reset", "one_way", "leader", "freeze"), 2)})),
+        fault_pause_ms=(50, 400),
+        operations=("preferred", "preferred", "reassign"),
+        operation_pause_ms=(20, chance.choice((100, 400))),
+    )
+
+
 Leaning = Callable[[ChaosConfig, random.Random], ChaosConfig]
 
-LEANINGS: dict[Leaning, int] = {_as_it_is: 50, last_standing: 25, busy_operators: 15, fallen_controllers: 10}
+LEANINGS: dict[Leaning, int] = {
+    _as_it_is: 45,
+    last_standing: 25,
+    busy_operators: 12,
+    fallen_controllers: 8,
+    shifting_minimum: 5,
+    wandering_leaders: 5,
+}
 """What runs lean to, and how many in a hundred."""
 
 

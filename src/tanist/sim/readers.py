@@ -142,7 +142,7 @@ class Observer(SimClient):
         self._topic = topic
         self._partitions = partitions
         self._committed_before = committed_before
-        """(topic, partition, leader epoch) -> what is committed, as of now, of records written before that epoch."""
+        """(topic, partition, leader epoch) -> how much was committed when that epoch began."""
         self._pause_ms = pause_ms
 
     def start(self) -> None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import NoReturn
-from uuid import UUID
 
 from tanist.broker.hosted import HostedPartition
 from tanist.broker.node import Node
@@ -32,10 +31,10 @@ from tanist.wire.batch import decode_batch, iterate_headers
 class _Seen:
     """What was last seen of a hosted partition."""
 
-    __slots__ = ("copy", "high_watermark", "hosted", "leader", "leader_epoch", "maximal_isr", "partition_epoch")
+    __slots__ = ("copy", "high_watermark", "leader", "leader_epoch", "maximal_isr", "partition_epoch", "truth")
 
-    def __init__(self, hosted: HostedPartition, copy: Copy) -> None:
-        self.hosted = hosted
+    def __init__(self, truth: Truth, copy: Copy) -> None:
+        self.truth = truth
         self.copy = copy
         self.leader: LeaderState | None = None
         self.leader_epoch = -1
@@ -60,8 +59,7 @@ class ReplicaChecks:
         self._lives: dict[int, int] = {}
         self._changed: dict[Key, PartitionState] = {}
         """Those that the present turn has changed."""
-        self._seen: dict[tuple[int, Key], _Seen] = {}
-        self._deleted: set[UUID] = set()
+        self._seen: dict[HostedPartition, _Seen] = {}
         self.on_committed: Callable[[Truth, int, bytes], None] = _nobody
         """Called with the offset and the value of each record that is committed, in order."""
         self.changes = 0
@@ -121,7 +119,6 @@ class ReplicaChecks:
         if after is None:
             self.states.pop(key, None)
             self.truths.pop(key, None)
-            self._deleted.add(key[0])
             return
         self.states[key] = after
         truth = self.truth(key)
@@ -130,6 +127,7 @@ class ReplicaChecks:
             if node_id not in after.replicas and copy.released_epoch is None:
                 copy.released_epoch = after.partition_epoch
         self.elections.partition_changed(truth, before, after, marked_unclean=unclean)
+        truth.began.setdefault(after.leader_epoch, truth.high_watermark)
         self._check_candidates(truth)
         for broker_id in after.isr:
             member = truth.copies.get(broker_id)
@@ -159,16 +157,16 @@ class ReplicaChecks:
         self.elections.batch_ended()
 
     def _look(self, host: Host, node: Node, hosted: HostedPartition) -> None:
-        key = (hosted.topic_id, hosted.index)
-        if hosted.topic_id in self._deleted:
-            return
-        seen = self._seen.get((host.node_id, key))
+        seen = self._seen.get(hosted)
         replica, log, leader = hosted.replica, hosted.log, hosted.leader
-        if seen is None or seen.hosted is not hosted:
-            copy = self.truth(key).copies.get(host.node_id)
-            if copy is None or copy.log is not log:
-                copy = self.logs.meet(host, log, self.truth(key))
-            seen = self._seen[(host.node_id, key)] = _Seen(hosted, copy)
+        if seen is None:
+            if hosted.topic_id not in self.metadata.image.topics:
+                return  # deleted, and the node has yet to hear
+            truth = self.truth((hosted.topic_id, hosted.index))
+            known = truth.copies.get(host.node_id)
+            if known is None or known.log is not log:
+                known = self.logs.meet(host, log, truth)
+            seen = self._seen[hosted] = _Seen(truth, known)
         high_watermark, log_end, copy = replica.high_watermark, log.log_end_offset, seen.copy
         maximal_isr = seen.maximal_isr if leader is None else leader.maximal_isr
         if (
@@ -181,12 +179,14 @@ class ReplicaChecks:
         ):
             return
         self.changes += 1
-        truth = self.truth(key)
+        truth = seen.truth
+        if truth.key not in self.truths:
+            return
         name = f"{truth.name} on node {host.node_id}"
         if copy.released_epoch is not None and replica.partition_epoch > copy.released_epoch:
             copy.released_epoch = None  # a replica again, and it has kept its log
         self.logs.follow(name, hosted, truth, copy, self._acting_leader_copy(truth, hosted))
-        self._check_epochs(name, seen, hosted, key)
+        self._check_epochs(name, seen, hosted)
         if leader is not None:
             self._check_leader(name, node, hosted, leader, seen, truth, copy)
         if high_watermark > log_end:
@@ -263,7 +263,11 @@ class ReplicaChecks:
                     "S4", f"{name}: high watermark {high_watermark}, member {broker_id} is known to have {known}"
                 )
             member = truth.copies.get(broker_id)
-            if member is not None and (member.lossy_since_epoch is not None or member.released_epoch is not None):
+            if member is not None and (
+                member.lossy_since_epoch is not None
+                or member.released_epoch is not None
+                or member.member_since > leader.partition_epoch
+            ):
                 continue
             if own is not None and (member is None or member.last_before(high_watermark) != own):
                 has = None if member is None else member.end
@@ -344,12 +348,12 @@ class ReplicaChecks:
                 f"but {sorted(electable)} can be elected",
             )
 
-    def _check_epochs(self, name: str, seen: _Seen, hosted: HostedPartition, key: Key) -> None:
+    def _check_epochs(self, name: str, seen: _Seen, hosted: HostedPartition) -> None:
         """S9, S16: a replica's epochs never go back, nor before those that are committed."""
         replica = hosted.replica
         if replica.leader_epoch < seen.leader_epoch or replica.partition_epoch < seen.partition_epoch:
             self._fail("S9", f"{name}: epochs went back to {replica.leader_epoch}, {replica.partition_epoch}")
-        state = self.states.get(key)
+        state = self.states.get(seen.truth.key)
         if state is not None and (
             replica.leader_epoch > state.leader_epoch or replica.partition_epoch > state.partition_epoch
         ):

@@ -63,6 +63,7 @@ class Copy:
         "log",
         "log_start",
         "lossy_since_epoch",
+        "member_since",
         "mid_turn",
         "node_id",
         "released_epoch",
@@ -94,6 +95,8 @@ class Copy:
         """The process died in the middle of a turn, of which nothing has been seen."""
         self.released_epoch: int | None = None
         """The partition epoch from which on this node is no replica any more, so that its log may be deleted."""
+        self.member_since = 0
+        """Before this partition epoch the node may have had another log, which is deleted."""
 
     @property
     def end(self) -> int:
@@ -138,6 +141,8 @@ class Truth:
         self.leaders: dict[int, int] = {}
         """Leader epoch -> the node that acted as its leader."""
         self.newest_epoch = -1
+        self.began: dict[int, int] = {}
+        """Leader epoch -> the true high watermark when it began."""
         self.written: dict[tuple[int, int], tuple[Batch, Batch | None]] = {}
         """(first offset, epoch) -> the one batch that can be there, and the one that can be before it."""
         self.values: dict[int, bytes] = {}
