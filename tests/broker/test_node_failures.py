@@ -8,7 +8,7 @@ import pytest
 from cluster_rig import Cluster
 
 from tanist.broker.channel import Channel
-from tanist.sim.world import CONTROLLER_PORT
+from tanist.sim.world import BROKER_PORT, CONTROLLER_PORT
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.alter_partition_response import AlterPartitionResponse
 from tanist.wire.messages.alter_partition_response import PartitionData as PartitionAnswer
@@ -328,8 +328,10 @@ def test_describe_quorum_cluster_and_coordinators(cluster: Cluster) -> None:
     controllers = cluster.ask(DescribeClusterRequest(endpoint_type=2), 1, port=CONTROLLER_PORT)
     assert {each.port for each in controllers.brokers} == {CONTROLLER_PORT}
     groups = cluster.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=("g",)), 4).coordinators[0]
-    assert groups.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
-    assert "no consumer groups" in groups.error_message
+    assert (groups.error_code, groups.port) == (0, BROKER_PORT)
+    transactions = cluster.ask(FindCoordinatorRequest(key_type=1, coordinator_keys=("x",)), 4).coordinators[0]
+    assert transactions.error_code == ErrorCode.INVALID_REQUEST
+    assert "no transactions" in transactions.error_message
 
 
 def test_topics_are_described_page_by_page(cluster: Cluster) -> None:

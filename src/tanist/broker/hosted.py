@@ -7,7 +7,7 @@ produce requests waiting for the high watermark, the fetches waiting for data, a
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
 from tanist.log.directory import LogDirectory
@@ -18,7 +18,15 @@ from tanist.replica.partition import Partition
 
 if TYPE_CHECKING:
     from tanist.broker.api.fetch import FetchWait
-    from tanist.broker.api.produce import ProduceWait
+
+
+class AckWaiter(Protocol):
+    """What waits for the high watermark: a produce with acks=all, or a group's records."""
+
+    done: bool
+
+    def settle(self, ticket: int, error: int) -> None:
+        """The high watermark covers it, or (by `error`) nobody here will see that."""
 
 
 class HostedPartition:
@@ -67,8 +75,8 @@ class HostedPartition:
         self.grown = False
         # True once the partition was deleted or its directory failed: no I/O any more.
         self.stale = False
-        # acks=all produces, by the offset that the high watermark must reach, ascending.
-        self.ack_waiters: deque[tuple[int, ProduceWait, int]] = deque()
+        # acks=all produces and groups' records, by the offset that the high watermark must reach, ascending.
+        self.ack_waiters: deque[tuple[int, AckWaiter, int]] = deque()
         self.fetch_waiters: list[FetchWait] = []
 
     def wait_for_data(self, waiter: FetchWait) -> None:

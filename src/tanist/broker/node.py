@@ -8,7 +8,7 @@ the core's state machines, whose effects it carries out.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from tanist.broker.api.fetch import handle_fetch
@@ -55,9 +55,13 @@ from tanist.wire.errors import ErrorCode
 from tanist.wire.frames import RequestHeader, decode_request
 from tanist.wire.produce import NodeEndpoint
 
+if TYPE_CHECKING:
+    from tanist.broker.coordinator import Coordinator
+
 Report = Callable[[str, str], None]
 """(level, message): INFO, WARN, ERROR; for the operator to read."""
 
+_OFFSETS_TOPIC = "__consumer_offsets"
 _STOP_PATIENCE_MS = 10_000
 _STOP_WITHOUT_CONTROLLER_MS = 1_000
 _STOP_LOOK_MS = 250
@@ -112,6 +116,7 @@ class Node:
         self.directory_assignments = DirectoryAssignments(self)
         self.producer_ids = ProducerIds(self)
         self.housekeeping = Housekeeping(self)
+        self._coordinator: Coordinator | None = None
         self._next_complaint_ms = 0
         self._unreported_complaints = 0
         self.metadata_cache: dict[tuple[int, str], tuple[int, bytes]] = {}
@@ -175,6 +180,8 @@ class Node:
         self.fetchers.close()
         for hosted in self.replicas:
             leadership_lost(hosted)
+        if self._coordinator is not None:
+            self._coordinator.close()
         for name, listener in list(self._listeners.items()):
             if name not in self.config.controller_listener_names:
                 listener.close()
@@ -305,6 +312,8 @@ class Node:
             self.replicas.metadata_changed(delta)
             if delta.brokers:
                 self.fetchers.endpoints_changed()
+            if delta.deleted_topics and self._coordinator is not None:
+                self._coordinator.topics_deleted(topic.name for topic in delta.deleted_topics.values())
 
         if delta.created_topics and self._awaiting_topics:
             self._tell_topics_known()
@@ -461,6 +470,19 @@ class Node:
         waiters, hosted.fetch_waiters = hosted.fetch_waiters, []
         for waiter in waiters:
             waiter.expire()
+        if hosted.topic == _OFFSETS_TOPIC:
+            if self._coordinator is not None:
+                self._coordinator.role_changed(hosted)
+            elif hosted.leader is not None and hosted.log.log_end_offset > hosted.log.log_start_offset:
+                self.coordinator()  # it finds all that is led here
+
+    def coordinator(self) -> Coordinator:
+        """The coordinator of the groups that are here, loaded when there is first one to see to."""
+        if self._coordinator is None:
+            from tanist.broker.coordinator import Coordinator
+
+            self._coordinator = Coordinator(self)
+        return self._coordinator
 
     def disk_failed(self, hosted: HostedPartition, failure: OSError) -> None:
         """I/O on a partition's log failed: its whole directory goes offline."""

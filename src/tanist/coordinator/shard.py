@@ -144,6 +144,15 @@ class Shard:
         self._settle(group)
         return effects
 
+    def dismiss(self, error: int) -> list[Effect]:
+        """Another broker has the partition: nobody who waits is answered by this one any more."""
+        return [
+            effect
+            for group in self.groups.values()
+            for member in group.members.values()
+            for effect in group.refuse_waiting(member, error)
+        ]
+
     # -- members
 
     def join(self, request: JoinGroupRequest, asker: Asker, now_ms: int) -> list[Effect]:

@@ -1,8 +1,8 @@
-"""FindCoordinator (key 10). There are no groups and no transactions yet, and the answer says so.
+"""FindCoordinator (key 10): who has the partition of `__consumer_offsets` that a group is in.
 
-For groups it is COORDINATOR_NOT_AVAILABLE, with a message: consumers that were assigned their partitions by hand ask
-for a coordinator all the same (librdkafka does) and must not stumble over the answer. A transactional producer cannot
-do without one, so it is refused for good instead of being kept waiting.
+The topic is made when it is first asked for, with as many replicas as it is to have and there are brokers for. There
+are no transactions and no share groups yet: a transactional producer can't do without a coordinator, so it is refused
+for good instead of being kept waiting.
 """
 
 from __future__ import annotations
@@ -10,32 +10,97 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tanist.broker.connection import Call
+from tanist.coordinator.partitioning import OFFSETS_TOPIC, partition_of
 from tanist.wire.errors import ErrorCode
+from tanist.wire.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from tanist.wire.messages.create_topics_response import CreateTopicsResponse
 from tanist.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from tanist.wire.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
 
 if TYPE_CHECKING:
     from tanist.broker.node import Node
 
-_TRANSACTION = 1
-_KINDS = {0: "consumer groups", 1: "transactions", 2: "share groups"}
+_GROUP, _TRANSACTION = 0, 1
+_KINDS = {_TRANSACTION: "transactions", 2: "share groups"}
+_BATCHED_VERSION = 4
+_CREATE_TOPICS_VERSION = 7
+_CREATE_TIMEOUT_MS = 5_000
+_KNOWN_HERE_MS = 1_000
+"""How long this broker's metadata may be behind the controller's word."""
+_ANSWERED = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
 
 
 def handle(node: Node, request: FindCoordinatorRequest, call: Call) -> None:
-    """Refuse, with a reason that a client shows its user."""
-    del node
-    kind = _KINDS.get(request.key_type, f"coordinators of type {request.key_type}")
-    message = f"tanist has no {kind} yet; assign partitions to consumers by hand"
-    error = ErrorCode.INVALID_REQUEST if request.key_type == _TRANSACTION else ErrorCode.COORDINATOR_NOT_AVAILABLE
-    keys = request.coordinator_keys if call.version >= 4 else (request.key,)
+    """Name the coordinator of each group, or say why there is none."""
+    if request.key_type == _GROUP and node.metadata.image.topic(OFFSETS_TOPIC) is None:
+        call.wait()
+        _create_topic(node, request, call)
+        return
+    _answer(node, request, call)
+
+
+def _create_topic(node: Node, request: FindCoordinatorRequest, call: Call) -> None:
+    config = node.config
+    settings = {
+        "cleanup.policy": "compact",
+        "compression.type": "producer",
+        "segment.bytes": str(config.offsets_topic_segment_bytes),
+    }
+    topic = CreatableTopic(
+        name=OFFSETS_TOPIC,
+        num_partitions=config.offsets_topic_num_partitions,
+        replication_factor=min(config.offsets_topic_replication_factor, len(node.metadata.image.brokers)),
+        configs=tuple(CreatableTopicConfig(name=name, value=value) for name, value in settings.items()),
+    )
+
+    def created(response: CreateTopicsResponse | None) -> None:
+        if response is None or response.topics[0].error_code not in _ANSWERED:
+            why = "no controller answers" if response is None else ErrorCode(response.topics[0].error_code).name
+            node.report("WARN", f"{OFFSETS_TOPIC} can't be created: {why}")
+            _answer(node, request, call)
+            return
+        deadline_ms = node.clock.now_ms() + _KNOWN_HERE_MS
+        node.when_topics_known([OFFSETS_TOPIC], deadline_ms, lambda: _answer(node, request, call))
+
+    creation = CreateTopicsRequest(topics=(topic,), timeout_ms=_CREATE_TIMEOUT_MS)
+    node.controller_channel.call(creation, _CREATE_TOPICS_VERSION, _CREATE_TIMEOUT_MS, created)
+
+
+def _answer(node: Node, request: FindCoordinatorRequest, call: Call) -> None:
+    keys = request.coordinator_keys if call.version >= _BATCHED_VERSION else (request.key,)
+    found = tuple(_coordinator(node, request.key_type, key, call.listener) for key in keys)
+    if call.version >= _BATCHED_VERSION:
+        call.reply(FindCoordinatorResponse(coordinators=found))
+        return
+    only = found[0]
     call.reply(
         FindCoordinatorResponse(
-            error_code=error,
-            error_message=message,
-            node_id=-1,
-            port=-1,
-            coordinators=tuple(
-                Coordinator(key=key, node_id=-1, port=-1, error_code=error, error_message=message) for key in keys
-            ),
+            error_code=only.error_code,
+            error_message=only.error_message,
+            node_id=only.node_id,
+            host=only.host,
+            port=only.port,
         )
     )
+
+
+def _coordinator(node: Node, key_type: int, key: str, listener: str) -> Coordinator:
+    if key_type != _GROUP:
+        kind = _KINDS.get(key_type, f"coordinators of type {key_type}")
+        error = ErrorCode.COORDINATOR_NOT_AVAILABLE if key_type in _KINDS else ErrorCode.INVALID_REQUEST
+        error = ErrorCode.INVALID_REQUEST if key_type == _TRANSACTION else error
+        return _none(key, error, f"tanist has no {kind} yet")
+    topic = node.metadata.image.topic(OFFSETS_TOPIC)
+    if topic is None:
+        return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{OFFSETS_TOPIC} is not there yet")
+    index = partition_of(key, len(topic.partitions))
+    leader = topic.partitions[index].leader
+    endpoints = node.endpoints_of([leader], listener) if leader >= 0 else ()
+    broker = node.metadata.image.brokers.get(leader)
+    if not endpoints or broker is None or broker.fenced:
+        return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{OFFSETS_TOPIC}-{index} has no leader")
+    return Coordinator(key=key, node_id=leader, host=endpoints[0].host, port=endpoints[0].port)
+
+
+def _none(key: str, error: int, message: str) -> Coordinator:
+    return Coordinator(key=key, node_id=-1, port=-1, error_code=error, error_message=message)

@@ -1,0 +1,34 @@
+"""DeleteGroups (key 42), versions 0-2: groups without members, with all that they have committed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tanist.broker.connection import Call
+from tanist.wire.messages.delete_groups_request import DeleteGroupsRequest
+from tanist.wire.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
+
+if TYPE_CHECKING:
+    from tanist.broker.node import Node
+
+
+def handle(node: Node, request: DeleteGroupsRequest, call: Call) -> None:
+    """Delete each; the answer waits until all are settled."""
+    coordinator = node.coordinator()
+    names = tuple(dict.fromkeys(request.groups_names))
+    results: dict[str, DeletableGroupResult] = {}
+    call.wait()
+
+    def settled(result: DeletableGroupResult) -> None:
+        results[result.group_id] = result
+        if len(results) == len(names):
+            call.reply(DeleteGroupsResponse(results=tuple(results[name] for name in names)))
+
+    if not names:
+        call.reply(DeleteGroupsResponse())
+    for name in names:
+        found = coordinator.find(name)
+        if isinstance(found, int):
+            settled(DeletableGroupResult(group_id=name, error_code=found))
+        else:
+            coordinator.carry_out(found, found.shard.delete_group(name, settled))

@@ -1,0 +1,55 @@
+"""DescribeGroups (key 15), versions 0-6: state, protocol, members and their assignments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tanist.broker.connection import Call
+from tanist.coordinator.membership import GroupState
+from tanist.wire.errors import ErrorCode
+from tanist.wire.messages.describe_groups_request import DescribeGroupsRequest
+from tanist.wire.messages.describe_groups_response import DescribedGroup, DescribedGroupMember, DescribeGroupsResponse
+
+if TYPE_CHECKING:
+    from tanist.broker.node import Node
+
+_NOT_FOUND_VERSION = 6
+
+
+def handle(node: Node, request: DescribeGroupsRequest, call: Call) -> None:
+    """Describe each group that is asked for."""
+    call.reply(DescribeGroupsResponse(groups=tuple(_describe(node, each, call.version) for each in request.groups)))
+
+
+def _describe(node: Node, group_id: str, version: int) -> DescribedGroup:
+    found = node.coordinator().find(group_id)
+    if isinstance(found, int):
+        return DescribedGroup(group_id=group_id, error_code=found)
+    group = found.shard.groups.get(group_id)
+    if group is None or group.state is GroupState.DEAD:
+        missing = version >= _NOT_FOUND_VERSION
+        return DescribedGroup(
+            group_id=group_id,
+            group_state=GroupState.DEAD.value,
+            error_code=ErrorCode.GROUP_ID_NOT_FOUND if missing else ErrorCode.NONE,
+            error_message=f"there is no group {group_id}" if missing else None,
+        )
+    stable = group.state is GroupState.STABLE
+    return DescribedGroup(
+        group_id=group_id,
+        group_state=group.state.value,
+        protocol_type=group.protocol_type or "",
+        protocol_data=(group.protocol_name or "") if stable else "",
+        members=tuple(
+            DescribedGroupMember(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                # What it is assigned is of a generation, and there is none but in a stable group.
+                member_metadata=member.metadata_for(group.protocol_name) if stable else b"",
+                member_assignment=member.assignment if stable else b"",
+            )
+            for member in group.members.values()
+        ),
+    )

@@ -1,0 +1,35 @@
+"""JoinGroup (key 11), versions 0-9. The answer waits until the group's next generation begins."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tanist.broker.assembly import new_uuid
+from tanist.broker.connection import Call
+from tanist.wire.messages.join_group_request import JoinGroupRequest
+from tanist.wire.messages.join_group_response import JoinGroupResponse
+
+if TYPE_CHECKING:
+    from tanist.broker.node import Node
+
+_NULL_PROTOCOL_VERSION = 7
+
+
+def handle(node: Node, request: JoinGroupRequest, call: Call) -> None:
+    """Let a member join, or join again."""
+    coordinator = node.coordinator()
+    call.wait()
+
+    def reply(response: JoinGroupResponse) -> None:
+        if response.protocol_name is None and call.version < _NULL_PROTOCOL_VERSION:
+            response.protocol_name = ""
+        call.reply(response)
+
+    found = coordinator.find(request.group_id)
+    if isinstance(found, int):
+        reply(JoinGroupResponse(error_code=found, protocol_name=None, member_id=request.member_id))
+        return
+    static = request.group_instance_id is not None
+    stem = request.group_instance_id if static else call.header.client_id
+    asker = coordinator.asker(call, reply, f"{stem or ''}-{new_uuid(node.random)}", static=static)
+    coordinator.carry_out(found, found.shard.join(request, asker, node.clock.now_ms()))

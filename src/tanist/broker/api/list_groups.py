@@ -1,0 +1,39 @@
+"""ListGroups (key 16), versions 0-5: the groups whose coordinator this broker is, by state and type."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tanist.broker.connection import Call
+from tanist.wire.errors import ErrorCode
+from tanist.wire.messages.list_groups_request import ListGroupsRequest
+from tanist.wire.messages.list_groups_response import ListedGroup, ListGroupsResponse
+
+if TYPE_CHECKING:
+    from tanist.broker.node import Node
+
+_CLASSIC = "classic"
+
+
+def handle(node: Node, request: ListGroupsRequest, call: Call) -> None:
+    """List them all; an error says that some are still being loaded."""
+    states = {state.lower() for state in request.states_filter}
+    types = {kind.lower() for kind in request.types_filter}
+    error = ErrorCode.NONE
+    groups: list[ListedGroup] = []
+    for partition in node.coordinator().partitions():
+        if not partition.ready:
+            error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            continue
+        for group in partition.shard.groups.values():
+            if (states and group.state.value.lower() not in states) or (types and _CLASSIC not in types):
+                continue
+            groups.append(
+                ListedGroup(
+                    group_id=group.group_id,
+                    protocol_type=group.protocol_type or "",
+                    group_state=group.state.value,
+                    group_type=_CLASSIC,
+                )
+            )
+    call.reply(ListGroupsResponse(error_code=error, groups=tuple(groups)))
