@@ -531,6 +531,8 @@ class SocketConnection:
                     sent = self._send_bytes(sock, head)
                 budget -= sent
                 self._pending_bytes -= sent
+                if self._head_sent:
+                    return False  # taken in part: there is no room for more, and trying would cost as much again
         except (BlockingIOError, InterruptedError):
             return False
         except OSError as error:
