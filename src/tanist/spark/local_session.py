@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from tanist.spark.java_home import find_java_home
 from tanist.spark.segments_source import SegmentsDataSource
+from tanist.spark.topic_source import TopicDataSource
 
 _SETTINGS: Final = {
     "spark.ui.enabled": "false",
@@ -53,7 +54,8 @@ def session(**conf: str | int | bool) -> SparkSession:
 
 
 def register(spark: SparkSession) -> None:
-    """Add `tanist-segments` to a session."""
+    """Add `tanist` and `tanist-segments` to a session."""
+    spark.dataSource.register(TopicDataSource)
     spark.dataSource.register(SegmentsDataSource)
 
 
