@@ -280,8 +280,9 @@ def test_one_log_directory_fails(tanist: Tanist, at: Connect, folder: Path) -> N
         (described,) = tanist("topics", "describe", "directories", "--json")
         return all(len(partition["isr"]) == 3 for partition in described["partitions"])
 
+    first, second = folder / "node-3" / "data", folder / "node-3" / "data-2"
+    assert wait_until(lambda: len([*first.glob("directories-?"), *second.glob("directories-?")]) == 3, PATIENCE_S)
     assert wait_until(all_in_sync, PATIENCE_S)
-    second = folder / "node-3" / "data-2"
     lost = [number for number in range(3) if (second / f"directories-{number}").is_dir()]
     assert 0 < len(lost) < 3
     (fault,) = tanist("disk", "3", "fail", "--log-dir", "data-2", "--json")["faults"]
