@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from tanist.coordinator.membership import GroupState
+from tanist.wire.codec import encoder
 from tanist.wire.errors import ErrorCode
+from tanist.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
+from tanist.wire.messages.offset_delete_request import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from tanist.wire.messages.offset_delete_response import OffsetDeleteResponse
 
 
 def test_an_offset_is_told_once_it_is_committed_with_its_epoch_and_metadata() -> None:
@@ -143,6 +151,56 @@ def test_offsets_of_deleted_topics_are_forgotten() -> None:
     assert rig.shard.committed(GROUP) == {}
     rig.failover()
     assert rig.shard.committed(GROUP) == {}
+
+
+def subscription(*topics: str, version: int = 1) -> bytes:
+    message = ConsumerProtocolSubscription(topics=topics)
+    return version.to_bytes(2, "big") + encoder(ConsumerProtocolSubscription, min(version, 3))(message)
+
+
+def delete(rig: Rig, *topics: str) -> OffsetDeleteResponse:
+    ticket = rig.ticket()
+    request = OffsetDeleteRequest(
+        group_id=GROUP,
+        topics=tuple(
+            OffsetDeleteRequestTopic(name=name, partitions=(OffsetDeleteRequestPartition(partition_index=0),))
+            for name in topics
+        ),
+    )
+    rig.carry_out(rig.shard.delete_offsets(request, ticket))
+    answer = rig.answers[ticket]
+    assert isinstance(answer, OffsetDeleteResponse)
+    return answer
+
+
+def test_single_offsets_are_deleted_of_groups_without_members() -> None:
+    rig = Rig()
+    assert delete(rig, "t").error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    rig.commit(3)
+    rig.commit(4, partition=1)
+    assert delete(rig, "t", "never").topics[0].partitions[0].error_code == 0
+    rig.failover()
+    assert (rig.committed(0), rig.committed(1)) == (None, 4)
+
+
+@pytest.mark.parametrize("version", [0, 1, 3, 9])
+def test_offsets_of_topics_that_members_read_are_not_deleted(version: int) -> None:
+    rig = Rig()
+    rig.commit(3)
+    rig.settle(1, protocols=(("range", subscription("t", "u", version=version)),))
+    answer = delete(rig, "t", "other")
+    errors = [topic.partitions[0].error_code for topic in answer.topics]
+    assert errors == [ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, 0]
+    assert rig.committed() == 3
+
+
+@pytest.mark.parametrize("more", [{"protocol_type": "connect"}, {"protocols": (("range", b"?"),)}])
+def test_whose_members_cant_be_understood_loses_no_offsets(more: dict[str, object]) -> None:
+    rig = Rig()
+    rig.commit(3)
+    rig.settle(1, **more)
+    assert delete(rig, "t").error_code == ErrorCode.NON_EMPTY_GROUP
+    assert rig.committed() == 3
 
 
 class CommittedOffsets(RuleBasedStateMachine):

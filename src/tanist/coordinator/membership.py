@@ -10,7 +10,9 @@ from collections import Counter
 from dataclasses import dataclass
 from enum import Enum
 
+from tanist.wire.codec import WireError, decoder
 from tanist.wire.group_records import GroupMetadataKey, GroupMetadataMember, GroupMetadataValue
+from tanist.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 
 Protocols = tuple[tuple[str, bytes], ...]
 """Names of a member's protocols with what it has to say in each, the one it likes best first."""
@@ -100,9 +102,22 @@ class Membership:
             votes[next(name for name, _ in member.protocols if name in common)] += 1
         return votes.most_common(1)[0][0]
 
-    def subscribed_topics_matter(self) -> bool:
-        """Whether its members are consumers: only what those say of their topics can be understood."""
-        return self.protocol_type == "consumer"
+    def subscribed_topics(self) -> frozenset[str] | None:
+        """Topics that members have subscribed to; None if they are no consumers, or can't be understood."""
+        if self.protocol_type != "consumer":
+            return None
+        topics: set[str] = set()
+        newest = ConsumerProtocolSubscription.VERSIONS[1]
+        for member in self.members.values():
+            for _, metadata in member.protocols:
+                try:
+                    # Later versions only add fields at the end (KIP-429).
+                    version = min(int.from_bytes(metadata[:2], "big", signed=True), newest)
+                    subscription, _ = decoder(ConsumerProtocolSubscription, version)(metadata, 2)
+                except WireError:
+                    return None
+                topics.update(subscription.topics)
+        return frozenset(topics)
 
     # -- coming and going
 

@@ -48,6 +48,12 @@ from tanist.wire.messages.offset_commit_response import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from tanist.wire.messages.offset_delete_request import OffsetDeleteRequest
+from tanist.wire.messages.offset_delete_response import (
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
 from tanist.wire.messages.sync_group_request import SyncGroupRequest
 from tanist.wire.schema import ZERO_UUID
 
@@ -260,14 +266,28 @@ class Shard:
 
     # -- operators
 
-    def delete_offsets(
-        self, group_id: str, places: list[tuple[str, int]], ticket: object, response: object
-    ) -> list[Effect]:
-        """Forget these offsets; then answer `response`."""
-        known = [place for place in places if place in self.committed(group_id)]
-        if not known:
+    def delete_offsets(self, request: OffsetDeleteRequest, ticket: object) -> list[Effect]:
+        """Forget offsets, but not of topics that members of the group read."""
+        group = self.groups.get(request.group_id)
+        if group is None or group.state is GroupState.DEAD:
+            return [Answer(ticket, OffsetDeleteResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND))]
+        in_use = frozenset() if group.state is GroupState.EMPTY else group.subscribed_topics()
+        if in_use is None:
+            return [Answer(ticket, OffsetDeleteResponse(error_code=ErrorCode.NON_EMPTY_GROUP))]
+        committed = self.committed(request.group_id)
+        places: list[tuple[str, int]] = []
+        topics: list[OffsetDeleteResponseTopic] = []
+        for topic in request.topics:
+            error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if topic.name in in_use else ErrorCode.NONE
+            indexes = [each.partition_index for each in topic.partitions]
+            if not error:
+                places += [(topic.name, index) for index in indexes if (topic.name, index) in committed]
+            results = tuple(OffsetDeleteResponsePartition(partition_index=index, error_code=error) for index in indexes)
+            topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=results))
+        response = OffsetDeleteResponse(topics=tuple(topics))
+        if not places:
             return [Answer(ticket, response)]
-        return [Append(group_id, _tombstones(group_id, known), OffsetsDeleted(ticket, response))]
+        return [Append(request.group_id, _tombstones(request.group_id, places), OffsetsDeleted(ticket, response))]
 
     def delete_group(self, group_id: str, ticket: object) -> list[Effect]:
         """Forget a group that has no members, with all that it has committed."""

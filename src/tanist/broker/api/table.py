@@ -68,6 +68,7 @@ _BROKER: dict[ApiKey, ColdHandler] = {
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: _forward,
     ApiKey.LIST_PARTITION_REASSIGNMENTS: _forward,
     ApiKey.DESCRIBE_QUORUM: _forward,
+    ApiKey.OFFSET_DELETE: _later("offset_delete"),
     ApiKey.UPDATE_FEATURES: _forward,
     ApiKey.DESCRIBE_CLUSTER: _later("describe_cluster"),
     ApiKey.DESCRIBE_PRODUCERS: _later("describe_producers"),
