@@ -100,6 +100,12 @@ def test_nor_does_that_of_somebody_who_reads_something_else() -> None:
     assert found(send("a", 0), does("seek", positions={"t-0": 0}), does("crash"), poll(), poll()) == {}
 
 
+def test_nor_do_the_polls_before_it_reads_this_one() -> None:
+    history = (send("a", 0), send("b", 1), poll(), poll(), poll((0, "a")))
+    assert found(*history) == {}
+    assert found(*history, poll()) == {"unseen": 1}
+
+
 def test_what_was_not_promised_may_be_lost() -> None:
     for acks in (0, 1, "1"):
         assert found(send("a", 0, acks=acks), send("b", 1), poll((1, "b")), poll()) == {}
@@ -293,6 +299,20 @@ def test_who_reads_what_is_committed_passes_over_what_was_aborted() -> None:
     )
     assert found(*history, poll((0, "a"), (2, "c"), isolation="read_committed")) == {}
     assert found(*history, poll((0, "a"), (2, "c"))) == {"poll-skip": 1}
+
+
+def test_beside_what_was_aborted_something_else_may_be_there() -> None:
+    history = (
+        send("x", outcome="fail", aborted=True),
+        send("y", outcome="fail", aborted=True),
+        poll((1, "x"), process="d"),
+        poll((1, "y"), process="e"),
+        poll((1, "b"), process="f"),
+        poll((0, "a"), (2, "c"), isolation="read_committed"),
+    )
+    assert found(*history)["poll-skip"] == 1
+    assert evidence(*history)["poll-skip"] == [5, 6]
+    assert "poll-skip" not in found(*history[:4], history[5])
 
 
 @pytest.mark.parametrize(

@@ -351,30 +351,28 @@ def _gaps(partition: PartitionHistory, tally: Tally, inconsistent: dict[int, lis
                 f"offset {low + 1} was next and {high} came, though {there} is there",
                 Cite((before,), partition.name, low),
                 Cite((after,), partition.name, high),
-                *_cite_there(partition, there, inconsistent),
+                _cite_there(partition, there, inconsistent),
             )
 
 
-def _cite_there(partition: PartitionHistory, offset: int, inconsistent: dict[int, list[int]]) -> tuple[Cite, ...]:
-    slot = partition.offsets.main_slot(offset)
+def _cite_there(partition: PartitionHistory, offset: int, inconsistent: dict[int, list[int]]) -> Cite:
+    """Whoever says that something is there; rather of a record that everybody may see."""
+    slots = (partition.offsets.main_slot(offset), *inconsistent.get(offset, ()))
+    return _cite_claim(partition, next((slot for slot in slots if not _is_aborted(partition, slot)), slots[0]))
+
+
+def _is_aborted(partition: PartitionHistory, slot: int) -> bool:
     row = partition.offsets.senders[slot] - 1
-    if offset in inconsistent and row >= 0 and partition.sends.flags[row] & ABORTED:
-        slot = inconsistent[offset][0]
-    return (_cite_claim(partition, slot),)
+    return row >= 0 and bool(partition.sends.flags[row] & ABORTED)
 
 
 def _aborted(partition: PartitionHistory, inconsistent: dict[int, list[int]]) -> list[int]:
     """The offsets that have nothing but records of aborted transactions."""
-    offsets, flags = partition.offsets, partition.sends.flags
-
-    def is_aborted(slot: int) -> bool:
-        row = offsets.senders[slot] - 1
-        return row >= 0 and bool(flags[row] & ABORTED)
-
+    offsets = partition.offsets
     return [
         offset
-        for offset in (offsets.offset_of(slot) for slot in offsets.slots() if is_aborted(slot))
-        if all(is_aborted(slot) for slot in (offsets.main_slot(offset), *inconsistent.get(offset, ())))
+        for offset in (offsets.offset_of(slot) for slot in offsets.slots() if _is_aborted(partition, slot))
+        if all(_is_aborted(partition, slot) for slot in (offsets.main_slot(offset), *inconsistent.get(offset, ())))
     ]
 
 
