@@ -111,27 +111,13 @@ class View(NamedTuple):
         """What of it can matter to a broker: all of it to the leader, to the others only whom to follow."""
         if self.leader == broker:
             return self
-        if not self.replicas >> broker & 1:
-            return _NO_REPLICA
-        return View(
-            leader=self.leader,
-            leader_epoch=self.leader_epoch,
-            partition_epoch=self.partition_epoch,
-            replicas=1 << broker,
-            isr=0,
-            adding=0,
-            removing=0,
-            recovering=self.recovering,
-            min_isr=self.min_isr,
-            registrations=(),
-        )
+        return self._replace(replicas=self.replicas & 1 << broker, isr=0, adding=0, removing=0, registrations=())
 
     def says_no_more_than(self, before: View) -> bool:
         """Whether a broker that has seen `before` (both `seen_by` it) has nothing to learn from this."""
+        if not self.replicas:
+            return not before.replicas
         return not self.registrations and self._replace(partition_epoch=before.partition_epoch) == before
-
-
-_NO_REPLICA = View(-1, -1, -1, 0, 0, 0, 0, False, 1, ())
 
 
 class Reply(NamedTuple):
@@ -316,7 +302,7 @@ class Request(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """A leader's answer to a fetch, and (for a follower that is out of range) where its log ends."""
+    """What a leader says to a fetch, and (for a follower that is out of range) where its log ends."""
 
     error: int
     high_watermark: int
@@ -363,26 +349,38 @@ class AlterAnswer(NamedTuple):
         )
 
 
-class OldFetch(NamedTuple):
-    """A fetch on its way to a leader, from what its sender was before, in an earlier leader epoch or life."""
+class SentFetch(NamedTuple):
+    """A fetch on its way to a leader.
+
+    Unless fetches are split, only from what its sender was before, in an earlier leader epoch or life.
+    """
 
     receiver: int
     request: Request
 
     def renamed(self, to: Permutation) -> Message:
-        return OldFetch(to[self.receiver], self.request.renamed(to))
+        return SentFetch(to[self.receiver], self.request.renamed(to))
 
 
-class OldReply(NamedTuple):
+class SentAnswer(NamedTuple):
+    """A leader's answer to a fetch on its way back, where fetches are split."""
+
+    answer: Answer
+
+    def renamed(self, to: Permutation) -> Message:
+        return SentAnswer(self.answer._replace(request=self.answer.request.renamed(to)))
+
+
+class SentReply(NamedTuple):
     """What a broker said of its log (GetReplicaLogInfo) in an earlier life, on its way to the controller."""
 
     reply: Reply
 
     def renamed(self, to: Permutation) -> Message:
-        return OldReply(self.reply._replace(broker=to[self.reply.broker]))
+        return SentReply(self.reply._replace(broker=to[self.reply.broker]))
 
 
-Message: TypeAlias = AlterRequest | AlterAnswer | OldFetch | OldReply
+Message: TypeAlias = AlterRequest | AlterAnswer | SentFetch | SentAnswer | SentReply
 
 
 class History(NamedTuple):

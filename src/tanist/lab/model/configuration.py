@@ -27,6 +27,8 @@ class Configuration:
     elr: bool = True
     acks: int = ACKS_ALL
     """Of all produces."""
+    split_fetches: bool = False
+    """Whether a fetch and its answer are messages that may be late or lost. One step otherwise (`partition`)."""
     records_a_fetch: int | None = None
     """None: all there are."""
     checkpoints: bool = False

@@ -22,11 +22,12 @@ from tanist.lab.model.components import (
     Controller,
     Following,
     Leading,
-    OldFetch,
-    OldReply,
     Proposal,
     Reply,
     Request,
+    SentAnswer,
+    SentFetch,
+    SentReply,
     ids_of,
     members,
 )
@@ -146,7 +147,8 @@ class Events:
         self.altered: dict[tuple[int, int], tuple[Altered, ...]] = {}
         self.answered: dict[tuple[int, int], tuple[Heard, Heard | None]] = {}
         self.moot: dict[tuple[int, int, int], bool] = {}
-        self.overheard: dict[tuple[int, int], Heard] = {}
+        self.fetch_heard: dict[tuple[int, int], tuple[Heard, int]] = {}
+        self.fetch_answered: dict[tuple[int, int], tuple[Heard, bool]] = {}
         self._requests: Table[Request] = Table()
         self._answers: Table[Answer] = Table()
         self._learned: dict[tuple[int, int, int], tuple[int, Effects | None]] = {}
@@ -220,7 +222,7 @@ class Events:
         if not isinstance(role, Following) or role.leader < 0:
             return -1
         request = self._want(broker, state)
-        return -1 if request < 0 else self.parts.messages.number(OldFetch(role.leader, self._requests[request]))
+        return -1 if request < 0 else self.parts.messages.number(SentFetch(role.leader, self._requests[request]))
 
     # -- records
 
@@ -281,14 +283,28 @@ class Events:
             known = self._taken[follower, state, answer] = self.parts.broker(after), cut
         return known
 
-    def overhear(self, message: int, state: int) -> Heard:
-        """A fetch of long ago arrives; its sender does not wait for the answer."""
-        old = self.parts.messages[message]
-        if not isinstance(old, OldFetch):
-            raise TypeError(f"{old} is no fetch")
-        after, effects, _ = self._ask(old.receiver, state, self._requests.number(old.request))
-        found = Heard(after, effects, Label("old_fetch", old.request.broker, f"at {old.receiver + 1}"))
-        self.overheard[message, state] = found
+    def hear(self, message: int, state: int) -> tuple[Heard, int]:
+        """A fetch arrives at a broker; with its answer as a message, -1 if there is none."""
+        sent = self.parts.messages[message]
+        if not isinstance(sent, SentFetch):
+            raise TypeError(f"{sent} is no fetch")
+        after, effects, answer = self._ask(sent.receiver, state, self._requests.number(sent.request))
+        told = self._answers[answer] if answer >= 0 else None
+        back = -1 if told is None else self.parts.messages.number(SentAnswer(told))
+        label = Label("hear", sent.receiver, f"the fetch of {sent.request.broker + 1}")
+        found = self.fetch_heard[message, state] = Heard(after, effects, label), back
+        return found
+
+    def answered_fetch(self, message: int, state: int) -> tuple[Heard, bool]:
+        """The answer to a fetch arrives; and whether it costs the follower records. For a former life there is none."""
+        sent = self.parts.messages[message]
+        if not isinstance(sent, SentAnswer):
+            raise TypeError(f"{sent} is no answer to a fetch")
+        follower = sent.answer.request.broker
+        after, cut = state, False
+        if self.parts.brokers[state].epoch == sent.answer.request.broker_epoch:
+            after, cut = self._take(follower, state, self._answers.number(sent.answer))
+        found = self.fetch_answered[message, state] = Heard(after, None, Label("take", follower)), cut
         return found
 
     # -- the ISR
@@ -452,7 +468,7 @@ class Events:
     def late_reply(self, controller: int, message: int) -> tuple[Ordered, ...]:
         """What it said in an earlier life arrives, while the controller waits for it."""
         told = self.parts.messages[message]
-        if not isinstance(told, OldReply):
+        if not isinstance(told, SentReply):
             raise TypeError(f"{told} is no reply")
         found = self._replied(controller, told.reply, Label("old_reply", told.reply.broker))
         self.late[controller, message] = found
@@ -461,7 +477,7 @@ class Events:
     def reply_before(self, broker: int, state: int) -> int:
         """What a broker would have replied, as a message that is still under way; -1: nothing."""
         reply = self._reply_of(broker, state)
-        return -1 if reply is None else self.parts.messages.number(OldReply(reply))
+        return -1 if reply is None else self.parts.messages.number(SentReply(reply))
 
     def _reply_of(self, broker: int, state: int) -> Reply | None:
         at = self.parts.brokers[state]

@@ -25,9 +25,9 @@ from tanist.lab.model.components import (
     History,
     Leading,
     Log,
-    OldFetch,
     Reply,
     Request,
+    SentFetch,
     members,
     size,
 )
@@ -253,7 +253,7 @@ def truncation(follower: int, before: Log, after: Log, history: History) -> Iter
         yield Violation("S21", f"{follower + 1} cuts its log to {len(after)}, and what it drops was committed")
 
 
-def old_fetch(told: OldFetch, receiver: Broker, believed: bool) -> Iterator[Violation]:
+def old_fetch(told: SentFetch, receiver: Broker, believed: bool) -> Iterator[Violation]:
     """S11: what was sent in another epoch changes nothing."""
     asked: Request = told.request
     if believed and asked.leader_epoch != receiver.leader_epoch:

@@ -7,7 +7,7 @@ kept here, and properties are checked where a step can break them.
 What is one step, and why that is enough:
 - A fetch and its answer. Between them nothing can happen to the follower that would make the answer count and come out
   otherwise than at once, except that it is lost (`ask`). A fetch whose sender has become another meanwhile is a
-  message of its own (`OldFetch`), where the budget has it.
+  message of its own (`SentFetch`), where the budget has it.
 - A crash and the next registration. A dead broker is one that is slow. What it has applied of the metadata when it
   takes its first role is the metadata with its own registration.
 - Metadata that changes nothing for a broker is applied at once.
@@ -23,10 +23,11 @@ from tanist.lab.model.components import (
     Budget,
     Controller,
     History,
-    OldFetch,
-    OldReply,
     Registration,
     Reply,
+    SentAnswer,
+    SentFetch,
+    SentReply,
 )
 from tanist.lab.model.configuration import Configuration
 from tanist.lab.model.events import (
@@ -64,6 +65,7 @@ class PartitionModel:
         """Of the whole run: what a record holds is how many were written before."""
         self._symmetry = Symmetry(self.parts, configuration.brokers)
         self.representative = self._symmetry.representative
+        self.rename = self._symmetry.rename
         self.violation_of = self.properties.of_state
 
     def initial(self) -> State:
@@ -145,7 +147,9 @@ class PartitionModel:
             leader = follows[number]
             if leader >= 0:
                 other = brokers[leader]
-                if follows[other] == LEADS:
+                if self.configuration.split_fetches:
+                    self._send_fetch(state, broker, steps)
+                elif follows[other] == LEADS:
                     found = events.fetched.get((broker, number, other))
                     if found is None:
                         found = events.fetch(broker, number, leader, other)
@@ -239,17 +243,16 @@ class PartitionModel:
                 continue
             changed = list(state)
             changed[NETWORK] = parts.exchange(network, message, ())
-            if isinstance(told, OldReply):
+            if isinstance(told, SentReply):
                 self._hear_old_reply(state, changed, message, told, steps)
                 continue
-            at = BROKERS + told.receiver
-            if isinstance(told, OldFetch):
-                heard = events.overheard.get((message, state[at])) or events.overhear(message, state[at])
-                changed[at] = heard.broker
-                before = len(steps)
-                self._finish(changed, told.receiver, heard.effects, heard.label, steps)
-                self._check_old_fetch(state, told, before, steps)
+            if isinstance(told, SentFetch):
+                self._hear_fetch(state, changed, message, told, steps)
                 continue
+            if isinstance(told, SentAnswer):
+                self._take_answer(state, changed, message, told, steps)
+                continue
+            at = BROKERS + told.receiver
             arrived, lost = events.answered.get((message, state[at])) or events.answer(message, state[at])
             changed[at] = arrived.broker
             if changed[NETWORK] != NOTHING:
@@ -263,7 +266,7 @@ class PartitionModel:
                 self._finish(changed, told.receiver, lost.effects, lost.label, steps)
 
     def _hear_old_reply(
-        self, state: State, changed: list[int], message: int, told: OldReply, steps: list[Step]
+        self, state: State, changed: list[int], message: int, told: SentReply, steps: list[Step]
     ) -> None:
         controller = state[CONTROLLER]
         if controller not in self.events.asking:
@@ -273,13 +276,48 @@ class PartitionModel:
             for _, after, compared, label in self.events.late_reply(controller, message) if found is None else found:
                 self._decide(state, list(changed), after, label, steps, compared=compared)
 
-    def _check_old_fetch(self, state: State, told: OldFetch, before: int, steps: list[Step]) -> None:
-        at = BROKERS + told.receiver
-        label, after, violation = steps[before]
+    def _send_fetch(self, state: State, broker: int, steps: list[Step]) -> None:
+        """A follower has one fetch under way at a time, as long as it is the same follower."""
+        parts, network = self.parts, state[NETWORK]
+        message = self.events.fetch_of(broker, state[BROKERS + broker])
+        sent = parts.messages[message] if message >= 0 else None
+        if not isinstance(sent, SentFetch):
+            return
+        for number in parts.networks[network]:
+            each = parts.messages[number]
+            if number == message or (isinstance(each, SentAnswer) and each.answer.request == sent.request):
+                return
+        changed = list(state)
+        changed[NETWORK] = parts.exchange(network, -1, (message,))
+        steps.append((Label("send", broker), tuple(changed), None))
+
+    def _hear_fetch(self, state: State, changed: list[int], message: int, sent: SentFetch, steps: list[Step]) -> None:
+        split = self.configuration.split_fetches
+        if split:
+            steps.append((Label("drop", sent.request.broker, "the fetch"), tuple(changed), None))
+        at = BROKERS + sent.receiver
+        key = (message, state[at])
+        heard, back = self.events.fetch_heard.get(key) or self.events.hear(*key)
+        changed[at] = heard.broker
+        if split and back >= 0:
+            changed[NETWORK] = self.parts.exchange(changed[NETWORK], -1, (back,))
+        self._finish(changed, sent.receiver, heard.effects, heard.label, steps)
+        label, after, violation = steps[-1]
         if violation is None:
             receiver = self.parts.brokers[state[at]]
-            violation = self.properties.of_old_fetch(told, receiver, believed=after[at] != state[at])
-            steps[before] = (label, after, violation)
+            violation = self.properties.of_old_fetch(sent, receiver, believed=after[at] != state[at])
+            steps[-1] = (label, after, violation)
+
+    def _take_answer(self, state: State, changed: list[int], message: int, sent: SentAnswer, steps: list[Step]) -> None:
+        follower = sent.answer.request.broker
+        at = BROKERS + follower
+        steps.append((Label("drop", follower, "the answer"), tuple(changed), None))
+        key = (message, state[at])
+        heard, cut = self.events.fetch_answered.get(key) or self.events.answered_fetch(*key)
+        if heard.broker != state[at]:
+            changed[at] = heard.broker
+            violation = self._cut(state, state[HISTORY], at, heard.broker) if cut else None
+            steps.append((heard.label, tuple(changed), violation))
 
     def _expand_controller(self, state: State, steps: list[Step]) -> None:
         events = self.events

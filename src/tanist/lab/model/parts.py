@@ -17,6 +17,7 @@ from tanist.lab.model.components import (
     Leading,
     Log,
     Message,
+    SentAnswer,
     View,
 )
 from tanist.lab.model.interning import Table
@@ -118,7 +119,9 @@ class Parts:
             left = []
             for number in self.networks[network]:
                 message = self.messages[number]
-                if not isinstance(message, AlterAnswer) or message.receiver != broker:
+                to_it = isinstance(message, AlterAnswer) and message.receiver == broker
+                to_it = to_it or (isinstance(message, SentAnswer) and message.answer.request.broker == broker)
+                if not to_it:
                     left.append(number)
             known = self.hung_up[network, broker] = self.network(left)
         return known

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from tanist.lab.model import judgements
-from tanist.lab.model.components import Broker, Controller, History, OldFetch, Reply
+from tanist.lab.model.components import Broker, Controller, History, Reply, SentFetch
 from tanist.lab.model.configuration import Configuration
 from tanist.lab.model.judgements import common_prefix
 from tanist.lab.model.parts import LEADS, Parts
@@ -155,5 +155,5 @@ class Properties:
     def of_truncation(self, follower: int, before: Broker, after: Broker, history: History) -> Violation | None:
         return self._watched(judgements.truncation(follower, before.log, after.log, history))
 
-    def of_old_fetch(self, told: OldFetch, receiver: Broker, believed: bool) -> Violation | None:
+    def of_old_fetch(self, told: SentFetch, receiver: Broker, believed: bool) -> Violation | None:
         return self._watched(judgements.old_fetch(told, receiver, believed))

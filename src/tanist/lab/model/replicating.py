@@ -88,34 +88,34 @@ def statuses(registrations: tuple[Registration, ...]) -> dict[int, BrokerStatus]
 
 def learn(broker: int, state: Broker, view: View) -> Turn:
     """The broker applies metadata up to this view, as one batch: settings first, then its role, as a node does."""
-    partition, brokers = _partition(broker, state)
+    partition, brokers = rebuilt(broker, state)
     was_leading = partition.leader
     before, brokers.statuses = brokers.statuses, statuses(view.registrations)
     effects: list[Effect] = []
     if partition.config.min_insync_replicas != view.min_isr:
         effects += partition.set_config(_config(view.min_isr))
-    effects += partition.apply_metadata(_metadata_of(view), NOW_MS)
+    effects += partition.apply_metadata(metadata_of(view), NOW_MS)
     leader = partition.leader
     if leader is not None and leader is was_leading:
         changed = [number for number, status in brokers.statuses.items() if before.get(number) != status]
         effects += leader.brokers_changed(changed, NOW_MS)
-    return _turn(state, partition, effects, view.registrations)
+    return turn_of(state, partition, effects, view.registrations)
 
 
 def write(broker: int, state: Broker, payload: int, acks: int) -> Turn | None:
     """A producer writes here; None where it is refused."""
-    partition, _ = _partition(broker, state)
+    partition, _ = rebuilt(broker, state)
     leader = partition.leader
     if leader is None or leader.check_before_append(acks):
         return None
     log = _memory_log(partition)
     log.append_as_leader((str(payload),), leader.leader_epoch)
-    return _turn(state, partition, leader.appended(NOW_MS), _registrations(state))
+    return turn_of(state, partition, leader.appended(NOW_MS), _registrations(state))
 
 
 def request(broker: int, state: Broker) -> Request | None:
     """The next fetch of a follower; None while it has nobody to fetch from."""
-    partition, _ = _partition(broker, state)
+    partition, _ = rebuilt(broker, state)
     follower = partition.follower
     if follower is None or not follower.may_fetch(NOW_MS):
         return None
@@ -125,11 +125,24 @@ def request(broker: int, state: Broker) -> Request | None:
 
 def fetch(broker: int, state: Broker, asked: Request, at_most: int | None) -> tuple[Turn, Answer | None]:
     """A leader is asked, and sends `at_most` so many records. None for an answer: it does not lead."""
-    partition, _ = _partition(broker, state)
+    partition, _ = rebuilt(broker, state)
     leader = partition.leader
     if leader is None:
         return Turn(state), None
-    log = _memory_log(partition)
+    effects, answer = ask(leader, asked, at_most)
+    turn = turn_of(state, partition, effects, _registrations(state))
+    role = turn.broker.role
+    accepted = not answer.error and answer.diverging is None
+    if accepted and isinstance(role, Leading):
+        turn = turn._replace(broker=turn.broker._replace(role=role._replace(heard=role.heard | 1 << asked.broker)))
+    return turn, answer
+
+
+def ask(leader: LeaderState, asked: Request, at_most: int | None) -> tuple[list[Effect], Answer]:
+    """What a node makes of a fetch: the leader decides, and the records are read from its log."""
+    log = leader.log
+    if not isinstance(log, MemoryLog):
+        raise TypeError("a replica of the model stands on a MemoryLog")
     decision = leader.follower_fetch(
         FollowerFetch(
             broker_id(asked.broker), asked.broker_epoch, asked.offset, asked.last_epoch, asked.leader_epoch, 0
@@ -138,22 +151,22 @@ def fetch(broker: int, state: Broker, asked: Request, at_most: int | None) -> tu
     )
     accepted = not decision.error and decision.diverging is None
     records = log.read(asked.offset, log.log_end_offset, at_most) if accepted else ()
-    turn = _turn(state, partition, decision.effects, _registrations(state))
-    role = turn.broker.role
-    if accepted and isinstance(role, Leading):
-        turn = turn._replace(broker=turn.broker._replace(role=role._replace(heard=role.heard | 1 << asked.broker)))
-    answer = Answer(
+    return decision.effects, Answer(
         decision.error, decision.high_watermark, _records(records), decision.diverging, log.log_end_offset, asked
     )
-    return turn, answer
 
 
 def take(broker: int, state: Broker, answer: Answer) -> Broker:
-    """A follower is answered; if it is out of range it asks the leader for its end, and is told."""
-    partition, _ = _partition(broker, state)
-    follower = partition.follower
-    if follower is None:
+    """A follower is answered."""
+    partition, _ = rebuilt(broker, state)
+    if partition.follower is None:
         return state
+    tell(partition.follower, answer)
+    return turn_of(state, partition, (), ()).broker
+
+
+def tell(follower: FollowerState, answer: Answer) -> None:
+    """If it is out of range it asks the leader where its log ends, and is told."""
     asked = answer.request
     fetched = FetchedPartition(
         error=answer.error,
@@ -166,23 +179,22 @@ def take(broker: int, state: Broker, answer: Answer) -> Broker:
     for effect in follower.fetched(fetched, position, NOW_MS):
         if isinstance(effect, AskOffsets):
             follower.offsets_answered(0, answer.leader_end_offset, asked.leader_epoch, NOW_MS)
-    return _turn(state, partition, (), ()).broker
 
 
 def proposal_answered(broker: int, state: Broker, proposal: Proposal, result: AlterPartitionResult | None) -> Turn:
     """The controller has answered, or (None) its answer was lost."""
-    partition, _ = _partition(broker, state)
+    partition, _ = rebuilt(broker, state)
     sent = propose_isr(proposal)
     if result is None:
         effects = partition.alter_partition_failed(sent, NOW_MS)
     else:
         effects = partition.alter_partition_done(sent, result, NOW_MS)
-    return _turn(state, partition, effects, _registrations(state))
+    return turn_of(state, partition, effects, _registrations(state))
 
 
 def lag(broker: int, state: Broker, late: int) -> Turn | None:
     """The leader looks for slow followers, and those in `late` are. None when nobody of them can be late."""
-    partition, _ = _partition(broker, state)
+    partition, _ = rebuilt(broker, state)
     leader = partition.leader
     if leader is None:
         return None
@@ -191,11 +203,14 @@ def lag(broker: int, state: Broker, late: int) -> Turn | None:
     effects = leader.check_lag(NOW_MS)
     if not any(isinstance(effect, ProposeIsr) for effect in effects):
         return None
-    return _turn(state, partition, effects, _registrations(state))
+    return turn_of(state, partition, effects, _registrations(state))
 
 
 def restart(state: Broker, epoch: int, keep: int, checkpoint: int) -> Broker:
-    """A new process finds the first `keep` records, and a high watermark that was written down some time ago."""
+    """A new process finds the first `keep` records, and a high watermark that was written down some time ago.
+
+    Of the leader epochs it finds those that have records, as the recovery of a log does.
+    """
     log = _log(state)
     log.truncate_to(keep)
     partition = Partition(1, log, ReplicaConfig(), Registrations(()))
@@ -225,7 +240,7 @@ def late_members(state: Broker) -> int:
 
 def knows_what_is_committed(broker: int, state: Broker) -> bool:
     """Whether a leader would tell the end of what is committed (S19)."""
-    partition, _ = _partition(broker, state)
+    partition, _ = rebuilt(broker, state)
     return partition.leader is not None and partition.leader.knows_what_is_committed()
 
 
@@ -243,7 +258,7 @@ def propose_isr(proposal: Proposal) -> ProposeIsr:
     )
 
 
-def _metadata_of(view: View | Leading, leader: int | None = None) -> PartitionMetadata:
+def metadata_of(view: View | Leading, leader: int | None = None) -> PartitionMetadata:
     if isinstance(view, View):
         leader = NO_LEADER if view.leader < 0 else broker_id(view.leader)
     if leader is None:
@@ -278,7 +293,8 @@ def _registrations(state: Broker) -> tuple[Registration, ...]:
     return state.role.registrations if isinstance(state.role, Leading) else ()
 
 
-def _partition(broker: int, state: Broker) -> tuple[Partition, Registrations]:
+def rebuilt(broker: int, state: Broker) -> tuple[Partition, Registrations]:
+    """The real replica that a tuple stands for, and its view of the brokers."""
     number = broker_id(broker)
     log = _log(state)
     role = state.role
@@ -303,7 +319,7 @@ def _config(min_isr: int) -> ReplicaConfig:
 def _leader(
     number: int, log: MemoryLog, config: ReplicaConfig, brokers: Registrations, high_watermark: int, role: Leading
 ) -> LeaderState:
-    metadata = _metadata_of(role, number)
+    metadata = metadata_of(role, number)
     leader = Partition.leader_class(number, log, config, brokers, metadata, high_watermark, NOW_MS)
     leader.leader_epoch_start_offset = role.start_offset
     for known in role.remotes:
@@ -331,9 +347,10 @@ def _records(entries: Iterable[Entry]) -> Log:
     return tuple((entry.leader_epoch, int(entry.value)) for entry in entries)
 
 
-def _turn(
+def turn_of(
     before: Broker, partition: Partition, effects: Iterable[Effect], registrations: tuple[Registration, ...]
 ) -> Turn:
+    """The tuple that a real replica is, and what its effects mean for others. `before` has what cannot be read off."""
     log = _memory_log(partition)
     role = partition.role
     advance = None

@@ -15,8 +15,9 @@ from tanist.lab.model.components import (
     Controller,
     Leading,
     Message,
-    OldFetch,
-    OldReply,
+    SentAnswer,
+    SentFetch,
+    SentReply,
     ids_of,
 )
 from tanist.lab.model.judgements import log_text, payload_text, set_text
@@ -176,7 +177,10 @@ _SENTENCES = {
     "answer": "The controller's answer reaches {who}",
     "unanswered": "The controller's answer to {who} is lost, and it asks again",
     "old_reply": "What {who} said of its log before it restarted reaches the controller",
-    "old_fetch": "A fetch that {who} has sent long ago arrives {detail}",
+    "send": "{who} sends a fetch",
+    "hear": "{who} hears {detail}",
+    "take": "{who} is answered",
+    "drop": "{who} gets no answer: {detail} is lost",
 }
 
 
@@ -200,12 +204,14 @@ def _message(message: Message) -> str:
         return f"the controller's answer to {message.receiver + 1}: " + (
             f"error {message.error}" if message.error else f"ISR {set_text(message.isr)}"
         )
-    if isinstance(message, OldReply):
+    if isinstance(message, SentReply):
         return f"what {message.reply.broker + 1} said of its log before it restarted"
-    return _old_fetch(message)
+    if isinstance(message, SentAnswer):
+        return f"an answer to {message.answer.request.broker + 1}'s fetch"
+    return _fetch(message)
 
 
-def _old_fetch(message: OldFetch) -> str:
+def _fetch(message: SentFetch) -> str:
     asked = message.request
     where = f"{asked.broker + 1} to {message.receiver + 1} from offset {asked.offset}"
     return f"a fetch of {where}, sent in epoch {asked.leader_epoch}"
