@@ -14,6 +14,7 @@ from typing import Protocol
 from tanist.broker.assembly import format_directory
 from tanist.broker.config import NodeConfig
 from tanist.broker.node import Node
+from tanist.log.checkpoints import CLEAN_SHUTDOWN, decode_clean_shutdown
 from tanist.sim.clock import SimClock, SimRandom, stream
 from tanist.sim.disk import SimDisk
 from tanist.sim.network import NetworkConditions, SimNetwork
@@ -193,6 +194,15 @@ class Host:
             self.world.network.killed(process)
         if lost_power:
             self.world.network.lost_power(self.name, process)
+        elif ran and self._left_the_mark():
+            self.clean_ends.add(self.lives)
+
+    def _left_the_mark(self) -> bool:
+        """Killed behind its broker's end, while it left the quorum: the logs were closed in good order."""
+        present = set(self.disk.paths())
+        marks = [f"{path}/{CLEAN_SHUTDOWN}" for path in self.directories]
+        epochs = [decode_clean_shutdown(self.disk.content(mark)) if mark in present else None for mark in marks]
+        return all(epoch is not None and epoch >= 0 for epoch in epochs)
 
 
 class World:
