@@ -1,0 +1,50 @@
+"""What runs are drawn from: every kind of fault and operation can be done, every profile is one that can be played."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tanist.sim.chaos import ChaosConfig, Run
+from tanist.sim.coverage import EXPECTED, lacking
+from tanist.sim.faults import KINDS, Nemesis
+from tanist.sim.operations import OPERATIONS, Admin
+from tanist.sim.profiles import LEANINGS
+
+
+def test_every_kind_can_be_done() -> None:
+    assert all(hasattr(Nemesis, f"_{kind}") for kind in KINDS)
+    assert all(hasattr(Admin, f"_{kind}") for kind in OPERATIONS)
+
+
+def test_the_same_seed_draws_the_same_run_and_another_one_another() -> None:
+    assert ChaosConfig.drawn(7) == ChaosConfig.drawn(7)
+    assert len({repr(ChaosConfig.drawn(seed)) for seed in range(200)}) == 200
+
+
+def test_drawn_runs_make_sense_and_are_of_every_sort() -> None:
+    drawn = [ChaosConfig.drawn(seed) for seed in range(600)]
+    for config in drawn:
+        brokers = sum("broker" in role for role in config.roles.values())
+        assert set(config.kinds) <= set(KINDS)
+        assert config.kinds
+        assert set(config.operations) <= set(OPERATIONS)
+        assert all(topic.replication_factor <= brokers for topic in config.topics)
+        assert config.directories > 1 or "directory" not in config.kinds
+    assert {kind for config in drawn for kind in config.kinds} == set(KINDS)
+    assert {kind for config in drawn for kind in config.operations} == set(OPERATIONS)
+    assert {len(config.roles) for config in drawn} >= {3, 4, 5, 6}
+    assert {config.properties["unclean.recovery.manager.enabled"] for config in drawn} == {"true", "false"}
+    assert sum(LEANINGS.values()) == 100
+
+
+def test_a_run_plans_its_faults_and_operations_before_it_begins() -> None:
+    one, other = Run(11), Run(11)
+    assert one.faults
+    assert (one.faults, one.operations) == (other.faults, other.operations)
+    assert [fault.at_us for fault in one.faults] == sorted(fault.at_us for fault in one.faults)
+
+
+def test_what_did_not_happen_is_lacking() -> None:
+    assert lacking(Counter()) == list(EXPECTED)
+    assert lacking(Counter(dict.fromkeys(EXPECTED, 1))) == []
+    assert lacking(Counter({name: 1 for name in EXPECTED if name != "losses"})) == ["losses"]
