@@ -34,7 +34,7 @@ def test_a_loss_at_the_end(tmp_path: Path) -> None:
     assert [(found.anomaly.value, found.partitions) for found in verdict.found] == [("unseen", {"t-0": 1})]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.integers(0, 6), max_size=7),
     st.lists(st.tuples(st.integers(0, 5), st.none() | st.integers(0, 6)), max_size=6, unique_by=lambda ack: ack[0]),

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.lab import history_worlds as worlds
 
@@ -144,6 +144,7 @@ _JSON = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10_000), st.integers(0, 100), st.sampled_from(COLUMNS), _JSON)
 def test_whatever_stands_in_a_field(seed: int, place: int, name: str, value: object) -> None:
     """It is judged, or refused; nothing else happens, in the line that was changed or in one that is about it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tanist.lab.history.offsets import Offsets
@@ -20,6 +20,7 @@ def _made(claims: list[tuple[int, int]]) -> Offsets:
     return offsets
 
 
+@settings(deadline=None)
 @given(_CLAIMS)
 def test_each_claim_has_one_slot(claims: list[tuple[int, int]]) -> None:
     offsets = _made(claims)
@@ -33,6 +34,7 @@ def test_each_claim_has_one_slot(claims: list[tuple[int, int]]) -> None:
     assert offsets.find(77, 1) is None or (77, 1) in claims
 
 
+@settings(deadline=None)
 @given(_CLAIMS)
 def test_who_read_it_first(claims: list[tuple[int, int]]) -> None:
     offsets = _made(claims)
@@ -44,6 +46,7 @@ def test_who_read_it_first(claims: list[tuple[int, int]]) -> None:
         assert offsets.committed_reads[slot] == next((line for line in polls if line % 2 == 0), 0)
 
 
+@settings(deadline=None)
 @given(_CLAIMS)
 def test_offsets_with_several_claims(claims: list[tuple[int, int]]) -> None:
     offsets = _made(claims)
@@ -59,6 +62,7 @@ def test_offsets_with_several_claims(claims: list[tuple[int, int]]) -> None:
     }
 
 
+@settings(deadline=None)
 @given(_CLAIMS)
 def test_pages_are_in_order(claims: list[tuple[int, int]]) -> None:
     offsets = _made(claims)
@@ -70,6 +74,7 @@ def test_pages_are_in_order(claims: list[tuple[int, int]]) -> None:
         assert [each for each in following if each >= offset] == [each for each in ordered if each >= offset]
 
 
+@settings(deadline=None)
 @given(_CLAIMS, st.lists(st.tuples(_OFFSETS, _OFFSETS), max_size=20), st.sets(st.integers(0, 40)))
 def test_the_first_between_two(claims: list[tuple[int, int]], pairs: list[tuple[int, int]], hidden: set[int]) -> None:
     offsets = _made(claims)
