@@ -16,7 +16,7 @@ EXIT_USAGE = 2
 
 @click.group("lab")
 def lab_command() -> None:
-    """Play scenarios against the rooms tanist is made of."""
+    """Scenarios and histories: what holds of tanist, and of any Kafka."""
 
 
 @lab_command.command("scenarios")
