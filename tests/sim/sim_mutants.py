@@ -477,7 +477,7 @@ MUTANTS: Mapping[str, Mutation] = {
     "A8": Mutation("an expansion is counted with the current ISR", _replica("A8")),
     "A9": Mutation("a shrink is applied before the controller has said so", _replica("A9")),
     "A10": Mutation("an unanswered proposal counts as rejected", _replica("A10"), _breaking_links),
-    "A11": Mutation("a replica behind the high watermark joins the ISR", _replica("A11")),
+    "A11": Mutation("a replica behind the high watermark joins the ISR", _replica("A11"), _small_fetches),
     "A12": Mutation("a replica joins before it has the epoch's start", _replica("A12"), _small_fetches),
     "A13": Mutation("what followers had is believed across elections", _replica("A13"), _wandering),
     "A14": Mutation("the ELR is kept when the ISR is large enough", _keeps_elr),

@@ -66,6 +66,8 @@ class Host:
         self.powered = True
         self.clean_ends: set[int] = set()
         """Lives that ended in good order: everything synced, and the mark with a broker epoch left."""
+        self._stopping = 0
+        """The life that was told to stop last."""
 
     @property
     def is_broker(self) -> bool:
@@ -160,6 +162,7 @@ class Host:
                 self._end(lost_power=False, mid_turn=True)
                 stopped()
 
+        self._stopping = self.lives
         self.world.note(self.name, "FAULT", "is told to stop")
         self.world.scheduler.dispatch(process, lambda: node.stop(done))
 
@@ -187,6 +190,8 @@ class Host:
         if process is not None and ran:
             process.end()
             del self.world.owners[process]
+            if self._had_closed_its_logs():
+                self.clean_ends.add(self.lives)
         if ran or lost_power:
             for watcher in self.world.watchers:
                 watcher.went_down(self, lost_power=lost_power, mid_turn=mid_turn)
@@ -194,15 +199,16 @@ class Host:
             self.world.network.killed(process)
         if lost_power:
             self.world.network.lost_power(self.name, process)
-        elif ran and self._left_the_mark():
-            self.clean_ends.add(self.lives)
 
-    def _left_the_mark(self) -> bool:
-        """Killed behind its broker's end, while it left the quorum: the logs were closed in good order."""
+    def _had_closed_its_logs(self) -> bool:
+        """Told to stop, and struck behind its broker's end, while it left the quorum: only then is a mark believed."""
+        node = self.node
+        if self._stopping != self.lives or node is None:
+            return False
         present = set(self.disk.paths())
         marks = [f"{path}/{CLEAN_SHUTDOWN}" for path in self.directories]
-        epochs = [decode_clean_shutdown(self.disk.content(mark)) if mark in present else None for mark in marks]
-        return all(epoch is not None and epoch >= 0 for epoch in epochs)
+        epochs = {decode_clean_shutdown(self.disk.content(mark)) if mark in present else None for mark in marks}
+        return node.lifecycle.broker_epoch >= 0 and epochs == {node.lifecycle.broker_epoch}
 
 
 class World:
