@@ -370,6 +370,10 @@ def test_what_waits_for_a_slow_reader_survives_the_fault(pair: Pair) -> None:
     pair.order(Slow((1,), (2,), latency_ms=2))
     pair.wait_ms(20)
     there.connection.resume()
+    pair.until(lambda: len(there.frames) > 2)
+    there.connection.pause()  # now the proxy has to wait for the socket as well
+    pair.wait_ms(30)
+    there.connection.resume()
     pair.until(lambda: len(there.frames) > 10)
     pair.heal()
     pair.until(lambda: len(there.frames) == 41)

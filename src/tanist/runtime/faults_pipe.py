@@ -48,7 +48,6 @@ class Pipe:
         self._queue: deque[tuple[float, bytes | memoryview | str]] = deque()
         """When it is due, and bytes, or the reason for the end."""
         self._held_bytes = 0
-        self._last_due_ms = 0.0
         self._line_free_ms = 0.0
         """When the last byte that was read will have been sent at the link's rate."""
         self._reading = False
@@ -71,7 +70,7 @@ class Pipe:
         if way != self._way:
             self._way = way
             under_way, self._queue = self._queue, deque()
-            self._last_due_ms = self._line_free_ms = 0.0
+            self._line_free_ms = 0.0
             for _, item in under_way:
                 self._queue.append((self._due(item), item))
         self._go()
@@ -139,15 +138,13 @@ class Pipe:
             self._queue.append((self._due(reason), reason))
 
     def _due(self, item: bytes | memoryview | str) -> float:
-        """When it arrives, if it is sent now. A stream keeps its order."""
+        """When it arrives, if it is sent now. What is behind something later waits for that: a stream has an order."""
         way = self._way
         now_ms = self._loop.now_ms()
         if way.rate_bytes and not isinstance(item, str):
             self._line_free_ms = max(self._line_free_ms, now_ms) + len(item) * 1000 / way.rate_bytes
         jitter_ms = self._chance.random() * way.jitter_ms if way.jitter_ms else 0
-        due_ms = max(self._line_free_ms, now_ms) + way.latency_ms + jitter_ms
-        self._last_due_ms = max(self._last_due_ms, due_ms)
-        return self._last_due_ms
+        return max(self._line_free_ms, now_ms) + way.latency_ms + jitter_ms
 
     def _pass_on(self) -> None:
         queue = self._queue
