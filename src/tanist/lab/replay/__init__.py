@@ -1,0 +1,1 @@
+"""Replays: what happened in a run, moment by moment."""
