@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 from zlib import crc32
 
@@ -26,7 +27,10 @@ if TYPE_CHECKING:
 
 _RESET = "connection reset by peer"
 _TIMED_OUT = "connection timed out"
-_POISON = b"\xdb" * 65536
+_POISON = b"\xdb"
+_POISONS: dict[int, bytes] = {}
+"""As long as a frame -> so much poison."""
+_POISONS_MAX_BYTES = 2048
 
 
 class SimConnection:
@@ -45,6 +49,8 @@ class SimConnection:
         self.handler: ConnectionHandler | None = None
         self.other: SimConnection | None = None
         self.established = False
+        self.accepted = False
+        """The end of who listened, not of who dialled."""
         self.closed = False
         self.gone = False
         # Sending: what has not been put on its way, and what is on its way or not read by the other process.
@@ -108,7 +114,7 @@ class SimConnection:
             listener.max_frame_bytes,
         )
         self.other, other.other = other, self
-        other.established = True
+        other.established = other.accepted = True
 
         def accept() -> None:
             if not other.closed:
@@ -253,7 +259,7 @@ class SimConnection:
             self._unread_bytes += len(data)
             arrival_us = self._arrival_us(len(data))
             network.fingerprint = crc32(data, network.fingerprint ^ (arrival_us & 0xFFFFFFFF))
-            scheduler.at(arrival_us, lambda: other._arrive(data))
+            scheduler.at(arrival_us, partial(other._arrive, data))
         if network.blocked(self.peer_host, self.host):
             self._arm()  # it arrives, but no acknowledgement comes
         if self._ends and not self._outgoing and not self.gone:
@@ -263,6 +269,12 @@ class SimConnection:
     def _take(self, room_bytes: int) -> bytes:
         """Up to so many bytes of what is to be sent."""
         outgoing = self._outgoing
+        if len(outgoing) == 1:
+            only = outgoing[0]
+            if only.__class__ is bytes and len(only) <= room_bytes:
+                outgoing.clear()
+                self._outgoing_bytes = 0
+                return only
         pieces: list[bytes] = []
         while outgoing and room_bytes > 0:
             chunk = outgoing.popleft()
@@ -405,15 +417,20 @@ class SimConnection:
             frame = memoryview(received[position + 4 : end])
             position = end
             frames.append(frame)
+            on_frame = self._network.on_frame
+            if on_frame is not None:
+                on_frame(self, frame)
             handler.on_frame(frame)
         if position and not self.closed:
             self._partial = received[position:]
         if frames:
-            self.process.soon.append(lambda: _poison(frames))
+            self.process.soon.append(partial(_poison, frames))
 
 
 def _poison(frames: list[memoryview]) -> None:
     for frame in frames:
-        for start in range(0, len(frame), len(_POISON)):
-            piece = frame[start : start + len(_POISON)]
-            piece[:] = _POISON[: len(piece)]
+        size = len(frame)
+        poison = _POISONS.get(size)
+        if poison is None:
+            poison = _POISON * size if size > _POISONS_MAX_BYTES else _POISONS.setdefault(size, _POISON * size)
+        frame[:] = poison

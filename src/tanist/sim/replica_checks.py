@@ -19,6 +19,7 @@ from tanist.controller.partition_state import PartitionState
 from tanist.controller.registration import BrokerRegistration
 from tanist.log.log import Log
 from tanist.replica.leader import LeaderState
+from tanist.replica.metadata import PartitionMetadata
 from tanist.sim.election_checks import ElectionChecks
 from tanist.sim.log_checks import LogChecks, logs_of
 from tanist.sim.metadata_checks import MetadataChecks
@@ -31,7 +32,17 @@ from tanist.wire.batch import decode_batch, iterate_headers
 class _Seen:
     """What was last seen of a hosted partition."""
 
-    __slots__ = ("copy", "high_watermark", "leader", "leader_epoch", "maximal_isr", "partition_epoch", "truth")
+    __slots__ = (
+        "copy",
+        "high_watermark",
+        "leader",
+        "leader_epoch",
+        "log_end",
+        "maximal_isr",
+        "metadata",
+        "partition_epoch",
+        "truth",
+    )
 
     def __init__(self, truth: Truth, copy: Copy) -> None:
         self.truth = truth
@@ -39,8 +50,23 @@ class _Seen:
         self.leader: LeaderState | None = None
         self.leader_epoch = -1
         self.partition_epoch = -1
+        self.metadata: PartitionMetadata | None = None
+        self.log_end = -1
         self.high_watermark = -1
         self.maximal_isr: frozenset[int] = frozenset()
+
+    def is_outdated(self, hosted: HostedPartition) -> bool:
+        """Whether there is anything new to see. Asked of every partition after every turn, so it makes no detours."""
+        leader, replica = hosted.leader, hosted.replica
+        role = replica.role
+        return (
+            self.log_end != hosted.log.log_end_offset
+            or self.high_watermark != (replica.high_watermark if role is None else role.high_watermark)
+            or self.leader is not leader
+            or self.metadata is not replica.metadata
+            or (leader is not None and self.maximal_isr is not leader.maximal_isr)
+            or self.copy.was_cut
+        )
 
 
 class ReplicaChecks:
@@ -90,15 +116,20 @@ class ReplicaChecks:
                 if key in self.truths:
                     self.logs.meet(host, log, self.truths[key])
         self.metadata.look(host, node)
-        for hosted in node.replicas:
-            if not hosted.stale and hosted.log.failed is None:
-                self._look(host, node, hosted)
+        for topic, partitions in node.replicas.by_topic.items():
+            if topic.__class__ is not str:
+                continue  # the same table under the topic's id
+            for hosted in partitions.values():
+                seen = self._seen.get(hosted)
+                if (seen is None or seen.is_outdated(hosted)) and not hosted.stale and hosted.log.failed is None:
+                    self._look(host, node, hosted, seen)
         # Only now: of several changes of one partition in one turn, its leader has seen all.
-        for key, state in self._changed.items():
-            leader = self.acting_leader(key, state)
-            if leader is not None:
-                self._check_quorum_superset(self.truth(key), leader, state)
-        self._changed.clear()
+        if self._changed:
+            for key, state in self._changed.items():
+                leader = self.acting_leader(key, state)
+                if leader is not None:
+                    self._check_quorum_superset(self.truth(key), leader, state)
+            self._changed.clear()
 
     def went_down(self, host: Host, *, lost_power: bool, mid_turn: bool) -> None:
         broker = self.metadata.image.brokers.get(host.node_id)
@@ -156,8 +187,7 @@ class ReplicaChecks:
     def _batch_ended(self) -> None:
         self.elections.batch_ended()
 
-    def _look(self, host: Host, node: Node, hosted: HostedPartition) -> None:
-        seen = self._seen.get(hosted)
+    def _look(self, host: Host, node: Node, hosted: HostedPartition, seen: _Seen | None) -> None:
         replica, log, leader = hosted.replica, hosted.log, hosted.leader
         if seen is None:
             if hosted.topic_id not in self.metadata.image.topics:
@@ -169,15 +199,6 @@ class ReplicaChecks:
             seen = self._seen[hosted] = _Seen(truth, known)
         high_watermark, log_end, copy = replica.high_watermark, log.log_end_offset, seen.copy
         maximal_isr = seen.maximal_isr if leader is None else leader.maximal_isr
-        if (
-            copy.end == log_end
-            and seen.high_watermark == high_watermark
-            and seen.leader is leader
-            and seen.partition_epoch == replica.partition_epoch
-            and seen.maximal_isr is maximal_isr
-            and not copy.was_cut
-        ):
-            return
         self.changes += 1
         truth = seen.truth
         if truth.key not in self.truths:
@@ -198,7 +219,8 @@ class ReplicaChecks:
                 f"{high_watermark} (log end {log_end}, true high watermark {truth.high_watermark})",
             )
         seen.leader, seen.leader_epoch, seen.partition_epoch = leader, replica.leader_epoch, replica.partition_epoch
-        seen.high_watermark, seen.maximal_isr = high_watermark, maximal_isr
+        seen.metadata = replica.metadata
+        seen.log_end, seen.high_watermark, seen.maximal_isr = log_end, high_watermark, maximal_isr
 
     # -- leaders
 
