@@ -17,7 +17,7 @@ from tanist.sim.coverage import Counts
 from tanist.sim.faults import Fault, Nemesis, draw_faults
 from tanist.sim.history import History
 from tanist.sim.network import NetworkConditions
-from tanist.sim.operations import Admin, draw_operations
+from tanist.sim.operations import Admin, Operation, draw_operations
 from tanist.sim.peace import Peace
 from tanist.sim.producer import Producer
 from tanist.sim.profiles import ChaosConfig
@@ -58,6 +58,7 @@ class Run:
         config: ChaosConfig | None = None,
         *,
         faults: list[Fault] | None = None,
+        operations: list[Operation] | None = None,
         trace: Trace | None = None,
     ) -> None:
         self.seed = seed
@@ -82,10 +83,15 @@ class Run:
                 (low_ms * 1000, high_ms * 1000),
             )
         self.faults = faults
-        low_ms, high_ms = config.operation_pause_ms
-        self.operations = draw_operations(
-            stream(seed, "operations"), config.operations, config.fault_time_ms * 1000, (low_ms * 1000, high_ms * 1000)
-        )
+        if operations is None:
+            low_ms, high_ms = config.operation_pause_ms
+            operations = draw_operations(
+                stream(seed, "operations"),
+                config.operations,
+                config.fault_time_ms * 1000,
+                (low_ms * 1000, high_ms * 1000),
+            )
+        self.operations = operations
         replicas = self.checkers.replicas
         self.nemesis = Nemesis(self.world, faults, replicas, down_max=config.down_max, may_lose=config.may_lose)
         self.admin = Admin(self.world, self.history, replicas, config.topics)

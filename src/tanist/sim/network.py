@@ -5,6 +5,9 @@ Owns the links and listeners; one connection is two `SimConnection`s (`connectio
 * `block` closes a link in one direction. What is sent over it waits to be sent again, and comes through some time after
   the link has healed (TCP waits longer with each attempt), unless the sender has given up by then; a sender that hears
   no acknowledgement gives up too. First packets and resets are lost.
+* A lossy link loses packets by chance: each is sent again after a while, and what was sent behind it waits for it.
+* `reset_near` breaks a connection at one end while bytes are under way: the other end reads them all the same, perhaps
+  after those of the connection that was made in its place.
 * A process that is killed leaves its sockets to its operating system: what it had sent still goes out, then the
   connection ends; if it has left anything unread, by a reset.
 * A machine that loses power says nothing. When it is back it resets old connections as soon as it hears of them, so one
@@ -33,6 +36,9 @@ class NetworkConditions:
     latency_us: tuple[int, int] = (50, 300)
     slow_links: dict[tuple[str, str], int] = field(default_factory=dict)
     """(from host, to host) -> extra latency in microseconds."""
+    lossy_links: dict[tuple[str, str], float] = field(default_factory=dict)
+    """(from host, to host) -> how likely a packet is lost; it is sent again, and later each time."""
+    resend_us: int = 200_000
     bytes_per_us: int = 1000
     window_bytes: int = 4 << 20
     """What may be on its way to, or wait for, a process that does not read."""
@@ -55,6 +61,8 @@ class SimNetwork:
         self.conditions = conditions or NetworkConditions()
         self.fingerprint = 0
         """Over all that was ever sent, and when."""
+        self.on_frame: Callable[[SimConnection, memoryview], None] | None = None
+        """Told of each frame when it is read at this end, before the process is. It must keep nothing of the memory."""
         self.listeners: dict[tuple[str, int], SimListener] = {}
         self.connections: dict[int, SimConnection] = {}
         """Ends that are not gone yet, in order of their making."""
@@ -120,6 +128,12 @@ class SimNetwork:
             if (end.host, end.peer_host) in ((host, other), (other, host)):
                 end.was_reset("connection reset by peer")
 
+    def reset_near(self, near: str, far: str) -> None:
+        """Break them at one end only: what it has sent still arrives at the other, which hears nothing of the reset."""
+        for end in list(self.connections.values()):
+            if (end.host, end.peer_host) == (near, far):
+                end.was_reset("connection reset by peer")
+
     # -- for the ports
 
     def view(self, host: str, process: Process) -> SimNetworkView:
@@ -132,7 +146,17 @@ class SimNetwork:
         latency_us = low_us + int(self.chance.random() * (high_us - low_us + 1)) + size_bytes // conditions.bytes_per_us
         if conditions.slow_links:
             latency_us += conditions.slow_links.get((source, target), 0)
+        if conditions.lossy_links:
+            latency_us += self._lost_us(conditions.lossy_links.get((source, target), 0.0))
         return latency_us
+
+    def _lost_us(self, loss: float) -> int:
+        """How long it takes until a packet has not been lost."""
+        resend_us, late_us = self.conditions.resend_us, 0
+        while self.chance.random() < loss and late_us < self.conditions.give_up_us:
+            late_us += resend_us
+            resend_us *= 2
+        return late_us
 
     def new_id(self) -> int:
         self._last_id += 1
