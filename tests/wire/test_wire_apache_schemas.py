@@ -31,8 +31,9 @@ OURS = {
     ("ElectLeadersRequest", "versions"),
     ("ElectLeadersResponse", "versions"),
     ("ElectLeadersRequest.TopicPartitions", "desired_leaders"),
-    # A tagged field of our own, which other clients skip: the epoch that last began with an unclean election.
+    # Tagged fields of our own, which others skip: the epoch that last began with an unclean election.
     ("DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition", "last_unclean_epoch"),
+    ("PartitionRecord", "last_unclean_epoch"),
 }
 ALWAYS_PRESENT = {
     # These structs stand in newer versions only, so that it makes no difference when their fields begin or end.
