@@ -13,7 +13,7 @@ BASE = {"kafka.bootstrap.servers": "one:9092,two:9093", "subscribe": "orders"}
 
 def test_what_a_query_says_by_default() -> None:
     found = TopicOptions.parse(BASE)
-    assert found.bootstrap == (("one", 9092), ("two", 9093))
+    assert found.connecting.bootstrap == (("one", 9092), ("two", 9093))
     assert (found.topics, found.starting.everywhere, found.ending.everywhere) == (("orders",), EARLIEST, LATEST)
     assert (found.fail_on_data_loss, found.include_headers, found.read_committed) == (True, False, False)
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from spark_segments_samples import some_records
 
-from tanist.runtime.client import Client, ClusterView, PartitionView, TopicView
+from tanist.runtime.client import Client, ClusterView, KafkaError, PartitionView, TopicView
 from tanist.spark import topic_reading
+from tanist.spark.record_columns import PADDING_BYTES
+from tanist.spark.topic_fetching import Fetched
 from tanist.spark.topic_plan import DataLoss, OffsetRange
 from tanist.spark.topic_reading import read_range
 from tanist.wire.batch import encode_batch
@@ -16,21 +19,27 @@ from tanist.wire.control import encode_marker_batch
 from tanist.wire.errors import ErrorCode, WireError
 from tanist.wire.ids import ZERO_UUID
 from tanist.wire.messages import fetch_response, list_offsets_response
+from tanist.wire.messages import offset_for_leader_epoch_response as epoch_response
 from tanist.wire.messages.list_offsets_request import ListOffsetsRequest
 
 
 class Scripted(Client):
-    def __init__(self, *answers: Any, first: int = 0) -> None:
+    """A cluster of one partition, of which it is known where its log begins and where epochs end."""
+
+    def __init__(self, *answers: Any, first: int = 0, epoch_end: int = -1) -> None:
         super().__init__([("nowhere", 1)], timeout_s=5.0)
         self.answers = list(answers)
         self.first = first
+        self.epoch_end = epoch_end
 
     def ask(self, request: Any, answer: Any, **_: Any) -> Any:
         if isinstance(request, ListOffsetsRequest):
             partition = list_offsets_response.ListOffsetsPartitionResponse(offset=self.first)
-            topic = list_offsets_response.ListOffsetsTopicResponse(partitions=(partition,))
+            topic = list_offsets_response.ListOffsetsTopicResponse(name="t", partitions=(partition,))
             return list_offsets_response.ListOffsetsResponse(topics=(topic,))
-        return self.answers.pop(0)
+        end = epoch_response.EpochEndOffset(leader_epoch=3, end_offset=self.epoch_end)
+        topic = epoch_response.OffsetForLeaderTopicResult(topic="t", partitions=(end,))
+        return epoch_response.OffsetForLeaderEpochResponse(topics=(topic,))
 
     def metadata(self, *_: Any, **__: Any) -> ClusterView:
         partition = PartitionView(0, 1, 0, (1,), (1,), ())
@@ -38,17 +47,42 @@ class Scripted(Client):
         return self.view
 
 
+class ScriptedFetching:
+    """Gives the client's answers in their order."""
+
+    def __init__(self, client: Scripted, *_: Any, **__: Any) -> None:
+        self.answers = client.answers
+
+    def begin(self, offset: int) -> None: ...
+
+    def close(self) -> None: ...
+
+    def fetch(self, offset: int) -> Fetched:
+        found = self.answers.pop(0)
+        if found.error_code:
+            raise KafkaError(found.error_code, final=True)
+        around = b"around"
+        arena = np.frombuffer(around + found.records + b"\xff" * PADDING_BYTES, np.uint8)
+        return Fetched(found, arena, len(around), len(around) + len(found.records))
+
+
+@pytest.fixture(autouse=True)
+def _scripted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topic_reading, "Fetching", ScriptedFetching)
+
+
 def fetched(data: bytes = b"", **fields: Any) -> Any:
-    partition = fetch_response.PartitionData(records=data, high_watermark=100, **fields)
-    return fetch_response.FetchResponse(responses=(fetch_response.FetchableTopicResponse(partitions=(partition,)),))
+    return fetch_response.PartitionData(records=data, high_watermark=100, **fields)
 
 
 def batch(first: int, count: int, **settings: Any) -> bytes:
     return bytes(encode_batch(some_records(count, first), base_offset=first, **settings))
 
 
-def offsets(client: Client, start: int, end: int, *, fail: bool = True, committed: bool = False) -> list[int]:
-    wanted = OffsetRange("t", 0, start, end)
+def offsets(
+    client: Client, start: int, end: int, *, fail: bool = True, committed: bool = False, epoch: int = -1
+) -> list[int]:
+    wanted = OffsetRange("t", 0, start, end, epoch)
     found = read_range(
         client, wanted, ["offset", "value"], fetch_bytes=1000, fail_on_data_loss=fail, read_committed=committed
     )
@@ -103,6 +137,24 @@ def test_a_log_that_was_truncated_since_the_plan(monkeypatch: pytest.MonkeyPatch
         offsets(Scripted(*nothing), 110, 130)
     assert offsets(Scripted(*nothing), 110, 130, fail=False) == []
     assert offsets(Scripted(fetched(), fetched(batch(110, 20))), 110, 130) == list(range(110, 130))
+
+
+def test_a_truncation_is_known_at_once_by_where_its_epoch_ends() -> None:
+    client = Scripted(fetched(), epoch_end=115)
+    with pytest.raises(DataLoss, match=r"offsets 110 to 130 .* in leader epoch 3, .* the log ends at 115"):
+        offsets(client, 110, 130, epoch=3)
+    assert client.answers == []
+
+
+def test_what_a_later_leader_wrote_in_its_place_is_not_read() -> None:
+    """The log has grown again since it was cut off: only the epoch tells that these are other records."""
+    old, new = batch(0, 10, leader_epoch=3), batch(10, 30, leader_epoch=5)
+    with pytest.raises(DataLoss, match=r"offsets 10 to 30 .* in leader epoch 3, .* written in leader epoch 5"):
+        offsets(Scripted(fetched(old + new)), 0, 30, epoch=3)
+    assert offsets(Scripted(fetched(old + new)), 0, 30, epoch=3, fail=False) == list(range(10))
+    assert offsets(Scripted(fetched(old + new)), 0, 30, epoch=5) == list(range(30))
+    # Beyond the range any epoch may follow.
+    assert offsets(Scripted(fetched(old + new)), 0, 10, epoch=3) == list(range(10))
 
 
 def test_damaged_bytes_end_the_task() -> None:

@@ -1,7 +1,8 @@
 """Which offsets a query reads, and how they are cut into tasks.
 
-Owns the questions to the cluster before anything is read: partitions, first and last offsets. What it gives are plain
-ranges of offsets, so that a task that fails reads exactly its own again.
+Owns what is decided before anything is read: partitions, where a query starts and ends. What it gives are plain ranges
+of offsets, so that a task that fails reads exactly its own again. Each range knows the leader epoch at its planning:
+what is read of it later must not be of a later epoch (`topic_reading`).
 """
 
 from __future__ import annotations
@@ -11,14 +12,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tanist.runtime.client import Client, KafkaError, Unreachable
+from tanist.runtime.client import Client, ClusterView, KafkaError
 from tanist.runtime.records import EARLIEST, LATEST
+from tanist.spark.topic_offsets import UNKNOWN, Found, list_offsets
 from tanist.spark.topic_options import Offsets, OptionError, TopicOptions, TopicPartition
 from tanist.wire.errors import ErrorCode
-from tanist.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from tanist.wire.messages.list_offsets_response import ListOffsetsResponse
-
-_REQUEST_TIMEOUT_MS = 10_000
 
 
 class DataLoss(RuntimeError):
@@ -33,41 +31,79 @@ class OffsetRange:
     partition: int
     start: int
     end: int
+    epoch: int = UNKNOWN
+    """The leader epoch in which `end` was committed: no record of the range has a later one."""
 
 
 def ranges(client: Client, options: TopicOptions) -> list[OffsetRange]:
-    """What the query reads. Partitions without anything to read are left out."""
+    """What a batch reads. Partitions without anything to read are left out."""
     found = []
     partitions = partitions_of(client, options)
-    for name, offsets in (("startingOffsets", options.starting), ("endingOffsets", options.ending)):
-        _complete(name, offsets, partitions)
+    firsts = list_offsets(client, dict.fromkeys(partitions, EARLIEST))
+    lasts = list_offsets(client, dict.fromkeys(partitions, LATEST), committed=options.read_committed)
+    starts = resolved(client, "starting", options.starting, firsts, lasts)
+    ends = resolved(client, "ending", options.ending, firsts, lasts)
     for topic, partition in partitions:
-        first = offset_at(client, topic, partition, EARLIEST)
-        last = offset_at(client, topic, partition, LATEST, committed=options.read_committed)
-        start = _resolved(options.starting, (topic, partition), first, last)
-        end = _resolved(options.ending, (topic, partition), first, last)
+        where = topic, partition
+        first, last = firsts[where].offset, lasts[where].offset
+        start, end = starts[where], ends[where]
         if start < first or end > last or start > end:
             message = f"{topic}-{partition}: offsets {start} to {end} were asked for, and the log has {first} to {last}"
             if options.fail_on_data_loss:
-                raise DataLoss(f"{message}. They have expired, or the log was truncated; failOnDataLoss=false goes on")
+                raise DataLoss(
+                    f"{message}, in leader epoch {lasts[where].epoch}. They have expired, or the log was truncated;"
+                    " failOnDataLoss=false goes on"
+                )
             start, end = max(start, first), min(end, last)
         if start < end:
-            found.append(OffsetRange(topic, partition, start, end))
+            found.append(OffsetRange(topic, partition, start, end, lasts[where].epoch))
     return found
+
+
+def resolved(
+    client: Client,
+    which: str,
+    offsets: Offsets,
+    firsts: dict[TopicPartition, Found],
+    lasts: dict[TopicPartition, Found],
+) -> dict[TopicPartition, int]:
+    """The offsets that an option means. `firsts` and `lasts` are those of the partitions that are read."""
+    said = _said(f"{which}Offsets" + ("ByTimestamp" if offsets.by_time else ""), offsets, lasts)
+    if not offsets.by_time:
+        return {
+            where: firsts[where].offset if said[where] == EARLIEST
+            else lasts[where].offset if said[where] == LATEST
+            else said[where]
+            for where in lasts
+        }  # fmt: skip
+    found = list_offsets(client, said)
+    for (topic, partition), each in found.items():
+        if each.offset < 0 and not offsets.or_latest:
+            raise OptionError(
+                f"{topic}-{partition} has no record of {said[topic, partition]} ms or later to start at;"
+                " startingOffsetsByTimestampStrategy=latest starts at its end"
+            )
+    # What is open or not committed yet lies beyond the last offset.
+    return {
+        where: last.offset if found[where].offset < 0 else min(found[where].offset, last.offset)
+        for where, last in lasts.items()
+    }
 
 
 def partitions_of(client: Client, options: TopicOptions) -> list[TopicPartition]:
     """The partitions that the options name. A topic that is not there is an error; a pattern may match none."""
     if options.pattern is not None:
         pattern = re.compile(options.pattern)
-        topics = client.metadata(None).topics.values()
+        view = client.persist(lambda: client.metadata(None))
         # Java's consumer leaves internal topics out of a pattern.
-        names = sorted(view.name for view in topics if pattern.fullmatch(view.name) and not view.internal)
+        names = sorted(each.name for each in view.topics.values() if pattern.fullmatch(each.name) and not each.internal)
+        view = _checked(view, names)
     else:
         names = list(options.assigned) if options.assigned is not None else list(options.topics)
+        view = client.persist(lambda: _checked(client.metadata(names), names))
     found: list[TopicPartition] = []
     for name in names:
-        there = client.persist(lambda name=name: _numbers(client, name))  # type: ignore[misc]
+        there = sorted(view.topics[name].partitions)
         wanted = there if options.assigned is None else options.assigned[name]
         missing = sorted(set(wanted) - set(there))
         if missing:
@@ -76,66 +112,42 @@ def partitions_of(client: Client, options: TopicOptions) -> list[TopicPartition]
     return found
 
 
-def split(found: Sequence[OffsetRange], min_partitions: int | None) -> list[OffsetRange]:
-    """At least so many ranges, in proportion to how much is in each, as Spark's source does it."""
+def split(
+    found: Sequence[OffsetRange], min_partitions: int | None, max_records: int | None = None
+) -> list[OffsetRange]:
+    """No range longer than `max_records`; then at least so many ranges, in proportion to how much is in each."""
+    if max_records is not None:
+        found = [part for each in found for part in _cut(each, -(-(each.end - each.start) // max_records))]
     total = sum(each.end - each.start for each in found)
     if min_partitions is None or min_partitions <= len(found) or not total:
         return list(found)
-    cut: list[OffsetRange] = []
-    for each in found:
-        size = each.end - each.start
-        parts = min(size, max(1, -(-size * min_partitions // total)))
-        edges = [each.start + size * number // parts for number in range(parts + 1)]
-        cut += [OffsetRange(each.topic, each.partition, a, b) for a, b in pairwise(edges)]
-    return cut
+    return [
+        part for each in found for part in _cut(each, max(1, -(-(each.end - each.start) * min_partitions // total)))
+    ]
 
 
-def offset_at(client: Client, topic: str, partition: int, timestamp: int, *, committed: bool = False) -> int:
-    """`EARLIEST` or `LATEST` of a partition; `committed`: not beyond the first transaction that is still open."""
-    asked = ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
-    request = ListOffsetsRequest(
-        replica_id=-1,
-        isolation_level=1 if committed else 0,
-        topics=(ListOffsetsTopic(name=topic, partitions=(asked,)),),
-        timeout_ms=_REQUEST_TIMEOUT_MS,
-    )
-
-    def attempt() -> int:
-        try:
-            answer = client.ask(request, ListOffsetsResponse, node_id=client.leader_of(topic, partition))
-        except Unreachable:
-            client.forget(topic)
-            raise
-        found = answer.topics[0].partitions[0]
-        if found.error_code:
-            client.forget(topic)
-            raise KafkaError(found.error_code, f"{topic}-{partition}")
-        return found.offset
-
-    return client.persist(attempt)
+def _cut(whole: OffsetRange, parts: int) -> list[OffsetRange]:
+    size = whole.end - whole.start
+    parts = min(size, parts)
+    edges = [whole.start + size * number // parts for number in range(parts + 1)]
+    return [OffsetRange(whole.topic, whole.partition, a, b, whole.epoch) for a, b in pairwise(edges)]
 
 
-def _numbers(client: Client, topic: str) -> list[int]:
-    view = client.metadata([topic]).topics.get(topic)
-    if view is None or view.error_code:
-        raise KafkaError(
-            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if view is None else view.error_code,
-            topic,
-            final=view is None or view.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        )
-    return sorted(view.partitions)
+def _checked(view: ClusterView, names: Iterable[str]) -> ClusterView:
+    for name in names:
+        topic = view.topics.get(name)
+        code = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) if topic is None else topic.error_code
+        if code:
+            raise KafkaError(code, name, final=code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return view
 
 
-def _complete(name: str, offsets: Offsets, partitions: Iterable[TopicPartition]) -> None:
+def _said(name: str, offsets: Offsets, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
     """Offsets that are said one by one must be said for all, and for no others."""
     if offsets.everywhere is not None:
-        return
+        return dict.fromkeys(partitions, offsets.everywhere)
     differing = set(offsets.of).symmetric_difference(partitions)
     if differing:
         listed = ", ".join(f"{topic}-{partition}" for topic, partition in sorted(differing))
         raise OptionError(f"{name} has to say each partition that is read, and no other: {listed}")
-
-
-def _resolved(offsets: Offsets, where: TopicPartition, first: int, last: int) -> int:
-    said = offsets.everywhere if offsets.everywhere is not None else offsets.of[where]
-    return {EARLIEST: first, LATEST: last}.get(said, said)
+    return dict(offsets.of)

@@ -3,10 +3,15 @@
 Owns the fetches, the check of what they bring, and the rows of the schema of Spark's Kafka source. Batches are decoded
 by columns, as those of segment files are. Unlike those of a file, the bytes of a broker must be sound: a wrong CRC ends
 the task, and Spark tries it again.
+
+All that was committed when the range was planned is of the leader epoch of then, or of an earlier one. So a batch of a
+later epoch below the range's end says that an unclean election has truncated the log in between, and that other records
+stand where those of the range stood (KIP-101, KIP-320).
 """
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -14,17 +19,17 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from tanist.runtime.client import Client, KafkaError, Unreachable
+from tanist.runtime.client import Client, KafkaError
 from tanist.runtime.records import EARLIEST
 from tanist.spark.arrow_rows import HEADERS, gather, header_arrays, timestamps
 from tanist.spark.batch_table import BatchTable, crcs_right, walk
 from tanist.spark.record_columns import PADDING_BYTES, RecordColumns, decode
-from tanist.spark.topic_plan import DataLoss, OffsetRange, offset_at
+from tanist.spark.topic_fetching import Fetching
+from tanist.spark.topic_offsets import UNKNOWN, epoch_ends, offset_at
+from tanist.spark.topic_plan import DataLoss, OffsetRange
 from tanist.wire.batch import COMPRESSION_MASK, CONTROL, HEADER_BYTES, LOG_APPEND_TIME, TRANSACTIONAL
 from tanist.wire.compression import decompress
 from tanist.wire.errors import ErrorCode, WireError
-from tanist.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
-from tanist.wire.messages.fetch_response import FetchResponse, PartitionData
 
 TYPES: Final[dict[str, Any]] = {
     "key": pa.binary(),
@@ -37,9 +42,6 @@ TYPES: Final[dict[str, Any]] = {
     "headers": HEADERS,
 }
 
-_FETCH_VERSION_MAX: Final = 12
-"""The last that names a topic by its name; later ones use its id."""
-_MAX_WAIT_MS: Final = 500
 _UNPACKED_BYTES: Final = 32 << 20
 """What is decompressed at a time; a batch that is larger goes alone."""
 
@@ -54,83 +56,113 @@ def read_range(
     read_committed: bool,
 ) -> Iterator[pa.RecordBatch]:
     """The records of the range. Offsets that compaction or markers left empty are no loss."""
+    fetching = Fetching(client, wanted, fetch_bytes=fetch_bytes, read_committed=read_committed)
+    try:
+        yield from _read(client, fetching, wanted, columns, fail_on_data_loss, read_committed)
+    finally:
+        fetching.close()
+
+
+def _read(
+    client: Client,
+    fetching: Fetching,
+    wanted: OffsetRange,
+    columns: Sequence[str],
+    fail_on_data_loss: bool,
+    read_committed: bool,
+) -> Iterator[pa.RecordBatch]:
     position = wanted.start
     empty_since: float | None = None
     while position < wanted.end:
         try:
-            data = client.persist(lambda at=position: _fetch(client, wanted, at, fetch_bytes, read_committed))  # type: ignore[misc]
+            fetched = fetching.fetch(position)
         except KafkaError as error:
             if error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
                 raise
             position = _after_loss(client, wanted, position, fail_on_data_loss)
             continue
-        blob = data.records or b""
-        arena = np.zeros(len(blob) + PADDING_BYTES, np.uint8)
-        arena[: len(blob)] = np.frombuffer(blob, np.uint8)
-        table = walk(arena, 0, len(blob))
-        if table.fault is not None or not crcs_right(arena, table).all():
+        arena = fetched.arena
+        table = walk(arena, fetched.start, fetched.end)
+        if table.fault is not None:
             raise WireError(f"{wanted.topic}-{wanted.partition}: what was fetched at {position} is damaged")
         if not len(table):
             # Below an end that was committed there are records: of a new leader once it knows its high watermark, or
             # never again, if the log was truncated.
+            truncated_at = _cut_off_at(client, wanted)
             now = time.monotonic()
             empty_since = now if empty_since is None else empty_since
-            if now - empty_since > client.timeout_s:
-                position = _ended_early(wanted, position, data.high_watermark, fail_on_data_loss)
+            if truncated_at is not None or now - empty_since > client.timeout_s:
+                found_end = fetched.data.high_watermark if truncated_at is None else truncated_at
+                position = _ended_early(wanted, position, found_end, fail_on_data_loss)
             continue
         empty_since = None
-        aborted = {(each.producer_id, each.first_offset) for each in data.aborted_transactions or ()}
+        headers = table.headers[-1]
+        following = int(headers["base_offset"]) + int(headers["last_offset_delta"]) + 1
+        if following < wanted.end:
+            fetching.begin(following)
+        if not crcs_right(arena, table).all():
+            raise WireError(f"{wanted.topic}-{wanted.partition}: what was fetched at {position} is damaged")
+        aborted = {(each.producer_id, each.first_offset) for each in fetched.data.aborted_transactions or ()}
         kept = _visible(arena, table, position, wanted.end, aborted if read_committed else set())
+        rewritten = _rewritten(table, wanted)
+        if rewritten is not None:
+            offset, epoch = rewritten
+            _lost(
+                wanted, max(offset, wanted.start), fail_on_data_loss,
+                f"what is there now was written in leader epoch {epoch}, after an unclean election cut the log off",
+            )  # fmt: skip
+            # What the new leader wrote instead is the next trigger's, which finds out where the old log ended.
+            kept = kept[table.headers["base_offset"][kept] < offset]
+            following = wanted.end
         for group, bodies, starts, ends in _bodies(arena, table, kept):
             yield from _rows(bodies, table.pick(group), starts, ends, wanted, position, columns)
-        headers = table.headers[-1]
-        position = int(headers["base_offset"]) + int(headers["last_offset_delta"]) + 1
+        position = following
 
 
-def _fetch(client: Client, wanted: OffsetRange, offset: int, fetch_bytes: int, read_committed: bool) -> PartitionData:
-    asked = FetchPartition(partition=wanted.partition, fetch_offset=offset, partition_max_bytes=fetch_bytes)
-    request = FetchRequest(
-        max_wait_ms=_MAX_WAIT_MS,
-        min_bytes=1,
-        max_bytes=fetch_bytes,
-        isolation_level=1 if read_committed else 0,
-        topics=(FetchTopic(topic=wanted.topic, partitions=(asked,)),),
-    )
-    try:
-        leader = client.leader_of(wanted.topic, wanted.partition)
-        answer = client.ask(request, FetchResponse, node_id=leader, max_version=_FETCH_VERSION_MAX)
-    except Unreachable:
-        client.forget(wanted.topic)
-        raise
-    found = answer.responses[0].partitions[0] if answer.responses else PartitionData()
-    code = answer.error_code or found.error_code
-    if code:
-        client.forget(wanted.topic)
-        place = f"{wanted.topic}-{wanted.partition} at offset {offset}"
-        raise KafkaError(code, place, final=code == ErrorCode.OFFSET_OUT_OF_RANGE)
-    return found
+def _rewritten(table: BatchTable, wanted: OffsetRange) -> tuple[int, int] | None:
+    """Offset and epoch of the first batch of the range that is of a later leader epoch than its end was."""
+    if wanted.epoch == UNKNOWN:
+        return None
+    headers = table.headers
+    found = np.flatnonzero((headers["leader_epoch"] > wanted.epoch) & (headers["base_offset"] < wanted.end))
+    if not len(found):
+        return None
+    return int(headers["base_offset"][found[0]]), int(headers["leader_epoch"][found[0]])
+
+
+def _cut_off_at(client: Client, wanted: OffsetRange) -> int | None:
+    """Where the log ends that the range was planned by, if that is below the range's end; None if it is whole."""
+    if wanted.epoch == UNKNOWN:
+        return None
+    where = wanted.topic, wanted.partition
+    end = epoch_ends(client, {where: wanted.epoch})[where].offset
+    return end if 0 <= end < wanted.end else None
 
 
 def _after_loss(client: Client, wanted: OffsetRange, position: int, fail: bool) -> int:
     """Where to go on behind records that were planned to be read and are gone."""
-    first = offset_at(client, wanted.topic, wanted.partition, EARLIEST)
+    first = offset_at(client, (wanted.topic, wanted.partition), EARLIEST)
     following = min(first, wanted.end) if first > position else wanted.end
-    if fail:
-        raise DataLoss(
-            f"{wanted.topic}-{wanted.partition}: offsets {position} to {following} were there when the query was"
-            f" planned and are gone; the log begins at {first}. They have expired, or the log was truncated;"
-            " failOnDataLoss=false goes on"
-        )
+    why = "they have expired" if first > position else "it was truncated"
+    _lost(wanted, position, fail, f"the log begins at {first}: {why}", following)
     return following
 
 
-def _ended_early(wanted: OffsetRange, position: int, high_watermark: int, fail: bool) -> int:
-    if fail:
-        raise DataLoss(
-            f"{wanted.topic}-{wanted.partition}: offsets {position} to {wanted.end} were there when the query was"
-            f" planned and are gone; the log ends at {high_watermark}: it was truncated. failOnDataLoss=false goes on"
-        )
+def _ended_early(wanted: OffsetRange, position: int, log_end: int, fail: bool) -> int:
+    _lost(wanted, position, fail, f"the log ends at {log_end}: it was truncated")
     return wanted.end
+
+
+def _lost(wanted: OffsetRange, position: int, fail: bool, why: str, following: int | None = None) -> None:
+    """`DataLoss`, or a line in the worker's log."""
+    epoch = "" if wanted.epoch == UNKNOWN else f", in leader epoch {wanted.epoch},"
+    message = (
+        f"{wanted.topic}-{wanted.partition}: offsets {position} to {wanted.end if following is None else following}"
+        f" were there{epoch} when the query was planned and are gone; {why}"
+    )
+    if fail:
+        raise DataLoss(f"{message}. failOnDataLoss=false goes on")
+    print(f"tanist: {message}; passed over", file=sys.stderr)
 
 
 def _visible(arena: Any, table: BatchTable, start: int, end: int, aborted: set[tuple[int, int]]) -> Any:
