@@ -6,14 +6,17 @@ from collections import Counter
 
 from tanist.sim.chaos import ChaosConfig, Run
 from tanist.sim.coverage import EXPECTED, lacking
-from tanist.sim.faults import KINDS, Nemesis
-from tanist.sim.operations import OPERATIONS, Admin
-from tanist.sim.profiles import LEANINGS
+from tanist.sim.faults import KINDS, RARE_KINDS, Nemesis
+from tanist.sim.link_faults import LINK_FAULTS
+from tanist.sim.operations import OPERATIONS, RARE_OPERATIONS, Admin
+from tanist.sim.profiles import EXTRAS, LEANINGS
 
 
 def test_every_kind_can_be_done() -> None:
-    assert all(hasattr(Nemesis, f"_{kind}") for kind in KINDS)
-    assert all(hasattr(Admin, f"_{kind}") for kind in OPERATIONS)
+    assert all(kind in LINK_FAULTS or hasattr(Nemesis, f"_{kind}") for kind in {**KINDS, **RARE_KINDS})
+    assert all(hasattr(Admin, f"_{kind}") for kind in {**OPERATIONS, **RARE_OPERATIONS})
+    assert not set(KINDS) & set(RARE_KINDS)
+    assert not set(OPERATIONS) & set(RARE_OPERATIONS)
 
 
 def test_the_same_seed_draws_the_same_run_and_another_one_another() -> None:
@@ -25,16 +28,26 @@ def test_drawn_runs_make_sense_and_are_of_every_sort() -> None:
     drawn = [ChaosConfig.drawn(seed) for seed in range(600)]
     for config in drawn:
         brokers = sum("broker" in role for role in config.roles.values())
-        assert set(config.kinds) <= set(KINDS)
+        assert set(config.kinds) <= {*KINDS, *RARE_KINDS}
         assert config.kinds
-        assert set(config.operations) <= set(OPERATIONS)
+        assert set(config.operations) <= {*OPERATIONS, *RARE_OPERATIONS}
         assert all(topic.replication_factor <= brokers for topic in config.topics)
         assert config.directories > 1 or "directory" not in config.kinds
-    assert {kind for config in drawn for kind in config.kinds} == set(KINDS)
-    assert {kind for config in drawn for kind in config.operations} == set(OPERATIONS)
+    assert {kind for config in drawn for kind in config.kinds} == {*KINDS, *RARE_KINDS}
+    assert {kind for config in drawn for kind in config.operations} == {*OPERATIONS, *RARE_OPERATIONS}
     assert {len(config.roles) for config in drawn} >= {3, 4, 5, 6}
     assert {config.properties["unclean.recovery.manager.enabled"] for config in drawn} == {"true", "false"}
     assert sum(LEANINGS.values()) == 100
+    assert sum(EXTRAS.values()) == 100
+
+
+def test_features_change_only_where_nobody_loses_anything() -> None:
+    changing = [config for config in map(ChaosConfig.drawn, range(600)) if "features" in config.operations]
+    assert changing
+    for config in changing:
+        assert not config.may_lose
+        assert not {"unclean", "unregister"} & set(config.operations)
+        assert not {"power", "blackout", "rot"} & set(config.kinds)
 
 
 def test_a_run_plans_its_faults_and_operations_before_it_begins() -> None:

@@ -71,6 +71,7 @@ class Run:
             conditions=NetworkConditions(latency_us=config.latency_us),
             trace=trace,
         )
+        self._set_clocks()
         self.history = History()
         self.checkers = Checkers(self.world, self.history)
         if faults is None:
@@ -96,6 +97,11 @@ class Run:
         self.nemesis = Nemesis(self.world, faults, replicas, down_max=config.down_max, may_lose=config.may_lose)
         self.admin = Admin(self.world, self.history, replicas, config.topics)
         self.outcome = Outcome(seed)
+
+    def _set_clocks(self) -> None:
+        chance, most_ms = stream(self.seed, "clocks"), self.config.skew_ms_max
+        for host in self.world.hosts.values():
+            host.wall_skew_ms = chance.randint(-most_ms, most_ms)
 
     def run(self) -> Outcome:
         """Play the run to its end; a violation is in the outcome."""
@@ -135,7 +141,12 @@ class Run:
             client.start()
         self.nemesis.start()
         self.admin.start(self.operations)
-        world.run_for(config.fault_time_ms)
+        world.run_for(config.fault_time_ms // 2)
+        late = self._consumers("late", config.late_consumers)
+        for consumer in late:
+            consumer.start()
+        consumers += late
+        world.run_for(config.fault_time_ms - config.fault_time_ms // 2)
         peace.make(stream(self.seed, "peace"), config.left_out, producers, consumers, observers)
 
     def _producers(self) -> list[Producer]:
@@ -157,10 +168,11 @@ class Run:
                 )
         return made
 
-    def _consumers(self) -> list[Consumer]:
+    def _consumers(self, name: str = "consumer", number: int = 1) -> list[Consumer]:
         return [
-            Consumer(self.world, f"{topic.name}/consumer", self.history, topic.name, topic.partitions)
+            Consumer(self.world, f"{topic.name}/{name}{n or ''}", self.history, topic.name, topic.partitions)
             for topic in self.config.topics
+            for n in range(number)
         ]
 
     def _observers(self) -> list[Observer]:

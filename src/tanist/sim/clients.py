@@ -32,6 +32,7 @@ class SimClient:
         self.chance = stream(world.seed, name)
         self.process = Process(name)
         self.clock: Clock = SimClock(world.scheduler, self.process)
+        world.clients.append(name)
         self._network: Network = world.network.view(name, self.process)
         self._channels: dict[tuple[str, int], Channel] = {}
         self._brokers: dict[int, tuple[str, int]] = {}

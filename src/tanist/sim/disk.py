@@ -128,14 +128,25 @@ class SimFile:
     def write(self, offset: int, buffers: Sequence[Buffer]) -> None:
         disk = self._disk
         self._require_open()
-        disk.check(self._path, writing=True)
         data = b"".join(buffers)
+        if disk.full:
+            self._write_what_fits(offset, data)
+        disk.check(self._path, writing=True)
         now_us = disk.scheduler.now_us
         self._process.burn(lambda: self.inode.write(offset, data[: disk.chance.randint(0, len(data))], now_us))
         if not data:
             return
         self.inode.write(offset, data, now_us)
         self.inode.write_back(now_us)
+
+    def _write_what_fits(self, offset: int, data: bytes) -> None:
+        """A disk that is nearly full takes a part of a write, and refuses the rest."""
+        disk = self._disk
+        disk.check(self._path)
+        part = data[: disk.chance.randint(0, len(data) // 2)]
+        if part:
+            self._process.burn()
+            self.inode.write(offset, part, disk.scheduler.now_us)
 
     def truncate(self, size: int) -> None:
         disk = self._disk

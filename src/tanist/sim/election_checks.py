@@ -54,7 +54,9 @@ class ElectionChecks:
         image: MetadataImage,
         truth: Callable[[Key], Truth],
         acting_leader: Callable[[Key, PartitionState], LeaderState | None],
+        rotten: set[tuple[Key, int]],
     ) -> None:
+        self._rotten = rotten
         self._world = world
         self._image = image
         self._truth = truth
@@ -68,6 +70,8 @@ class ElectionChecks:
         """Partitions for which an operator has asked for an unclean election."""
         self.unregistered: set[int] = set()
         """Brokers whose unregistration was asked for."""
+        self._elr_may_be_off = False
+        """From when an operator has asked for it: then nobody stands behind an ISR, and no loss is survived."""
         self.on_given_up: Callable[[Truth], None] = _nobody
         self._unclean: dict[tuple[str, int], None] = {}
         """(partition, leader epoch) of each unclean election that is committed: to be reported once."""
@@ -99,6 +103,10 @@ class ElectionChecks:
             return
         self._world.counts["registered after an unclean end"] += before is not None
         for key in (*self._image.partitions_in_isr(broker_id), *self._image.partitions_in_elr(broker_id)):
+            state = self._image.partition(*key)
+            if not self._image.elr_enabled and state is not None and state.leader < 0 and broker_id in state.isr:
+                self._world.counts["last of an ISR without ELR is taken back"] += 1
+                continue
             self._fail(
                 "S8",
                 f"{self._truth(key).name}: {broker_id} is registered after an unclean end and still eligible, in "
@@ -119,6 +127,8 @@ class ElectionChecks:
         """The promise is the smallest that was in force since the ISR was last large enough for it."""
         min_isr = self._image.effective_min_isr(*truth.key)
         truth.needed = min_isr if len(state.isr) >= min_isr else min(truth.needed, min_isr)
+        if not self._image.elr_enabled:
+            truth.needed = min(truth.needed, max(1, len(state.isr)))  # who leaves is forgotten
 
     # -- a partition changes
 
@@ -338,10 +348,14 @@ class ElectionChecks:
     def _lossy(self, truth: Truth, strategy: str) -> set[int]:
         """Whose word counts for nothing."""
         copies = [copy for copy in truth.copies.values() if copy.released_epoch is None]
-        lossy = {copy.node_id for copy in copies if copy.lossy_since_epoch is not None}
+        lossy = {copy.node_id for copy in copies if self._may_lack(truth, copy)}
         if strategy == FIRST_PHASE and lossy:
             lossy |= {copy.node_id for copy in copies if copy.doubtful}
         return lossy
+
+    def _may_lack(self, truth: Truth, copy: Copy) -> bool:
+        """Its page cache was lost, or its disk is not what it was."""
+        return copy.lossy_since_epoch is not None or (truth.key, copy.node_id) in self._rotten
 
     def unregistering(self, broker_id: int, truths: Iterable[Truth]) -> None:
         """An operator is about to take a broker's word away: for the promise, that is a loss."""
@@ -362,14 +376,28 @@ class ElectionChecks:
         if node_id not in members:
             return True
         copies = [copy for copy in truth.copies.values() if copy.released_epoch is None]
-        losses = {copy.node_id for copy in copies if copy.lossy_since_epoch is not None}
+        losses = {copy.node_id for copy in copies if self._may_lack(truth, copy)}
         if lossy:
             losses.add(node_id)
+        if self._elr_may_be_off:
+            return not losses
         if not losses:
             return True
         if self.strategy(truth) == FIRST_PHASE:
             losses |= {copy.node_id for copy in copies if copy.doubtful} | (doomed & members) | {node_id}
         return len(losses) < truth.needed
+
+    def elr_may_end(self, truths: Iterable[Truth]) -> bool:
+        """An operator is about to switch eligible leader replicas off; not while somebody may lack what is committed.
+
+        Without them the last member of an ISR stays in it, and leads with whatever it comes back with (Kafka before
+        KIP-966), so from here on nobody may lose anything.
+        """
+        for truth in truths:
+            if any(copy.released_epoch is None and self._may_lack(truth, copy) for copy in truth.copies.values()):
+                return False
+        self._elr_may_be_off = True
+        return True
 
     # -- reports
 

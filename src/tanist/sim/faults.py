@@ -14,7 +14,9 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from tanist.sim.link_faults import LINK_FAULTS, cut
 from tanist.sim.replica_checks import ReplicaChecks
+from tanist.sim.rot import Rot
 from tanist.sim.scheduler import MICROSECONDS
 from tanist.sim.world import Host, World
 
@@ -36,6 +38,25 @@ KINDS: dict[str, str] = {
     "directory": "one of several log directories fails; the node is started again when it is mended",
     "skew": "the time of day jumps",
 }
+"""What any run may draw."""
+
+RARE_KINDS: dict[str, str] = {
+    "mute": "nobody hears the node, which hears all",
+    "deaf": "the node hears nobody, all hear it",
+    "clients": "some clients and the node do not hear each other, in one direction or both",
+    "flap": "the links to one other node go down and up and down again",
+    "lossy": "packets to and from one other node get lost, and come late",
+    "strand": "connections to another node break at one end, with bytes under way that arrive after those of new ones",
+    "strand_clients": "the same of clients' connections",
+    "disk_full": "no room: writes fail, perhaps half done; the node is started again when there is room",
+    "rot": "a bit of a synced batch turns over; somebody notices, and the replica's log is thrown away or restored",
+    "quorum": "most controllers die, or hear each other no more",
+    "rolling": "all nodes are restarted in good order, one after the other",
+}
+"""What runs draw that lean to it (`profiles.EXTRAS`)."""
+
+_ROLL_US = 100_000
+"""So often an operator who restarts or mends nodes looks whether he may go on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +109,9 @@ class Nemesis:
         self._down_max = down_max
         self._may_lose = may_lose
         self._left_out: frozenset[int] = frozenset()
+        self._ended = False
+        self._is_rolling = False
+        self._rotten = Rot(world, replicas)
         self.done: list[Fault] = []
         """What was not passed over."""
 
@@ -99,14 +123,19 @@ class Nemesis:
     def end(self, leave_out: frozenset[int] = frozenset()) -> None:
         """Everything is mended at once, but for who is down: those start when their time comes, or are left out."""
         self._left_out = leave_out
+        self._ended = True
         self._world.network.conditions.slow_links.clear()
+        self._world.network.conditions.lossy_links.clear()
         self._world.network.heal()
         for host in self._world.hosts.values():
             host.thaw()
             host.disk.failing.clear()
+            host.disk.full = False
             host.disk.sync_us = (200, 3_000)
             if host.node_id in leave_out:
                 host.kill()
+        for node_id in self._rotten.found():
+            self._renew(self._world.hosts[node_id])
 
     def let_back_in(self) -> None:
         """Who was left out comes back."""
@@ -120,7 +149,10 @@ class Nemesis:
 
     def _strike(self, fault: Fault) -> None:
         host, other = self._world.hosts[fault.host], self._world.hosts[fault.other]
-        if getattr(self, f"_{fault.kind}")(fault, host, other):
+        link_fault = LINK_FAULTS.get(fault.kind)
+        if link_fault is not None:
+            self._after(fault.duration_us, link_fault(self._world, host, other, fault.detail))
+        if link_fault is not None or getattr(self, f"_{fault.kind}")(fault, host, other):
             self.done.append(fault)
             self._world.counts[f"fault: {fault.kind}"] += 1
 
@@ -147,11 +179,18 @@ class Nemesis:
 
     def _is_doomed(self, host: Host) -> bool:
         """It is about to die, by what was done to it before."""
-        return bool(host.disk.failing) or (host.process is not None and host.process.fuse >= 0)
+        return bool(host.disk.failing) or host.disk.full or (host.process is not None and host.process.fuse >= 0)
 
     def _start_again(self, host: Host) -> None:
         if not host.up and host.node_id not in self._left_out:
             host.start()
+
+    def _restart_if_failed(self, host: Host) -> None:
+        """A directory that has failed stays failed until the node is restarted."""
+        node = host.node
+        if host.up and node is not None and any(each.failed for each in node.replicas.directories):
+            host.kill()
+        self._start_again(host)
 
     # -- processes and machines
 
@@ -173,6 +212,52 @@ class Nemesis:
             if each.up and each.node is not None and each.node.quorum.raft.is_leader:
                 return self._kill(fault, each, other)
         return False
+
+    def _quorum(self, fault: Fault, host: Host, other: Host) -> bool:
+        """Beyond `down_max`, which is what the quorum survives; brokers only as far as the promise goes."""
+        voters = [each for each in self._world.hosts.values() if each.votes]
+        if fault.detail < 0.4:
+            self._after(fault.duration_us, cut(self._world, voters))
+            return True
+        struck = 0
+        for each in voters[: len(voters) // 2 + 1]:
+            if each.up and not each.frozen and self._is_promised(each, lossy=False):
+                each.kill()
+                self._after(fault.duration_us, lambda each=each: self._start_again(each))  # type: ignore[misc]
+                struck += 1
+        return struck > 0
+
+    def _rolling(self, fault: Fault, host: Host, other: Host) -> bool:
+        """The next one is told to stop when the one before is back."""
+        if self._is_rolling:
+            return False
+        self._is_rolling = True
+        hosts = list(self._world.hosts.values())
+        first = hosts.index(host)
+        left = hosts[first:] + hosts[:first]
+        self._world.note("operator", "DOES", f"restarts all nodes, from {host.name} on")
+
+        def go_on() -> None:
+            if self._ended or not left:
+                self._is_rolling = False
+            elif self._world.ready() and self._may_go_down(left[0]):
+                each = left.pop(0)
+                each.stop(lambda: self._after(_ROLL_US, lambda: back(each)))
+                self._after(_ROLL_US, lambda: wait(each, each.lives))
+            else:
+                self._after(_ROLL_US, go_on)
+
+        def back(each: Host) -> None:
+            self._start_again(each)
+
+        def wait(each: Host, life: int) -> None:
+            if each.up and each.lives == life and not self._ended:
+                self._after(_ROLL_US, lambda: wait(each, life))
+            else:
+                go_on()
+
+        go_on()
+        return True
 
     def _crash(self, fault: Fault, host: Host, other: Host) -> bool:
         if not self._may_die(host):
@@ -248,13 +333,43 @@ class Nemesis:
         def mend() -> None:
             host.disk.failing.clear()
             self._world.note(host.name, "FAULT", "the disk is mended")
-            node = host.node
-            if host.up and node is not None and any(each.failed for each in node.replicas.directories):
-                host.kill()
-            self._start_again(host)
+            self._restart_if_failed(host)
 
         self._after(fault.duration_us, mend)
         return True
+
+    def _disk_full(self, fault: Fault, host: Host, other: Host) -> bool:
+        if not self._may_die(host):
+            return False
+        host.disk.full = True
+        for path in host.directories:
+            self._replicas.directory_fails(host, path)
+        self._world.note(host.name, "FAULT", "the disk is full")
+
+        def mend() -> None:
+            host.disk.full = False
+            self._world.note(host.name, "FAULT", "there is room on the disk again")
+            self._restart_if_failed(host)
+
+        self._after(fault.duration_us, mend)
+        return True
+
+    def _rot(self, fault: Fault, host: Host, other: Host) -> bool:
+        if not self._is_promised(host, lossy=True) or not self._rotten.strike(host, fault.detail):
+            return False
+        self._after(fault.duration_us, lambda: self._renew(host))
+        return True
+
+    def _renew(self, host: Host) -> None:
+        """An operator has read of CRCs that do not match: what is rotten is thrown away, to be fetched from others."""
+        if not self._rotten.is_rotten(host.node_id):
+            return
+        if host.disk.failing or host.disk.full:
+            self._after(_ROLL_US, lambda: self._renew(host))  # nothing can be done about it now
+        else:
+            host.kill()
+            self._rotten.throw_away(host)
+            self._start_again(host)
 
     def _directory(self, fault: Fault, host: Host, other: Host) -> bool:
         if len(host.directories) < 2 or not self._may_die(host):
@@ -275,60 +390,4 @@ class Nemesis:
                 self._start_again(host)
 
         self._after(fault.duration_us, mend)
-        return True
-
-    # -- links
-
-    def _partition(self, fault: Fault, host: Host, other: Host) -> bool:
-        others = [each for each in self._world.hosts.values() if each is not host]
-        here = [host]
-        if fault.detail < 0.4:
-            cut = others
-        elif fault.detail < 0.7:
-            cut = [other]
-        else:
-            here.append(other)
-            cut = [each for each in others if each is not other]
-        network = self._world.network
-        links = [(one.name, two.name) for one in here for two in cut]
-        for one, two in links:
-            network.block(one, two)
-            network.block(two, one)
-        names = ", ".join(each.name for each in cut)
-        self._world.note(" and ".join(each.name for each in here), "FAULT", f"cut off from {names}")
-
-        def mend() -> None:
-            for one, two in links:
-                network.heal(one, two)
-                network.heal(two, one)
-            self._world.note(host.name, "FAULT", "connected again")
-
-        self._after(fault.duration_us, mend)
-        return True
-
-    def _one_way(self, fault: Fault, host: Host, other: Host) -> bool:
-        self._world.network.block(host.name, other.name)
-        self._world.note(host.name, "FAULT", f"cannot reach {other.name}")
-
-        def mend() -> None:
-            self._world.network.heal(host.name, other.name)
-            self._world.note(host.name, "FAULT", f"can reach {other.name} again")
-
-        self._after(fault.duration_us, mend)
-        return True
-
-    def _slow(self, fault: Fault, host: Host, other: Host) -> bool:
-        links, link = self._world.network.conditions.slow_links, (host.name, other.name)
-        links[link] = (5_000, 50_000, 400_000)[int(fault.detail * 3)]
-        self._world.note(host.name, "FAULT", f"slow towards {other.name}")
-
-        def mend() -> None:
-            links.pop(link, None)
-
-        self._after(fault.duration_us, mend)
-        return True
-
-    def _reset(self, fault: Fault, host: Host, other: Host) -> bool:
-        self._world.network.reset_some(host.name, other.name)
-        self._world.note(host.name, "FAULT", f"connections to {other.name} reset")
         return True

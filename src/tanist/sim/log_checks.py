@@ -13,7 +13,7 @@ from tanist.broker.hosted import HostedPartition
 from tanist.broker.node import Node
 from tanist.log.log import Log
 from tanist.log.log import Truncated as CutOff
-from tanist.sim.truth import Batch, Copy, Truth, batches
+from tanist.sim.truth import Batch, Copy, Key, Truth, batches
 from tanist.sim.violation import Violation
 from tanist.sim.world import Host, World
 from tanist.wire.batch import iterate_headers
@@ -27,6 +27,8 @@ class LogChecks:
 
     def __init__(self, world: World) -> None:
         self._world = world
+        self.rotten: set[tuple[Key, int]] = set()
+        """(partition, node) whose log has a batch on the disk that is not what was written (`rot.py`)."""
 
     # -- a process begins and ends
 
@@ -38,7 +40,7 @@ class LogChecks:
         copy.log_start = log.log_start_offset
         copy.batches = list(batches(log, log.log_start_offset, log.log_end_offset))
         if known is not None and known.released_epoch is None:
-            self._check_restart(name, known, copy)
+            self._check_restart(name, known, copy, rotten=(truth.key, host.node_id) in self.rotten)
             copy.cut = known.cut
             copy.lossy_since_epoch = known.lossy_since_epoch
             copy.doubtful = known.doubtful
@@ -72,8 +74,9 @@ class LogChecks:
         copy.doubtful = copy.doubtful or not clean
         if lost_power:
             copy.durable_end = min(_durable_end(host, copy), copy.durable_end or 1 << 62)
-            if not clean:
-                copy.lossy_since_epoch = broker_epoch
+        # (Recovery cuts a rotten log off where it finds out.)
+        if (lost_power or (truth.key, host.node_id) in self.rotten) and not clean:
+            copy.lossy_since_epoch = broker_epoch
 
     # -- a log becomes longer or shorter
 
@@ -127,7 +130,7 @@ class LogChecks:
 
     # -- a log comes back
 
-    def _check_restart(self, name: str, known: Copy, now: Copy) -> None:
+    def _check_restart(self, name: str, known: Copy, now: Copy, *, rotten: bool) -> None:
         """S22: a crash takes nothing, a loss of power only what was not synced, and neither makes anything up."""
         before = [batch for batch in known.batches if batch.end > now.log_start]
         same = 0
@@ -135,6 +138,8 @@ class LogChecks:
             if mine != theirs:
                 break
             same += 1
+        if rotten and same == len(now.batches):
+            return  # cut off before what is rotten, or somewhere behind the durable end
         if known.durable_end is None:
             if not known.mid_turn and before != now.batches:
                 self._fail("S22", f"{name}: had {known.end} before the crash, has {now.end}, {same} batches the same")

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from tanist.broker.node import Node
 from tanist.controller.delta import ImageDelta
-from tanist.controller.image import MetadataImage
+from tanist.controller.image import ELR_VERSION, MetadataImage
 from tanist.controller.partition_state import RECOVERING, PartitionState
 from tanist.controller.registration import BrokerRegistration
 from tanist.quorum.raft_log import MetadataBatch
@@ -49,6 +49,8 @@ class MetadataChecks:
         """Epoch of the quorum -> its leader."""
         self._seen: dict[int, tuple[MetadataImage, int]] = {}
         """Node -> its image (another one after a snapshot or a restart), and how far it was compared."""
+        self._before_elr: dict[Key, int] = {}
+        """Partition -> its epoch when eligible leader replicas were switched on: until it changes, it is as it was."""
         self.changes = 0
 
     def look(self, host: Host, node: Node) -> None:
@@ -136,10 +138,24 @@ class MetadataChecks:
             for broker_id, registration in delta.brokers.items():
                 self._check_broker(broker_id)
                 self._broker_changed(broker_id, registration)
+            if ELR_VERSION in delta.features:
+                self._elr_switched()
+                self._config_changed()
             if delta.configs:
                 self._check_all_structures()
                 self._config_changed()
         self._batch_ended()
+
+    def _elr_switched(self) -> None:
+        """What partitions are does not change by that, only what they may become."""
+        on = self.image.elr_enabled
+        self._world.counts[f"ELR switched {'on' if on else 'off'}"] += bool(self.image.topics)
+        self._world.note("metadata", "STATE", f"eligible leader replicas are {'on' if on else 'off'}")
+        self._before_elr = {
+            (topic.topic_id, index): state.partition_epoch
+            for topic in self.image.topics.values()
+            for index, state in topic.partitions.items()
+        }
 
     # -- the properties
 
@@ -154,7 +170,7 @@ class MetadataChecks:
             self._fail("S12", f"{name}: ISR, ELR, LastKnownElr and replicas do not fit in {state}")
         if state.leader >= 0 and state.leader not in isr:
             self._fail("S12", f"{name}: leader {state.leader} is not in its ISR {state.isr}")
-        if not image.elr_enabled:
+        if not image.elr_enabled or self._before_elr.get(key) == state.partition_epoch:
             return
         if state.leader < 0 and isr:
             self._fail("S12", f"{name}: no leader, but ISR {state.isr}")
@@ -178,6 +194,11 @@ class MetadataChecks:
         broker = self.image.brokers.get(broker_id)
         if self.image.elr_enabled and (broker is None or broker.fenced):
             for topic_id, index in self.image.partitions_in_isr(broker_id):
+                if (
+                    self._before_elr.get((topic_id, index))
+                    == self.image.topics[topic_id].partitions[index].partition_epoch
+                ):
+                    continue
                 self._fail("S12", f"broker {broker_id} is fenced, but in the ISR of {topic_id}-{index}")
 
     def _check_step(self, name: str, key: Key, before: PartitionState, after: PartitionState, *, single: bool) -> None:

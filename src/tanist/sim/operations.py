@@ -33,6 +33,7 @@ from tanist.wire.messages.incremental_alter_configs_request import (
     IncrementalAlterConfigsRequest,
 )
 from tanist.wire.messages.unregister_broker_request import UnregisterBrokerRequest
+from tanist.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 
 OPERATIONS: dict[str, str] = {
     "reassign": "other replicas for a partition, perhaps more or fewer of them",
@@ -44,6 +45,12 @@ OPERATIONS: dict[str, str] = {
     "unclean": "an unclean election is asked for, of one of the KIP's kinds",
     "unregister": "a broker is unregistered",
 }
+RARE_OPERATIONS: dict[str, str] = {
+    "features": "eligible.leader.replicas.version goes down, or up again",
+    "configs": "topic configurations that change how logs are written, and not what they promise",
+}
+"""What runs draw that lean to it (`profiles.EXTRAS`)."""
+
 RISKY = ("unclean", "unregister", "min_isr", "cluster_min_isr")
 """Those that make the protocol promise less."""
 
@@ -51,6 +58,9 @@ _TOPIC, _BROKER = 2, 4
 _SET, _DELETE = 0, 1
 _TIMEOUT_MS = 5_000
 _CREATE_TOPICS_VERSION = 7
+_ELR_VERSION = "eligible.leader.replicas.version"
+_UPGRADE, _SAFE_DOWNGRADE = 1, 2
+_LOG_CONFIGS = (("flush.messages", "1"), ("flush.messages", None), ("segment.ms", "700"), ("segment.ms", None))
 _PREFERRED, _UNCLEAN, _LONGEST_AGGRESSIVE, _LONGEST_BALANCED, _DESIGNATED = range(5)
 
 
@@ -183,6 +193,23 @@ class Admin(SimClient):
             value = strategies[int(operation.second * len(strategies))]
             self._configure(_TOPIC, topic.name, "unclean.recovery.strategy", value)
         self.world.counts["strategies changed"] += 1
+
+    def _configs(self, operation: Operation) -> None:
+        topic = self._topics[int(operation.first * len(self._topics))]
+        self._configure(_TOPIC, topic.name, *_LOG_CONFIGS[int(operation.second * len(_LOG_CONFIGS))])
+        self.world.counts["logs configured"] += 1
+
+    def _features(self, operation: Operation) -> None:
+        """Off and on again. Off only while nobody has lost anything: without an ELR nothing makes up for it."""
+        elections = self._replicas.elections
+        level = 0 if self._replicas.metadata.image.elr_enabled and operation.first < 0.7 else 1
+        if not level and not elections.elr_may_end(self._replicas.truths.values()):
+            return
+        self._note(f"sets {_ELR_VERSION} to {level}")
+        update = FeatureUpdateKey(
+            feature=_ELR_VERSION, max_version_level=level, upgrade_type=_UPGRADE if level else _SAFE_DOWNGRADE
+        )
+        self._send(UpdateFeaturesRequest(timeout_ms=_TIMEOUT_MS, feature_updates=(update,)), 2)
 
     def _configure(self, resource: int, name: str, key: str, value: str | None) -> None:
         self._note(f"sets {key} of {name or 'the cluster'} to {value}")

@@ -7,7 +7,7 @@ configuration and nothing more: it makes an outcome likelier, and never brings i
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from tanist.sim.clock import stream
@@ -41,6 +41,8 @@ class ChaosConfig:
     careless_producers: int = 0
     """With acks=1: what they write may be lost, and makes logs diverge."""
     observers: int = 1
+    late_consumers: int = 0
+    """Of each topic: they begin when half of the time is over, and read all from the start."""
     pause_ms: int = 60
     kinds: tuple[str, ...] = _FAULTS
     fault_pause_ms: tuple[int, int] = (100, 2_500)
@@ -52,6 +54,8 @@ class ChaosConfig:
     may_lose: bool = False
     """Faults may go beyond what the protocol promises to survive; what is given up must be known to be."""
     latency_us: tuple[int, int] = (50, 300)
+    skew_ms_max: int = 0
+    """The hosts' times of day differ from the beginning, each from the true one by so much at most."""
     properties: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -82,7 +86,7 @@ class ChaosConfig:
             properties=_properties(chance),
         )
         leaning = chance.choices(list(LEANINGS), weights=list(LEANINGS.values()))[0]
-        return leaning(mixture, chance)
+        return _with_extras(seed, leaning(mixture, chance))
 
 
 def _as_it_is(config: ChaosConfig, chance: random.Random) -> ChaosConfig:
@@ -172,6 +176,91 @@ LEANINGS: dict[Leaning, int] = {
     wandering_leaders: 5,
 }
 """What runs lean to, and how many in a hundred."""
+
+
+# -- what comes on top
+
+
+def _with_extras(seed: int, config: ChaosConfig) -> ChaosConfig:
+    """Of chance that is its own, so that a run without extras is what it is without their being here."""
+    chance = stream(seed, "extras")
+    extra = chance.choices(list(EXTRAS), weights=list(EXTRAS.values()))[0]
+    return extra(config, chance)
+
+
+def crooked_links(config: ChaosConfig, chance: random.Random) -> ChaosConfig:
+    """Links that lead one way only, flap, lose packets; connections of old whose bytes come after those of new ones."""
+    kinds = ("mute", "deaf", "clients", "flap", "lossy", "strand", "strand_clients")
+    return replace(
+        config,
+        kinds=_more(config.kinds, chance.sample(kinds, chance.randint(2, len(kinds))), chance),
+        fault_pause_ms=chance.choice((config.fault_pause_ms, (50, 800))),
+        skew_ms_max=chance.choice((0, 5_000, 3_600_000)),
+    )
+
+
+def crooked_disks(config: ChaosConfig, chance: random.Random) -> ChaosConfig:
+    """Disks that are full, rot, fail and are slow, under logs of many segments."""
+    kinds = ("disk_full", "rot", "disk_error", "disk_slow", *(("directory",) if config.directories > 1 else ()))
+    properties = dict(config.properties)
+    properties["log.roll.ms"] = str(chance.choice((400, 1_500)))
+    if chance.random() < 0.7:
+        properties["log.flush.interval.messages"] = "1"
+    return replace(
+        config,
+        kinds=_more(config.kinds, ["rot", *chance.sample(kinds, 2)], chance),
+        properties=properties,
+        operations=tuple(sorted({*config.operations, "configs", "reassign"})),
+        late_consumers=1,
+    )
+
+
+def rolling_restarts(config: ChaosConfig, chance: random.Random) -> ChaosConfig:
+    """All nodes are restarted while other things happen; now and then the quorum has no majority."""
+    kinds = ("rolling", *chance.sample(("quorum", "flap", "lossy", "clients", "strand"), 2))
+    return replace(config, kinds=_more(config.kinds, kinds, chance))
+
+
+def lost_quorums(config: ChaosConfig, chance: random.Random) -> ChaosConfig:
+    """Most controllers are gone for a while, again and again, with brokers that leave meanwhile."""
+    kinds = ("quorum", "quorum", "controller", *chance.sample(("kill", "stop", "flap", "strand", "rolling"), 2))
+    return replace(config, kinds=_more((), kinds, chance), fault_pause_ms=(300, 1_500))
+
+
+def changing_features(config: ChaosConfig, chance: random.Random) -> ChaosConfig:
+    """Eligible leader replicas are switched off and on, while brokers leave. Nobody loses a page cache."""
+    lossless = ("stop", "kill", "leader", "crash", "freeze", "partition", "one_way", "controller", "rolling", "quorum")
+    return replace(
+        config,
+        may_lose=False,
+        kinds=tuple(sorted(chance.sample(lossless, chance.randint(3, 6)))),
+        fault_pause_ms=(100, chance.choice((700, 2_000))),
+        down_max=max(2, config.down_max),
+        operations=(
+            "configs",
+            "features",
+            "features",
+            *chance.sample(("min_isr", "reassign", "preferred", "strategy"), 2),
+        ),
+        operation_pause_ms=(100, chance.choice((800, 2_500))),
+    )
+
+
+def _more(kinds: tuple[str, ...], added: Iterable[str], chance: random.Random) -> tuple[str, ...]:
+    """What is added, among a few of what there was: each kind on its own hides less."""
+    kept = chance.sample(kinds, min(len(kinds), chance.randint(1, 4)))
+    return tuple(sorted({*kept, *added}))
+
+
+EXTRAS: dict[Leaning, int] = {
+    _as_it_is: 50,
+    crooked_links: 16,
+    crooked_disks: 12,
+    rolling_restarts: 6,
+    lost_quorums: 6,
+    changing_features: 10,
+}
+"""What comes on top, and in how many runs of a hundred."""
 
 
 def _roles(chance: random.Random) -> dict[int, str]:

@@ -14,7 +14,7 @@ from tanist.sim.clients import BACKOFF_MS, REQUEST_TIMEOUT_MS, SimClient
 from tanist.sim.history import EndSeen, History, Read
 from tanist.sim.scheduler import MICROSECONDS
 from tanist.sim.world import World
-from tanist.wire.batch import decode_batch, iterate_headers
+from tanist.wire.batch import crc_matches, decode_batch, iterate_headers
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from tanist.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -96,6 +96,11 @@ class Consumer(SimClient):
         if records:
             view = memoryview(records)
             for at, header in iterate_headers(view):
+                if not crc_matches(view, at, header.size_bytes):
+                    # As every client: not a record of it is believed; it is asked for again until the broker is mended.
+                    self.world.counts["rotten batches refused by consumers"] += 1
+                    self._again(partition)
+                    return
                 if header.is_control:
                     self.positions[partition] = header.next_offset
                     continue

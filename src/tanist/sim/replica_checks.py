@@ -81,7 +81,7 @@ class ReplicaChecks:
         self.truths: dict[Key, Truth] = {}
         self.states: dict[Key, PartitionState] = {}
         """Each partition as the committed metadata has it."""
-        self.elections = ElectionChecks(world, self.metadata.image, self.truth, self.acting_leader)
+        self.elections = ElectionChecks(world, self.metadata.image, self.truth, self.acting_leader, self.logs.rotten)
         self._lives: dict[int, int] = {}
         self._changed: dict[Key, PartitionState] = {}
         """Those that the present turn has changed."""
@@ -143,6 +143,23 @@ class ReplicaChecks:
             copy = truth.copies.get(host.node_id)
             if copy is not None and copy.log is not None and copy.log.directory.startswith(path + "/"):
                 copy.mid_turn = True
+
+    def rots(self, host: Host, copy: Copy, key: Key) -> None:
+        """Its disk is not what it was: recovery may cut the log off there, after this life of its node or any later."""
+        self.logs.rotten.add((key, host.node_id))
+        self._is_lossy(host, copy)
+
+    def thrown_away(self, host: Host, copy: Copy) -> None:
+        """An operator has removed a log while its broker was down: for the protocol, a loss of all that was synced."""
+        copy.cut.update(copy.batches)
+        copy.batches.clear()
+        copy.agreeing = 0
+        self._is_lossy(host, copy)
+
+    def _is_lossy(self, host: Host, copy: Copy) -> None:
+        broker = self.metadata.image.brokers.get(host.node_id)
+        copy.doubtful = True
+        copy.lossy_since_epoch = -1 if broker is None else broker.epoch
 
     def _partition_changed(
         self, key: Key, before: PartitionState | None, after: PartitionState | None, unclean: bool
@@ -336,7 +353,7 @@ class ReplicaChecks:
         state = self.states.get(truth.key)
         if state is None or truth.high_watermark == 0:
             return
-        for broker_id in (*state.isr, *state.elr):
+        for broker_id in self._electable(state):
             copy = truth.copies.get(broker_id)
             if truth.is_complete(copy) or (copy is not None and self._is_excused(copy)):
                 continue
@@ -346,6 +363,10 @@ class ReplicaChecks:
                 f"{truth.name}: {broker_id} can be elected (ISR {state.isr}, ELR {state.elr}) and has {has}, but "
                 f"{truth.high_watermark} was committed",
             )
+
+    def _electable(self, state: PartitionState) -> tuple[int, ...]:
+        """Whom the controller may elect. With ELR off, one that is left over counts only while nobody is in sync."""
+        return state.isr if state.isr and not self.metadata.image.elr_enabled else (*state.isr, *state.elr)
 
     def _check_holders(self, truth: Truth, leader: LeaderState) -> None:
         """S7: min.insync.replicas disks have it, less those that lost their power."""
@@ -362,7 +383,7 @@ class ReplicaChecks:
         """S3: the leader counts with everybody the controller might elect."""
         if len(leader.isr) < leader.effective_min_isr:
             return
-        electable = {*state.isr, *state.elr}
+        electable = set(self._electable(state))
         if not electable <= leader.maximal_isr:
             self._fail(
                 "S3",

@@ -74,6 +74,10 @@ class Host:
         return "broker" in self.properties["process.roles"]
 
     @property
+    def votes(self) -> bool:
+        return "controller" in self.properties["process.roles"]
+
+    @property
     def up(self) -> bool:
         return self.process is not None and self.process.alive
 
@@ -235,6 +239,8 @@ class World:
         self.scheduler.after_turn = self._turn_ended
         self.network = SimNetwork(self.scheduler, stream(seed, "network"), conditions)
         self.watchers: list[Watcher] = []
+        self.clients: list[str] = []
+        """Names of the clients: hosts of their own to the network."""
         self.owners: dict[Process, Host] = {}
         self._digest = hashlib.sha256()
         self._trace = trace
