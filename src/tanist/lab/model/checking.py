@@ -7,19 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from tanist.lab.model.configuration import Configuration
 from tanist.lab.model.partition import PartitionModel
+from tanist.lab.model.quorum import QuorumConfiguration, QuorumModel
 from tanist.lab.model.search import NO_LIMITS, Counterexample, Limits, Outcome, search
-from tanist.lab.model.words import Words
+from tanist.lab.model.steps import Words
+
+AnyConfiguration: TypeAlias = Configuration | QuorumConfiguration
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
     """What was searched, and what was found."""
 
-    configuration: Configuration
+    configuration: AnyConfiguration
     outcome: Outcome
     words: Words
 
@@ -29,16 +32,20 @@ class Checked:
 
 
 def check(
-    configuration: Configuration,
+    configuration: AnyConfiguration,
     limits: Limits = NO_LIMITS,
     *,
     unwatched: frozenset[str] = frozenset(),
     on_level: Callable[[Outcome], None] | None = None,
 ) -> Checked:
     """Search a configuration. Properties in `unwatched` are passed over."""
-    model = PartitionModel(configuration, unwatched)
+    model: PartitionModel | QuorumModel
+    if isinstance(configuration, Configuration):
+        model = PartitionModel(configuration, unwatched)
+    else:
+        model = QuorumModel(configuration, unwatched)
     outcome = search(model, limits, on_level=on_level)
-    return Checked(configuration, outcome, Words(model.parts, configuration.brokers))
+    return Checked(configuration, outcome, model.words)
 
 
 def lines(checked: Checked) -> Iterator[str]:

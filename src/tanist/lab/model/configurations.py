@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from tanist.controller.recovery_strategy import Strategy
 from tanist.lab.model.components import Budget
 from tanist.lab.model.configuration import Configuration
+from tanist.lab.model.quorum import QuorumBudget, QuorumConfiguration
 
 _ALL = (
     Configuration(
@@ -142,4 +143,43 @@ _ALL = (
     ),
 )
 
-CONFIGURATIONS: Mapping[str, Configuration] = {each.name: each for each in _ALL}
+_QUORUM = (
+    QuorumConfiguration(
+        name="quorum",
+        about="three controllers elect a leader, and another: four timeouts, a record",
+        budget=QuorumBudget(timeouts=4, writes=1),
+    ),
+    QuorumConfiguration(
+        name="quorum-crashes",
+        about="three controllers, one of which crashes and loses nothing: four timeouts, a record",
+        budget=QuorumBudget(timeouts=4, writes=1, crashes=1),
+    ),
+    QuorumConfiguration(
+        name="quorum-losses",
+        about="three controllers, one of which loses power: three timeouts, a record",
+        budget=QuorumBudget(timeouts=3, writes=1, losses=1),
+    ),
+    QuorumConfiguration(
+        name="quorum-stale-asks",
+        about="three controllers, and a request for a vote that arrives late: four timeouts",
+        budget=QuorumBudget(timeouts=4, stale_asks=1),
+    ),
+    QuorumConfiguration(
+        name="quorum-old-epoch",
+        about="three controllers: from where two have led, and each has an epoch that nobody else has",
+        budget=QuorumBudget(timeouts=2),
+        batch_a_fetch=True,
+        start=(
+            "timeout 1",
+            "ask 1 the pre-vote of 2",
+            "ask 1 the vote of 2",
+            "timeout 3",
+            "ask 3 the pre-vote of 2",
+            "timeout 3",
+            "ask 3 the pre-vote of 2",
+            "ask 3 the vote of 2",
+        ),
+    ),
+)
+
+CONFIGURATIONS: Mapping[str, Configuration | QuorumConfiguration] = {each.name: each for each in (*_ALL, *_QUORUM)}

@@ -47,8 +47,9 @@ from tanist.lab.model.events import (
 from tanist.lab.model.judgements import common_prefix
 from tanist.lab.model.parts import LEADS, NOTHING, Parts
 from tanist.lab.model.properties import Properties
-from tanist.lab.model.steps import Label, State, Step, Violation
+from tanist.lab.model.steps import Label, State, Step, Violation, directed
 from tanist.lab.model.symmetry import BROKERS, BUDGET, CONTROLLER, HISTORY, NETWORK, Symmetry
+from tanist.lab.model.words import PartitionWords
 
 
 class PartitionModel:
@@ -59,6 +60,7 @@ class PartitionModel:
         self.parts = Parts()
         self.events = Events(configuration, self.parts)
         self.properties = Properties(configuration, self.parts, unwatched)
+        self.words = PartitionWords(self.parts, configuration.brokers)
         self._brokers = configuration.brokers
         self._inboxes = BROKERS + configuration.brokers
         self._writes = configuration.budget.writes
@@ -79,19 +81,10 @@ class PartitionModel:
         self._writes = budget.writes + len(start)
         everything = Budget(*(left + len(start) for left in budget))
         self.events.afford(everything)
-        state = self._beginning(everything)
-        for text in start:
-            state = self._directed(state, text)
+        state = directed(self, self._beginning(everything), start)
         self._writes = budget.writes + sum(1 for text in start if text.startswith("write "))
         self.events.afford(budget)
         return (*state[:BUDGET], self.parts.budget(budget), *state[BUDGET + 1 :])
-
-    def _directed(self, state: State, text: str) -> State:
-        fits = {after for label, after, broken in self.expand(state) if str(label) == text and broken is None}
-        if len(fits) != 1:
-            possible = sorted({str(label) for label, _, _ in self.expand(state)})
-            raise ValueError(f"{self.configuration.name}: {text!r} is {len(fits)} of the steps {possible}")
-        return fits.pop()
 
     def _beginning(self, budget: Budget) -> State:
         configuration = self.configuration

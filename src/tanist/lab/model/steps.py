@@ -1,12 +1,13 @@
 """What every model of this room is made of: states, the steps between them, and what is wrong with either.
 
-Owns `Model`, the contract between a model and `search`.
+Owns `Model` and `Words`, the contracts between a model, `search` and `checking`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 State: TypeAlias = tuple[int, ...]
 """The numbers of a state's parts. What they mean, only the model knows."""
@@ -54,3 +55,27 @@ class Model(Protocol):
 
     def violation_of(self, state: State) -> Violation | None:
         """The property that does not hold in this state."""
+
+
+class Words(Protocol):
+    """Tells of a model's states."""
+
+    def sentence(self, label: Label, before: State, after: State) -> str:
+        """What happened, and what came of it."""
+
+    def picture(self, state: State) -> list[str]:
+        """The state, in lines."""
+
+    def values(self, state: State) -> dict[str, Any]:
+        """The state, for programs."""
+
+
+def directed(model: Model, state: State, start: Iterable[str]) -> State:
+    """Take the steps of a directed start, each by its label. `ValueError` where a label does not name one step."""
+    for text in start:
+        steps = model.expand(state)
+        fits = {after for label, after, broken in steps if str(label) == text and broken is None}
+        if len(fits) != 1:
+            raise ValueError(f"{text!r} is {len(fits)} of the steps {sorted({str(label) for label, _, _ in steps})}")
+        state = fits.pop()
+    return state

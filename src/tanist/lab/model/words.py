@@ -1,7 +1,7 @@
 """Steps and states of the partition model in plain words, and as values for programs.
 
-Owns `Words`. What a step did is read off the states before and after it, so that a sentence says what came of an event
-and not only that it happened. Decides nothing.
+Owns `PartitionWords`. What a step did is read off the states before and after it, so that a sentence says what came of
+an event and not only that it happened. Decides nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tanist.lab.model.steps import Label, State
 from tanist.lab.model.symmetry import BROKERS, CONTROLLER, HISTORY, NETWORK
 
 
-class Words:
+class PartitionWords:
     """Tells of the states of one search."""
 
     def __init__(self, parts: Parts, brokers: int) -> None:

@@ -1,0 +1,491 @@
+"""The real quorum nodes, one event at a time: a node's tuple goes in, `RaftNode` decides, a tuple comes out.
+
+Owns the way from `Member` to a `quorum.RaftNode` over a `MemoryLog` and back. A voter is a number from 0; the real
+objects know it by that number plus one. Must never decide anything that a node decides.
+
+Time is the one thing simplified: any timeout may pass between any two events. A request and its answer are one event,
+or the answer is lost; between them nothing can happen to the asker that would make the answer count and come out
+otherwise, for a change of role forgets what was asked. A request for a vote that arrives after its sender has become
+another is an event of its own (`stale_ask`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import NamedTuple, TypeAlias
+from uuid import UUID
+
+from tanist.lab.model.components import Permutation, rename_mask, rename_one
+from tanist.quorum import (
+    Effect,
+    Elected,
+    ElectionState,
+    MemoryLog,
+    QuorumError,
+    RaftConfig,
+    RaftNode,
+    ReplicaKey,
+    Reply,
+    SaveElectionState,
+    Send,
+    SyncLog,
+    Truncated,
+    Voter,
+)
+from tanist.quorum import messages as quorum_messages
+from tanist.quorum.progress import Progress
+from tanist.quorum.roles import Candidate, Follower, Leader, Prospective, Resigned, Role, Tally, Unattached
+from tanist.quorum.voters import LogEnd
+from tanist.wire.messages.fetch_request import FetchRequest
+from tanist.wire.messages.vote_request import VoteRequest
+from tanist.wire.messages.vote_response import VoteResponse
+from tanist.wire.schema import Request, Response
+
+CLUSTER = "model"
+NOW_MS = 1 << 40
+NEVER_MS = 1 << 50
+_VERSIONS: dict[type, int] = {FetchRequest: 17}
+
+_Event: TypeAlias = Callable[[], Iterable[Effect]]
+
+MetadataLog: TypeAlias = tuple[tuple[int, int], ...]
+"""Of each record its epoch, and what it holds: -1 for the record with which an epoch begins."""
+
+
+class Saved(NamedTuple):
+    """What is in a node's `quorum-state` file."""
+
+    epoch: int
+    leader: int
+    voted: int
+
+    def renamed(self, to: Permutation) -> Saved:
+        return Saved(self.epoch, rename_one(self.leader, to), rename_one(self.voted, to))
+
+
+class Member(NamedTuple):
+    """One voter: what it remembers, its role, and its log."""
+
+    saved: Saved
+    role: str
+    epoch: int
+    leader: int
+    voted: int
+    granted: int
+    rejected: int
+    has_fetched: bool
+    leader_lost: bool
+    epoch_start: int
+    committed: int
+    """Of a leader: how far it has committed in its own epoch, -1 for nothing."""
+    announced: bool
+    ends: tuple[int, ...]
+    """Of a leader: how far each voter has come, -1 where it has not heard."""
+    log: MetadataLog
+    durable: int
+    """How much of the log it knows to be durable. A new process begins with nothing."""
+    on_disk: int
+    """How much of it would survive a loss of power (a ghost)."""
+    high_watermark: int
+    cast: int
+    """For whom it has voted in its epoch, whether or not it remembers (a ghost); -1: for nobody."""
+
+    def renamed(self, to: Permutation) -> Member:
+        ends = self.ends
+        if ends:
+            listed = list(ends)
+            for voter, end in enumerate(ends):
+                listed[to[voter]] = end
+            ends = tuple(listed)
+        return self._replace(
+            saved=self.saved.renamed(to),
+            leader=rename_one(self.leader, to),
+            voted=rename_one(self.voted, to),
+            cast=rename_one(self.cast, to),
+            granted=rename_mask(self.granted, to),
+            rejected=rename_mask(self.rejected, to),
+            ends=ends,
+        )
+
+    def anonymous(self) -> tuple[object, ...]:
+        """What can be said of it without naming another."""
+        return (
+            self.role,
+            self.epoch,
+            self.saved.epoch,
+            self.granted.bit_count(),
+            self.rejected.bit_count(),
+            self.has_fetched,
+            self.leader_lost,
+            self.epoch_start,
+            self.committed,
+            self.log,
+            self.durable,
+            self.on_disk,
+            self.high_watermark,
+        )
+
+
+class Ask(NamedTuple):
+    """A request for a vote."""
+
+    candidate: int
+    voter: int
+    epoch: int
+    last_epoch: int
+    end_offset: int
+    pre_vote: bool
+
+    def renamed(self, to: Permutation) -> Ask:
+        return self._replace(candidate=to[self.candidate], voter=to[self.voter])
+
+
+class Turn(NamedTuple):
+    """What became of a node."""
+
+    member: Member
+    elected_at: int = -1
+    """`Elected` was said, of an epoch that begins at this offset."""
+    cut_at: int = -1
+    pre_vote_granted: bool = False
+    fatal: str = ""
+    """The node has stopped, for what it was told is impossible."""
+
+
+class Chance:
+    """No decision that safety rests on is left to chance.
+
+    `pick` is the other voter that one without a leader asks who leads. Else the longest waits are drawn, so that no
+    deadline has passed before `timeout` says so: the first voter would ask for pre-votes as it starts, and who is who
+    would make a difference.
+    """
+
+    def __init__(self, pick: int | None = None) -> None:
+        self._pick = pick
+
+    def below(self, n: int) -> int:
+        return n - 1 if self._pick is None else min(self._pick, n - 1)
+
+    def bytes(self, n: int) -> bytes:
+        return bytes(n)
+
+
+class Node(RaftNode):
+    """A `RaftNode` that can be put together in the middle of its life."""
+
+    def resume(self, role: Role, high_watermark: int, durable: int) -> None:
+        """Go on in `role`, as one that has been told all of this before."""
+        quorum = self._quorum
+        self._started = True
+        quorum.role = role
+        quorum.high_watermark = high_watermark
+        quorum.durability.durable_end = durable
+        quorum.durability.syncing = durable < quorum.log.end_offset
+        quorum._told = (quorum.leader_id, role.epoch)
+
+    @property
+    def present(self) -> Role:
+        return self._quorum.role
+
+
+class Quorum:
+    """The events of one configuration's voters. Logs are kept by what is in them."""
+
+    def __init__(self, voters: int, *, syncs_at_once: bool, batch_a_fetch: bool = False) -> None:
+        self.voters = voters
+        whole = RaftConfig(fetch_max_wait_ms=0)
+        self._config = replace(whole, fetch_max_bytes=1) if batch_a_fetch else whole
+        self._syncs_at_once = syncs_at_once
+        self._set = tuple(Voter(number + 1, _directory(number), "host", 9093) for number in range(voters))
+        self._logs: dict[MetadataLog, MemoryLog] = {(): MemoryLog()}
+
+    def born(self, voter: int) -> Member:
+        """A voter that has never run."""
+        return self._start(voter, Saved(0, -1, -1), MemoryLog(), 0, vote=(0, -1)).member
+
+    # -- events
+
+    def timeout(self, voter: int, member: Member) -> Turn:
+        """The deadline of its role has passed."""
+        node = self._node(voter, member)
+        node.present.deadline_ms = NOW_MS
+        return self._turn(voter, member, node, lambda: node.tick(NOW_MS))
+
+    def asks(self, voter: int, member: Member) -> tuple[Ask, ...]:
+        """The votes that a candidate, or one that would be, still asks for."""
+        node = self._node(voter, member)
+        return tuple(_ask_of(send.request) for send in _sends(node.tick(NOW_MS)) if _is_vote(send.request))
+
+    def ask(self, candidate: Member, voter_state: Member, ask: Ask) -> tuple[Turn, Turn | None]:
+        """The voter's turn and, when its answer arrives, the candidate's. None: nobody waits for the answer."""
+        asker = self._node(ask.candidate, candidate)
+        sent = [send for send in _sends(asker.tick(NOW_MS)) if _is_vote(send.request) and _ask_of(send.request) == ask]
+        request = sent[0].request if sent else self._vote_request(ask)
+        heard, answer = self._hear(ask.voter, voter_state, request)
+        if not sent or answer is None:
+            return heard, None
+        told = self._turn(ask.candidate, candidate, asker, lambda: asker.response(sent[0].request_id, answer, NOW_MS))
+        return heard, told
+
+    def fetch(self, voter: int, member: Member, peer: int, peer_state: Member) -> tuple[Turn, Turn] | None:
+        """The leader's turn, and the follower's if the answer arrives. None: it does not fetch from there."""
+        node = self._node(voter, member, Chance(pick=peer - (peer > voter)))
+        fetches = [send for send in _sends(node.tick(NOW_MS)) if isinstance(send.request, FetchRequest)]
+        sent = [send for send in fetches if send.to == peer + 1]
+        if not sent:
+            return None
+        heard, answer = self._hear(peer, peer_state, sent[0].request)
+        if answer is None:
+            return None
+        told = self._turn(voter, member, node, lambda: node.response(sent[0].request_id, answer, NOW_MS))
+        return heard, told
+
+    def claim(self, voter: int, member: Member, peer: int, peer_state: Member) -> tuple[Turn, Turn] | None:
+        """A leader tells a voter that its epoch has begun, or one that resigned that it is over."""
+        node = self._node(voter, member)
+        role = node.present
+        if isinstance(role, Leader):
+            role.unbegun = {peer + 1}
+        elif isinstance(role, Resigned):
+            role.untold = {peer + 1}
+        else:
+            return None
+        sent = [send for send in _sends(node.tick(NOW_MS)) if send.to == peer + 1]
+        if not sent:
+            return None
+        heard, answer = self._hear(peer, peer_state, sent[0].request)
+        told = self._turn(voter, member, node, lambda: node.response(sent[0].request_id, answer, NOW_MS))
+        return heard, told
+
+    def append(self, voter: int, member: Member, payload: int) -> Turn | None:
+        """The active controller writes a record."""
+        if not member.announced:
+            return None
+        node = self._node(voter, member)
+        value = b"%d" % payload
+        return self._turn(voter, member, node, lambda: node.append([value], NOW_MS, NOW_MS).effects)
+
+    def sync(self, voter: int, member: Member) -> Turn:
+        """Its log has become durable."""
+        node = self._node(voter, member)
+        end = len(member.log)
+        return self._turn(voter, member, node, lambda: node.log_synced(end, NOW_MS))
+
+    def restart(self, voter: int, member: Member, keep: int) -> Turn:
+        """A new process finds what was saved, and the first `keep` records."""
+        log = self._logs[member.log].crashed(keep)
+        return self._start(voter, member.saved, log, member.on_disk, vote=(member.epoch, member.cast))
+
+    # -- between tuples and objects
+
+    def _start(self, voter: int, saved: Saved, log: MemoryLog, on_disk: int, vote: tuple[int, int]) -> Turn:
+        node = Node(
+            voter + 1, _directory(voter), CLUSTER, self._set, log, _election_state(saved), self._config, Chance()
+        )
+        epoch, cast = vote
+        before = Member(saved, "", epoch, -1, -1, 0, 0, False, False, 0, -1, False, (), (), 0, on_disk, 0, cast)
+        return self._turn(voter, before, node, lambda: node.start(NOW_MS, NOW_MS))
+
+    def _node(self, voter: int, member: Member, chance: Chance | None = None) -> Node:
+        log = self._logs[member.log].crashed(len(member.log))
+        stored = ElectionState(member.epoch, _id(member.leader), _key(member.voted))
+        node = Node(voter + 1, _directory(voter), CLUSTER, self._set, log, stored, self._config, chance or Chance())
+        node.resume(self._role(voter, member, node), member.high_watermark, member.durable)
+        return node
+
+    def _role(self, voter: int, member: Member, node: Node) -> Role:
+        epoch, leader, voted = member.epoch, _id(member.leader), _key(member.voted)
+        match member.role:
+            case Unattached.NAME:
+                return Unattached(epoch=epoch, leader_id=leader, voted=voted, deadline_ms=NEVER_MS)
+            case Follower.NAME:
+                endpoint = self._set[member.leader].endpoint
+                return Follower(
+                    epoch=epoch,
+                    leader_id=member.leader + 1,
+                    voted=voted,
+                    deadline_ms=NEVER_MS,
+                    endpoint=endpoint,
+                    has_fetched=member.has_fetched,
+                    leader_lost=member.leader_lost,
+                )
+            case Prospective.NAME:
+                return Prospective(
+                    epoch=epoch,
+                    leader_id=leader,
+                    voted=voted,
+                    deadline_ms=NEVER_MS,
+                    tally=self._tally(voter, member),
+                    endpoint=None if member.leader < 0 else self._set[member.leader].endpoint,
+                )
+            case Candidate.NAME:
+                own = ReplicaKey(voter + 1, _directory(voter))
+                tally = self._tally(voter, member)
+                return Candidate(epoch=epoch, voted=own, deadline_ms=NEVER_MS, tally=tally)
+            case Resigned.NAME:
+                return Resigned(epoch=epoch, leader_id=voter + 1, voted=voted, deadline_ms=NEVER_MS)
+        progress = Progress(voter + 1, node._quorum.voters, NOW_MS)
+        for other, end in enumerate(member.ends):
+            progress.voters[other + 1].end_offset = None if end < 0 else end
+        return Leader(
+            epoch=epoch,
+            leader_id=voter + 1,
+            voted=voted,
+            deadline_ms=NEVER_MS,
+            epoch_start_offset=member.epoch_start,
+            progress=progress,
+            committed=None if member.committed < 0 else member.committed,
+            announced=member.announced,
+            begin_quorum_ms=NEVER_MS,
+        )
+
+    def _tally(self, voter: int, member: Member) -> Tally:
+        ids = tuple(each.node_id for each in self._set)
+        tally = Tally(ids, len(ids) // 2 + 1, voter + 1)
+        for other, number in enumerate(ids):
+            if member.granted >> other & 1:
+                tally.record(number, True)
+            elif member.rejected >> other & 1:
+                tally.record(number, False)
+        return tally
+
+    def _hear(self, voter: int, member: Member, request: Request) -> tuple[Turn, Response | None]:
+        node = self._node(voter, member)
+        said: list[Response] = []
+
+        def receive() -> list[Effect]:
+            version = _VERSIONS.get(type(request), 1)
+            effects = node.receive("model", request, NOW_MS, api_version=version)
+            said.extend(effect.response for effect in effects if isinstance(effect, Reply))
+            return effects
+
+        turn = self._turn(voter, member, node, receive)
+        answer = said[0] if said else None
+        if isinstance(request, VoteRequest) and isinstance(answer, VoteResponse) and _is_granted(answer):
+            ask = _ask_of(request)
+            if ask.pre_vote:
+                turn = turn._replace(pre_vote_granted=True)
+            else:
+                turn = turn._replace(member=turn.member._replace(cast=ask.candidate))
+        return turn, answer
+
+    def _turn(self, voter: int, before: Member, node: Node, event: _Event) -> Turn:
+        try:
+            effects = list(event())
+            while self._syncs_at_once and any(isinstance(effect, SyncLog) for effect in effects):
+                rest = [effect for effect in effects if not isinstance(effect, SyncLog)]
+                effects = [*rest, *node.log_synced(node.log.end_offset, NOW_MS)]
+        except QuorumError as error:
+            return Turn(before, fatal=f"{voter + 1} stops: {error}")
+        saved, elected_at, cut_at = before.saved, -1, -1
+        for effect in effects:
+            if isinstance(effect, SaveElectionState):
+                saved = _saved(effect.state)
+            elif isinstance(effect, Elected):
+                elected_at = effect.epoch_start_offset
+            elif isinstance(effect, Truncated):
+                cut_at = effect.offset
+        on_disk = before.on_disk if cut_at < 0 else min(before.on_disk, cut_at)
+        return Turn(self._member(node, saved, on_disk, before), elected_at, cut_at)
+
+    def _member(self, node: Node, saved: Saved, on_disk: int, before: Member) -> Member:
+        role = node.present
+        voted = -1 if role.voted is None else role.voted.node_id - 1
+        remembered = before.cast if role.epoch == before.epoch else -1
+        tally = role.tally if isinstance(role, Prospective | Candidate) else None
+        leader = role if isinstance(role, Leader) else None
+        return Member(
+            saved=saved,
+            role=role.NAME,
+            epoch=role.epoch,
+            leader=_number(role.leader_id),
+            voted=voted,
+            granted=0 if tally is None else _mask(tally.granted),
+            rejected=0 if tally is None else _mask(tally.rejected),
+            has_fetched=isinstance(role, Follower) and role.has_fetched,
+            leader_lost=isinstance(role, Follower) and role.leader_lost,
+            epoch_start=0 if leader is None else leader.epoch_start_offset,
+            committed=-1 if leader is None or leader.committed is None else leader.committed,
+            announced=leader is not None and leader.announced,
+            ends=()
+            if leader is None
+            else tuple(
+                -1 if each.end_offset is None else each.end_offset for _, each in sorted(leader.progress.voters.items())
+            ),
+            log=self._kept(node),
+            durable=node.durable_end,
+            on_disk=max(on_disk, node.durable_end),
+            high_watermark=node.high_watermark,
+            cast=voted if voted >= 0 else remembered,
+        )
+
+    def _kept(self, node: Node) -> MetadataLog:
+        log = node.log
+        if not isinstance(log, MemoryLog):
+            raise TypeError("a node of the model stands on a MemoryLog")
+        content = tuple(
+            (batch.epoch, int(batch.values[0]) if batch.values else -1) for batch in log.read_batches(0, log.end_offset)
+        )
+        if content not in self._logs:
+            self._logs[content] = log.crashed(log.end_offset)
+        return content
+
+    def _vote_request(self, ask: Ask) -> VoteRequest:
+        me = ReplicaKey(ask.candidate + 1, _directory(ask.candidate))
+        end = LogEnd(ask.last_epoch, ask.end_offset)
+        return quorum_messages.vote(CLUSTER, me, self._set[ask.voter], ask.epoch, end, pre_vote=ask.pre_vote)
+
+
+def _directory(voter: int) -> UUID:
+    return UUID(int=(1 << 70) + voter)
+
+
+def _id(voter: int) -> int | None:
+    return None if voter < 0 else voter + 1
+
+
+def _key(voter: int) -> ReplicaKey | None:
+    return None if voter < 0 else ReplicaKey(voter + 1, _directory(voter))
+
+
+def _number(node_id: int | None) -> int:
+    return -1 if node_id is None else node_id - 1
+
+
+def _mask(node_ids: Iterable[int]) -> int:
+    return sum(1 << (node_id - 1) for node_id in node_ids)
+
+
+def _election_state(saved: Saved) -> ElectionState:
+    return ElectionState(saved.epoch, _id(saved.leader), _key(saved.voted))
+
+
+def _saved(state: ElectionState) -> Saved:
+    return Saved(state.epoch, _number(state.leader_id), -1 if state.voted is None else state.voted.node_id - 1)
+
+
+def _sends(effects: Iterable[Effect]) -> list[Send]:
+    return [effect for effect in effects if isinstance(effect, Send)]
+
+
+def _is_vote(request: Request) -> bool:
+    return isinstance(request, VoteRequest)
+
+
+def _is_granted(response: VoteResponse) -> bool:
+    return any(part.vote_granted for topic in response.topics for part in topic.partitions)
+
+
+def _ask_of(request: Request) -> Ask:
+    if not isinstance(request, VoteRequest):
+        raise TypeError(f"{type(request).__name__} asks for no vote")
+    part = request.topics[0].partitions[0]
+    return Ask(
+        candidate=part.replica_id - 1,
+        voter=request.voter_id - 1,
+        epoch=part.replica_epoch,
+        last_epoch=part.last_offset_epoch,
+        end_offset=part.last_offset,
+        pre_vote=part.pre_vote,
+    )

@@ -1,0 +1,95 @@
+"""Steps and states of the quorum in plain words, and as values for programs.
+
+Owns `QuorumWords`. Decides nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tanist.lab.model.interning import Table
+from tanist.lab.model.quorum_nodes import Member, MetadataLog
+from tanist.lab.model.steps import Label, State
+
+if TYPE_CHECKING:
+    from tanist.lab.model.quorum import Ghosts
+
+_GHOSTS, _MEMBERS = 1, 3
+
+
+class QuorumWords:
+    """Tells of the states of one search."""
+
+    def __init__(self, members: Table[Member], ghosts: Table[Ghosts], voters: int) -> None:
+        self._members = members
+        self._ghosts = ghosts
+        self._voters = voters
+
+    def sentence(self, label: Label, before: State, after: State) -> str:
+        """What happened, and to whom it made a difference."""
+        told = _SENTENCES[label.name].format(who=label.who + 1, detail=label.detail)
+        if label.detail and "{detail}" not in _SENTENCES[label.name]:
+            told += f", {label.detail}"
+        changes = []
+        for voter in range(self._voters):
+            was, is_now = (self._members[state[_MEMBERS + voter]] for state in (before, after))
+            if (was.role, was.epoch, was.voted) != (is_now.role, is_now.epoch, is_now.voted):
+                changes.append(f"{voter + 1} is {_role(is_now)}")
+        committed = self._ghosts[after[_GHOSTS]].committed
+        if committed != self._ghosts[before[_GHOSTS]].committed:
+            changes.append(f"committed now: {_log(committed)}")
+        return told + (f": {'; '.join(changes)}" if changes else "")
+
+    def picture(self, state: State) -> list[str]:
+        lines = []
+        for voter in range(self._voters):
+            member = self._members[state[_MEMBERS + voter]]
+            durable = f", on disk to {member.on_disk}" if member.on_disk < len(member.log) else ""
+            lines.append(
+                f"{voter + 1}: {_log(member.log)} committed to {member.high_watermark}{durable}, {_role(member)}"
+            )
+        return lines
+
+    def values(self, state: State) -> dict[str, Any]:
+        members = [self._members[number] for number in state[_MEMBERS:]]
+        return {
+            "voters": [
+                {
+                    "id": voter + 1,
+                    "role": member.role,
+                    "epoch": member.epoch,
+                    "leader": None if member.leader < 0 else member.leader + 1,
+                    "voted": None if member.voted < 0 else member.voted + 1,
+                    "log": [{"epoch": epoch, "value": value} for epoch, value in member.log],
+                    "on_disk": member.on_disk,
+                    "high_watermark": member.high_watermark,
+                }
+                for voter, member in enumerate(members)
+            ],
+            "committed": len(self._ghosts[state[_GHOSTS]].committed),
+        }
+
+
+_SENTENCES = {
+    "timeout": "{who} has waited long enough",
+    "append": "{who} writes a record",
+    "sync": "The log of {who} is durable",
+    "crash": "{who} restarts, and finds its whole log",
+    "lose": "{who} restarts after a loss of power, and {detail} records",
+    "ask": "{who} asks for {detail}",
+    "fetch": "{who} fetches {detail}",
+    "claim": "{who} tells {detail} what it is",
+    "stale_ask": "An ask of {who}, which it has forgotten, arrives: the vote {detail}",
+}
+
+
+def _role(member: Member) -> str:
+    leader = "" if member.leader < 0 else f" of {member.leader + 1}"
+    voted = "" if member.voted < 0 else f", has voted for {member.voted + 1}"
+    if member.role == "Leader":
+        return f"Leader in epoch {member.epoch}" + (", and serves" if member.announced else "")
+    return f"{member.role}{leader} in epoch {member.epoch}{voted}"
+
+
+def _log(log: MetadataLog) -> str:
+    return "[" + " ".join(f"{'-' if value < 0 else value}@{epoch}" for epoch, value in log) + "]"
