@@ -38,6 +38,7 @@ _COMMANDS = {
     "salvage": "tanist.cli.salvage",
     "demo": "tanist.cli.demo",
     "tour": "tanist.cli.tour",
+    "jepsen": "tanist.cli.jepsen",
     "lab": "tanist.cli.lab",
     "format": "tanist.cli.nodes",
     "random-uuid": "tanist.cli.nodes",

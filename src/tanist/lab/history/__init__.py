@@ -23,6 +23,7 @@ __all__ = [
     "HistoryError",
     "HistoryFile",
     "HistoryWriter",
+    "Operation",
     "Verdict",
     "open_history",
     "verify",

@@ -1,0 +1,75 @@
+"""What a worker process is to do, and how it is told: one JSON object on its command line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, Protocol
+
+from tanist.lab.history import HistoryWriter
+from tanist.runtime.client import Address
+
+Role = Literal["writer", "reader"]
+ClientName = Literal["confluent", "tanist"]
+
+SEND_PATIENCE_S = 8.0
+"""How long a record is tried, before its outcome is said to be unknown."""
+REQUEST_PATIENCE_S = 3.0
+"""How long one request may take. Brokers that are cut off say nothing, and others are to be asked then."""
+REWIND_EVERY_S = (3.0, 8.0)
+REWIND_RECORDS_MAX = 300
+"""How often, and how far, readers go back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One worker process."""
+
+    role: Role
+    name: str
+    client: ClientName
+    addresses: tuple[Address, ...]
+    topic: str
+    partitions: int
+    rate: float
+    """Records a second, over all partitions. Of a writer."""
+    seed: int
+
+    def encode(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def decode(cls, text: str) -> Plan:
+        found: dict[str, Any] = json.loads(text)
+        return cls(**found | {"addresses": tuple((host, port) for host, port in found["addresses"])})
+
+    def partition_name(self, partition: int) -> str:
+        """As histories have it."""
+        return f"{self.topic}-{partition}"
+
+
+class Stopping(Protocol):
+    """A `threading.Event`."""
+
+    def is_set(self) -> bool: ...
+
+    def wait(self, timeout: float) -> bool: ...
+
+
+class SharedHistory(Protocol):
+    """A `HistoryWriter` that several threads use."""
+
+    def __enter__(self) -> HistoryWriter: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+class Worker(Protocol):
+    """What is done in the process, until it is told to stop; one for each kind of client."""
+
+    def __call__(self, plan: Plan, history: SharedHistory, stopping: Stopping) -> None: ...
+
+
+def bootstrap_text(addresses: Sequence[Address]) -> str:
+    return ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in addresses)

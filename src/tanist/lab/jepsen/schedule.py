@@ -1,0 +1,140 @@
+"""What is done to the cluster, and when: episodes, drawn from a seed before anything runs.
+
+Owns the kinds of episodes and the draw. It knows no cluster: nodes are drawn as an order in which to take them, so that
+"the leader" is found when the time has come. The same seed, tests, nodes and abilities give the same episodes.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Ability(Enum):
+    """What can be done to a cluster."""
+
+    KILL = "kill"
+    LOSE = "lose the page cache"
+    PAUSE = "pause"
+    CUT = "cut links"
+    SLOW = "slow links"
+    DISK = "disks"
+
+
+MIXED = "mixed"
+
+_WAYS: dict[str, dict[str, frozenset[Ability]]] = {
+    "last-replica": {
+        "cut": frozenset({Ability.KILL, Ability.CUT}),
+        "pause": frozenset({Ability.KILL, Ability.PAUSE}),
+        "kill": frozenset({Ability.KILL}),
+    },
+    "last-standing": {
+        "cut": frozenset({Ability.LOSE, Ability.CUT}),
+        "pause": frozenset({Ability.LOSE, Ability.PAUSE}),
+        "kill": frozenset({Ability.LOSE}),
+    },
+    "kill": {"one": frozenset({Ability.KILL}), "two": frozenset({Ability.KILL})},
+    "power": {"one": frozenset({Ability.LOSE})},
+    "pause": {"one": frozenset({Ability.PAUSE})},
+    "partition": {
+        "network": frozenset({Ability.CUT}),
+        "nodes": frozenset({Ability.CUT}),
+        "one-way": frozenset({Ability.CUT}),
+    },
+    "slow": {"nodes": frozenset({Ability.SLOW}), "clients": frozenset({Ability.SLOW})},
+    "disk": {
+        "full": frozenset({Ability.DISK}),
+        "slow": frozenset({Ability.DISK}),
+        "fail": frozenset({Ability.DISK}),
+    },
+}
+"""Kind -> in which ways it is done, and what that takes."""
+
+KINDS = tuple(_WAYS)
+TESTS = (*KINDS, MIXED)
+
+MEANINGS = {
+    "last-replica": "a leader is left alone with its clients, goes on, and is killed (Jepsen 2013)",
+    "last-standing": "the last of the ISR loses power and returns while others have more (KIP-966's motivation)",
+    "kill": "SIGKILL, one node or two",
+    "power": "SIGKILL, and what was not synced is gone",
+    "pause": "SIGSTOP, for longer than the session",
+    "partition": "off the network; from the nodes only; or not heard by them",
+    "slow": "200 ms each way, to the nodes or to clients",
+    "disk": "full, slow or failing",
+}
+
+_SHORTEST_S, _LONGEST_S = 6.0, 12.0
+"""Sessions of the cluster are 3 s: by then a silent node is fenced, and others lead."""
+_CALM_S = 3.0
+
+
+class NotPossible(ValueError):
+    """A test that this cluster does not allow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """One thing that is done to the cluster."""
+
+    number: int
+    kind: str
+    how: str
+    nodes: tuple[int, ...]
+    """In which order they are taken, where it does not matter who leads."""
+    partition: int
+    """The one whose leader is meant, where it does."""
+    calm_s: float
+    """Before it begins, with all replicas in sync."""
+    lasts_s: float
+
+    def __str__(self) -> str:
+        return f"{self.number:2}. {self.kind} ({self.how}), {self.lasts_s:.0f} s"
+
+
+def possible(abilities: Collection[Ability]) -> dict[str, tuple[str, ...]]:
+    """Kind -> the ways in which it can be done."""
+    found = {
+        kind: tuple(how for how, needed in ways.items() if needed <= set(abilities)) for kind, ways in _WAYS.items()
+    }
+    return {kind: ways for kind, ways in found.items() if ways}
+
+
+def draw(
+    seed: int, tests: Sequence[str], node_ids: Sequence[int], partitions: int, abilities: Collection[Ability]
+) -> Iterator[Episode]:
+    """Episodes without end. Every kind comes once before any comes again; `mixed` is all that are possible.
+
+    Raises `NotPossible` at the first step for a test that takes more than the cluster allows.
+    """
+    ways = possible(abilities)
+    kinds = list(dict.fromkeys(kind for test in tests for kind in (ways if test == MIXED else (test,))))
+    for kind in kinds:
+        if kind not in ways:
+            raise NotPossible(f"{kind} cannot be done to this cluster: it takes {_needed(kind)}")
+    if not kinds:
+        raise NotPossible("nothing can be done to this cluster")
+    chance = random.Random(f"jepsen/{seed}")
+    number = 0
+    while True:
+        # The first round goes from Jepsen's own test to the harder ones; later ones are shuffled.
+        for kind in kinds if number == 0 else chance.sample(kinds, len(kinds)):
+            number += 1
+            yield Episode(
+                number,
+                kind,
+                chance.choice(ways[kind]),
+                tuple(chance.sample(list(node_ids), len(node_ids))),
+                chance.randrange(partitions),
+                round(_CALM_S * (1 + chance.random()), 1),
+                round(chance.uniform(_SHORTEST_S, _LONGEST_S), 1),
+            )
+
+
+def _needed(kind: str) -> str:
+    return " or ".join(
+        dict.fromkeys(" and ".join(sorted(ability.value for ability in needed)) for needed in _WAYS[kind].values())
+    )

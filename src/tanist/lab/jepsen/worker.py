@@ -1,0 +1,59 @@
+"""A process of the load: `python -m tanist.lab.jepsen.worker PLAN HISTORY`.
+
+Writes its part of the history to a file, and works until its standard input ends; so it ends with whoever started it,
+whatever becomes of that.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from typing import TextIO
+
+from tanist.lab.history import HistoryWriter
+from tanist.lab.jepsen.plan import Plan, Worker
+
+
+class _Locked:
+    """The writer of a file, for one thread at a time. Whole lines reach the file in blocks."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._writer = HistoryWriter(file)
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> HistoryWriter:
+        self._lock.acquire()
+        return self._writer
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+def _worker_of(plan: Plan) -> Worker:
+    if plan.client == "confluent":
+        from tanist.lab.jepsen import confluent_client
+
+        return confluent_client.work
+    from tanist.lab.jepsen import own_client
+
+    return own_client.work
+
+
+def main(arguments: list[str]) -> None:
+    plan = Plan.decode(arguments[0])
+    stopping = threading.Event()
+
+    def await_end() -> None:
+        # Not through `sys.stdin`, whose lock a thread that waits would keep from an interpreter that ends.
+        while os.read(0, 1 << 10):
+            pass
+        stopping.set()
+
+    threading.Thread(target=await_end, daemon=True).start()
+    with open(arguments[1], "w", encoding="utf-8") as file:
+        _worker_of(plan)(plan, _Locked(file), stopping)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
