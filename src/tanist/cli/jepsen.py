@@ -186,9 +186,9 @@ def _target(
     bootstrap: list[Address] | None, given: dict[str, str], folder: Path, name: str | None, *, elr: bool
 ) -> Target:
     if bootstrap is not None:
-        from tanist.lab.jepsen.outside import OutsideCluster
+        from tanist.lab.jepsen.outside import OutsideCluster, brokers_of
 
-        return OutsideCluster(bootstrap, given, name or "cluster")
+        return OutsideCluster(brokers_of(bootstrap), given, name or "cluster")
     from tanist.lab.jepsen.own import OwnCluster
 
     return OwnCluster(folder, elr=elr)

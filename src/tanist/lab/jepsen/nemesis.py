@@ -8,20 +8,24 @@ into the picture.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from tanist.lab.jepsen.schedule import Episode
 from tanist.lab.jepsen.target import DiskTrouble, Reach, RunFailed, Target
-from tanist.runtime.client import Client, KafkaError, PartitionView, Unreachable
-from tanist.runtime.cluster_file import ClusterError
+from tanist.runtime.client import Address, Client, KafkaError, PartitionView, Unreachable
 
 IN_SYNC_PATIENCE_S = 60.0
 _ASK_S = 2.0
 _LOOK_EVERY_S = 0.1
 _CHANGE_PATIENCE_S = 15.0
 """Lags and sessions are over long before."""
+
+
+View: TypeAlias = Mapping[int, PartitionView]
+"""Partition -> what a broker tells of it."""
 
 
 @dataclass(slots=True)
@@ -46,11 +50,29 @@ class Played:
     """When all replicas were in sync again; 0 if they were not."""
 
 
+def ask_view(address: Address, topic: str) -> View | None:
+    """All partitions, as one broker tells of them; None if it does not."""
+    try:
+        with Client([address], timeout_s=_ASK_S) as client:
+            about = client.metadata([topic]).topics.get(topic)
+    except (KafkaError, Unreachable):
+        return None
+    return None if about is None or about.error_code else about.partitions
+
+
 class Nemesis:
     """One at a time, on one cluster."""
 
-    def __init__(self, target: Target, topic: str, wait: Callable[[float], object], say: Callable[[str], None]) -> None:
-        """`wait` waits for so many seconds."""
+    def __init__(
+        self,
+        target: Target,
+        topic: str,
+        wait: Callable[[float], object],
+        say: Callable[[str], None],
+        view: Callable[[Address, str], View | None] | None = None,
+    ) -> None:
+        """`wait` waits for so many seconds; `view` asks a broker, and is `ask_view` if nothing else is said."""
+        self._ask = view or ask_view
         self._target = target
         self._topic = topic
         self._wait = wait
@@ -235,15 +257,8 @@ class Nemesis:
 
     # -- what the brokers tell
 
-    def _view(self, node_id: int) -> dict[int, PartitionView] | None:
-        """All partitions, as one broker tells of them; None if it does not."""
-        address = self._target.addresses[self._target.node_ids.index(node_id)]
-        try:
-            with Client([address], timeout_s=_ASK_S) as client:
-                about = client.metadata([self._topic]).topics.get(self._topic)
-        except (KafkaError, Unreachable, ClusterError):
-            return None
-        return None if about is None or about.error_code else about.partitions
+    def _view(self, node_id: int) -> View | None:
+        return self._ask(self._target.addresses[self._target.node_ids.index(node_id)], self._topic)
 
     def _in_sync(self) -> bool:
         for node_id in self._target.node_ids:

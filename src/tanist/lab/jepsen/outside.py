@@ -24,25 +24,20 @@ _ASK_S = 10.0
 class OutsideCluster:
     """`commands` has `start` and `kill`, and may have `lose`, and `pause` with `resume`."""
 
-    def __init__(self, bootstrap: Sequence[Address], commands: Mapping[str, str], name: str = "cluster") -> None:
+    def __init__(self, brokers: Mapping[int, Address], commands: Mapping[str, str], name: str = "cluster") -> None:
         self.name = name
         self.data: Path | None = None
-        self._commands = commands
-        self._down: set[int] = set()
-        self._paused: set[int] = set()
+        self.node_ids: Sequence[int] = sorted(brokers)
+        self.addresses: Sequence[Address] = [brokers[node_id] for node_id in self.node_ids]
         found = {Ability.KILL}
         if "lose" in commands:
             found.add(Ability.LOSE)
         if "pause" in commands:
             found.add(Ability.PAUSE)
         self.abilities = frozenset(found)
-        try:
-            with Client(bootstrap, timeout_s=_ASK_S) as client:
-                brokers = client.persist(client.metadata).brokers
-        except (KafkaError, Unreachable) as error:
-            raise RunFailed(f"the cluster does not answer: {error}") from error
-        self.node_ids: Sequence[int] = sorted(brokers)
-        self.addresses: Sequence[Address] = [(brokers[each].host, brokers[each].port) for each in self.node_ids]
+        self._commands = commands
+        self._down: set[int] = set()
+        self._paused: set[int] = set()
 
     def alive(self, node_id: int) -> bool:
         return node_id not in self._down
@@ -111,3 +106,13 @@ class OutsideCluster:
             said = done.stdout.strip()[-_SAID_CHARS_MAX:]
             raise RunFailed(f"`{command}` ended with {done.returncode}: {said or '(it said nothing)'}")
         return done.stdout
+
+
+def brokers_of(bootstrap: Sequence[Address]) -> dict[int, Address]:
+    """The brokers of a cluster that is up, as it tells of them."""
+    try:
+        with Client(bootstrap, timeout_s=_ASK_S) as client:
+            found = client.persist(client.metadata).brokers
+    except (KafkaError, Unreachable) as error:
+        raise RunFailed(f"the cluster does not answer: {error}") from error
+    return {node_id: (broker.host, broker.port) for node_id, broker in found.items()}
