@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 from tanist.coordinator.effects import Answer, Append, Effect
 from tanist.coordinator.group import Asker
@@ -23,12 +24,43 @@ from tanist.wire.messages.sync_group_request import SyncGroupRequest, SyncGroupR
 GROUP = "g"
 
 
+class StandingTopics:
+    """`consumer.topics.Topics`: a cluster's topics, by name."""
+
+    def __init__(self) -> None:
+        self.version = 1
+        self.topics: dict[str, tuple[UUID, int]] = {}
+
+    def create(self, name: str, partitions: int) -> UUID:
+        self.version += 1
+        self.topics[name] = (UUID(int=0x1000 + self.version), partitions)
+        return self.topics[name][0]
+
+    def grow(self, name: str, partitions: int) -> None:
+        self.version += 1
+        self.topics[name] = (self.topics[name][0], partitions)
+
+    def delete(self, name: str) -> None:
+        self.version += 1
+        del self.topics[name]
+
+    def find(self, name: str) -> tuple[UUID, int] | None:
+        return self.topics.get(name)
+
+    def name_of(self, topic_id: UUID) -> str | None:
+        return next((name for name, (each, _) in self.topics.items() if each == topic_id), None)
+
+    def names(self) -> list[str]:
+        return list(self.topics)
+
+
 class Rig:
     """One shard. What it answers is in `answers`, by ticket."""
 
     def __init__(self, *, commits: bool = True, **settings: int) -> None:
         self.settings = GroupSettings(**{"initial_rebalance_delay_ms": 0, **settings})
-        self.shard = Shard(self.settings)
+        self.topics = StandingTopics()
+        self.shard = Shard(self.settings, self.topics)
         self.now_ms = 1_000
         self.commits = commits
         self.log: list[tuple[bytes, bytes | None]] = []
@@ -66,7 +98,7 @@ class Rig:
 
     def failover(self) -> None:
         """Another broker takes over: it has what was committed, and none of the requests that waited."""
-        self.shard = Shard(self.settings)
+        self.shard = Shard(self.settings, self.topics)
         for key, value in self.log:
             decoded = decode_group_record(key, value)
             assert decoded is not None
@@ -143,7 +175,9 @@ class Rig:
             member_id=joined.member_id,
             group_instance_id=instance,
         )
-        return int(self.shard.heartbeat(request, self.now_ms).error_code)
+        ticket = self.ticket()
+        self.carry_out(self.shard.heartbeat(request, ticket, self.now_ms))
+        return int(self.answers[ticket].error_code)
 
     def leave(self, *members: tuple[str, str | None]) -> list[int]:
         ticket = self.ticket()

@@ -136,6 +136,11 @@ class NodeConfig:
     message_max_bytes: int = _from("message.max.bytes")
 
     # The coordinators.
+    group_consumer_assignors: tuple[str, ...] = _from("group.consumer.assignors")
+    group_consumer_heartbeat_interval_ms: int = _from("group.consumer.heartbeat.interval.ms")
+    group_consumer_max_size: int = _from("group.consumer.max.size")
+    group_consumer_migration_policy: str = _from("group.consumer.migration.policy")
+    group_consumer_session_timeout_ms: int = _from("group.consumer.session.timeout.ms")
     group_initial_rebalance_delay_ms: int = _from("group.initial.rebalance.delay.ms")
     group_max_session_timeout_ms: int = _from("group.max.session.timeout.ms")
     group_max_size: int = _from("group.max.size")

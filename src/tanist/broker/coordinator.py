@@ -15,9 +15,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
+from uuid import UUID
 
+from tanist.broker.api.metadata import INTERNAL_TOPICS
 from tanist.broker.connection import Call
 from tanist.broker.hosted import HostedPartition
+from tanist.coordinator.consumer.topics import Topics
 from tanist.coordinator.effects import Append, Effect
 from tanist.coordinator.group import Asker
 from tanist.coordinator.partitioning import OFFSETS_TOPIC, partition_of
@@ -27,6 +30,7 @@ from tanist.log.log import OffsetOutOfRange
 from tanist.log.scan import DamagedBatch
 from tanist.ports import Timer
 from tanist.wire.batch import NewRecord, decode_batch, encode_batch, iterate_headers
+from tanist.wire.consumer_group_records import GroupRegexValue, TargetAssignmentValue
 from tanist.wire.errors import ErrorCode, WireError
 from tanist.wire.group_records import (
     GroupMetadataValue,
@@ -49,15 +53,36 @@ Reply = Callable[[Any], None]
 class GroupPartition:
     """A partition of `__consumer_offsets` that is led here."""
 
-    def __init__(self, hosted: HostedPartition, settings: GroupSettings) -> None:
+    def __init__(self, hosted: HostedPartition, settings: GroupSettings, topics: Topics) -> None:
         self.hosted = hosted
-        self.shard = Shard(settings)
+        self.shard = Shard(settings, topics)
         self.ready = False
         self.next_offset = hosted.log.log_start_offset
         self.load_end = hosted.log.log_end_offset
         """What lies below was written under other leaders."""
+        self.written_end = hosted.log.log_end_offset
+        """What this coordinator has appended ends here."""
         self.began_ms = 0
         self.records = 0
+
+
+class _TopicsOfImage:
+    """The topics of this broker's metadata, for consumer groups."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self.version = node.metadata.applied_offset
+
+    def find(self, name: str) -> tuple[UUID, int] | None:
+        topic = self._node.metadata.image.topic(name)
+        return None if topic is None else (topic.topic_id, len(topic.partitions))
+
+    def name_of(self, topic_id: UUID) -> str | None:
+        topic = self._node.metadata.image.topics.get(topic_id)
+        return None if topic is None else topic.name
+
+    def names(self) -> Iterable[str]:
+        return (name for name in self._node.metadata.image.topic_ids if name not in INTERNAL_TOPICS)
 
 
 class _CommittedOnce:
@@ -115,7 +140,13 @@ class Coordinator:
             max_session_timeout_ms=config.group_max_session_timeout_ms,
             max_size=config.group_max_size,
             offset_metadata_max_bytes=config.offset_metadata_max_bytes,
+            consumer_session_timeout_ms=config.group_consumer_session_timeout_ms,
+            consumer_heartbeat_interval_ms=config.group_consumer_heartbeat_interval_ms,
+            consumer_max_size=config.group_consumer_max_size,
+            assignors=tuple(config.group_consumer_assignors),
+            migration_policy=config.group_consumer_migration_policy.lower(),
         )
+        self._topics = _TopicsOfImage(node)
         self._partitions: dict[int, GroupPartition] = {}
         self._loading: deque[GroupPartition] = deque()
         self._load_timer: Timer | None = None
@@ -154,7 +185,7 @@ class Coordinator:
             return
         if partition is not None and partition.hosted is hosted:
             return  # it leads on
-        partition = self._partitions[index] = GroupPartition(hosted, self._settings)
+        partition = self._partitions[index] = GroupPartition(hosted, self._settings, self._topics)
         partition.began_ms = self._node.clock.now_ms()
         if partition.load_end == partition.next_offset:
             partition.ready = True
@@ -238,6 +269,12 @@ class Coordinator:
             if partition.ready:
                 self.carry_out(partition, partition.shard.forget_topics(names))
 
+    def topics_changed(self) -> None:
+        """Topics came, went or got partitions: consumer groups may have something to assign."""
+        self._topics.version = self._node.metadata.applied_offset
+        for partition in self._partitions.values():
+            partition.shard.topics_changed()
+
     # -- effects
 
     def carry_out(self, partition: GroupPartition, effects: Sequence[Effect]) -> None:
@@ -260,6 +297,14 @@ class Coordinator:
         if leader is None or hosted.stale:
             write.settle(0, ErrorCode.NOT_LEADER_OR_FOLLOWER)
             return
+        if not append.records:
+            # Nothing to write, but what was decided before is not told before it is committed.
+            if leader.high_watermark >= partition.written_end:
+                write.settle(0, ErrorCode.NONE)
+            else:
+                hosted.ack_waiters.append((partition.written_end, write, 0))
+                node.purgatory.add(node.clock.now_ms() + node.config.offsets_commit_timeout_ms, write)
+            return
         error = leader.check_before_append(-1)
         if error:
             write.settle(0, error)
@@ -273,6 +318,7 @@ class Coordinator:
         if appended.error:
             write.settle(0, appended.error)
             return
+        partition.written_end = appended.last_offset + 1
         node.mark_dirty(hosted)
         hosted.ack_waiters.append((appended.last_offset + 1, write, 0))
         node.purgatory.add(now_ms + node.config.offsets_commit_timeout_ms, write)
@@ -333,6 +379,10 @@ def _batch_of(append: Append, wall_ms: int) -> bytearray:
             value.commit_timestamp = wall_ms
         elif isinstance(value, GroupMetadataValue):
             value.current_state_timestamp = wall_ms
+        elif isinstance(value, TargetAssignmentValue):
+            value.assignment_timestamp = wall_ms
+        elif isinstance(value, GroupRegexValue):
+            value.timestamp = wall_ms
         encoded = None if value is None else encode_value(value)
         records.append(NewRecord(timestamp=wall_ms, key=encode_key(key), value=encoded))
     return encode_batch(records)

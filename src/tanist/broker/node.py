@@ -312,9 +312,11 @@ class Node:
             self.replicas.metadata_changed(delta)
             if delta.brokers:
                 self.fetchers.endpoints_changed()
-            if delta.deleted_topics and self._coordinator is not None:
-                self._coordinator.topics_deleted(topic.name for topic in delta.deleted_topics.values())
-
+            if self._coordinator is not None:
+                if delta.deleted_topics:
+                    self._coordinator.topics_deleted(topic.name for topic in delta.deleted_topics.values())
+                if delta.created_topics or delta.deleted_topics or delta.grows_topics:
+                    self._coordinator.topics_changed()
         if delta.created_topics and self._awaiting_topics:
             self._tell_topics_known()
 

@@ -396,6 +396,25 @@ _LOG: tuple[_Row, ...] = (
 )
 
 _COORDINATORS: tuple[_Row, ...] = (
+    (
+        "group.consumer.assignors",
+        _LIST,
+        "uniform,range",
+        EachOf("group.consumer.assignors", ("uniform", "range")),
+        _FIXED,
+        "Server-side assignors of consumer groups; the first is the default.",
+    ),
+    ("group.consumer.heartbeat.interval.ms", _I, "5000", _POSITIVE, _FIXED, "How often consumers are to be heard of."),
+    ("group.consumer.max.size", _I, str(INT_MAX), _POSITIVE, _FIXED, "Members of one consumer group."),
+    (
+        "group.consumer.migration.policy",
+        _S,
+        "bidirectional",
+        OneOf(("bidirectional", "upgrade", "downgrade", "disabled")),
+        _FIXED,
+        "Whether groups with members go over to the consumer protocol, and back.",
+    ),
+    ("group.consumer.session.timeout.ms", _I, "45000", _POSITIVE, _FIXED, "When a silent consumer is given up."),
     ("group.initial.rebalance.delay.ms", _I, "3000", None, _FIXED, "How long an empty group waits for more members."),
     ("group.max.session.timeout.ms", _I, "1800000", None, _FIXED, "Longest session timeout a member may ask for."),
     ("group.max.size", _I, str(INT_MAX), _POSITIVE, _FIXED, "Members of one group."),

@@ -65,6 +65,11 @@ class ImageDelta:
             or self.producer_ids
         )
 
+    @property
+    def grows_topics(self) -> bool:
+        """Whether there are new partitions."""
+        return any(before is None for partitions in self.partitions.values() for before in partitions.values())
+
     def partition_changed(self, topic_id: UUID, partition: int, before: PartitionState | None) -> None:
         self.partitions.setdefault(topic_id, {}).setdefault(partition, before)
 

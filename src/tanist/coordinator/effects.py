@@ -5,11 +5,12 @@ A ticket is whatever the caller gave along with a request, so that it finds the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from tanist.wire.errors import ErrorCode
-from tanist.wire.group_records import GroupRecordKey, GroupRecordValue
+from tanist.wire.group_record import GroupRecordKey, GroupRecordValue
 
 GroupRecord: TypeAlias = tuple[GroupRecordKey, GroupRecordValue | None]
 """A key and a value; no value is a tombstone. Times of day in it are for whoever appends it to fill in."""
@@ -86,8 +87,32 @@ class GroupDeleted:
     ticket: object
 
 
+@dataclass(frozen=True, slots=True)
+class ConsumerGroupChanged:
+    """A consumer group (KIP-848) has decided something, and is ahead of the log by it.
+
+    With no records it waits for what was appended before. A ticket of None: nobody asked.
+    """
+
+    ticket: object
+    response: Any
+    refusal: Callable[[int], Any] | None
+    """The answer that says this error."""
+    group: object
+    undo: tuple[GroupRecord, ...]
+    """What makes the group what it was, should the log refuse the records."""
+    before: tuple[Any, ...]
+    """The group of the classic protocol that it was until then, if it was one."""
+
+
 Purpose: TypeAlias = (
-    AssignmentStored | StaticMemberStored | GroupEmptied | OffsetsStored | OffsetsDeleted | GroupDeleted
+    AssignmentStored
+    | StaticMemberStored
+    | GroupEmptied
+    | OffsetsStored
+    | OffsetsDeleted
+    | GroupDeleted
+    | ConsumerGroupChanged
 )
 
 

@@ -32,6 +32,12 @@ class GroupSettings:
     max_session_timeout_ms: int = 1_800_000
     max_size: int = 2**31 - 1
     offset_metadata_max_bytes: int = 4_096
+    # Of groups of the consumer protocol (KIP-848).
+    consumer_session_timeout_ms: int = 45_000
+    consumer_heartbeat_interval_ms: int = 5_000
+    consumer_max_size: int = 2**31 - 1
+    assignors: tuple[str, ...] = ("uniform", "range")
+    migration_policy: str = "bidirectional"
 
 
 def join_refused(error: int, ticket: object, member_id: str = "") -> Answer:

@@ -14,9 +14,14 @@ from heapq import heappop, heappush
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from tanist.coordinator.consumer.group import ConsumerGroup
+from tanist.coordinator.consumer.groups import ConsumerGroups
+from tanist.coordinator.consumer.tables import CONSUMER_KEYS
+from tanist.coordinator.consumer.topics import Topics
 from tanist.coordinator.effects import (
     Answer,
     Append,
+    ConsumerGroupChanged,
     Effect,
     GroupDeleted,
     GroupRecord,
@@ -28,14 +33,9 @@ from tanist.coordinator.group import Asker, Group
 from tanist.coordinator.membership import GroupState
 from tanist.coordinator.rebalance import NEVER_MS, GroupSettings, join_refused, sync_refused
 from tanist.wire.errors import ErrorCode
-from tanist.wire.group_records import (
-    GroupMetadataKey,
-    GroupMetadataValue,
-    GroupRecordKey,
-    GroupRecordValue,
-    OffsetCommitKey,
-    OffsetCommitValue,
-)
+from tanist.wire.group_record import GroupRecordKey, GroupRecordValue
+from tanist.wire.group_records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
+from tanist.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from tanist.wire.messages.delete_groups_response import DeletableGroupResult
 from tanist.wire.messages.heartbeat_request import HeartbeatRequest
 from tanist.wire.messages.heartbeat_response import HeartbeatResponse
@@ -73,9 +73,12 @@ class Committed(NamedTuple):
 class Shard:
     """The groups of one partition."""
 
-    def __init__(self, settings: GroupSettings) -> None:
+    def __init__(self, settings: GroupSettings, topics: Topics) -> None:
         self._settings = settings
         self.groups: dict[str, Group] = {}
+        """Of the classic protocol."""
+        self.consumers = ConsumerGroups(settings, topics, self.groups)
+        """Those of the consumer protocol (KIP-848). A group is in one of the two."""
         self.offsets: dict[str, dict[tuple[str, int], Committed]] = {}
         """By group, then by topic and partition."""
         # When to look at groups: (time, number, group id). A group has one entry that counts, noted in `_queued_ms`.
@@ -99,18 +102,24 @@ class Shard:
         for group in self.groups.values():
             effects += group.loaded(now_ms)
             self._queue(group)
+        self.consumers.loaded(now_ms)
+        for consumer_group in self.consumers.groups.values():
+            self._queue(consumer_group)
         return effects
 
     def apply(self, append: Append) -> None:
         """What was decided here is committed."""
+        ahead = isinstance(append.purpose, ConsumerGroupChanged)
         for key, value in append.records:
-            self._apply(key, value)
+            if not ahead or isinstance(key, OffsetCommitKey):  # all else has been so since it was decided
+                self._apply(key, value)
 
     def _apply(self, key: GroupRecordKey, value: GroupRecordValue | None) -> None:
         if isinstance(key, OffsetCommitKey):
             place = (key.topic, key.partition)
             if isinstance(value, OffsetCommitValue):
-                self._group(key.group)
+                if key.group not in self.consumers.groups:
+                    self._group(key.group)
                 self.offsets.setdefault(key.group, {})[place] = Committed(
                     value.offset, value.leader_epoch, value.metadata, value.commit_timestamp, value.topic_id
                 )
@@ -121,13 +130,19 @@ class Shard:
         elif isinstance(key, GroupMetadataKey) and value is None:
             self.groups.pop(key.group, None)
             self._queued_ms.pop(key.group, None)
-            if key.group in self.offsets:
+            if key.group in self.offsets and key.group not in self.consumers.groups:
                 self._group(key.group)
+        elif isinstance(key, CONSUMER_KEYS):
+            self.consumers.replay(key, key.group, value)
         # Other records of a group are of what the living group knows already.
 
     def written(self, append: Append, error: int, now_ms: int) -> list[Effect]:
         """An append is committed (and was applied), or was refused, or has taken too long: answer, once."""
         purpose = append.purpose
+        if isinstance(purpose, ConsumerGroupChanged):
+            answers = self.consumers.written(purpose, error, now_ms)
+            self._requeue(append.group_id)
+            return answers
         if isinstance(purpose, OffsetsStored):
             error = group_error(error, too_large=ErrorCode.INVALID_COMMIT_OFFSET_SIZE)
             return [Answer(purpose.ticket, _with_error(purpose.response, error) if error else purpose.response)]
@@ -165,6 +180,8 @@ class Shard:
         error = self._join_error(request)
         if error:
             return [join_refused(error, asker.ticket, request.member_id)]
+        if request.group_id in self.consumers.groups:
+            return self._of_consumers(request.group_id, self.consumers.join(request, asker, now_ms))
         group = self._group(request.group_id)
         effects = group.join(request, asker, now_ms)
         self._settle(group)
@@ -176,11 +193,13 @@ class Shard:
         settings = self._settings
         if not settings.min_session_timeout_ms <= request.session_timeout_ms <= settings.max_session_timeout_ms:
             return ErrorCode.INVALID_SESSION_TIMEOUT
-        if request.member_id and request.group_id not in self.groups:
+        if request.member_id and not self.has(request.group_id):
             return ErrorCode.UNKNOWN_MEMBER_ID
         return _NO_ERROR
 
     def sync(self, request: SyncGroupRequest, ticket: object, now_ms: int) -> list[Effect]:
+        if request.group_id in self.consumers.groups:
+            return self._of_consumers(request.group_id, self.consumers.sync(request, ticket, now_ms))
         group = self.groups.get(request.group_id)
         if group is None:
             return [sync_refused(_unknown_member(request.group_id), ticket)]
@@ -188,13 +207,31 @@ class Shard:
         self._settle(group)
         return effects
 
-    def heartbeat(self, request: HeartbeatRequest, now_ms: int) -> HeartbeatResponse:
+    def heartbeat(self, request: HeartbeatRequest, ticket: object, now_ms: int) -> list[Effect]:
+        if request.group_id in self.consumers.groups:
+            return self._of_consumers(request.group_id, self.consumers.classic_heartbeat(request, ticket, now_ms))
         group = self.groups.get(request.group_id)
         if group is None:
-            return HeartbeatResponse(error_code=_unknown_member(request.group_id))
-        return group.heartbeat(request, now_ms)
+            return [Answer(ticket, HeartbeatResponse(error_code=_unknown_member(request.group_id)))]
+        return [Answer(ticket, group.heartbeat(request, now_ms))]
+
+    def consumer_heartbeat(
+        self, request: ConsumerGroupHeartbeatRequest, client: tuple[str, str], ticket: object, now_ms: int
+    ) -> list[Effect]:
+        """A member of the consumer protocol; `client` is its id and its host."""
+        return self._of_consumers(request.group_id, self.consumers.heartbeat(request, client, ticket, now_ms))
+
+    def _of_consumers(self, group_id: str, effects: list[Effect]) -> list[Effect]:
+        self._requeue(group_id)
+        return effects
+
+    def has(self, group_id: str) -> bool:
+        """Whether there is such a group, of either protocol."""
+        return group_id in self.groups or group_id in self.consumers.groups
 
     def leave(self, group_id: str, identities: tuple[MemberIdentity, ...], ticket: object, now_ms: int) -> list[Effect]:
+        if group_id in self.consumers.groups:
+            return self._of_consumers(group_id, self.consumers.leave(group_id, identities, ticket, now_ms))
         group = self.groups.get(group_id)
         if group is None:
             unknown = tuple(
@@ -217,7 +254,10 @@ class Shard:
         """Remember up to where a group has come. Topics are named by name and, where known, by id."""
         generation_id = request.generation_id_or_member_epoch
         group = self.groups.get(request.group_id)
-        if group is None:
+        consumers = self.consumers.groups.get(request.group_id)
+        if consumers is not None:
+            error = consumers.commit_error(request.member_id, generation_id)
+        elif group is None:
             error = _NO_ERROR if generation_id < 0 else int(ErrorCode.ILLEGAL_GENERATION)
         else:
             error = group.commit_error(request.member_id, request.group_instance_id, generation_id)
@@ -230,6 +270,12 @@ class Shard:
                 fault = error
                 if not fault and len(metadata.encode()) > self._settings.offset_metadata_max_bytes:
                     fault = ErrorCode.OFFSET_METADATA_TOO_LARGE
+                if (
+                    not fault
+                    and consumers is not None
+                    and not consumers.may_commit(request.member_id, generation_id, topic.topic_id, each.partition_index)
+                ):
+                    fault = ErrorCode.STALE_MEMBER_EPOCH
                 results.append(OffsetCommitResponsePartition(partition_index=each.partition_index, error_code=fault))
                 if not fault:
                     key = OffsetCommitKey(group=request.group_id, topic=topic.name, partition=each.partition_index)
@@ -268,10 +314,14 @@ class Shard:
 
     def delete_offsets(self, request: OffsetDeleteRequest, ticket: object) -> list[Effect]:
         """Forget offsets, but not of topics that members of the group read."""
-        group = self.groups.get(request.group_id)
-        if group is None or group.state is GroupState.DEAD:
+        group, consumers = self.groups.get(request.group_id), self.consumers.groups.get(request.group_id)
+        in_use: frozenset[str] | None
+        if consumers is not None:
+            in_use = consumers.subscribed_topics()
+        elif group is None or group.state is GroupState.DEAD:
             return [Answer(ticket, OffsetDeleteResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND))]
-        in_use = frozenset() if group.state is GroupState.EMPTY else group.subscribed_topics()
+        else:
+            in_use = frozenset() if group.state is GroupState.EMPTY else group.subscribed_topics()
         if in_use is None:
             return [Answer(ticket, OffsetDeleteResponse(error_code=ErrorCode.NON_EMPTY_GROUP))]
         committed = self.committed(request.group_id)
@@ -291,6 +341,8 @@ class Shard:
 
     def delete_group(self, group_id: str, ticket: object) -> list[Effect]:
         """Forget a group that has no members, with all that it has committed."""
+        if group_id in self.consumers.groups:
+            return self.consumers.delete(group_id, _tombstones(group_id, self.committed(group_id)), ticket)
         group = self.groups.get(group_id)
         if group is None or group.state is not GroupState.EMPTY:
             missing = group is None or group.state is GroupState.DEAD
@@ -312,14 +364,23 @@ class Shard:
         effects: list[Effect] = []
         while self._wakes and self._wakes[0][0] <= now_ms:
             when_ms, _, group_id = heappop(self._wakes)
-            group = self.groups.get(group_id)
-            if group is None or self._queued_ms.get(group_id) != when_ms:
+            group, consumers = self.groups.get(group_id), self.consumers.groups.get(group_id)
+            if self._queued_ms.get(group_id) != when_ms:
                 continue
             del self._queued_ms[group_id]
             # A heartbeat may have put it off: then this only finds out until when.
-            effects += group.tick(now_ms)
-            self._settle(group)
+            if consumers is not None:
+                effects += self.consumers.tick(consumers, now_ms)
+                self._requeue(group_id)
+            elif group is not None:
+                effects += group.tick(now_ms)
+                self._settle(group)
         return effects
+
+    def topics_changed(self) -> None:
+        """Topics came, went or grew: with their next heartbeats consumer groups look whether that is for them."""
+        for group in self.consumers.groups.values():
+            group.refresh_wanted = True
 
     def _settle(self, group: Group) -> None:
         """After an event: see when to look at the group again, or forget that it was ever asked for."""
@@ -329,7 +390,13 @@ class Shard:
             return
         self._queue(group)
 
-    def _queue(self, group: Group) -> None:
+    def _requeue(self, group_id: str) -> None:
+        """After an event of a group that is one of the consumer protocol, or was."""
+        group = self.consumers.groups.get(group_id) or self.groups.get(group_id)
+        if group is not None:
+            self._queue(group)
+
+    def _queue(self, group: Group | ConsumerGroup) -> None:
         if group.check_ms < self._queued_ms.get(group.group_id, NEVER_MS):
             self._queued_ms[group.group_id] = group.check_ms
             self._wake_number += 1

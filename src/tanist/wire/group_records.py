@@ -13,22 +13,23 @@ from typing import ClassVar, Final
 from uuid import UUID
 
 from tanist.wire.codec import UnsupportedVersion, WireError, decoder, encoder
+from tanist.wire.consumer_group_records import (
+    ConsumerGroupKey,
+    ConsumerGroupValue,
+    ConsumerMemberKey,
+    ConsumerMemberValue,
+    GroupRegexKey,
+    GroupRegexValue,
+    MemberCurrentKey,
+    MemberCurrentValue,
+    MemberTargetKey,
+    MemberTargetValue,
+    TargetAssignmentKey,
+    TargetAssignmentValue,
+)
+from tanist.wire.group_record import GroupRecordKey, GroupRecordValue
 from tanist.wire.primitives import Buffer
 from tanist.wire.schema import ZERO_UUID, Array, Field, Message, Struct
-
-
-class GroupRecordKey(Message):
-    """The key of such a record. It has no version of its own: the two bytes before it are its kind."""
-
-    RECORD_KINDS: ClassVar[tuple[int, ...]]
-    """The last is the one that is written; the others are older names of the same."""
-
-
-class GroupRecordValue(Message):
-    """The value of such a record."""
-
-    WRITTEN: ClassVar[int]
-    """The version that Kafka 4.3 writes, and so do we."""
 
 
 class OffsetCommitKey(GroupRecordKey):
@@ -132,7 +133,16 @@ _KEY_VERSION: Final = 0
 
 _RECORDS: Final[dict[int, tuple[type[GroupRecordKey], type[GroupRecordValue]]]] = {
     kind: (key, value)
-    for key, value in ((OffsetCommitKey, OffsetCommitValue), (GroupMetadataKey, GroupMetadataValue))
+    for key, value in (
+        (OffsetCommitKey, OffsetCommitValue),
+        (GroupMetadataKey, GroupMetadataValue),
+        (ConsumerGroupKey, ConsumerGroupValue),
+        (ConsumerMemberKey, ConsumerMemberValue),
+        (TargetAssignmentKey, TargetAssignmentValue),
+        (MemberTargetKey, MemberTargetValue),
+        (MemberCurrentKey, MemberCurrentValue),
+        (GroupRegexKey, GroupRegexValue),
+    )
     for kind in key.RECORD_KINDS
 }
 

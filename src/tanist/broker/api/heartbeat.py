@@ -14,10 +14,12 @@ if TYPE_CHECKING:
 
 
 def handle(node: Node, request: HeartbeatRequest, call: Call) -> None:
-    """Answer at once. While a group is being loaded its members are not to be alarmed (as Kafka)."""
-    found = node.coordinator().find(request.group_id)
+    """While a group is being loaded its members are not to be alarmed (as Kafka)."""
+    coordinator = node.coordinator()
+    found = coordinator.find(request.group_id)
     if isinstance(found, int):
         loading = found == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         call.reply(HeartbeatResponse(error_code=ErrorCode.NONE if loading else found))
         return
-    call.reply(found.shard.heartbeat(request, node.clock.now_ms()))
+    call.wait()
+    coordinator.carry_out(found, found.shard.heartbeat(request, call.reply, node.clock.now_ms()))

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tanist.broker.node import Node
 
 _CLASSIC = "classic"
+_CONSUMER = "consumer"
 
 
 def handle(node: Node, request: ListGroupsRequest, call: Call) -> None:
@@ -34,6 +35,15 @@ def handle(node: Node, request: ListGroupsRequest, call: Call) -> None:
                     protocol_type=group.protocol_type or "",
                     group_state=group.state.value,
                     group_type=_CLASSIC,
+                )
+            )
+        for consumers in partition.shard.consumers.groups.values():
+            state = consumers.state.value
+            if (states and state.lower() not in states) or (types and _CONSUMER not in types):
+                continue
+            groups.append(
+                ListedGroup(
+                    group_id=consumers.group_id, protocol_type=_CONSUMER, group_state=state, group_type=_CONSUMER
                 )
             )
     call.reply(ListGroupsResponse(error_code=error, groups=tuple(groups)))

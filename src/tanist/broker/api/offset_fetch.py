@@ -76,6 +76,10 @@ def _group(node: Node, group: OffsetFetchRequestGroup, version: int) -> OffsetFe
     found = node.coordinator().find(group.group_id)
     if isinstance(found, int):
         return OffsetFetchResponseGroup(group_id=group.group_id, error_code=found)
+    consumers = found.shard.consumers.groups.get(group.group_id)
+    refused = 0 if consumers is None else consumers.fetch_error(group.member_id, group.member_epoch)
+    if refused:
+        return OffsetFetchResponseGroup(group_id=group.group_id, error_code=refused)
     committed = found.shard.committed(group.group_id)
     image = node.metadata.image
     by_id = version >= _IDS_VERSION

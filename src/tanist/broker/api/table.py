@@ -73,6 +73,8 @@ _BROKER: dict[ApiKey, ColdHandler] = {
     ApiKey.DESCRIBE_CLUSTER: _later("describe_cluster"),
     ApiKey.DESCRIBE_PRODUCERS: _later("describe_producers"),
     ApiKey.UNREGISTER_BROKER: _forward,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: _later("consumer_group_heartbeat"),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: _later("consumer_group_describe"),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: _later("describe_topic_partitions"),
     ApiKey.GET_REPLICA_LOG_INFO: _later("get_replica_log_info"),
 }

@@ -1,0 +1,75 @@
+"""ConsumerGroupDescribe (key 69), versions 0-1: a consumer group's epochs and members, what they have and will have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from tanist.broker.connection import Call
+from tanist.coordinator.consumer.group import ConsumerGroup
+from tanist.wire.errors import ErrorCode
+from tanist.wire.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
+from tanist.wire.messages.consumer_group_describe_response import (
+    Assignment,
+    ConsumerGroupDescribeResponse,
+    DescribedGroup,
+    Member,
+    TopicPartitions,
+)
+
+if TYPE_CHECKING:
+    from tanist.broker.node import Node
+
+_CLASSIC_MEMBER, _CONSUMER_MEMBER = 0, 1
+
+
+def handle(node: Node, request: ConsumerGroupDescribeRequest, call: Call) -> None:
+    """Describe each group that is asked for."""
+    call.reply(ConsumerGroupDescribeResponse(groups=tuple(_describe(node, each) for each in request.group_ids)))
+
+
+def _describe(node: Node, group_id: str) -> DescribedGroup:
+    found = node.coordinator().find(group_id)
+    if isinstance(found, int):
+        return DescribedGroup(group_id=group_id, error_code=found)
+    group = found.shard.consumers.groups.get(group_id)
+    if group is None:
+        what = "is not a consumer group" if group_id in found.shard.groups else "not found"
+        return DescribedGroup(
+            group_id=group_id, error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=f"Group {group_id} {what}."
+        )
+    return DescribedGroup(
+        group_id=group_id,
+        group_state=group.state.value,
+        group_epoch=group.epoch,
+        assignment_epoch=group.target_epoch,
+        assignor_name=group.assignor(),
+        members=tuple(_member(group, member_id) for member_id in group.members),
+    )
+
+
+def _member(group: ConsumerGroup, member_id: str) -> Member:
+    subscription, current = group.members[member_id], group.current(member_id)
+    return Member(
+        member_id=member_id,
+        instance_id=subscription.instance_id,
+        rack_id=subscription.rack_id,
+        member_epoch=current.epoch,
+        client_id=subscription.client_id,
+        client_host=subscription.client_host,
+        subscribed_topic_names=subscription.topic_names,
+        subscribed_topic_regex=subscription.regex,
+        assignment=_assignment(group, current.assigned),
+        target_assignment=_assignment(group, group.target(member_id)),
+        member_type=_CONSUMER_MEMBER if subscription.classic is None else _CLASSIC_MEMBER,
+    )
+
+
+def _assignment(group: ConsumerGroup, assigned: Mapping[UUID, Iterable[int]]) -> Assignment:
+    parts: list[TopicPartitions] = []
+    for topic_id, indexes in assigned.items():
+        name = group.topics.name_of(topic_id)
+        if name is not None:
+            parts.append(TopicPartitions(topic_id=topic_id, topic_name=name, partitions=tuple(sorted(indexes))))
+    return Assignment(topic_partitions=tuple(sorted(parts, key=lambda part: part.topic_name)))

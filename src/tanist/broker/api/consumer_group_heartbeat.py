@@ -1,0 +1,32 @@
+"""ConsumerGroupHeartbeat (key 68), versions 0-1: how members of the consumer protocol join, go on, leave (KIP-848)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tanist.broker.assembly import new_uuid
+from tanist.broker.connection import Call
+from tanist.wire.ids import id_text
+from tanist.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+from tanist.wire.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
+
+if TYPE_CHECKING:
+    from tanist.broker.node import Node
+
+_OWN_IDS_VERSION = 1
+"""From here on members make their own ids (KIP-1082)."""
+
+
+def handle(node: Node, request: ConsumerGroupHeartbeatRequest, call: Call) -> None:
+    """The answer waits until what it says is committed."""
+    coordinator = node.coordinator()
+    found = coordinator.find(request.group_id)
+    if isinstance(found, int):
+        call.reply(ConsumerGroupHeartbeatResponse(error_code=found))
+        return
+    if not request.member_id and request.member_epoch == 0 and call.version < _OWN_IDS_VERSION:
+        request.member_id = id_text(new_uuid(node.random))
+    call.wait()
+    host = call.connection.connection.peer.rpartition(":")[0]
+    client = (call.header.client_id or "", f"/{host}")
+    coordinator.carry_out(found, found.shard.consumer_heartbeat(request, client, call.reply, node.clock.now_ms()))

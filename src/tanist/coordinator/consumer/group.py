@@ -1,0 +1,497 @@
+"""One group of the consumer protocol (KIP-848): heartbeats, and what they bring about.
+
+A member says with each heartbeat who it is, in which epoch, and, when it has changed, what it wants and has. The group
+has three epochs: its own grows when members or topics change; the target assignment is made for one of them; and each
+member goes over to the target's when it has given up what is not in it. Nobody waits for anybody but for the partitions
+that he is to get.
+
+Decisions are records (`tables`), told when they are committed. Whoever is not heard of for a session, or does not
+give up what it was asked to within its rebalance timeout, is removed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Final
+from uuid import UUID
+
+from tanist.coordinator.consumer.assignors import ASSIGNORS, Subscriber
+from tanist.coordinator.consumer.member import (
+    LEAVING_STATIC_EPOCH,
+    Current,
+    MemberState,
+    Owned,
+    Subscription,
+    current_record,
+    subscription_record,
+    target_record,
+)
+from tanist.coordinator.consumer.reconciliation import Reported, next_current
+from tanist.coordinator.consumer.tables import ConsumerTables
+from tanist.coordinator.consumer.topics import InvalidRegex, Topics, hash_of, matching
+from tanist.coordinator.effects import GroupRecord
+from tanist.coordinator.rebalance import NEVER_MS, GroupSettings
+from tanist.wire.consumer_group_records import (
+    ConsumerGroupKey,
+    ConsumerGroupValue,
+    ConsumerMemberKey,
+    GroupRegexKey,
+    GroupRegexValue,
+    MemberCurrentKey,
+    MemberTargetKey,
+    TargetAssignmentKey,
+    TargetAssignmentValue,
+)
+from tanist.wire.errors import ErrorCode
+from tanist.wire.group_record import GroupRecordKey, GroupRecordValue
+from tanist.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+from tanist.wire.messages.consumer_group_heartbeat_response import (
+    Assignment,
+    ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
+)
+
+JOINING_EPOCH: Final = 0
+
+
+class ConsumerGroupState(Enum):
+    """States of a consumer group, by Kafka's names."""
+
+    EMPTY = "Empty"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
+    STABLE = "Stable"
+
+
+class Refused(Exception):
+    """The request is refused with this error, and nothing has changed."""
+
+    def __init__(self, error: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.error = error
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What a request has changed: the records that say so, and those that would take it back, the last change first."""
+
+    records: tuple[GroupRecord, ...]
+    undo: tuple[GroupRecord, ...]
+
+
+class ConsumerGroup(ConsumerTables):
+    """A consumer group, as its coordinator sees it."""
+
+    def __init__(self, group_id: str, settings: GroupSettings, topics: Topics) -> None:
+        super().__init__(group_id)
+        self.settings = settings
+        self.topics = topics
+        self.check_ms = NEVER_MS
+        """Before this time nothing happens by itself. A heartbeat leaves it as it is: it only puts things off."""
+        self.deadlines: dict[str, int] = {}
+        """When a member's session ends, unless it is heard of before."""
+        self.patience: dict[str, tuple[int, int]] = {}
+        """Of who is to do something: the epoch in which, and until when."""
+        self.refresh_wanted = True
+        """Topics may have changed since the target was made."""
+        self._records: list[GroupRecord] = []
+        self._undo: list[GroupRecord] = []
+
+    # -- decisions
+
+    def emit(self, key: GroupRecordKey, value: GroupRecordValue | None) -> None:
+        """Decide: from now on it is so here, and is written down."""
+        self._undo.append(self.record_before(key))
+        self._records.append((key, value))
+        self.replay(key, value)
+
+    def decided(self) -> Decided:
+        """What was decided since this was last asked."""
+        decided = Decided(tuple(self._records), tuple(reversed(self._undo)))
+        self._records, self._undo = [], []
+        return decided
+
+    def take_back(self, undo: Iterable[GroupRecord], now_ms: int) -> None:
+        """What was decided cannot be written: be as before."""
+        for key, value in undo:
+            self.replay(key, value)
+        self.refresh_wanted = True
+        for member_id in self.members:
+            if self.deadlines.get(member_id, 0) <= now_ms:
+                self.deadlines[member_id] = now_ms + self.session_timeout_ms(member_id)
+        self.rescan()
+
+    # -- what there is
+
+    @property
+    def state(self) -> ConsumerGroupState:
+        if not self.members:
+            return ConsumerGroupState.EMPTY
+        if self.epoch > self.target_epoch:
+            return ConsumerGroupState.ASSIGNING
+        for member_id in self.members:
+            current = self.current(member_id)
+            if current.state is not MemberState.STABLE or current.epoch != self.target_epoch:
+                return ConsumerGroupState.RECONCILING
+        return ConsumerGroupState.STABLE
+
+    @property
+    def has_classic_members_only(self) -> bool:
+        return all(subscription.classic is not None for subscription in self.members.values())
+
+    def assignor(self) -> str:
+        """The one that most members want; the first that is configured if nobody cares."""
+        votes = Counter(each.server_assignor for each in self.members.values() if each.server_assignor is not None)
+        usable = [(-count, name) for name, count in votes.items() if name in self.settings.assignors]
+        return min(usable)[1] if usable else self.settings.assignors[0]
+
+    def session_timeout_ms(self, member_id: str) -> int:
+        classic = self.members[member_id].classic
+        return self.settings.consumer_session_timeout_ms if classic is None else classic.session_timeout_ms
+
+    def topic_names(self, subscription: Subscription) -> frozenset[str]:
+        """The topics that a member has subscribed to, by name and by expression."""
+        names = frozenset(subscription.topic_names)
+        resolved = self.regexes.get(subscription.regex) if subscription.regex is not None else None
+        return names if resolved is None else names.union(resolved.topics)
+
+    def subscribed_topics(self) -> frozenset[str]:
+        return frozenset(name for each in self.members.values() for name in self.topic_names(each))
+
+    # -- heartbeats
+
+    def heartbeat(
+        self, beat: ConsumerGroupHeartbeatRequest, client_id: str, client_host: str, now_ms: int
+    ) -> ConsumerGroupHeartbeatResponse:
+        """A member joins, or is there. `Refused` if it is not what it says it is."""
+        member_id, joining = beat.member_id, beat.member_epoch == JOINING_EPOCH
+        if joining:
+            self.check_room(member_id)
+        reported = _reported(beat)
+        self._check_identity(beat, reported)
+        before = self.members.get(member_id)
+        if before is None and joining and beat.instance_id is not None:
+            before = self.replace_static(beat.instance_id, member_id)
+        subscription = _merged(before, beat, client_id, client_host)
+        if subscription.regex is not None and subscription.regex not in self.regexes:
+            self._check_regex(subscription.regex)
+        if subscription != before:
+            self.emit(ConsumerMemberKey(group=self.group_id, member_id=member_id), subscription_record(subscription))
+        changed = before is None or (before.topic_names, before.regex) != (subscription.topic_names, subscription.regex)
+        self.settle(changed, before, now_ms)
+        had = self.current(member_id)
+        has = self.reconcile(member_id, reported, changed)
+        self.heard_of(member_id, now_ms)
+        self._be_patient(member_id, has, subscription.rebalance_timeout_ms, now_ms)
+        whole = joining or (
+            beat.rebalance_timeout_ms != -1
+            and (beat.subscribed_topic_names is not None or beat.subscribed_topic_regex is not None)
+            and reported is not None
+        )
+        return ConsumerGroupHeartbeatResponse(
+            member_id=member_id,
+            member_epoch=has.epoch,
+            heartbeat_interval_ms=self.settings.consumer_heartbeat_interval_ms,
+            assignment=_told(has.assigned) if whole or _places(had.assigned) != _places(has.assigned) else None,
+        )
+
+    def check_room(self, member_id: str) -> None:
+        if member_id not in self.members and len(self.members) >= self.settings.consumer_max_size:
+            raise Refused(
+                ErrorCode.GROUP_MAX_SIZE_REACHED, f"the group has {len(self.members)} members, which is the maximum"
+            )
+
+    def _check_identity(self, beat: ConsumerGroupHeartbeatRequest, reported: Reported | None) -> None:
+        member_id, epoch = beat.member_id, beat.member_epoch
+        if beat.instance_id is not None:
+            holder = self.static_members.get(beat.instance_id)
+            if holder is not None and holder != member_id:
+                if epoch != JOINING_EPOCH:
+                    raise Refused(ErrorCode.FENCED_INSTANCE_ID, f"{beat.instance_id} is member {holder} now")
+                if self.current(holder).epoch != LEAVING_STATIC_EPOCH:
+                    raise Refused(
+                        ErrorCode.UNRELEASED_INSTANCE_ID, f"{beat.instance_id} is still in use by member {holder}"
+                    )
+                return
+        if epoch == JOINING_EPOCH:
+            return
+        if member_id not in self.members:
+            raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"member {member_id} is not in the group")
+        current = self.current(member_id)
+        if epoch > current.epoch:
+            raise Refused(
+                ErrorCode.FENCED_MEMBER_EPOCH, f"the member's epoch {epoch} is ahead of {current.epoch}; it must rejoin"
+            )
+        if epoch < current.epoch and not (
+            # It has not heard the last answer, and has nothing that it should not have.
+            epoch == current.previous_epoch and reported is not None and _is_within(reported, current.assigned)
+        ):
+            raise Refused(
+                ErrorCode.FENCED_MEMBER_EPOCH, f"the member's epoch {epoch} is behind {current.epoch}; it must rejoin"
+            )
+
+    def replace_static(self, instance_id: str, member_id: str) -> Subscription | None:
+        """A static member is back under a new id: it takes its own place."""
+        old_id = self.static_members.get(instance_id)
+        if old_id is None or old_id == member_id:
+            return self.members.get(member_id)
+        subscription, target, current = self.members[old_id], self.targets.get(old_id), self.current(old_id)
+        self.erase(old_id)
+        group = self.group_id
+        self.emit(ConsumerMemberKey(group=group, member_id=member_id), subscription_record(subscription))
+        if target is not None:
+            self.emit(MemberTargetKey(group=group, member_id=member_id), target_record(target))
+        self.emit(
+            MemberCurrentKey(group=group, member_id=member_id),
+            current_record(replace(current, epoch=0, previous_epoch=0)),
+        )
+        return subscription
+
+    def heard_of(self, member_id: str, now_ms: int) -> None:
+        self.deadlines[member_id] = now_ms + self.session_timeout_ms(member_id)
+        self.check_ms = min(self.check_ms, self.deadlines[member_id])
+
+    def _be_patient(self, member_id: str, has: Current, rebalance_timeout_ms: int, now_ms: int) -> None:
+        """Who is to give partitions up has its rebalance timeout for it, from when it was first asked to."""
+        if has.state is not MemberState.UNREVOKED_PARTITIONS:
+            self.patience.pop(member_id, None)
+            return
+        known = self.patience.get(member_id)
+        if known is None or known[0] != has.epoch:
+            self.patience[member_id] = (has.epoch, now_ms + max(rebalance_timeout_ms, 0))
+            self.check_ms = min(self.check_ms, self.patience[member_id][1])
+
+    # -- the three epochs
+
+    def settle(self, changed: bool, before: Subscription | None, now_ms: int) -> None:
+        """After a member has said what it wants: the group's epoch, and the target assignment."""
+        if before is not None and changed and before.regex is not None:
+            self._forget_regex(before.regex)
+        bump = changed
+        metadata_hash = self.metadata_hash
+        if changed or self.refresh_wanted:
+            bump = self._refresh_regexes() or bump
+            metadata_hash = hash_of(self._found_topics())
+            bump = bump or metadata_hash != self.metadata_hash
+            self.refresh_wanted = False
+        if bump or not self.exists:
+            self.bump(metadata_hash)
+        if self.target_epoch < self.epoch:
+            self._make_target()
+
+    def bump(self, metadata_hash: int | None = None) -> None:
+        self.emit(
+            ConsumerGroupKey(group=self.group_id),
+            ConsumerGroupValue(
+                epoch=self.epoch + 1,
+                metadata_hash=self.metadata_hash if metadata_hash is None else metadata_hash,
+            ),
+        )
+
+    def _found_topics(self) -> dict[str, tuple[UUID, int]]:
+        found = {name: self.topics.find(name) for name in self.subscribed_topics()}
+        return {name: topic for name, topic in found.items() if topic is not None}
+
+    def _make_target(self) -> None:
+        found = self._found_topics()
+        ids = {name: topic_id for name, (topic_id, _) in found.items()}
+        members = {
+            member_id: Subscriber(
+                topics=frozenset(ids[name] for name in self.topic_names(subscription) if name in ids),
+                instance_id=subscription.instance_id,
+                target=self.target(member_id),
+            )
+            for member_id, subscription in self.members.items()
+        }
+        made = ASSIGNORS[self.assignor()](members, dict(found.values()))
+        for member_id, target in made.items():
+            if member_id not in self.targets or target != self.targets[member_id]:
+                self.emit(MemberTargetKey(group=self.group_id, member_id=member_id), target_record(target))
+        self.emit(TargetAssignmentKey(group=self.group_id), TargetAssignmentValue(assignment_epoch=self.epoch))
+
+    def reconcile(self, member_id: str, reported: Reported | None, changed: bool) -> Current:
+        """Bring a member one step nearer to its target."""
+        wanted: frozenset[UUID] | None = None
+        if changed:
+            found = (self.topics.find(name) for name in self.topic_names(self.members[member_id]))
+            wanted = frozenset(topic[0] for topic in found if topic is not None)
+        current = self.current(member_id)
+        has = next_current(
+            current,
+            self.target_epoch,
+            self.target(member_id),
+            reported,
+            lambda topic_id, index: (topic_id, index) not in self.owners,
+            wanted=wanted,
+        )
+        if has != current or member_id not in self.currents:
+            self.emit(MemberCurrentKey(group=self.group_id, member_id=member_id), current_record(has))
+        return has
+
+    # -- regular expressions
+
+    def _check_regex(self, regex: str) -> None:
+        try:
+            topics = matching(regex, self.topics.names())
+        except InvalidRegex as error:
+            raise Refused(
+                ErrorCode.INVALID_REGULAR_EXPRESSION, f"{regex!r} is no regular expression of RE2: {error}"
+            ) from error
+        self._put_regex(regex, topics)
+
+    def _put_regex(self, regex: str, topics: tuple[str, ...]) -> None:
+        value = GroupRegexValue(topics=topics, version=self.topics.version)
+        self.emit(GroupRegexKey(group=self.group_id, regular_expression=regex), value)
+
+    def _refresh_regexes(self) -> bool:
+        """Match again what was matched against an older version of the metadata; whether anything is new."""
+        new = False
+        for regex, resolved in list(self.regexes.items()):
+            if resolved.version != self.topics.version:
+                topics = matching(regex, self.topics.names())
+                if topics != resolved.topics:
+                    self._put_regex(regex, topics)
+                    new = True
+        return new
+
+    def _forget_regex(self, regex: str) -> None:
+        if regex in self.regexes and all(each.regex != regex for each in self.members.values()):
+            self.emit(GroupRegexKey(group=self.group_id, regular_expression=regex), None)
+
+    # -- leaving
+
+    def leave(self, beat: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
+        """A member goes: for good, or, a static one with epoch -2, for a while."""
+        member_id = beat.member_id
+        if beat.instance_id is not None:
+            holder = self.static_members.get(beat.instance_id)
+            if holder is None:
+                raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"no member is {beat.instance_id}")
+            if holder != member_id:
+                raise Refused(ErrorCode.FENCED_INSTANCE_ID, f"{beat.instance_id} is member {holder} now")
+        if member_id not in self.members:
+            raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"member {member_id} is not in the group")
+        if beat.member_epoch == LEAVING_STATIC_EPOCH:
+            away = replace(self.current(member_id), epoch=LEAVING_STATIC_EPOCH)
+            self.emit(MemberCurrentKey(group=self.group_id, member_id=member_id), current_record(away))
+        else:
+            self.remove([member_id])
+        return ConsumerGroupHeartbeatResponse(member_id=member_id, member_epoch=beat.member_epoch)
+
+    def remove(self, member_ids: Iterable[str]) -> None:
+        """Members are out; what they had is for others, who hear of it in the next epoch."""
+        for member_id in member_ids:
+            self.erase(member_id)
+        self.bump()
+
+    def erase(self, member_id: str) -> None:
+        group, regex = self.group_id, self.members[member_id].regex
+        if member_id in self.currents:
+            self.emit(MemberCurrentKey(group=group, member_id=member_id), None)
+        if member_id in self.targets:
+            self.emit(MemberTargetKey(group=group, member_id=member_id), None)
+        self.emit(ConsumerMemberKey(group=group, member_id=member_id), None)
+        if regex is not None:
+            self._forget_regex(regex)
+        self.deadlines.pop(member_id, None)
+        self.patience.pop(member_id, None)
+
+    # -- time
+
+    def loaded(self, now_ms: int) -> None:
+        """All records were replayed: members have a session to be heard of."""
+        self.refresh_wanted = True
+        for member_id, subscription in self.members.items():
+            self.deadlines[member_id] = now_ms + self.session_timeout_ms(member_id)
+            self._be_patient(member_id, self.current(member_id), subscription.rebalance_timeout_ms, now_ms)
+        self.rescan()
+
+    def overdue(self, now_ms: int) -> list[str]:
+        """Members whose session has ended, or who have kept others waiting for too long."""
+        late = {member_id for member_id, deadline_ms in self.deadlines.items() if deadline_ms <= now_ms}
+        late |= {member_id for member_id, (_, deadline_ms) in self.patience.items() if deadline_ms <= now_ms}
+        return sorted(late & self.members.keys())
+
+    def rescan(self) -> None:
+        """Find out anew when something is due next."""
+        waits = [deadline_ms for _, deadline_ms in self.patience.values()]
+        self.check_ms = min([*self.deadlines.values(), *waits], default=NEVER_MS)
+
+    # -- commits
+
+    def commit_error(self, member_id: str, epoch: int) -> int:
+        """Whether a member of this epoch may commit at all. Of an older epoch: see `may_commit`."""
+        if epoch < 0 and not self.members:
+            return ErrorCode.NONE
+        if member_id not in self.members:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        known = self.current(member_id).epoch
+        if self.members[member_id].classic is not None:
+            return ErrorCode.NONE if epoch == known else ErrorCode.ILLEGAL_GENERATION
+        return ErrorCode.NONE if epoch <= known else ErrorCode.STALE_MEMBER_EPOCH
+
+    def may_commit(self, member_id: str, epoch: int, topic_id: UUID, index: int) -> bool:
+        """A member may have sent its commit before it heard of its new epoch: what it has had since then is its own."""
+        if member_id not in self.members:
+            return True  # nobody is in the group: an operator
+        current = self.current(member_id)
+        if epoch == current.epoch:
+            return True
+        for owned in (current.assigned, current.revoking):
+            since = owned.get(topic_id, {}).get(index)
+            if since is not None and since <= epoch:
+                return True
+        return False
+
+    def fetch_error(self, member_id: str | None, epoch: int) -> int:
+        """Whether somebody may be told what is committed."""
+        if not member_id and epoch < 0:
+            return ErrorCode.NONE
+        if member_id is None or member_id not in self.members:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        return ErrorCode.NONE if epoch == self.current(member_id).epoch else ErrorCode.STALE_MEMBER_EPOCH
+
+
+def _merged(
+    before: Subscription | None, beat: ConsumerGroupHeartbeatRequest, client_id: str, client_host: str
+) -> Subscription:
+    """What the member wants now: what it does not say is as it was."""
+    old = before or Subscription()
+    names, regex = beat.subscribed_topic_names, beat.subscribed_topic_regex
+    return Subscription(
+        instance_id=beat.instance_id if beat.instance_id is not None else old.instance_id,
+        rack_id=beat.rack_id if beat.rack_id is not None else old.rack_id,
+        client_id=client_id,
+        client_host=client_host,
+        topic_names=old.topic_names if names is None else tuple(sorted(set(names))),
+        regex=old.regex if regex is None else regex or None,
+        rebalance_timeout_ms=beat.rebalance_timeout_ms if beat.rebalance_timeout_ms >= 0 else old.rebalance_timeout_ms,
+        server_assignor=beat.server_assignor if beat.server_assignor is not None else old.server_assignor,
+    )
+
+
+def _reported(beat: ConsumerGroupHeartbeatRequest) -> Reported | None:
+    if beat.topic_partitions is None:
+        return None
+    return {each.topic_id: frozenset(each.partitions) for each in beat.topic_partitions}
+
+
+def _is_within(reported: Reported, owned: Owned) -> bool:
+    return all(index in owned.get(topic_id, {}) for topic_id, indexes in reported.items() for index in indexes)
+
+
+def _places(owned: Owned) -> Mapping[UUID, frozenset[int]]:
+    return {topic_id: frozenset(indexes) for topic_id, indexes in owned.items() if indexes}
+
+
+def _told(owned: Owned) -> Assignment:
+    return Assignment(
+        topic_partitions=tuple(
+            TopicPartitions(topic_id=topic_id, partitions=tuple(sorted(indexes)))
+            for topic_id, indexes in sorted(owned.items())
+            if indexes
+        )
+    )

@@ -1,0 +1,89 @@
+"""One step of a member towards its target (KIP-848, "Reconciliation of the group").
+
+A member first gives up what it is not to have any more, in its old epoch; then it goes over to the new epoch, and gets
+what others have given up, as they do. So a partition never has two owners: it is given to nobody while a member has it
+or has yet to give it up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from uuid import UUID
+
+from tanist.coordinator.consumer.member import Current, MemberState, Owned, Target
+
+Reported = Mapping[UUID, frozenset[int]]
+"""The partitions that a member says it has."""
+
+
+def next_current(
+    current: Current,
+    target_epoch: int,
+    target: Target,
+    reported: Reported | None,
+    is_free: Callable[[UUID, int], bool],
+    *,
+    wanted: frozenset[UUID] | None,
+) -> Current:
+    """What the member has next.
+
+    `reported`: None if it does not say what it has, as it does when nothing has changed. `is_free`: whether nobody has
+    the partition. `wanted`: the topics that it has subscribed to now, if that has changed since the target was made.
+    """
+    if current.state is MemberState.STABLE and current.epoch == target_epoch:
+        return current if wanted is None else _without_unwanted(current, wanted, reported)
+    if current.state is MemberState.UNREVOKED_PARTITIONS and _has_any(current.revoking, reported):
+        return current
+    return _computed(current, target_epoch, target, reported, is_free)
+
+
+def _computed(
+    current: Current,
+    target_epoch: int,
+    target: Target,
+    reported: Reported | None,
+    is_free: Callable[[UUID, int], bool],
+) -> Current:
+    kept: dict[UUID, dict[int, int]] = {}
+    revoking: dict[UUID, dict[int, int]] = {}
+    for topic_id, partitions in current.assigned.items():
+        for index, epoch in partitions.items():
+            into = kept if index in target.get(topic_id, frozenset()) else revoking
+            into.setdefault(topic_id, {})[index] = epoch
+    if revoking and _has_any(revoking, reported):
+        return Current(
+            current.epoch, current.previous_epoch, MemberState.UNREVOKED_PARTITIONS, assigned=kept, revoking=revoking
+        )
+    mine = {
+        (topic_id, index) for owned in (revoking, current.revoking) for topic_id in owned for index in owned[topic_id]
+    }
+    waits = False
+    for topic_id, indexes in target.items():
+        for index in sorted(indexes):
+            if index in kept.get(topic_id, {}):
+                continue
+            if is_free(topic_id, index) or (topic_id, index) in mine:
+                kept.setdefault(topic_id, {})[index] = target_epoch
+            else:
+                waits = True
+    state = MemberState.UNRELEASED_PARTITIONS if waits else MemberState.STABLE
+    previous = current.epoch if target_epoch != current.epoch else current.previous_epoch
+    return Current(target_epoch, previous, state, assigned=kept)
+
+
+def _without_unwanted(current: Current, wanted: frozenset[UUID], reported: Reported | None) -> Current:
+    """The subscription became smaller, and the target is not made anew yet: what it does not want is taken back."""
+    revoking = {topic_id: partitions for topic_id, partitions in current.assigned.items() if topic_id not in wanted}
+    if not revoking:
+        return current
+    kept = {topic_id: partitions for topic_id, partitions in current.assigned.items() if topic_id in wanted}
+    if _has_any(revoking, reported):
+        return Current(current.epoch, current.previous_epoch, MemberState.UNREVOKED_PARTITIONS, kept, revoking)
+    return Current(current.epoch, current.previous_epoch, MemberState.STABLE, kept)
+
+
+def _has_any(owned: Owned, reported: Reported | None) -> bool:
+    """Whether the member has any of these. Who does not say has what it was given."""
+    if reported is None:
+        return any(owned.values())
+    return any(index in reported.get(topic_id, frozenset()) for topic_id, indexes in owned.items() for index in indexes)

@@ -1,0 +1,171 @@
+"""What the records of a consumer group make: its epoch, members, target, and what each has.
+
+Every change is a record first: the group decides by emitting records, which are replayed here at once and written to
+the log; loading replays the same. What was decided and cannot be written is taken back by replaying what was before.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+from uuid import UUID
+
+from tanist.coordinator.consumer.member import (
+    Current,
+    Subscription,
+    Target,
+    current_of,
+    current_record,
+    subscription_of,
+    subscription_record,
+    target_of,
+    target_record,
+)
+from tanist.coordinator.effects import GroupRecord
+from tanist.wire.consumer_group_records import (
+    ConsumerGroupKey,
+    ConsumerGroupValue,
+    ConsumerMemberKey,
+    ConsumerMemberValue,
+    GroupRegexKey,
+    GroupRegexValue,
+    MemberCurrentKey,
+    MemberCurrentValue,
+    MemberTargetKey,
+    MemberTargetValue,
+    TargetAssignmentKey,
+    TargetAssignmentValue,
+)
+from tanist.wire.group_record import GroupRecordKey, GroupRecordValue
+
+CONSUMER_KEYS = (
+    ConsumerGroupKey,
+    ConsumerMemberKey,
+    TargetAssignmentKey,
+    MemberTargetKey,
+    MemberCurrentKey,
+    GroupRegexKey,
+)
+
+
+class Resolved(NamedTuple):
+    """What a regular expression meant, as of a version of the metadata."""
+
+    topics: tuple[str, ...]
+    version: int
+    timestamp: int
+
+
+class ConsumerTables:
+    """A consumer group's state, as its records say it."""
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.exists = False
+        """Its own record is there."""
+        self.epoch = 0
+        self.metadata_hash = 0
+        self.members: dict[str, Subscription] = {}
+        self.static_members: dict[str, str] = {}
+        """Member id by group instance id."""
+        self.target_epoch = 0
+        self.target_timestamp = 0
+        self.targets: dict[str, Target] = {}
+        self.currents: dict[str, Current] = {}
+        self.owners: dict[tuple[UUID, int], str] = {}
+        """Who has a partition, or has yet to give it up."""
+        self.regexes: dict[str, Resolved] = {}
+
+    def current(self, member_id: str) -> Current:
+        return self.currents.get(member_id) or Current()
+
+    def target(self, member_id: str) -> Target:
+        return self.targets.get(member_id) or {}
+
+    # -- records
+
+    def replay(self, key: GroupRecordKey, value: GroupRecordValue | None) -> None:
+        """One record; no value is a tombstone."""
+        if isinstance(key, MemberCurrentKey):
+            self._replay_current(key.member_id, value if isinstance(value, MemberCurrentValue) else None)
+        elif isinstance(key, ConsumerMemberKey):
+            self._replay_member(key.member_id, value if isinstance(value, ConsumerMemberValue) else None)
+        elif isinstance(key, MemberTargetKey):
+            if isinstance(value, MemberTargetValue):
+                self.targets[key.member_id] = target_of(value)
+            else:
+                self.targets.pop(key.member_id, None)
+        elif isinstance(key, ConsumerGroupKey):
+            found = value if isinstance(value, ConsumerGroupValue) else None
+            self.exists = found is not None
+            self.epoch, self.metadata_hash = (found.epoch, found.metadata_hash) if found is not None else (0, 0)
+        elif isinstance(key, TargetAssignmentKey):
+            made = value if isinstance(value, TargetAssignmentValue) else None
+            self.target_epoch = 0 if made is None else made.assignment_epoch
+            self.target_timestamp = 0 if made is None else made.assignment_timestamp
+        elif isinstance(key, GroupRegexKey):
+            if isinstance(value, GroupRegexValue):
+                self.regexes[key.regular_expression] = Resolved(tuple(value.topics), value.version, value.timestamp)
+            else:
+                self.regexes.pop(key.regular_expression, None)
+
+    def _replay_member(self, member_id: str, value: ConsumerMemberValue | None) -> None:
+        before = self.members.pop(member_id, None) if value is None else self.members.get(member_id)
+        if before is not None and self.static_members.get(before.instance_id or "") == member_id:
+            del self.static_members[before.instance_id or ""]
+        if value is not None:
+            subscription = self.members[member_id] = subscription_of(value)
+            if subscription.instance_id is not None:
+                self.static_members[subscription.instance_id] = member_id
+
+    def _replay_current(self, member_id: str, value: MemberCurrentValue | None) -> None:
+        before = self.currents.pop(member_id, None)
+        if before is not None:
+            for owned in (before.assigned, before.revoking):
+                for topic_id, indexes in owned.items():
+                    for index in indexes:
+                        if self.owners.get((topic_id, index)) == member_id:
+                            del self.owners[(topic_id, index)]
+        if value is not None:
+            current = self.currents[member_id] = current_of(value)
+            for owned in (current.assigned, current.revoking):
+                for topic_id, indexes in owned.items():
+                    for index in indexes:
+                        self.owners[(topic_id, index)] = member_id
+
+    def record_before(self, key: GroupRecordKey) -> GroupRecord:
+        """The record that would make the tables under this key what they are now."""
+        value: GroupRecordValue | None = None
+        if isinstance(key, MemberCurrentKey):
+            current = self.currents.get(key.member_id)
+            value = None if current is None else current_record(current)
+        elif isinstance(key, ConsumerMemberKey):
+            subscription = self.members.get(key.member_id)
+            value = None if subscription is None else subscription_record(subscription)
+        elif isinstance(key, MemberTargetKey):
+            target = self.targets.get(key.member_id)
+            value = None if target is None else target_record(target)
+        elif isinstance(key, ConsumerGroupKey):
+            value = ConsumerGroupValue(epoch=self.epoch, metadata_hash=self.metadata_hash) if self.exists else None
+        elif isinstance(key, TargetAssignmentKey):
+            if self.target_epoch:
+                value = TargetAssignmentValue(
+                    assignment_epoch=self.target_epoch, assignment_timestamp=self.target_timestamp
+                )
+        elif isinstance(key, GroupRegexKey):
+            resolved = self.regexes.get(key.regular_expression)
+            if resolved is not None:
+                value = GroupRegexValue(topics=resolved.topics, version=resolved.version, timestamp=resolved.timestamp)
+        return key, value
+
+    def tombstones(self) -> list[GroupRecord]:
+        """What removes the group, members first."""
+        group = self.group_id
+        keys: list[GroupRecordKey] = []
+        keys += [MemberCurrentKey(group=group, member_id=each) for each in self.currents]
+        keys += [MemberTargetKey(group=group, member_id=each) for each in self.targets]
+        if self.target_epoch:
+            keys.append(TargetAssignmentKey(group=group))
+        keys += [ConsumerMemberKey(group=group, member_id=each) for each in self.members]
+        keys += [GroupRegexKey(group=group, regular_expression=each) for each in self.regexes]
+        keys.append(ConsumerGroupKey(group=group))
+        return [(key, None) for key in keys]

@@ -1,0 +1,232 @@
+"""The records of `__consumer_offsets` that a group of the consumer protocol (KIP-848) is made of.
+
+A group is its epoch, its members' subscriptions, the target assignment, and what each member has of it now: one record
+each, so that a change writes only what it changes. The formats are Apache Kafka 4.3's; `group_records` reads and
+writes them with those of the classic protocol.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+from uuid import UUID
+
+from tanist.wire.group_record import GroupRecordKey, GroupRecordValue
+from tanist.wire.schema import ZERO_UUID, Array, Field, Struct
+
+
+class _OfGroup(GroupRecordKey):
+    """The key of a record of which a group has one."""
+
+    group: str = ""
+
+    VERSIONS: ClassVar[tuple[int, int]] = (0, 0)
+    FLEXIBLE_FROM: ClassVar[int | None] = None
+    FIELDS: ClassVar[tuple[Field, ...]] = (Field("group", "string", (0, 0)),)
+
+
+class _OfMember(GroupRecordKey):
+    """The key of a record of which each member has one."""
+
+    group: str = ""
+    member_id: str = ""
+
+    VERSIONS: ClassVar[tuple[int, int]] = (0, 0)
+    FLEXIBLE_FROM: ClassVar[int | None] = None
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("group", "string", (0, 0)),
+        Field("member_id", "string", (0, 0)),
+    )
+
+
+class ConsumerGroupKey(_OfGroup):
+    """Of the group itself (Kafka's ConsumerGroupMetadataKey)."""
+
+    RECORD_KINDS: ClassVar[tuple[int, ...]] = (3,)
+
+
+class ConsumerGroupValue(GroupRecordValue):
+    """The group's epoch, and a hash over the topics that it is made for."""
+
+    epoch: int = 0
+    metadata_hash: int = 0
+
+    WRITTEN: ClassVar[int] = 0
+    VERSIONS: ClassVar[tuple[int, int]] = (0, 0)
+    FLEXIBLE_FROM: ClassVar[int | None] = 0
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("epoch", "int32", (0, 0)),
+        Field("metadata_hash", "int64", (0, 0), tag=0, tagged=(0, 0)),
+    )
+
+
+class ConsumerMemberKey(_OfMember):
+    """Of a member's subscription (Kafka's ConsumerGroupMemberMetadataKey)."""
+
+    RECORD_KINDS: ClassVar[tuple[int, ...]] = (5,)
+
+
+class ClassicProtocol(Struct):
+    name: str = ""
+    metadata: bytes = b""
+
+    FIELDS: ClassVar[tuple[Field, ...]] = (Field("name", "string", (0, 0)), Field("metadata", "bytes", (0, 0)))
+
+
+class ClassicMemberMetadata(Struct):
+    """What a member that still speaks the classic protocol has said of itself."""
+
+    session_timeout_ms: int = 0
+    supported_protocols: tuple[ClassicProtocol, ...] = ()
+
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("session_timeout_ms", "int32", (0, 0)),
+        Field("supported_protocols", Array(ClassicProtocol), (0, 0)),
+    )
+
+
+class ConsumerMemberValue(GroupRecordValue):
+    """Who a member is and what it wants."""
+
+    instance_id: str | None = None
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    subscribed_topic_names: tuple[str, ...] = ()
+    subscribed_topic_regex: str | None = None
+    rebalance_timeout_ms: int = -1
+    server_assignor: str | None = None
+    classic_member_metadata: ClassicMemberMetadata | None = None
+
+    WRITTEN: ClassVar[int] = 0
+    VERSIONS: ClassVar[tuple[int, int]] = (0, 0)
+    FLEXIBLE_FROM: ClassVar[int | None] = 0
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("instance_id", "string", (0, 0), nullable=(0, 0)),
+        Field("rack_id", "string", (0, 0), nullable=(0, 0)),
+        Field("client_id", "string", (0, 0)),
+        Field("client_host", "string", (0, 0)),
+        Field("subscribed_topic_names", Array("string"), (0, 0)),
+        Field("subscribed_topic_regex", "string", (0, 0), nullable=(0, 0)),
+        Field("rebalance_timeout_ms", "int32", (0, 0)),
+        Field("server_assignor", "string", (0, 0), nullable=(0, 0)),
+        Field("classic_member_metadata", ClassicMemberMetadata, (0, 0), nullable=(0, 0), tag=0, tagged=(0, 0)),
+    )
+
+
+class TargetAssignmentKey(_OfGroup):
+    """Of the target assignment as a whole (Kafka's ConsumerGroupTargetAssignmentMetadataKey)."""
+
+    RECORD_KINDS: ClassVar[tuple[int, ...]] = (6,)
+
+
+class TargetAssignmentValue(GroupRecordValue):
+    """The group epoch for which the target was computed: written last, when all members' targets are."""
+
+    assignment_epoch: int = 0
+    assignment_timestamp: int = 0
+
+    WRITTEN: ClassVar[int] = 0
+    VERSIONS: ClassVar[tuple[int, int]] = (0, 0)
+    FLEXIBLE_FROM: ClassVar[int | None] = 0
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("assignment_epoch", "int32", (0, 0)),
+        Field("assignment_timestamp", "int64", (0, 0), tag=0, tagged=(0, 0)),
+    )
+
+
+class MemberTargetKey(_OfMember):
+    """Of a member's part of the target assignment (Kafka's ConsumerGroupTargetAssignmentMemberKey)."""
+
+    RECORD_KINDS: ClassVar[tuple[int, ...]] = (7,)
+
+
+class TargetPartitions(Struct):
+    topic_id: UUID = ZERO_UUID
+    partitions: tuple[int, ...] = ()
+
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("topic_id", "uuid", (0, 0)),
+        Field("partitions", Array("int32"), (0, 0)),
+    )
+
+
+class MemberTargetValue(GroupRecordValue):
+    """What a member is to have in the end."""
+
+    topic_partitions: tuple[TargetPartitions, ...] = ()
+
+    WRITTEN: ClassVar[int] = 0
+    VERSIONS: ClassVar[tuple[int, int]] = (0, 0)
+    FLEXIBLE_FROM: ClassVar[int | None] = 0
+    FIELDS: ClassVar[tuple[Field, ...]] = (Field("topic_partitions", Array(TargetPartitions), (0, 0)),)
+
+
+class MemberCurrentKey(_OfMember):
+    """Of what a member has now (Kafka's ConsumerGroupCurrentMemberAssignmentKey)."""
+
+    RECORD_KINDS: ClassVar[tuple[int, ...]] = (8,)
+
+
+class CurrentPartitions(Struct):
+    topic_id: UUID = ZERO_UUID
+    partitions: tuple[int, ...] = ()
+    assignment_epochs: tuple[int, ...] | None = None
+
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("topic_id", "uuid", (0, 0)),
+        Field("partitions", Array("int32"), (0, 0)),
+        Field("assignment_epochs", Array("int32"), (0, 0), nullable=(0, 0), tag=0, tagged=(0, 0)),
+    )
+
+
+class MemberCurrentValue(GroupRecordValue):
+    """A member's epoch, its partitions, and those that it has yet to give up."""
+
+    member_epoch: int = 0
+    previous_member_epoch: int = 0
+    state: int = 0
+    assigned_partitions: tuple[CurrentPartitions, ...] = ()
+    partitions_pending_revocation: tuple[CurrentPartitions, ...] = ()
+
+    WRITTEN: ClassVar[int] = 0
+    VERSIONS: ClassVar[tuple[int, int]] = (0, 0)
+    FLEXIBLE_FROM: ClassVar[int | None] = 0
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("member_epoch", "int32", (0, 0)),
+        Field("previous_member_epoch", "int32", (0, 0)),
+        Field("state", "int8", (0, 0)),
+        Field("assigned_partitions", Array(CurrentPartitions), (0, 0)),
+        Field("partitions_pending_revocation", Array(CurrentPartitions), (0, 0)),
+    )
+
+
+class GroupRegexKey(GroupRecordKey):
+    """Of a regular expression that members subscribe to (Kafka's ConsumerGroupRegularExpressionKey)."""
+
+    group: str = ""
+    regular_expression: str = ""
+
+    RECORD_KINDS: ClassVar[tuple[int, ...]] = (16,)
+    VERSIONS: ClassVar[tuple[int, int]] = (0, 0)
+    FLEXIBLE_FROM: ClassVar[int | None] = None
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("group", "string", (0, 0)),
+        Field("regular_expression", "string", (0, 0)),
+    )
+
+
+class GroupRegexValue(GroupRecordValue):
+    """The topics that it matched, as of a version (an offset) of the cluster's metadata."""
+
+    topics: tuple[str, ...] = ()
+    version: int = 0
+    timestamp: int = 0
+
+    WRITTEN: ClassVar[int] = 0
+    VERSIONS: ClassVar[tuple[int, int]] = (0, 0)
+    FLEXIBLE_FROM: ClassVar[int | None] = 0
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("topics", Array("string"), (0, 0)),
+        Field("version", "int64", (0, 0)),
+        Field("timestamp", "int64", (0, 0)),
+    )
