@@ -59,6 +59,13 @@ class LogConfig:
         return "delete" in self.cleanup_policies
 
     @property
+    def segment_ms_max(self) -> int:
+        """How old an active segment may become. One that is active cannot be compacted, however late it is."""
+        if self.compacts and self.max_compaction_lag_ms > 0:
+            return min(self.segment_ms, self.max_compaction_lag_ms)
+        return self.segment_ms
+
+    @property
     def cleanup_policies(self) -> frozenset[str]:
         return frozenset(policy.strip() for policy in self.cleanup_policy.split(",") if policy.strip())
 

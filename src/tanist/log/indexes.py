@@ -321,6 +321,10 @@ class TransactionIndex:
         """The open file for a sync, None when no transaction was aborted here."""
         return self._open() if self._exists else None
 
+    def open(self) -> None:
+        """Make sure that there is a file."""
+        self._open()
+
     def _open(self) -> File:
         if self._file is None:
             self._file = self._disk.open(self.path)

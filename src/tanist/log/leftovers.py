@@ -68,14 +68,29 @@ def _swap_in(disk: Disk, directory: str, names: set[str], reasons: list[str]) ->
         high = max(_end_of_file(disk, f"{directory}/{name}", _base_of(name, SWAP_SUFFIX) or 0) for name in logs)
         for name in sorted(names):
             base = _base_of(name, "")
-            if base is not None and low <= base < high and not name.endswith(SNAPSHOT_SUFFIX):
+            if base is not None and low <= base < max(high, low + 1) and not name.endswith(SNAPSHOT_SUFFIX):
                 _remove(disk, directory, name, names)
-    for name in swaps:
+    # The log first: what is left is indexes then, which the next start recognises, should this one be interrupted.
+    for name in sorted(swaps, key=lambda name: not name.endswith(LOG_SUFFIX + SWAP_SUFFIX)):
         target = name.removesuffix(SWAP_SUFFIX)
         disk.rename(f"{directory}/{name}", f"{directory}/{target}")
         names.discard(name)
         names.add(target)
         reasons.append(f"{target} taken over from an interrupted swap")
+    if swaps:
+        _make_durable(disk, directory, names)
+
+
+def _make_durable(disk: Disk, directory: str, names: set[str]) -> None:
+    """Replace a small file by itself, durably, and with it the names in the folder.
+
+    A sync of the swapped segment later would make its own name durable, and not that those it replaces are gone.
+    """
+    for name in (LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA):
+        if name in names:
+            path = f"{directory}/{name}"
+            disk.write_file(path, disk.read_file(path), sync=True)
+            return
 
 
 def _end_of_file(disk: Disk, path: str, base_offset: int) -> int:

@@ -10,18 +10,19 @@ compared.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
 from tanist.log import timestamps
 from tanist.log.append import AppendResult
 from tanist.log.checkpoints import PARTITION_METADATA
+from tanist.log.compaction import Cleanable, find_cleanable, first_dirty_offset
 from tanist.log.config import LogConfig
 from tanist.log.indexes import AbortedTransaction
 from tanist.log.recovery import LoadedLog, LogLoader, RecoveryReport, Rescue, replay_producers
 from tanist.log.retention import expired_segments
-from tanist.log.segment import Place
+from tanist.log.segment import Place, Segment
 from tanist.log.segments import LogSlice
 from tanist.log.tail import LogTail
 from tanist.log.timestamps import TimestampedOffset
@@ -82,6 +83,7 @@ class Log(LogTail):
         It would keep recovery from looking at what is written in the place of what was cut.
         """
         self._last_flush_ms = 0
+        self._cut_since_cleaned: int | None = None
 
     @classmethod
     def open(
@@ -294,6 +296,8 @@ class Log(LogTail):
     def _lower_recovery_point(self, end: int, base_offset: int) -> None:
         """What is written from `end` on will not be durable, nor are the indexes of the segment that is cut."""
         self.flushed_offset = min(self.flushed_offset, end)
+        if self._cut_since_cleaned is None or base_offset < self._cut_since_cleaned:
+            self._cut_since_cleaned = base_offset
         self.recovery_point = min(self.recovery_point, max(base_offset, end - 1))
         if self.before_cut is not None:
             self.before_cut(self)
@@ -361,12 +365,62 @@ class Log(LogTail):
         active = self._segments.active
         if self.failed is not None or active.size == 0 or now_ms - active.created_ms <= self._roll_ms:
             return False
-        self._roll(self._log_end_offset, now_ms)
+        self._roll(active.next_offset, now_ms)
         return True
 
     def expire_producers(self, wall_ms: int) -> int:
         """Forget idle producers; how many."""
         return self.producers.expire(wall_ms, self._config.producer_id_expiration_ms)
+
+    # -- cleaning
+
+    def cleanable(self, checkpoint: int | None, high_watermark: int, wall_ms: int) -> Cleanable:
+        """What could be compacted now, if cleaning has come to `checkpoint`."""
+        if checkpoint is not None and self._cut_since_cleaned is not None:
+            # What was cut off and written anew is not clean, though it lies below.
+            checkpoint = min(checkpoint, self._cut_since_cleaned)
+        return find_cleanable(
+            self._segments,
+            self._config,
+            first_dirty_offset(checkpoint, self.log_start_offset, self._log_end_offset),
+            self.last_stable_offset(high_watermark),
+            self.recovery_point,
+            wall_ms,
+        )
+
+    def cleaned_to(self, end_offset: int) -> None:
+        """A cleaning has ended, up to this offset."""
+        if self._cut_since_cleaned is not None and self._cut_since_cleaned <= end_offset:
+            self._cut_since_cleaned = None
+
+    def sealed_segments(self, end_offset: int) -> list[Segment]:
+        """The segments that begin below an offset, but for the active one."""
+        segments = self._segments
+        return [each for each in segments if each.base_offset < end_offset and each is not segments.active]
+
+    def holds(self, segments: Sequence[Segment]) -> bool:
+        """Are these still neighbours in the log, and sealed?"""
+        return self._segments.holds(segments)
+
+    def segment_end(self, segment: Segment) -> int:
+        """Where a segment of this log ends: the next one's base."""
+        segments = self._segments
+        return segments.end_offset(segments.index_of(segment.base_offset), self._log_end_offset)
+
+    def swap_in(self, cleaned: Segment, replaced: Sequence[Segment], now_ms: int) -> bool:
+        """Let a cleaned segment, durable by now, take the place of those it was made of, durably.
+
+        False, and nothing has changed, if they are not there any more: retention or a truncation was faster.
+        """
+        if self.failed is not None or not self._segments.holds(replaced):
+            return False
+        with self._disk_in_use():
+            self._segments.replace(replaced, cleaned, now_ms)
+            for each in replaced[1:]:
+                self._snapshots.remove(each.base_offset)
+            # With the checkpoint the folder becomes durable: of what was replaced nothing comes back, and not in part.
+            self._write_epochs(sync=True)
+        return True
 
     # -- durability
 

@@ -243,12 +243,13 @@ class LogLoader:
             index += 1
 
     def _is_hole(self, offset: int) -> bool:
-        """Is a batch at `offset` behind records that are missing, and were not durable: lost, not compacted away?
+        """Is what begins at `offset` behind records that are missing, and were not durable: lost?
 
-        The writes since the last sync reach the disk in any order, so a loss of power may keep the later ones.
+        The writes since the last sync reach the disk in any order, so a loss of power may keep the later ones. A new
+        segment begins where the last ends, and a cleaned one ends where it did, so this is asked of compacted logs too.
         """
-        lost = 0 <= self._next_offset < offset and self._next_offset >= self._recovery_point
-        return lost and not self._config.compacts
+        missing_from = max(self._next_offset, self._log_start_offset)
+        return self._next_offset >= 0 and self._recovery_point <= missing_from < offset
 
     def _scan_damaged(self, damage: DamagedBatch) -> None:
         """A segment that was to be trusted is not whole: read it, and all behind it."""
@@ -291,7 +292,8 @@ class LogLoader:
             return f"offset {header.base_offset} after {least - 1}"
         if header.last_offset >= limit or not segment.offset_index.fits(header.last_offset):
             return f"offset {header.last_offset} is not this segment's"
-        if self._is_hole(header.base_offset):
+        if self._is_hole(header.base_offset) and not self._config.compacts:
+            # Within a file compaction may have left it, here or on the leader that this replica has copied.
             return f"offsets {self._next_offset} to {header.base_offset - 1} are missing"
         if 0 <= header.leader_epoch < self._epochs.latest_epoch:
             # A loss of power may undo a truncation and leave what was written since: two histories in one file.

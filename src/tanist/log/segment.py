@@ -56,6 +56,7 @@ class Segment:
         "_index_interval",
         "_indexed_timestamp",
         "_lasts",
+        "_mark",
         "_max_known",
         "_positions",
         "_since_index",
@@ -75,14 +76,23 @@ class Segment:
     )
 
     def __init__(
-        self, disk: Disk, directory: str, base_offset: int, config: LogConfig, now_ms: int, names: Container[str] = ()
+        self,
+        disk: Disk,
+        directory: str,
+        base_offset: int,
+        config: LogConfig,
+        now_ms: int,
+        names: Container[str] = (),
+        mark: str = "",
     ) -> None:
         """Open or make the segment; `names` are those in the folder.
 
-        The indexes are opened when they are first used.
+        The indexes are opened when they are first used. With a `mark` behind their names, the files are no segment's
+        yet: what a cleaning writes.
         """
         self._disk = disk
         self._directory = directory
+        self._mark = mark
         self.base_offset = base_offset
         self.created_ms = now_ms
         self.file: File = disk.open(self.path(LOG_SUFFIX))
@@ -90,7 +100,7 @@ class Segment:
         self.pending: list[Buffer] = []
         self.offset_index = OffsetIndex(disk, self.path(INDEX_SUFFIX), base_offset, config.segment_index_bytes)
         self.time_index = TimeIndex(disk, self.path(TIME_INDEX_SUFFIX), base_offset, config.segment_index_bytes)
-        txn_exists = offset_file(base_offset, TXN_INDEX_SUFFIX) in names
+        txn_exists = offset_file(base_offset, TXN_INDEX_SUFFIX) + mark in names
         self.txn_index = TransactionIndex(disk, self.path(TXN_INDEX_SUFFIX), base_offset, exists=txn_exists)
         self.rolling_timestamp = -1
         """Latest timestamp of the first batch: the age of a segment counts from it. -1: not known."""
@@ -106,8 +116,13 @@ class Segment:
         self._lasts = array("q")
         self._positions = array("q")
 
+    @property
+    def next_offset(self) -> int:
+        """Of the active segment: the offset after its last batch."""
+        return self._lasts[-1] + 1 if self._lasts else self.base_offset
+
     def path(self, suffix: str) -> str:
-        return f"{self._directory}/{offset_file(self.base_offset, suffix)}"
+        return f"{self._directory}/{offset_file(self.base_offset, suffix)}{self._mark}"
 
     # -- writing
 
@@ -308,6 +323,15 @@ class Segment:
             self._max_known = True
         return TimestampOffset(self.max_timestamp, self.max_timestamp_offset)
 
+    def first_timestamp(self) -> int:
+        """Latest timestamp of the first batch, -1 if there is none."""
+        if self.rolling_timestamp < 0 and self.size:
+            self.write()
+            for batch in scan_headers(self.file, 0, self.size):
+                self.rolling_timestamp = batch.header.max_timestamp
+                break
+        return self.rolling_timestamp
+
     # -- repair
 
     def resume(self) -> int:
@@ -390,6 +414,17 @@ class Segment:
                 self.max_timestamp, self.max_timestamp_offset = header.max_timestamp, header.last_offset
 
     # -- leaving
+
+    def rename(self, mark: str) -> None:
+        """Put another mark behind the names of the files: the log's first, then the indexes'.
+
+        As long as an index has the old mark, a start knows that the renaming was interrupted.
+        """
+        paths = [self.path(suffix) for suffix in SEGMENT_SUFFIXES]
+        self._mark = mark
+        for old, suffix in zip(paths, SEGMENT_SUFFIXES, strict=True):
+            if self._disk.exists(old):
+                self._disk.rename(old, self.path(suffix))
 
     def mark_deleted(self) -> list[str]:
         """Rename the files, so that they are no segment's any more; open handles stay good. The new paths.

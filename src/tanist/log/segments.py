@@ -7,11 +7,13 @@ once and closed later; their paths are handed out by `drain_deleted`, for whoeve
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from operator import is_
 from typing import NamedTuple
 
 from tanist.log.config import LogConfig
 from tanist.log.indexes import AbortedTransaction
+from tanist.log.names import SWAP_SUFFIX, TXN_INDEX_SUFFIX, offset_file
 from tanist.log.segment import Segment
 from tanist.ports import Disk, File, FileRange
 
@@ -194,6 +196,32 @@ class Segments:
         self._list = [Segment(self._disk, self._directory, base_offset, self.config, now_ms)]
         self._bases = [base_offset]
         self._reactivate()
+
+    def holds(self, segments: Sequence[Segment]) -> bool:
+        """Are these still neighbours in the list, none of them active?"""
+        index = self.index_of(segments[0].base_offset)
+        here = self._list[index : index + len(segments)]
+        return segments[-1] is not self.active and len(here) == len(segments) and all(map(is_, here, segments))
+
+    def replace(self, old: Sequence[Segment], cleaned: Segment, now_ms: int) -> None:
+        """Put what a cleaning has made of neighbours in their place.
+
+        Kafka's order, in which a start can finish or undo what a crash has interrupted at any point (`leftovers`). The
+        names are durable when the caller has made the folder so.
+        """
+        base_offset = cleaned.base_offset
+        transactions = cleaned.txn_index.file is not None
+        cleaned.rename(SWAP_SUFFIX)
+        for segment in old:
+            self._retire(segment)
+        cleaned.rename("")
+        for file in cleaned.release():
+            file.close()
+        names = {offset_file(base_offset, TXN_INDEX_SUFFIX)} if transactions else ()
+        fresh = Segment(self._disk, self._directory, base_offset, self.config, now_ms, names)
+        index = self.index_of(base_offset)
+        self._list[index : index + len(old)] = [fresh]
+        self._bases[index : index + len(old)] = [base_offset]
 
     def _reactivate(self) -> None:
         self.active = self._list[-1]

@@ -116,15 +116,16 @@ class LogTail:
         self._set_roll_time()
 
     def _set_roll_time(self) -> None:
-        """`segment.ms` less a jitter that differs from segment to segment, so that not all logs roll at once.
+        """`segment.ms`, or `max.compaction.lag.ms`, less a jitter: segments differ in it, so not all logs roll at once.
 
         Chance would do; a hash of the segment's name does too, and is the same in every run.
         """
-        jitter_ms = min(self._config.segment_jitter_ms, self._config.segment_ms)
+        longest_ms = self._config.segment_ms_max
+        jitter_ms = min(self._config.segment_jitter_ms, longest_ms)
         if jitter_ms:
             name = f"{self.topic_partition}/{self._segments.active.base_offset}"
             jitter_ms = crc32c(name.encode()) % jitter_ms
-        self._roll_ms = self._config.segment_ms - jitter_ms
+        self._roll_ms = longest_ms - jitter_ms
 
     # -- appending
 
@@ -198,7 +199,7 @@ class LogTail:
                 or segment.index_full
                 or last_offset - segment.base_offset > _RELATIVE_MAX
             ) and self._must_roll(segment, size, last_offset, max_timestamp, now_ms):
-                segment = self._roll(first_offset, now_ms)
+                segment = self._roll(_base_before(segment, first_offset, last_offset), now_ms)
             if leader_epoch != self._epoch:
                 self._enter_epoch(leader_epoch, first_offset)
             _pack_prefix(batch, 0, first_offset, length, leader_epoch)
@@ -250,7 +251,7 @@ class LogTail:
         max_timestamp = max(header.max_timestamp for _, header in found)
         segment = self._segments.active
         if self._must_roll(segment, len(batches), first_offset + records - 1, max_timestamp, now_ms):
-            segment = self._roll(first_offset, now_ms)
+            segment = self._roll(_base_before(segment, first_offset, first_offset + records - 1), now_ms)
         if leader_epoch != self._epoch:
             self._enter_epoch(leader_epoch, first_offset)
         for start, header in found:
@@ -306,7 +307,7 @@ class LogTail:
             if self._must_roll(segment, header.size_bytes, last_offset, header.max_timestamp, now_ms):
                 if start > queued:
                     segment.pending.append(batches[queued:start])
-                segment = self._roll(header.base_offset, now_ms)
+                segment = self._roll(_base_before(segment, header.base_offset, last_offset), now_ms)
                 queued = start
             if header.leader_epoch != self._epoch and header.leader_epoch >= 0:
                 self._enter_epoch(header.leader_epoch, header.base_offset)
@@ -407,6 +408,15 @@ class LogTail:
         self._segments.replace_all(base_offset, now_ms)
         self._write_epochs(sync=True)
         self._log_end_offset = base_offset
+
+
+def _base_before(segment: Segment, first_offset: int, last_offset: int) -> int:
+    """Where a segment begins that is to hold this batch: where the last ends, also if compaction has left a hole.
+
+    So that a start can tell what was lost between two segments from what was never there.
+    """
+    end_offset = segment.next_offset
+    return end_offset if last_offset - end_offset <= _RELATIVE_MAX else first_offset
 
 
 def _stamp(batches: memoryview, batch: Examined, wall_ms: int) -> Examined:

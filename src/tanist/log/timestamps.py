@@ -50,7 +50,7 @@ def _search_from(segment: Segment, timestamp: int, start_offset: int) -> int:
 
 def _first_in(segment: Segment, batch: BatchAt, timestamp: int, start_offset: int) -> TimestampedOffset | None:
     header = batch.header
-    if header.is_log_append_time:
+    if header.is_log_append_time and header.record_count == header.last_offset_delta + 1:
         return TimestampedOffset(header.max_timestamp, max(header.base_offset, start_offset), header.leader_epoch)
     try:
         records = decode_batch(read_batch(segment.file, batch))
