@@ -9,12 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+    InputPartition,
+)
 from pyspark.sql.types import StructType
 
 from tanist.runtime.client import Client
 from tanist.spark.topic_options import OptionError, TopicOptions, truth
 from tanist.spark.topic_plan import ranges, split
+from tanist.spark.topic_sink_options import SinkOptions
 from tanist.spark.topic_tasks import Task, read_task
 
 _DDL = "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, timestampType int"
@@ -38,6 +46,16 @@ class TopicDataSource(DataSource):
         from tanist.spark.topic_stream import TopicStreamReader
 
         return TopicStreamReader(TopicOptions.parse(dict(self.options.items()), streaming=True), _columns(schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from tanist.spark.topic_sink import TopicWriter
+
+        return TopicWriter(SinkOptions.parse(dict(self.options.items())), schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+        from tanist.spark.topic_sink import TopicStreamWriter
+
+        return TopicStreamWriter(SinkOptions.parse(dict(self.options.items())), schema)
 
 
 class TopicReader(DataSourceReader):

@@ -1,0 +1,202 @@
+"""`write.format("tanist")` and `writeStream.format("tanist")`: rows into topics (docs/spark.md).
+
+Owns the way of a task's rows: by topic, by partition, into batches, to the producer. A batch's task has a producer id
+from the cluster, and a task that Spark tries again writes again: at least once, as Spark's own sink. A stream's task
+has a producer of its own making (`topic_sink_landed`), and writes what is not in the topic yet: exactly once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from tanist.runtime.client import Client, KafkaError
+from tanist.spark.topic_options import OptionError, TopicPartition
+from tanist.spark.topic_sink_options import SinkOptions, check_columns
+
+_QUERY_ID = "sql.streaming.queryId"
+_BATCH_ID = "streaming.sql.batchId"
+"""Local properties by which Spark tells a task of a stream whose it is."""
+
+
+@dataclass
+class Written(WriterCommitMessage):
+    """What one task wrote, and what it found written."""
+
+    records: int
+    known: int
+
+
+class TopicWriter(DataSourceArrowWriter):
+    def __init__(self, options: SinkOptions, schema: StructType, overwrite: bool) -> None:
+        if overwrite:
+            raise OptionError("a topic cannot be overwritten: mode is append")
+        check_columns(schema, options)
+        self._options = options
+
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+        return write_rows(iterator, self._options, None)
+
+
+class TopicStreamWriter(DataSourceStreamArrowWriter):
+    def __init__(self, options: SinkOptions, schema: StructType) -> None:
+        check_columns(schema, options)
+        self._options = options
+
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+        return write_rows(iterator, self._options, _task() if self._options.exactly_once else None)
+
+
+def _task() -> tuple[str, int, int]:
+    """The query, the task and the micro-batch."""
+    context = TaskContext.get()
+    query = None if context is None else context.getLocalProperty(_QUERY_ID)
+    batch = None if context is None else context.getLocalProperty(_BATCH_ID)
+    if context is None or query is None or batch is None:
+        raise OptionError("this Spark does not tell its tasks of which micro-batch they are: set exactlyOnce=false")
+    return query, context.partitionId(), int(batch)
+
+
+def write_rows(batches: Iterator[Any], options: SinkOptions, task: tuple[str, int, int] | None) -> Written:
+    """All rows, acknowledged by all in-sync replicas. `task`: whose rows they are, if some may be there already."""
+    from tanist.spark.topic_sink_landed import identity
+    from tanist.spark.topic_sink_producer import TaskProducer
+
+    how = options.connecting
+    with Client(how.bootstrap, client_id=how.client_id, timeout_s=how.timeout_s) as client:
+        writing: _Writing | None = None
+        try:
+            for batch in batches:
+                if not batch.num_rows:
+                    continue
+                if writing is None:
+                    if task is None:
+                        producer = TaskProducer.fresh(client)
+                    else:
+                        who = identity(*task)
+                        producer = TaskProducer(client, who.producer_id, who.producer_epoch)
+                    writing = _Writing(client, options, producer, once=task is not None)
+                writing.write(batch)
+            return Written(0, 0) if writing is None else writing.finish()
+        finally:
+            if writing is not None:
+                writing.producer.close()
+
+
+class _Writing:
+    def __init__(self, client: Client, options: SinkOptions, producer: Any, *, once: bool) -> None:
+        self.producer = producer
+        self._client = client
+        self._options = options
+        self._once = once
+        self._partitions: dict[str, int] = {}
+        self._landed: dict[TopicPartition, Any] = {}
+        self._records = self._known = 0
+
+    def write(self, batch: Any) -> None:
+        for topic, rows, named in self._by_topic(batch):
+            self._write_topic(topic, rows, named)
+
+    def finish(self) -> Written:
+        from tanist.spark.topic_sink_landed import check_nothing_left
+
+        self.producer.flush()
+        check_nothing_left(self._landed)
+        return Written(self._records, self._known)
+
+    def _by_topic(self, batch: Any) -> Iterator[tuple[str, Any, Any]]:
+        """Topic, rows, and the column `partition` if there is one."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        from tanist.spark.topic_sink_encoding import NoRecord, Rows
+
+        columns = dict(zip(batch.schema.names, batch.columns))
+        key = columns["key"].cast(pa.binary()) if "key" in columns else None
+        rows = Rows(key, columns["value"].cast(pa.binary()), columns.get("headers"))
+        named = columns.get("partition")
+        if self._options.topic is not None:
+            yield self._options.topic, rows, named
+            return
+        topics = columns["topic"]
+        if topics.null_count:
+            raise NoRecord("a row has null as its topic")
+        for topic in sorted(pc.unique(topics).to_pylist()):
+            which = pc.indices_nonzero(pc.equal(topics, topic)).to_numpy()
+            yield topic, rows.take(which), None if named is None else named.take(pa.array(which))
+
+    def _write_topic(self, topic: str, rows: Any, named: Any) -> None:
+        import numpy as np
+
+        from tanist.spark.topic_sink_encoding import cuts
+        from tanist.spark.topic_sink_partitions import choose
+
+        count = self._partitions.get(topic)
+        if count is None:
+            count = self._partitions[topic] = self._found(topic)
+        chosen = choose(rows, named, count)
+        # Stable: rows of one partition stay in their order.
+        order = np.argsort(chosen, kind="stable")
+        ordered = rows.take(order)
+        edges = np.flatnonzero(np.diff(chosen[order])) + 1
+        bounds = [0, *edges.tolist(), len(order)]
+        for first, last in pairwise(bounds):
+            where = topic, int(chosen[order[first]])
+            part = ordered.cut(first, last)
+            for begin, end in cuts(part, self._options.batch_bytes):
+                self._send(where, part.cut(begin, end))
+
+    def _send(self, where: TopicPartition, rows: Any) -> None:
+        from tanist.spark.topic_sink_encoding import Sealing, encode, seal
+
+        records = encode(rows)
+        before = self._landed.get(where)
+        if before is not None:
+            import numpy as np
+
+            from tanist.spark.topic_sink_landed import fingerprints_of, not_landed
+
+            kept = np.flatnonzero(not_landed(fingerprints_of(records, len(rows)), before.fingerprints))
+            self._known += len(rows) - len(kept)
+            if not len(kept):
+                return
+            if len(kept) < len(rows):
+                rows = rows.take(kept)
+                records = encode(rows)
+        producer = self.producer
+        sealing = Sealing(producer.producer_id, producer.producer_epoch, producer.next_sequence(where))
+        now_ms = time.time_ns() // 1_000_000
+        batch = seal(records, len(rows), sealing, timestamp_ms=now_ms, compression=self._options.compression)
+        producer.send(where, batch, len(rows))
+        self._records += len(rows)
+
+    def _found(self, topic: str) -> int:
+        """How many partitions the topic has; and what of this micro-batch is in them."""
+        from tanist.spark.topic_sink_landed import Identity, landed
+
+        view = self._client.persist(lambda: _known(self._client, topic))
+        if self._once:
+            places: Sequence[TopicPartition] = [(topic, number) for number in range(view)]
+            producer = self.producer
+            found = landed(self._client, places, Identity(producer.producer_id, producer.producer_epoch))
+            self._landed |= found
+            for where, each in found.items():
+                producer.go_on_at(where, each.next_sequence)
+        return view
+
+
+def _known(client: Client, topic: str) -> int:
+    from tanist.wire.errors import ErrorCode
+
+    found = client.metadata([topic]).topics.get(topic)
+    code = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) if found is None else found.error_code
+    if found is None or code:
+        raise KafkaError(code, topic, final=code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return len(found.partitions)
