@@ -243,7 +243,8 @@ class World:
         """Names of the clients: hosts of their own to the network."""
         self.owners: dict[Process, Host] = {}
         self._digest = hashlib.sha256()
-        self._trace = trace
+        self.trace = trace
+        """Told all that is noted, for people. It changes nothing."""
         roles = roles or dict.fromkeys(range(1, nodes + 1), COMBINED)
         voters = ",".join(f"{n}@node{n}:{CONTROLLER_PORT}" for n, role in roles.items() if "controller" in role)
         self.hosts: dict[int, Host] = {}
@@ -303,8 +304,8 @@ class World:
     def note(self, who: str, level: str, message: str) -> None:
         """A line of the run's history. The same seed gives the same lines; `digest` is what shows it."""
         self._digest.update(f"{self.scheduler.now_us} {who} {level} {message}\n".encode())
-        if self._trace is not None:
-            self._trace(self.scheduler.now_us, who, level, message)
+        if self.trace is not None:
+            self.trace(self.scheduler.now_us, who, level, message)
         if self.on_note is not None:
             self.on_note(who, message)
 

@@ -1,0 +1,6 @@
+"""The simulator in the lab: runs by the thousand, failures made small, and a run as the moments of a replay."""
+
+from tanist.lab.simulation.plan import Plan, Restriction
+from tanist.lab.simulation.player import Played, moments, play
+
+__all__ = ["Plan", "Played", "Restriction", "moments", "play"]

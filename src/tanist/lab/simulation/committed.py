@@ -1,0 +1,190 @@
+"""What a committed change of a partition says, and by which rule it came: for people.
+
+Pure: two states of a partition and what is known beside them go in, a sentence of what changed and one of why come out.
+The rules are those of docs/rules.md ("fact 41") and of KIP-966. It explains what is there, it does not judge: where a
+rule was broken, the explanation of the change and the change do not fit together, and that is what a reader looks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tanist.controller.partition_state import PartitionState
+from tanist.controller.registration import BrokerRegistration
+from tanist.sim.election_checks import AGGRESSIVE, BALANCED, FIRST_PHASE
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What the controller knows when it changes a partition."""
+
+    min_isr: int
+    """As it counts for this partition."""
+    strategy: str
+    """unclean.recovery.strategy in force, or "first phase": without the recovery manager."""
+    elr_enabled: bool = True
+    asked_for: bool = False
+    """An operator has asked for an unclean election."""
+    answered: tuple[int, ...] = ()
+    """Who has said how long its log is, since nobody leads."""
+
+
+def told(state: PartitionState) -> str:
+    """A partition as it is."""
+    parts = [f"leader {_leader(state)}, epoch {state.leader_epoch}", f"ISR {_set(state.isr)}"]
+    if state.elr:
+        parts.append(f"ELR {_set(state.elr)}")
+    if state.last_known_elr:
+        parts.append(f"LastKnownElr {_set(state.last_known_elr)}")
+    return ", ".join(parts)
+
+
+def changed(before: PartitionState | None, after: PartitionState) -> str:
+    """What is otherwise now."""
+    if before is None:
+        return f"created on {_set(after.replicas)}: {told(after)}"
+    parts: list[str] = []
+    if before.leader != after.leader:
+        parts.append(f"leader {_leader(before)} → {_leader(after)}")
+    if before.leader_epoch != after.leader_epoch:
+        parts.append(f"epoch {after.leader_epoch}")
+    for name, one, other in (
+        ("ISR", before.isr, after.isr),
+        ("ELR", before.elr, after.elr),
+        ("LastKnownElr", before.last_known_elr, after.last_known_elr),
+        ("replicas", before.replicas, after.replicas),
+        ("adding", before.adding, after.adding),
+        ("removing", before.removing, after.removing),
+    ):
+        if one != other:
+            parts.append(f"{name} {_set(one)} → {_set(other)}")
+    if after.recovering and not before.recovering:
+        parts.append("recovering")
+    elif before.recovering and not after.recovering:
+        parts.append("recovered")
+    return ", ".join(parts) or "the same again"
+
+
+def is_turning_point(before: PartitionState | None, after: PartitionState) -> bool:
+    """An election, or the loss of a leader or of somebody who was eligible."""
+    if before is None or before.leader != after.leader or before.leader_epoch != after.leader_epoch:
+        return True
+    return bool({*before.isr, *before.elr} - {*after.isr, *after.elr}) or before.elr != after.elr
+
+
+def reason(before: PartitionState | None, after: PartitionState, situation: Situation) -> str | None:
+    """By which rules the partition is so now."""
+    if before is None:
+        return None
+    reasons = [*_election(before, after, situation), *_eligible(before, after, situation), *_moves(before, after)]
+    return "; ".join(reasons) or None
+
+
+def _election(before: PartitionState, after: PartitionState, situation: Situation) -> Iterable[str]:
+    if after.leader < 0:
+        if before.leader >= 0:
+            if after.elr:
+                yield f"nobody of the ELR {_set(after.elr)} can lead now: it waits for one of them (KIP-966, fact 49)"
+            else:
+                yield "nobody is left who surely has everything"
+        return
+    if after.leader_epoch == before.leader_epoch:
+        return
+    if after.last_unclean_epoch == after.leader_epoch != before.last_unclean_epoch:
+        yield _unclean(before, after, situation)
+    elif after.leader == before.leader:
+        yield "a new epoch of the same leader: replicas have gone (fact 67)"
+    elif after.leader in before.isr:
+        yield "a live member of the ISR, the first in the order of replicas (facts 30, 32)"
+    elif after.leader in before.elr:
+        yield f"the ISR is empty; {after.leader} is in the ELR, so has all that was committed (KIP-966, facts 31, 35)"
+    elif before.reassigning and not after.reassigning:
+        yield f"the reassignment ends, and {after.leader} is the first of those who are in sync then (fact 105)"
+    else:
+        yield f"{after.leader} was in neither ISR nor ELR"
+
+
+def _unclean(before: PartitionState, after: PartitionState, situation: Situation) -> str:
+    eligible = {*before.isr, *before.elr}
+    waiting = f"{_set(sorted(eligible))} may lead but cannot" if eligible else "nobody is in ISR or ELR"
+    if situation.asked_for:
+        return f"{waiting}; an operator asked for an unclean election (facts 36, 102)"
+    if situation.strategy == BALANCED:
+        known = f"LastKnownElr {_set(before.last_known_elr)}" if before.last_known_elr else "the replicas"
+        return (
+            f"{waiting}; strategy Balanced: when all of {known} have answered ({_set(situation.answered)} had), the "
+            "longest log by (last epoch, end) leads (KIP-966, Unclean Recovery; fact 36)"
+        )
+    if situation.strategy == AGGRESSIVE:
+        return (
+            f"{waiting}; strategy Aggressive: the longest log by (last epoch, end) of those who answered, "
+            f"{_set(situation.answered)} (KIP-966, Unclean Recovery; fact 36)"
+        )
+    if situation.strategy == FIRST_PHASE:
+        if after.leader in before.last_known_elr:
+            return f"{waiting}; {after.leader} led last, and is taken back whatever it lost (fact 34)"
+        return f"{waiting}; unclean.leader.election.enable: any live replica (fact 32)"
+    return f"{waiting}; strategy {situation.strategy}: an operator's choice"
+
+
+def _eligible(before: PartitionState, after: PartitionState, situation: Situation) -> Iterable[str]:
+    if not situation.elr_enabled:
+        return
+    enough = len(after.isr) >= situation.min_isr
+    size = f"ISR {_set(after.isr)} {'meets' if enough else 'is below'} min.insync.replicas {situation.min_isr}"
+    entered = sorted(set(after.elr) - set(before.elr))
+    if entered:
+        yield f"{size}: {_who(entered)} left it and stays eligible, in the ELR (KIP-966, fact 41)"
+    gone = sorted(set(before.elr) - set(after.elr) - set(after.isr))
+    struck = sorted(set(before.isr) - set(after.isr) - set(after.elr))
+    unclean = after.last_unclean_epoch != before.last_unclean_epoch
+    if (gone or struck) and enough:
+        yield f"{size}: nobody else is eligible (KIP-966, fact 40)"
+    elif (gone or struck) and not unclean:
+        yield f"{_who([*gone, *struck])} ended uncleanly, so may lack what was committed: not eligible (fact 46)"
+    remembered = sorted(set(after.last_known_elr) - set(before.last_known_elr))
+    if remembered:
+        rule = (
+            "the last leader is remembered (fact 50)"
+            if situation.strategy == FIRST_PHASE
+            else ("remembered for an unclean recovery (KIP-966, fact 51)")
+        )
+        yield f"LastKnownElr {_set(after.last_known_elr)}: {rule}"
+
+
+def _moves(before: PartitionState, after: PartitionState) -> Iterable[str]:
+    joined = sorted(set(after.isr) - set(before.isr))
+    if joined and after.leader == before.leader:
+        yield f"its leader asked for {_who(joined)}, who is alive (AlterPartition, facts 25, 26)"
+    if after.reassigning and not before.reassigning:
+        yield "a reassignment begins: the new replicas are added first (fact 104)"
+    elif before.reassigning and not after.reassigning:
+        yield "the reassignment is over (facts 105, 106)"
+
+
+def broker_changed(broker_id: int, before: BrokerRegistration | None, after: BrokerRegistration | None) -> str | None:
+    """What became of a broker's registration; None if nothing that is seen from outside."""
+    if after is None:
+        return f"broker {broker_id} is unregistered"
+    if before is None or before.epoch != after.epoch:
+        return f"broker {broker_id} is registered, broker epoch {after.epoch}, fenced until it has caught up"
+    if after.fenced and not before.fenced:
+        return f"broker {broker_id} is fenced"
+    if before.fenced and not after.fenced:
+        return f"broker {broker_id} is unfenced"
+    if after.in_controlled_shutdown and not before.in_controlled_shutdown:
+        return f"broker {broker_id} shuts down: it leaves its ISRs"
+    return None
+
+
+def _leader(state: PartitionState) -> str:
+    return "none" if state.leader < 0 else str(state.leader)
+
+
+def _set(members: Iterable[int]) -> str:
+    return "[" + ",".join(map(str, members)) + "]"
+
+
+def _who(brokers: Iterable[int]) -> str:
+    return " and ".join(map(str, brokers))

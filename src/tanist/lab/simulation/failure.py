@@ -1,0 +1,197 @@
+"""A failure as it is handed to people: made small, kept in a file, and told.
+
+Owns the words of the report: the property and its meaning, what is left of the plan and why, the last moments of the
+partition that failed. Whoever reads it should know what broke before he has opened anything else.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tanist.lab.replay.diagram import WIDTH, drawn
+from tanist.lab.replay.selection import Choice, choose, lanes_of
+from tanist.lab.simulation.breaking import broken, rules
+from tanist.lab.simulation.plan import FAULTS, OPERATORS, Plan
+from tanist.lab.simulation.player import Played, play
+from tanist.lab.simulation.properties import breach, meaning
+from tanist.lab.simulation.running import Terms
+from tanist.lab.simulation.scenario import Scenario, save
+from tanist.lab.simulation.shrinking import Limits, Progress, Shrunk, shrink
+from tanist.sim.chaos import Outcome
+from tanist.sim.faults import Fault
+from tanist.sim.operations import Operation
+from tanist.sim.violation import Violation
+
+_LAST_MOMENTS = 24
+_OF_NO_NODE = ("leader", "controller", "quorum")
+"""Faults that find their victims when their time comes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One seed that failed, and what was made of it."""
+
+    seed: int
+    violation: Violation
+    terms: Terms
+    original: Plan | None
+    """None: it is directed, and follows a script."""
+    shrunk: Shrunk | None
+    """None: nobody tried."""
+    scenario: Scenario | None
+    file: Path | None
+
+    @property
+    def replay(self) -> str:
+        """The arguments with which `tanist lab replay` shows it."""
+        return str(self.file) if self.file is not None else f"{self.seed} --mutate {self.terms.mutation}"
+
+
+def examine(
+    outcome: Outcome,
+    terms: Terms,
+    folder: Path,
+    limits: Limits | None,
+    now_s: Callable[[], float],
+    progress: Progress | None = None,
+) -> Failure:
+    """Make the plan of a seed that failed small (with limits), and keep it in a file of the folder."""
+    violation = outcome.violation
+    if violation is None:
+        raise ValueError(f"seed {outcome.seed} has not failed")
+    plan = terms.plan(outcome.seed)
+    if plan is None:
+        return Failure(outcome.seed, violation, terms, None, None, None, None)
+    shrunk = None
+    if limits is not None:
+        with broken(terms.mutation):
+            shrunk = shrink(plan, violation, now_s, limits, progress)
+    smallest = plan if shrunk is None else shrunk.plan
+    least = violation if shrunk is None else shrunk.violation
+    scenario = Scenario(
+        smallest,
+        title=f"{breach(least.property_id)} (seed {plan.seed}). What has to hold: {meaning(least.property_id)}",
+        property_id=least.property_id,
+        mutation=terms.mutation,
+        violation=str(least),
+        notes=tuple(_kept(plan, shrunk)),
+    )
+    file = folder / f"{outcome.seed}.json"
+    save(scenario, file)
+    return Failure(outcome.seed, violation, terms, plan, shrunk, scenario, file)
+
+
+def lines(failure: Failure, width: int = WIDTH) -> Iterator[str]:
+    """The report."""
+    property_id, mutation = failure.violation.property_id, failure.terms.mutation
+    yield f"seed {failure.seed}: {breach(property_id)}"
+    if meaning(property_id):
+        yield f"  What has to hold: {meaning(property_id)}."
+    if mutation is not None:
+        yield f"  The rule {mutation} is broken for it: {rules()[mutation]}."
+    least = failure.violation if failure.shrunk is None else failure.shrunk.violation
+    told = f"Violated at {least.now_us / 1e6:.3f} s of virtual time: {_told(least)}"
+    yield from textwrap.wrap(told, width, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
+    yield ""
+    if failure.shrunk is not None:
+        yield from (f"  {note}" for note in _kept(failure.original, failure.shrunk))
+        yield from (f"    {each}" for each in events(failure.shrunk.plan, width - 4))
+        yield ""
+        with broken(mutation):
+            played = play(failure.shrunk.plan.begin())
+        yield f"  The last moments{'' if played.partition is None else f' of {played.partition}'}:"
+        yield ""
+        yield from (f"  {row}".rstrip() for row in timeline(played, width - 2))
+        yield ""
+    kept = "" if failure.file is None else f"Kept in {failure.file}. "
+    yield f"  {kept}All of it, moment by moment:"
+    yield f"    tanist lab replay {failure.replay}"
+
+
+def timeline(played: Played, width: int = WIDTH) -> Iterator[str]:
+    """The last moments of a run that failed."""
+    last = list(choose(played.moments, Choice(partition=played.partition)))[-_LAST_MOMENTS:]
+    named = {lane for each in last for lane in (each.moment.lane, each.moment.to)}
+    lanes = [lane for lane in played.lanes if lane in named]
+    return drawn(last, lanes or lanes_of(played.moments), width, about=played.partition)
+
+
+def as_json(failure: Failure) -> dict[str, Any]:
+    violation, shrunk, original = failure.violation, failure.shrunk, failure.original
+    return {
+        "seed": failure.seed,
+        "property": violation.property_id,
+        "meaning": meaning(violation.property_id),
+        "violation": violation.message,
+        "virtual_ms": violation.now_us / 1000,
+        "scenario": None if failure.file is None else str(failure.file),
+        "replay": f"tanist lab replay {failure.replay}",
+        "shrunk": None
+        if shrunk is None or original is None
+        else {
+            "from": original.length,
+            "to": shrunk.plan.length,
+            "tries": shrunk.tries,
+            "complete": shrunk.complete,
+            "kept": list(_kept(original, shrunk)),
+        },
+    }
+
+
+def events(plan: Plan, width: int = WIDTH) -> Iterator[str]:
+    """What goes wrong and is done, and when."""
+    if not plan.length:
+        yield "Nothing goes wrong and nobody does anything: the load is enough."
+    both: list[Fault | Operation] = sorted((*plan.faults, *plan.operations), key=lambda each: each.at_us)
+    for each in both:
+        at = f"{each.at_us / 1e6:8.3f} s of load  "
+        if isinstance(each, Fault):
+            whose = "" if each.kind in _OF_NO_NODE else f" of node {each.host}"
+            told = f"{each.kind}{whose}, {each.duration_us // 1000} ms: {FAULTS[each.kind]}"
+        else:
+            told = f"an operator, {each.kind}: {OPERATORS[each.kind]}"
+        indent = " " * len(at)
+        yield from textwrap.wrap(told, width, initial_indent=at, subsequent_indent=indent, break_on_hyphens=False)
+
+
+def _kept(plan: Plan | None, shrunk: Shrunk | None) -> Iterator[str]:
+    """What of the plan is left, and why."""
+    if plan is None:
+        return
+    if shrunk is None:
+        yield f"all of the seed's {plan.length} faults and operations: nobody has tried to leave any out"
+        return
+    least = shrunk.plan
+    if shrunk.complete:
+        why = "without any one of them it does not break" if least.length else "it breaks without any of them"
+    else:
+        why = "there was no time to try more"
+    yield f"Kept after {shrunk.tries} tries: {least.length} of {plan.length} faults and operations; {why}."
+    changes = [
+        f"{name} {now} of {before}"
+        for name, before, now in (
+            ("nodes", len(plan.config.roles), len(least.config.roles)),
+            ("partitions", _partitions(plan), _partitions(least)),
+            ("producers", _producers(plan), _producers(least)),
+        )
+        if before != now
+    ]
+    if changes:
+        yield f"Of the cluster and its clients: {', '.join(changes)}."
+
+
+def _partitions(plan: Plan) -> int:
+    return sum(topic.partitions for topic in plan.config.topics)
+
+
+def _producers(plan: Plan) -> int:
+    return len(plan.config.topics) * (plan.config.producers + plan.config.careless_producers)
+
+
+def _told(violation: Violation) -> str:
+    """A crash is a traceback: its last line says it."""
+    return violation.message.strip().splitlines()[-1]

@@ -1,0 +1,94 @@
+"""All that makes a run of the simulator what it is: a seed, a configuration, and what is to go wrong and be done, when.
+
+A seed draws a plan. A plan can then be cut down without drawing anew: what is left of its faults and operations happens
+when and as it did, because each purpose has a stream of chance of its own (`sim.clock.stream`). So a plan is what
+shrinking makes smaller, and what a scenario file holds. It must never depend on anything but its own fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from tanist.sim.chaos import Run
+from tanist.sim.clock import stream
+from tanist.sim.faults import KINDS, RARE_KINDS, Fault, draw_faults
+from tanist.sim.operations import OPERATIONS, RARE_OPERATIONS, Operation, draw_operations
+from tanist.sim.profiles import ChaosConfig
+
+Profile = Callable[[int], ChaosConfig]
+
+FAULTS = {**KINDS, **RARE_KINDS}
+"""Every kind of fault, and what it is."""
+OPERATORS = {**OPERATIONS, **RARE_OPERATIONS}
+"""Every kind of operation, and what it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restriction:
+    """What a seed may draw from, beyond its own choice.
+
+    With `only`, a seed's faults are those of its own kinds that are named here, or, if it has drawn none of them, all
+    that are named. Nothing of `without`, a kind of fault or of operation, is drawn.
+    """
+
+    only: frozenset[str] = frozenset()
+    without: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        unknown = sorted(self.only - FAULTS.keys())
+        if unknown:
+            raise ValueError(f"{', '.join(unknown)}: the faults are {', '.join(FAULTS)}")
+        unknown = sorted(self.without - FAULTS.keys() - OPERATORS.keys())
+        if unknown:
+            raise ValueError(
+                f"{', '.join(unknown)}: the faults are {', '.join(FAULTS)}; the operations {', '.join(OPERATORS)}"
+            )
+
+    def applied(self, config: ChaosConfig) -> ChaosConfig:
+        kinds = config.kinds
+        if self.only:
+            own = tuple(kind for kind in kinds if kind in self.only)
+            kinds = own or tuple(kind for kind in FAULTS if kind in self.only)
+        return replace(
+            config,
+            kinds=tuple(kind for kind in kinds if kind not in self.without),
+            operations=tuple(kind for kind in config.operations if kind not in self.without),
+        )
+
+
+NO_RESTRICTION = Restriction()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One run, before it begins."""
+
+    seed: int
+    config: ChaosConfig
+    faults: tuple[Fault, ...]
+    operations: tuple[Operation, ...]
+
+    @classmethod
+    def drawn(cls, seed: int, restriction: Restriction = NO_RESTRICTION, profile: Profile = ChaosConfig.drawn) -> Plan:
+        """The plan of a seed. Without a restriction it is the one that `sim.chaos.run(seed)` plays."""
+        config = restriction.applied(profile(seed))
+        time_us = config.fault_time_ms * 1000
+        faults: list[Fault] = []
+        if config.kinds:
+            low_ms, high_ms = config.fault_pause_ms
+            pause_us = (low_ms * 1000, high_ms * 1000)
+            faults = draw_faults(stream(seed, "faults"), config.kinds, list(config.roles), time_us, pause_us)
+        low_ms, high_ms = config.operation_pause_ms
+        pause_us = (low_ms * 1000, high_ms * 1000)
+        operations = draw_operations(stream(seed, "operations"), config.operations, time_us, pause_us)
+        return cls(seed, config, tuple(faults), tuple(operations))
+
+    def begin(self) -> Run:
+        """The run, ready to be played."""
+        return Run(self.seed, self.config, faults=list(self.faults), operations=list(self.operations))
+
+    @property
+    def length(self) -> int:
+        """How much is to go wrong and to be done."""
+        return len(self.faults) + len(self.operations)

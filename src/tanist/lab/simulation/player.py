@@ -1,0 +1,303 @@
+"""A run of the simulator as the moments of a replay.
+
+Looks on from three places: what the world notes (faults, operators, what nodes report), the frames as they arrive, and
+every node after each of its turns. It changes nothing: a run that is looked at ends with the same digest as one that is
+not. What it says depends on the plan alone, so the same plan gives the same moments everywhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from uuid import UUID
+
+from tanist.controller.partition_state import PartitionState
+from tanist.controller.registration import BrokerRegistration
+from tanist.lab.replay.moments import Moment, Weight
+from tanist.lab.simulation.committed import Situation, broker_changed, changed, is_turning_point, reason
+from tanist.lab.simulation.exchanges import Exchanges, Said
+from tanist.lab.simulation.plan import Plan
+from tanist.lab.simulation.properties import CRASH, breach, meaning
+from tanist.lab.simulation.replicas import Did, Replicas
+from tanist.sim.chaos import Outcome, Run
+from tanist.sim.truth import Key, Truth
+from tanist.sim.violation import Violation
+from tanist.sim.world import COMBINED, Host
+
+CLIENT = "client"
+OPERATOR = "operator"
+
+_PARTITION = re.compile(r"^([A-Za-z0-9._-]+-\d+): ")
+_ENDS = ("killed", "lost power", "has stopped", "died in the middle of a turn")
+_NOT_A_TURN = ("goes on", "has stopped", "connected again", "can reach", "the disk is mended")
+_TURNING_REPORTS = ("controller ", "POSSIBLE DATA LOSS", "quorum leader is gone")
+_RETOLD = re.compile(r": ISR is now |^quorum leader is \d|^registered broker|^broker \d+ is unfenced")
+"""What nodes report, and is told from what they do."""
+_BEGINS = re.compile(r"life (\d+) begins")
+_NODE = re.compile(r"\bnode(\d+)\b")
+_FAULT_WORDS = {
+    "killed": "killed (SIGKILL); what it wrote stays in the page cache",
+    "lost power": "loses its power, and what was not synced with it",
+    "frozen": "frozen: nothing runs, its connections stay",
+    "is told to stop": "is told to stop (controlled shutdown)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """A run, and what was seen of it."""
+
+    outcome: Outcome
+    moments: tuple[Moment, ...]
+    lanes: tuple[str, ...]
+    """All there are, in the order in which they stand."""
+    partition: str | None
+    """The one that failed, if the violation speaks of one."""
+
+
+def moments(plan: Plan) -> Iterator[Moment]:
+    """All that happens in a run of the plan."""
+    yield from play(plan.begin()).moments
+
+
+def play(run: Run) -> Played:
+    """Play a run that has not begun to its end, and look on."""
+    player = _Player(run)
+    outcome = run.run()
+    player.finish(outcome.violation)
+    partition = None if outcome.violation is None else failed_partition(run, outcome.violation)
+    return Played(outcome, tuple(player.moments), player.lanes, partition)
+
+
+def failed_partition(run: Run, violation: Violation) -> str | None:
+    """Of which partition the violation speaks."""
+    for key, truth in run.checkers.replicas.truths.items():
+        if re.search(rf"(?<![\w.-]){re.escape(truth.name)}(?!\d)", violation.message):
+            return truth.name
+        if f"{key[0]}-{key[1]}" in violation.message:
+            return truth.name
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    truth: Truth
+    before: PartitionState | None
+    after: PartitionState
+    situation: Situation
+
+
+class _AfterTheCheckers:
+    """A watcher that comes last: by then the committed metadata has been noted."""
+
+    def __init__(self, player: _Player) -> None:
+        self._player = player
+
+    def turn_ended(self, host: Host) -> None:
+        self._player.tell_turn()
+
+    def went_down(self, host: Host, *, lost_power: bool, mid_turn: bool) -> None:
+        pass
+
+
+class _Player:
+    """Looks on from first to last. A `sim.world.Watcher` that comes before the checkers, who may end the run."""
+
+    def __init__(self, run: Run) -> None:
+        self.moments: list[Moment] = []
+        self._run = run
+        self._world = world = run.world
+        self._ids = {host.name: host.node_id for host in world.hosts.values()}
+        self._names = {host.name: _lane(host) for host in world.hosts.values()}
+        self.lanes = (*self._names.values(), CLIENT, OPERATOR)
+        self._image = run.checkers.metadata.image
+        self._replicas = Replicas()
+        self._exchanges = Exchanges(self._topic_name, lambda broker_id: broker_id in self._brokers, self._said)
+        self._states: dict[Key, PartitionState] = {}
+        self._brokers: dict[int, BrokerRegistration] = {}
+        self._answered: dict[str, list[int]] = {}
+        """Partition -> the brokers that have said how long their logs are, since it last had a leader."""
+        self._did: list[Did] = []
+        """By the replicas of this turn's node: told when it is known what was committed, which is what they follow."""
+        self._changes: list[_Change] = []
+        """Committed in this turn."""
+        self._applied_offset = -1
+        self._acting = self.lanes[0]
+        """Who had the last turn."""
+        world.trace = self._noted
+        world.watchers.insert(0, self)
+        world.watchers.append(_AfterTheCheckers(self))
+        world.network.on_frame = self._exchanges.read
+
+    # -- what is looked at
+
+    def turn_ended(self, host: Host) -> None:
+        self._acting = self._names[host.name]
+        if host.node is not None:
+            self._did = self._replicas.look(host, host.node)
+
+    def went_down(self, host: Host, *, lost_power: bool, mid_turn: bool) -> None:
+        pass
+
+    def _said(self, source: str, target: str, said: Said) -> None:
+        self._acting = self._lane(target)
+        if said.tells_its_log and said.about is not None:
+            self._answered.setdefault(said.about, []).append(self._ids[source])
+        who = source if source not in self._names else target
+        client = "" if who in self._names or who == "admin" else f"{who.rpartition('/')[2]} "
+        self._tell(
+            self._lane(source),
+            f"{client}{said.text}",
+            to=self._lane(target),
+            why=said.why,
+            about=said.about,
+            weight=said.weight,
+        )
+
+    def _noted(self, now_us: int, who: str, level: str, message: str) -> None:
+        """`sim.world.Trace`."""
+        if level == "STATE":
+            self._committed(message.partition(": ")[0])
+        elif level == "LOSS":
+            about, _, said = message.partition(": ")
+            self._tell(self._acting, said, about=about, weight=Weight.TURN, why=_LOSS)
+        elif who == OPERATOR:
+            self._tell(OPERATOR, self._with_lanes(message), weight=Weight.TURN, about=_operated(message))
+        elif who in self._names:
+            self._reported(self._names[who], level, message)
+
+    def _reported(self, lane: str, level: str, message: str) -> None:
+        begins = _BEGINS.fullmatch(message)
+        if begins is not None:
+            first = begins[1] == "1"
+            text = "starts" if first else f"starts again (life {begins[1]})"
+            self._tell(lane, text, weight=Weight.DETAIL if first else Weight.TURN, alive=True)
+        elif level == "FAULT":
+            alive = False if message in _ENDS else None
+            weight = Weight.PART if message.startswith(_NOT_A_TURN) else Weight.TURN
+            self._tell(lane, _FAULT_WORDS.get(message, self._with_lanes(message)), weight=weight, alive=alive)
+        elif level == "FATAL":
+            self._tell(lane, f"gives up: {message}", weight=Weight.TURN, alive=False)
+        elif not _RETOLD.search(message):
+            turn = message.startswith(_TURNING_REPORTS) or "is gone (connection refused)" in message
+            weight = Weight.TURN if turn else Weight.DETAIL if level == "INFO" else Weight.PART
+            about = _about(message)
+            self._tell(lane, message if about is None else message[len(about) + 2 :], weight=weight, about=about)
+
+    # -- committed metadata
+
+    def _committed(self, name: str) -> None:
+        """A partition has changed: kept until the turn's end, because the records of a broker come after those."""
+        replicas = self._run.checkers.replicas
+        for key, after in replicas.states.items():
+            truth = replicas.truth(key)
+            before = self._states.get(key)
+            if truth.name == name and before != after:
+                self._states[key] = after
+                elections = replicas.elections
+                situation = Situation(
+                    self._image.effective_min_isr(*key),
+                    elections.strategy(truth),
+                    self._image.elr_enabled,
+                    key in elections.asked_for,
+                    tuple(dict.fromkeys(self._answered.get(name, ()))),
+                )
+                if after.leader >= 0:
+                    self._answered.pop(name, None)
+                self._changes.append(_Change(truth, before, after, situation))
+
+    def tell_turn(self) -> None:
+        """What the last turn has brought, causes first: brokers, then partitions, then replicas."""
+        applied_offset = self._run.checkers.metadata.applied_offset
+        if applied_offset != self._applied_offset:
+            self._applied_offset = applied_offset
+            self._tell_brokers()
+        changes, self._changes = self._changes, []
+        for change in changes:
+            name, before, after = change.truth.name, change.before, change.after
+            weight = Weight.TURN if is_turning_point(before, after) else Weight.PART
+            text = f"committed: {changed(before, after)}"
+            why = reason(before, after, change.situation)
+            self._tell(self._acting, text, why=why, about=name, weight=weight)
+        did, self._did = self._did, []
+        for each in did:
+            self._tell(self._acting, each.text, why=each.why, about=each.partition, weight=each.weight)
+
+    def _tell_brokers(self) -> None:
+        image = self._image
+        for broker_id in sorted({*self._brokers, *image.brokers}):
+            before, after = self._brokers.get(broker_id), image.brokers.get(broker_id)
+            if before is after:
+                continue
+            text = broker_changed(broker_id, before, after)
+            if after is None:
+                del self._brokers[broker_id]
+            else:
+                self._brokers[broker_id] = after
+            if text is not None:
+                fresh = before is None or (before.epoch == 0) or self._run.checkers.replicas.states == {}
+                turn = after is None or (after.fenced and before is not None and not before.fenced)
+                weight = Weight.DETAIL if fresh else Weight.TURN if turn else Weight.PART
+                self._tell(self._acting, f"committed: {text}", weight=weight)
+
+    # -- the end
+
+    def finish(self, violation: Violation | None) -> None:
+        """The run has ended."""
+        if violation is None:
+            return
+        self.tell_turn()
+        lane = OPERATOR if violation.property_id.startswith("L") else self._acting
+        said = violation.message if violation.property_id != CRASH else violation.message.strip().splitlines()[-1]
+        about = failed_partition(self._run, violation)
+        if about is not None:
+            said = said.removeprefix(about).removeprefix(": ").lstrip()
+        text = f"{breach(violation.property_id)}: {said}"
+        self._tell(lane, text, why=meaning(violation.property_id), about=about, weight=Weight.TURN, broken=True)
+
+    # -- bits
+
+    def _tell(
+        self,
+        lane: str,
+        text: str,
+        *,
+        to: str | None = None,
+        why: str | None = None,
+        about: str | None = None,
+        weight: Weight = Weight.PART,
+        alive: bool | None = None,
+        broken: bool = False,
+    ) -> None:
+        at = f"{self._world.now_us / 1e6:.3f}"
+        self.moments.append(Moment(at, lane, text, to, why or None, broken, about, weight, alive))
+
+    def _lane(self, host: str) -> str:
+        return self._names.get(host) or (OPERATOR if host == "admin" else CLIENT)
+
+    def _with_lanes(self, message: str) -> str:
+        return _NODE.sub(lambda found: self._names.get(found[0], found[0]), message)
+
+    def _topic_name(self, topic_id: UUID) -> str | None:
+        topic = self._image.topics.get(topic_id)
+        return None if topic is None else topic.name
+
+
+_LOSS = "the elected lacks them; the configuration, an operator or too many losses at once allow it"
+
+
+def _lane(host: Host) -> str:
+    role = host.properties["process.roles"]
+    return f"{'node' if role == COMBINED else role} {host.node_id}"
+
+
+def _about(message: str) -> str | None:
+    found = _PARTITION.match(message)
+    return None if found is None else found[1]
+
+
+def _operated(message: str) -> str | None:
+    """The partition that an operator speaks of, if it is one."""
+    found = re.search(r"(?:wants|reassignment of|leader of) (\S+-\d+)\b", message)
+    return None if found is None else found[1]

@@ -1,0 +1,65 @@
+"""What the simulator's properties mean, a sentence each, for who reads of a failure and has never seen their numbers.
+
+The numbers are those of docs/simulator.md, where it is said who judges them. `tests/lab/test_lab_run.py` keeps both
+tables together.
+"""
+
+from __future__ import annotations
+
+CRASH = "crash"
+"""What the simulator calls an error that a node raises, in place of a property."""
+
+MEANINGS: dict[str, str] = {
+    "S1": "whoever leads a partition has every record that was ever committed",
+    "S2": "everybody who may be elected (ISR and ELR) has every record that was ever committed",
+    "S3": "a leader waits for everybody whom the controller might elect before it calls a record committed",
+    "S4": "a record is committed only with min.insync.replicas in the ISR, and when all of them have it",
+    "S5": "what is committed is only ever added to",
+    "S6": "two replicas that have the same offset from the same leader epoch have the same record there",
+    "S7": "what was acknowledged stays, and is held by as many disks as min.insync.replicas promised",
+    "S8": "a broker that ended uncleanly may be elected nowhere until it is in sync again",
+    "S9": "epochs of brokers, leaders and partitions only grow",
+    "S10": "an epoch has one leader: of a partition, and of the quorum",
+    "S11": "what a leader of an old epoch says changes nothing",
+    "S12": "ISR, ELR, LastKnownElr and leader fit together, and with who is alive",
+    "S13": "while the ISR is too small, nobody who has everything is struck from those who may be elected",
+    "S14": "only a live broker joins the ISR, and in the life in which its leader has seen it fetch",
+    "S15": "a replica becomes eligible (ELR) only by leaving an ISR that gets too small",
+    "S16": "all nodes see the same metadata, in the same order",
+    "S17": "an acknowledgement with acks=all speaks of a committed record, at the offset that it names",
+    "S18": "a consumer is given committed records only, all of them, in order",
+    "S19": "a new leader says where the log ends only when it knows what its predecessors committed",
+    "S20": "what an idempotent producer sends is written once, in its order, and it is not refused for its sequence",
+    "S21": "no committed record is ever cut off, and a follower's new records are its leader's",
+    "S22": "what is synced survives a crash, and recovery makes nothing up",
+    "U1": "an unclean election happens only where the recovery strategy in force allows it",
+    "U2": "an unclean election chooses the longest log, by (last leader epoch, end), among those who must be asked",
+    "U3": "an answer from before a restart counts for nothing",
+    "U4": "Balanced recovery loses nothing while fewer than min.insync.replicas members may have lost anything",
+    "U5": "whoever is elected uncleanly leads alone in a new epoch, marked as recovering, and it is reported once",
+    "U6": "after an unclean election everything holds again, for the new leader's log",
+    "L1": "when the faults are over, every node comes up",
+    "L2": "every node comes to have all committed metadata",
+    "L3": "every produce request is answered",
+    "L4": "every partition has a leader, if one of those who may lead is there",
+    "L5": "writes are accepted again",
+    "L6": "every replica is in sync again",
+    "L7": "all replicas become equal, to the byte, and know it",
+    "L8": "no AlterPartition waits for ever",
+    "L9": "every reassignment ends",
+    "L10": "Balanced recovery elects when all of LastKnownElr are back",
+    "L11": "Aggressive recovery elects as soon as any replica is there",
+    "L12": "consumers read all that is committed",
+    "L13": "the cluster comes to rest: elections and changes of ISRs end",
+    CRASH: "no input makes a node raise an error of its own",
+}
+
+
+def breach(property_id: str) -> str:
+    """That the property is violated, in a few words."""
+    return "a node has raised an error of its own" if property_id == CRASH else f"{property_id} does not hold"
+
+
+def meaning(property_id: str) -> str:
+    """The sentence; of a property that nobody has described, nothing."""
+    return MEANINGS.get(property_id, "")

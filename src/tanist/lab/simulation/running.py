@@ -1,0 +1,107 @@
+"""Many seeds, in as many processes as there are cores, and what comes of them all.
+
+Owns the processes and the sums. Seeds are begun only as processes come free, so that a deadline means something; each
+outcome is handed on as it comes. What a seed does depends on the seed alone, never on which process plays it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass, field
+
+from tanist.lab.simulation.breaking import broken, directed, profile
+from tanist.lab.simulation.plan import NO_RESTRICTION, Plan, Restriction
+from tanist.sim.chaos import Outcome, Run
+from tanist.sim.coverage import lacking
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """By which seeds are played."""
+
+    restriction: Restriction = NO_RESTRICTION
+    mutation: str | None = None
+    """The rule that is broken, of `tanist lab mutants`."""
+
+    def plan(self, seed: int) -> Plan | None:
+        """What a seed draws; None where the broken rule has a script of its own."""
+        if directed(self.mutation) is not None:
+            return None
+        return Plan.drawn(seed, self.restriction, profile(self.mutation))
+
+    def begin(self, seed: int) -> Run:
+        """The run of a seed. The rule has to be `broken` around this, too."""
+        scripted, plan = directed(self.mutation), self.plan(seed)
+        if plan is not None:
+            return plan.begin()
+        if scripted is None:
+            raise ValueError(f"seed {seed} has neither a plan nor a script")
+        return scripted(seed)
+
+
+def play_seed(seed: int, terms: Terms) -> Outcome:
+    """One seed, in this process."""
+    with broken(terms.mutation):
+        return terms.begin(seed).run()
+
+
+def outcomes(seeds: range, terms: Terms, jobs: int, in_time: Callable[[], bool]) -> Iterator[Outcome]:
+    """The outcomes, as they come. No seed is begun once it is not `in_time`."""
+    if jobs <= 1 or len(seeds) == 1:
+        for seed in seeds:
+            if not in_time():
+                return
+            yield play_seed(seed, terms)
+        return
+    left = iter(seeds)
+    with ProcessPoolExecutor(max_workers=min(jobs, len(seeds))) as pool:
+        under_way: set[Future[Outcome]] = set()
+        try:
+            while True:
+                while len(under_way) < 2 * jobs and in_time():
+                    following = next(left, None)
+                    if following is None:
+                        break
+                    under_way.add(pool.submit(play_seed, following, terms))
+                if not under_way:
+                    return
+                done, under_way = wait(under_way, return_when=FIRST_COMPLETED)
+                yield from sorted((future.result() for future in done), key=lambda outcome: outcome.seed)
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+@dataclass(slots=True)
+class Totals:
+    """What all of them came to."""
+
+    seeds: int = 0
+    failed: list[Outcome] = field(default_factory=list)
+    events: int = 0
+    virtual_ms: int = 0
+    faults: int = 0
+    acknowledged: int = 0
+    given_up: int = 0
+    situations: Counter[str] = field(default_factory=Counter)
+
+    def add(self, outcome: Outcome) -> None:
+        self.seeds += 1
+        self.events += outcome.events
+        self.virtual_ms += outcome.virtual_ms
+        self.faults += outcome.faults
+        self.acknowledged += outcome.acknowledged
+        self.given_up += outcome.lost
+        self.situations.update(outcome.counts)
+        if outcome.violation is not None:
+            self.failed.append(outcome)
+
+    @property
+    def virtual_hours(self) -> float:
+        return self.virtual_ms / 3_600_000
+
+
+def never_reached(totals: Totals) -> list[str]:
+    """Named situations that no seed came by."""
+    return lacking(totals.situations)

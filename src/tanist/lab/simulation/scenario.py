@@ -1,0 +1,244 @@
+"""Scenario files: a plan that can be kept, read by people, and played again to the same bytes.
+
+JSON, with `"tanist-scenario": 1` at the top, and who plays it ("player"): the simulator here, or the model checker
+(`lab.model.scenario`). Times are virtual: of faults and operations, in microseconds since the load began. Whatever the
+file has not is as in `ChaosConfig`; what nobody knows is an error, because it would be played as something else.
+
+A file is read as what it is, somebody's text: every value is checked before a plan is made of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from tanist.lab.simulation.plan import FAULTS, OPERATORS, Plan
+from tanist.sim.faults import Fault
+from tanist.sim.operations import Operation, Topic
+from tanist.sim.profiles import ChaosConfig
+
+FORMAT = "tanist-scenario"
+VERSION = 1
+SIMULATOR = "simulator"
+MODEL = "model"
+
+_MAX_BYTES = 16 << 20
+_MAX_NODES = 100
+_MAX_LENGTH = 100_000
+_MAX_PARTITIONS = 1_000
+
+
+class ScenarioError(ValueError):
+    """The file is none, or not one that can be played."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A plan, and what it shows."""
+
+    plan: Plan
+    title: str
+    property_id: str | None = None
+    mutation: str | None = None
+    """The rule that is broken while it is played (`tanist lab mutants`)."""
+    violation: str | None = None
+    notes: tuple[str, ...] = ()
+    """What is kept of what, and why."""
+
+
+def load(path: Path) -> dict[str, Any]:
+    """The document of a scenario file, for whoever plays it."""
+    with path.open("rb") as file:
+        data = file.read(_MAX_BYTES + 1)
+    if len(data) > _MAX_BYTES:
+        raise ScenarioError(f"{path}: more than {_MAX_BYTES >> 20} MB")
+    try:
+        document = json.loads(data)
+    except ValueError as error:
+        raise ScenarioError(f"{path}: not JSON: {error}") from error
+    if not isinstance(document, dict) or FORMAT not in document:
+        raise ScenarioError(f'{path}: not a scenario: it has no "{FORMAT}" at the top')
+    if document[FORMAT] != VERSION:
+        raise ScenarioError(f"{path}: version {document[FORMAT]} of the format, this is version {VERSION}")
+    if document.get("player") not in (SIMULATOR, MODEL):
+        raise ScenarioError(f'{path}: "player" is neither "{SIMULATOR}" nor "{MODEL}"')
+    return document
+
+
+def save(scenario: Scenario, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(as_document(scenario), indent=2) + "\n", encoding="utf-8")
+
+
+def as_document(scenario: Scenario) -> dict[str, Any]:
+    plan = scenario.plan
+    return {
+        FORMAT: VERSION,
+        "player": SIMULATOR,
+        "title": scenario.title,
+        "property": scenario.property_id,
+        "violation": scenario.violation,
+        "mutation": scenario.mutation,
+        "kept": list(scenario.notes),
+        "seed": plan.seed,
+        "cluster": {field.name: _plain(getattr(plan.config, field.name)) for field in fields(ChaosConfig)},
+        "faults": [
+            {
+                "at_us": fault.at_us,
+                "kind": fault.kind,
+                "node": fault.host,
+                "other": fault.other,
+                "duration_us": fault.duration_us,
+                "detail": fault.detail,
+                "meaning": FAULTS[fault.kind],
+            }
+            for fault in plan.faults
+        ],
+        "operations": [
+            {
+                "at_us": operation.at_us,
+                "kind": operation.kind,
+                "first": operation.first,
+                "second": operation.second,
+                "meaning": OPERATORS[operation.kind],
+            }
+            for operation in plan.operations
+        ],
+    }
+
+
+def from_document(document: Mapping[str, Any]) -> Scenario:
+    """What `as_document` made. `ScenarioError` for anything else."""
+    try:
+        config = _config(document["cluster"])
+        nodes = frozenset(config.roles)
+        plan = Plan(
+            _integer(document["seed"]),
+            config,
+            tuple(_fault(each, nodes) for each in _bounded(document["faults"])),
+            tuple(_operation(each) for each in _bounded(document["operations"])),
+        )
+        return Scenario(
+            plan,
+            title=str(document.get("title", "")),
+            property_id=_text_or_none(document.get("property")),
+            mutation=_text_or_none(document.get("mutation")),
+            violation=_text_or_none(document.get("violation")),
+            notes=tuple(str(each) for each in _bounded(document.get("kept", ()))),
+        )
+    except ScenarioError:
+        raise
+    except KeyError as error:
+        raise ScenarioError(f"the scenario has no {error}") from error
+    except (TypeError, ValueError, AttributeError) as error:
+        raise ScenarioError(f"the scenario cannot be played: {error}") from error
+
+
+# -- values
+
+
+def _plain(value: Any) -> Any:
+    """A field of the configuration as JSON has it."""
+    if isinstance(value, Topic):
+        return {
+            "name": value.name,
+            "partitions": value.partitions,
+            "replication_factor": value.replication_factor,
+            "configs": dict(value.configs),
+        }
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    return value
+
+
+def _config(values: Mapping[str, Any]) -> ChaosConfig:
+    known = {field.name: field for field in fields(ChaosConfig)}
+    unknown = sorted(values.keys() - known.keys())
+    if unknown:
+        raise ScenarioError(f"the cluster has {', '.join(unknown)}, which this version does not know")
+    config = ChaosConfig(**{name: _value(known[name], value) for name, value in values.items()})
+    if not 1 <= len(config.roles) <= _MAX_NODES:
+        raise ScenarioError(f"{len(config.roles)} nodes")
+    if not any("broker" in role for role in config.roles.values()):
+        raise ScenarioError("a cluster without a broker")
+    for topic in config.topics:
+        if not 1 <= topic.partitions <= _MAX_PARTITIONS or not 1 <= topic.replication_factor <= len(config.roles):
+            raise ScenarioError(
+                f"topic {topic.name}: {topic.partitions} partitions on {topic.replication_factor} nodes"
+            )
+    return config
+
+
+def _value(field: Field[Any], value: Any) -> Any:
+    """A value of JSON, as that field has it."""
+    if field.name == "roles":
+        return {int(node): str(role) for node, role in value.items()}
+    if field.name == "properties":
+        return {str(key): str(each) for key, each in value.items()}
+    if field.name == "topics":
+        return tuple(_topic(each) for each in value)
+    default = field.default if field.default is not MISSING else None
+    if isinstance(default, tuple):
+        return tuple(value)
+    if default is not None and type(value) is not type(default):
+        raise ScenarioError(f"{field.name} is {value!r}")
+    return value
+
+
+def _topic(value: Mapping[str, Any]) -> Topic:
+    return Topic(
+        str(value["name"]),
+        _integer(value["partitions"]),
+        _integer(value["replication_factor"]),
+        tuple((str(name), str(each)) for name, each in value.get("configs", {}).items()),
+    )
+
+
+def _fault(value: Mapping[str, Any], nodes: frozenset[int]) -> Fault:
+    kind, node, other = str(value["kind"]), _integer(value["node"]), _integer(value["other"])
+    if kind not in FAULTS:
+        raise ScenarioError(f"there is no fault {kind!r}")
+    if not {node, other} <= nodes:
+        raise ScenarioError(f"a fault of node {node} and {other}, the nodes are {sorted(nodes)}")
+    return Fault(_time(value["at_us"]), kind, node, other, _time(value["duration_us"]), _share(value["detail"]))
+
+
+def _operation(value: Mapping[str, Any]) -> Operation:
+    kind = str(value["kind"])
+    if kind not in OPERATORS:
+        raise ScenarioError(f"there is no operation {kind!r}")
+    return Operation(_time(value["at_us"]), kind, _share(value["first"]), _share(value["second"]))
+
+
+def _bounded(values: Any) -> list[Any]:
+    if not isinstance(values, list | tuple) or len(values) > _MAX_LENGTH:
+        raise ScenarioError("a list is missing, or is too long")
+    return list(values)
+
+
+def _integer(value: Any) -> int:
+    if type(value) is not int:
+        raise ScenarioError(f"{value!r} is no whole number")
+    return value
+
+
+def _time(value: Any) -> int:
+    if _integer(value) < 0:
+        raise ScenarioError(f"{value!r} is before the beginning")
+    return int(value)
+
+
+def _share(value: Any) -> float:
+    """Chance for a choice, in [0, 1)."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
+        raise ScenarioError(f"{value!r} is not in [0, 1)")
+    return float(value)
+
+
+def _text_or_none(value: Any) -> str | None:
+    return None if value is None else str(value)

@@ -1,0 +1,262 @@
+"""A failing plan made small: as few faults, operations and as little of a cluster as still breaks the same property.
+
+Delta debugging (Zeller and Hildebrandt: leave out halves, then quarters, then single ones, as long as it fails) over
+the list of faults and operations, then simpler configurations, then shorter pauses; again until nothing more can go. A
+candidate counts only if it violates the *same* property; one that violates another is another failure, and is dropped.
+
+Owns the search and its bounds. It plays candidates as they are and asks nothing else of them, so what it finds is a
+plan that fails by itself. The clock is an argument, as everywhere: the bound in seconds is the caller's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from tanist.lab.simulation.plan import Plan
+from tanist.lab.simulation.properties import CRASH
+from tanist.sim.faults import Fault
+from tanist.sim.operations import Operation
+from tanist.sim.profiles import ChaosConfig
+from tanist.sim.scheduler import MICROSECONDS
+from tanist.sim.violation import Violation
+
+_LATER_MS = 3_000
+"""A candidate that has not failed so long after the plan did is given up."""
+_PAUSE_US = 200_000
+"""Between two things that happen; longer ones are tried to be shortened to this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much may be tried."""
+
+    tries: int = 300
+    seconds: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Shrunk:
+    """The smallest plan that was found, and what it violates."""
+
+    plan: Plan
+    violation: Violation
+    tries: int
+    complete: bool
+    """Nothing more can be left out; otherwise a limit was reached."""
+
+
+Progress = Callable[[int, Plan], None]
+"""Called with the tries so far, and the smallest plan."""
+
+
+class _GivenUp(BaseException):
+    """The candidate has run long enough. Not an `Exception`, which the run would take for one of the node's."""
+
+
+class _Spent(Exception):
+    """A limit is reached."""
+
+
+def violation_of(plan: Plan, until_ms: int | None = None) -> Violation | None:
+    """What the plan violates, if it does so within this virtual time."""
+    run = plan.begin()
+    if until_ms is not None:
+        run.world.scheduler.at(until_ms * MICROSECONDS, _give_up)
+    try:
+        return run.run().violation
+    except _GivenUp:
+        return None
+
+
+def _give_up() -> None:
+    raise _GivenUp
+
+
+def shrink(
+    plan: Plan,
+    violation: Violation,
+    now_s: Callable[[], float],
+    limits: Limits = Limits(),
+    progress: Progress | None = None,
+) -> Shrunk:
+    """Make the plan, which violates so, as small as the limits allow."""
+    search = _Search(plan, violation, now_s, limits, progress)
+    complete = True
+    try:
+        while search.round():
+            pass
+    except _Spent:
+        complete = False
+    return Shrunk(search.plan, search.violation, search.tries, complete)
+
+
+class _Search:
+    """The smallest plan so far, and what has been tried."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        violation: Violation,
+        now_s: Callable[[], float],
+        limits: Limits,
+        progress: Progress | None,
+    ) -> None:
+        self.plan = plan
+        self.violation = violation
+        self.tries = 0
+        self._limits = limits
+        self._now_s = now_s
+        self._deadline_s = now_s() + limits.seconds
+        self._progress = progress
+        self._tried: set[str] = set()
+
+    def round(self) -> bool:
+        """Try all that can be left out or made simpler, once. Whether anything could."""
+        before = self.plan
+        self._leave_out_what_comes_later()
+        self._leave_out_events()
+        for simpler in _SIMPLER:
+            for config in simpler(self.plan.config):
+                if self._fails(replace(self.plan, config=config)):
+                    break
+        self._draw_together()
+        return self.plan != before
+
+    def _leave_out_what_comes_later(self) -> None:
+        """What was to happen after the failure has no part in it (the load begins after the world does)."""
+        end_us = self.violation.now_us
+        self._fails(_with(self.plan, [each for each in _events(self.plan) if each.at_us < end_us]))
+
+    def _leave_out_events(self) -> None:
+        """Delta debugging: smaller and smaller pieces of the list are left out."""
+        pieces = 2
+        while self.plan.length:
+            events = _events(self.plan)
+            size = max(1, -(-len(events) // pieces))
+            for start in range(0, len(events), size):
+                if self._fails(_with(self.plan, events[:start] + events[start + size :])):
+                    pieces = max(2, pieces - 1)
+                    break
+            else:
+                if size == 1:
+                    return
+                pieces = min(2 * pieces, len(events))
+
+    def _draw_together(self) -> None:
+        """Shorter pauses between what happens, one after the other."""
+        for number in range(self.plan.length):
+            events = _events(self.plan)
+            before_us = events[number - 1].at_us if number else 0
+            too_long_us = events[number].at_us - before_us - _PAUSE_US
+            if too_long_us > 0:
+                later = [replace(each, at_us=each.at_us - too_long_us) for each in events[number:]]
+                self._fails(_with(self.plan, events[:number] + later))
+
+    def _fails(self, candidate: Plan) -> bool:
+        """Whether the candidate, if it is another one, violates the same property. Then it is the smallest."""
+        key = repr(candidate)
+        if candidate == self.plan or key in self._tried:
+            return False
+        if self.tries >= self._limits.tries or self._now_s() >= self._deadline_s:
+            raise _Spent
+        self._tried.add(key)
+        self.tries += 1
+        found = violation_of(candidate, self.violation.now_us // MICROSECONDS + _LATER_MS)
+        if found is None or _kind(found) != _kind(self.violation):
+            return False
+        self.plan, self.violation = candidate, found
+        if self._progress is not None:
+            self._progress(self.tries, candidate)
+        return True
+
+
+Event = Fault | Operation
+
+
+def _kind(violation: Violation) -> str:
+    """What must stay the same: the property; of a node's own error, which error it is."""
+    if violation.property_id != CRASH:
+        return violation.property_id
+    return f"crash {violation.message.strip().splitlines()[-1].partition(':')[0]}"
+
+
+def _events(plan: Plan) -> list[Event]:
+    """Faults and operations in order of time. The sort is stable, so equal times keep their order."""
+    return sorted((*plan.faults, *plan.operations), key=lambda each: each.at_us)
+
+
+def _with(plan: Plan, events: Sequence[Event]) -> Plan:
+    return replace(
+        plan,
+        faults=tuple(each for each in events if isinstance(each, Fault)),
+        operations=tuple(each for each in events if isinstance(each, Operation)),
+    )
+
+
+# -- simpler configurations, the simplest first
+
+
+def _fewer_topics(config: ChaosConfig) -> Iterator[ChaosConfig]:
+    if len(config.topics) > 1:
+        for topic in config.topics:
+            yield replace(config, topics=(topic,))
+
+
+def _fewer_partitions(config: ChaosConfig) -> Iterator[ChaosConfig]:
+    for count in range(1, max(topic.partitions for topic in config.topics)):
+        yield replace(
+            config, topics=tuple(replace(topic, partitions=min(topic.partitions, count)) for topic in config.topics)
+        )
+
+
+def _fewer_clients(config: ChaosConfig) -> Iterator[ChaosConfig]:
+    for fewer in (
+        {"observers": 0, "careless_producers": 0, "producers": 1},
+        {"observers": 0},
+        {"careless_producers": 0},
+        {"producers": 1},
+    ):
+        yield replace(config, **{name: min(count, getattr(config, name)) for name, count in fewer.items()})
+
+
+def _slower_clients(config: ChaosConfig) -> Iterator[ChaosConfig]:
+    for pause_ms in (500, 250, 150):
+        if pause_ms > config.pause_ms:
+            yield replace(config, pause_ms=pause_ms)
+
+
+def _as_usual(config: ChaosConfig) -> Iterator[ChaosConfig]:
+    """One by one what is drawn, as it is by itself. Kinds are left alone: they were drawn from already."""
+    usual = ChaosConfig(roles=config.roles, topics=config.topics)
+    for name in ("left_out", "may_lose", "latency_us", "directories", "min_insync_replicas"):
+        if getattr(config, name) != getattr(usual, name):
+            yield replace(config, **{name: getattr(usual, name)})
+    for topic_number, topic in enumerate(config.topics):
+        for entry in topic.configs:
+            fewer = replace(topic, configs=tuple(each for each in topic.configs if each != entry))
+            topics = (*config.topics[:topic_number], fewer, *config.topics[topic_number + 1 :])
+            yield replace(config, topics=topics)
+    for name in config.properties:
+        yield replace(config, properties={key: value for key, value in config.properties.items() if key != name})
+
+
+def _fewer_nodes(config: ChaosConfig) -> Iterator[ChaosConfig]:
+    """Three nodes; whatever happens to others has to be left out before."""
+    for node in sorted(config.roles, reverse=True):
+        roles = {each: role for each, role in config.roles.items() if each != node}
+        brokers = sum("broker" in role for role in roles.values())
+        if any("controller" in role for role in roles.values()) and all(
+            topic.replication_factor <= brokers for topic in config.topics
+        ):
+            yield replace(config, roles=roles)
+
+
+_SIMPLER: tuple[Callable[[ChaosConfig], Iterator[ChaosConfig]], ...] = (
+    _fewer_topics,
+    _fewer_partitions,
+    _fewer_clients,
+    _slower_clients,
+    _as_usual,
+    _fewer_nodes,
+)
