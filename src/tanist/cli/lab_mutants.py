@@ -1,0 +1,126 @@
+"""`tanist lab mutants`: break the rules of the protocol one by one, and see what notices."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tanist.cli.options import json_option
+from tanist.cli.output import print_json
+
+if TYPE_CHECKING:
+    from tanist.lab.mutations.examination import Row
+
+EXIT_FAILED = 1
+
+_SEEDS = "1..100"
+
+
+def _seeds(value: str) -> range:
+    """The type of A..B."""
+    first, dots, last = value.partition("..")
+    if not first.isdecimal() or (dots and not last.isdecimal()):
+        raise click.BadParameter(f"{value!r} is neither a seed nor a range A..B")
+    seeds = range(int(first), int(last if dots else first) + 1)
+    if not seeds:
+        raise click.BadParameter(f"{value} is empty")
+    return seeds
+
+
+@click.command("mutants")
+@click.argument("names", nargs=-1, metavar="[A1 A38 ...]")
+@click.option(
+    "--by",
+    type=click.Choice(("simulator", "model", "both")),
+    default="both",
+    show_default=True,
+    help="Who is to notice.",
+)
+@click.option(
+    "--seeds",
+    type=_seeds,
+    default=_SEEDS,
+    show_default=True,
+    metavar="A..B",
+    help="The simulator's seeds, with both ends; the first that shows a mutation ends its hunt.",
+)
+@click.option("--minutes", type=click.FloatRange(min=0), metavar="M", help="Begin nothing new after M minutes.")
+@click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes to use. [one a core]")
+@click.option(
+    "--write",
+    "page",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="PAGE",
+    help="Put the rows into the table of a Markdown page; its other rows stay.",
+)
+@json_option
+@click.pass_context
+def mutants_command(
+    ctx: click.Context,
+    names: tuple[str, ...],
+    by: str,
+    seeds: range,
+    minutes: float | None,
+    jobs: int | None,
+    page: Path | None,
+    as_json: bool,
+) -> None:
+    """Break each rule of the protocol, and see which property notices: by the simulator, and by the model checker.
+
+    A rule is broken by other code in its place, in this process only and while its run lasts. A mutation is caught when
+    a run violates a property that the same run, with the rule as it is, does not. Names are numbers of the list in
+    docs/mutations.md; without any, all are tried. The exit code is 0 when each was caught, or is known to change
+    nothing, 1 when one was not, 2 when the command makes no sense.
+    """
+    from tanist.lab.mutations import table
+    from tanist.lab.mutations.examination import WAYS, examine_all, is_modelled
+    from tanist.lab.mutations.simulator import MUTANTS
+
+    by_name = {name.lower(): name for name in MUTANTS}
+    unknown = [name for name in names if name.lower() not in by_name]
+    if unknown:
+        raise click.UsageError(f"no such mutation: {', '.join(unknown)}; there are {', '.join(MUTANTS)}", ctx)
+    wanted = list(dict.fromkeys(by_name[name.lower()] for name in names)) or list(MUTANTS)
+    if by == "model":
+        if names and not any(is_modelled(name) for name in wanted):
+            raise click.UsageError(f"the model checker knows nothing of {', '.join(wanted)}", ctx)
+        wanted = [name for name in wanted if is_modelled(name)]
+    began_s = time.monotonic()
+    deadline_s = None if minutes is None else began_s + minutes * 60
+    jobs = min(jobs or os.cpu_count() or 1, len(wanted))
+    if page is not None:
+        _rewrite(ctx, page, [])  # a page without a table is found out now, not after the work
+    rows: list[Row] = []
+    if not as_json:
+        for line in table.heading():
+            click.echo(line)
+    ways = WAYS if by == "both" else (by,)
+    for row in examine_all(wanted, ways, seeds, deadline_s=deadline_s, jobs=jobs):
+        rows.append(row)
+        if not as_json:
+            click.echo(table.line(table.cells(row)))
+        if page is not None:
+            _rewrite(ctx, page, [row])
+    late = [row.name for row in rows if not row.asked]
+    if as_json:
+        print_json({"mutations": [row.as_json() for row in rows], "not_examined": late})
+    else:
+        click.echo(table.summary(rows, time.monotonic() - began_s))
+        if late:
+            click.echo(f"no time was left for {', '.join(late)}")
+    if late or any(row.missed for row in rows):
+        ctx.exit(EXIT_FAILED)
+
+
+def _rewrite(ctx: click.Context, page: Path, rows: Sequence[Row]) -> None:
+    from tanist.lab.mutations import table
+
+    try:
+        page.write_text(table.rewritten(page.read_text(), rows))
+    except table.NoTable as error:
+        raise click.UsageError(f"{page}: {error}", ctx) from error

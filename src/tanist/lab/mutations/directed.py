@@ -1,0 +1,423 @@
+"""Directed runs of the simulator: chosen events at chosen moments, for rules whose moment chance hardly ever meets.
+
+A `Directed` run is a run like any other (the same nodes, network, disks and checkers; the seed draws latencies and what
+a loss of power takes), but a *script* stands in for the nemesis and the operators: a generator that acts, and yields
+what it waits for. What it does is what networks, machines and operators do. Above all it *holds* connections: a
+process does not come to read one of them for a while, so that what was sent over it arrives late, in its order.
+
+The script must never look at whether a rule is broken, and decides nothing but when things happen; the rules as they
+are get to its end and through the peace after it. Where something that it waits for does not come, as may be with a
+rule broken, it lets go of everything, and the run goes on without it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from io import StringIO
+from typing import Any
+
+from tanist.broker.hosted import HostedPartition
+from tanist.controller.partition_state import PartitionState
+from tanist.lab.history import Checker
+from tanist.lab.history.report import failures
+from tanist.lab.history.simulated import Recorder
+from tanist.replica.leader import LeaderState
+from tanist.sim.chaos import Run
+from tanist.sim.clients import REQUEST_TIMEOUT_MS, SimClient
+from tanist.sim.connection import SimConnection
+from tanist.sim.history import Send
+from tanist.sim.operations import Topic
+from tanist.sim.profiles import TOPIC, ChaosConfig
+from tanist.sim.scheduler import MICROSECONDS
+from tanist.sim.truth import Key
+from tanist.sim.violation import Violation
+from tanist.sim.world import BROKER_PORT, Host, World
+from tanist.wire.batch import NewRecord, encode_batch
+from tanist.wire.errors import ErrorCode
+from tanist.wire.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
+from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+
+CONTROLLER = 11
+_PRODUCE_VERSION = 9
+_TIMEOUT_MS = 5_000
+_PATIENCE_MS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Until:
+    """What a script waits for, and how long."""
+
+    condition: Callable[[], bool]
+    within_ms: int = _PATIENCE_MS
+
+
+Script = Iterator["Until | int"]
+"""Yields `Until`, or milliseconds to let pass."""
+
+
+def config(
+    *,
+    min_isr: int = 2,
+    topic: tuple[tuple[str, str], ...] = (),
+    roles: dict[int, str] | None = None,
+    properties: dict[str, str] | None = None,
+    fault_time_ms: int = 12_000,
+    settle_time_ms: int = 30_000,
+    latency_us: tuple[int, int] = (50, 300),
+) -> ChaosConfig:
+    """Three brokers and a controller apart, one partition on all three, nobody who writes but the script."""
+    return ChaosConfig(
+        roles=roles or {**dict.fromkeys((1, 2, 3), "broker"), CONTROLLER: "controller"},
+        topics=(Topic(TOPIC, 1, 3, topic),),
+        min_insync_replicas=min_isr,
+        producers=0,
+        observers=0,
+        fault_time_ms=fault_time_ms,
+        settle_time_ms=settle_time_ms,
+        latency_us=latency_us,
+        kinds=(),
+        down_max=3,
+        properties={
+            "broker.session.timeout.ms": "9000",
+            "broker.heartbeat.interval.ms": "500",
+            "replica.lag.time.max.ms": "1500",
+            "unclean.recovery.manager.enabled": "true",
+            **(properties or {}),
+        },
+    )
+
+
+class Directed(Run):
+    """One seed of a directed run."""
+
+    def __init__(self, seed: int, script: Callable[[Directed], Script], config: ChaosConfig, **options: Any) -> None:
+        super().__init__(seed, config, faults=[], **options)
+        self.completed = False
+        """Whether the script came to its end. The rules as they are must see to that."""
+        self.scribe = Scribe(self)
+        self._recorder = Recorder(self.history)
+        self._forgotten: set[str] = set()
+        self._holds: list[_Hold] = []
+        self._script: Script | None = script(self)
+        self._awaited: Until | None = None
+        self.line = 0
+        """Of the script: where it waits, or has given up."""
+        self._deadline_us = 0
+        self.world.watchers.append(_Eyes(self))
+        self.world.scheduler.after(0, self._go_on)
+
+    def _play(self) -> None:
+        super()._play()
+        self._judge_clients()
+
+    def _judge_clients(self) -> None:
+        """What clients were told, by the checker of histories, if nothing was given up that they might miss."""
+        if any(truth.unclean for truth in self.checkers.replicas.truths.values()):
+            return
+        lines = StringIO()
+        self._recorder.write(lines)
+        operations = [json.loads(line) for line in lines.getvalue().splitlines()]
+        checker = Checker()
+        for number, operation in enumerate(operations, start=1):
+            if operation.get("partition") not in self._forgotten:
+                checker.take(number, operation)
+        for found in failures(checker.verdict()):
+            self.fail(found.anomaly.value, found.told)
+
+    # -- the script
+
+    def _looked(self) -> None:
+        """After every turn of a node: hold what is new, and go on with the script if it waits for this."""
+        for hold in self._holds:
+            hold.extend(self.world)
+        awaited = self._awaited
+        if awaited is None:
+            return
+        if awaited.condition():
+            self._awaited = None
+            self.world.scheduler.after(0, self._go_on)  # not within the turn that has just ended
+        elif self.world.now_us > self._deadline_us:
+            self._give_up()
+
+    def _go_on(self) -> None:
+        while self._script is not None:
+            try:
+                wait = next(self._script)
+            except StopIteration:
+                self.completed = True
+                self._give_up()
+                return
+            self.line = _line_of(self._script)
+            if not isinstance(wait, Until):
+                self.world.scheduler.after(wait * MICROSECONDS, self._go_on)
+                return
+            if not wait.condition():
+                self._awaited = wait
+                self._deadline_us = self.world.now_us + wait.within_ms * MICROSECONDS
+                return
+
+    def _give_up(self) -> None:
+        """Everything that was held goes its way, as it does at the end."""
+        self._script, self._awaited = None, None
+        for hold in list(self._holds):
+            hold.release()
+
+    # -- what there is
+
+    @property
+    def key(self) -> Key:
+        return next(iter(self.checkers.replicas.states))
+
+    @property
+    def state(self) -> PartitionState:
+        """The partition, as the committed metadata has it."""
+        return self.checkers.replicas.states[self.key]
+
+    def host(self, node_id: int) -> Host:
+        return self.world.hosts[node_id]
+
+    def hosted(self, node_id: int) -> HostedPartition | None:
+        """The partition on a node that runs."""
+        node = self.host(node_id).node
+        return None if node is None or not self.host(node_id).up else node.replicas.get(*self.key)
+
+    def leader(self, node_id: int) -> LeaderState | None:
+        """The node as the partition's leader, if it believes that it is."""
+        hosted = self.hosted(node_id)
+        return None if hosted is None else hosted.leader
+
+    def end(self, node_id: int) -> int:
+        """Where the node's log ends; -1 where there is none to be seen."""
+        hosted = self.hosted(node_id)
+        return -1 if hosted is None else hosted.log.log_end_offset
+
+    def high_watermark(self, node_id: int) -> int:
+        hosted = self.hosted(node_id)
+        return -1 if hosted is None else hosted.replica.high_watermark
+
+    def known_end(self, leader_id: int, follower_id: int) -> int:
+        """Where the follower's log ends, as far as the leader knows."""
+        leader = self.leader(leader_id)
+        return -1 if leader is None else leader.remotes[follower_id].log_end_offset
+
+    def is_controller(self, node_id: int) -> bool:
+        node = self.host(node_id).node
+        return node is not None and node.quorum.raft.is_leader
+
+    def epoch(self, node_id: int) -> int:
+        """The leader epoch that the node knows of."""
+        hosted = self.hosted(node_id)
+        return -1 if hosted is None else hosted.leader_epoch
+
+    def fenced(self, broker_id: int) -> bool:
+        broker = self.checkers.metadata.image.brokers.get(broker_id)
+        return broker is None or broker.fenced
+
+    def whole(self) -> bool:
+        """Everybody is in sync, has all, and is where the metadata is."""
+        if not self.checkers.replicas.states:
+            return False
+        replicas, leader = self.state.replicas, self.state.leader
+        return set(self.state.isr) == set(replicas) and all(
+            self.epoch(each) == self.state.leader_epoch
+            and self.end(each) == self.end(leader) == self.high_watermark(leader)
+            and self.host(each).node.lifecycle.state.value == "RUNNING"  # type: ignore[union-attr]
+            for each in replicas
+        )
+
+    # -- what a script may do
+
+    def hold(self, reader: int, sender: int, client: str = "") -> _Hold:
+        """The reader does not read what comes from the sender, until `release`. `client`: of these channels only."""
+        found = _Hold(self, self.host(reader).name, self.host(sender).name, client)
+        self._holds.append(found)
+        found.extend(self.world)
+        return found
+
+    def hold_answers(self, follower: int, leader: int) -> _Hold:
+        """The follower does not read what the leader answers to its fetches."""
+        return self.hold(follower, leader, f"broker-{follower}-fetcher")
+
+    def hold_fetches(self, follower: int, leader: int) -> _Hold:
+        """The leader does not read the follower's fetches."""
+        return self.hold(leader, follower, f"broker-{follower}-fetcher")
+
+    def block(self, source: int, target: int) -> None:
+        """No packet of the source reaches the target."""
+        self.world.network.block(self.host(source).name, self.host(target).name)
+
+    def unblock(self, source: int, target: int) -> None:
+        """And again they do; what waits to be sent again does not wait long, for the connections are new."""
+        one, other = self.host(source).name, self.host(target).name
+        self.world.network.heal(one, other)
+        self.world.network.reset_some(one, other)
+
+    def slow(self, source: int, target: int, latency_ms: int) -> None:
+        self.world.network.conditions.slow_links[(self.host(source).name, self.host(target).name)] = (
+            latency_ms * MICROSECONDS
+        )
+
+    def quick(self, source: int, target: int) -> None:
+        self.world.network.conditions.slow_links.pop((self.host(source).name, self.host(target).name), None)
+
+    def prefer(self, broker_id: int, by: int) -> None:
+        """An operator makes a broker the preferred leader, through broker `by`. `elect` is to follow."""
+        replicas = (broker_id, *(each for each in self.state.replicas if each != broker_id))
+        moved = ReassignablePartition(partition_index=0, replicas=replicas)
+        topic = ReassignableTopic(name=TOPIC, partitions=(moved,))
+        self.ask(by, AlterPartitionReassignmentsRequest(timeout_ms=_TIMEOUT_MS, topics=(topic,)), 0)
+
+    def elect(self, by: int) -> None:
+        """An operator asks for the preferred leader, through broker `by`."""
+        partitions = (TopicPartitions(topic=TOPIC, partitions=(0,)),)
+        self.ask(by, ElectLeadersRequest(election_type=0, topic_partitions=partitions, timeout_ms=_TIMEOUT_MS), 2)
+
+    def ask(self, by: int, request: Any, version: int, heard: Callable[[Any], None] = lambda response: None) -> None:
+        """An operator's request to a broker."""
+        channel = self.admin.channel((self.host(by).name, BROKER_PORT))
+        self.admin.run(lambda: channel.call(request, version, _TIMEOUT_MS + 1_000, heard))
+
+    def forget_topic(self, name: str) -> None:
+        """A topic was deleted, and its records with it: what clients see by its name from now on is another one."""
+        for send in self.history.sends:
+            if send.topic == name:
+                send.promised = False
+        self.checkers._topic_ids.pop(name, None)
+        self._forgotten.add(f"{name}-0")
+
+    def move_leader(self, broker_id: int, by: int) -> Script:
+        """Have a member of the ISR lead by an operator's wish."""
+        epoch = self.state.leader_epoch
+        self.prefer(broker_id, by)
+        yield Until(lambda: self.state.replicas[0] == broker_id)
+        self.elect(by)
+        yield Until(lambda: self.state.leader == broker_id and self.state.leader_epoch > epoch)
+
+    def fail(self, property_id: str, message: str) -> None:
+        """What only who wrote the script can know to be wrong."""
+        raise Violation(property_id, message, self.world.now_us)
+
+
+def _line_of(script: Any) -> int:
+    """Of the innermost part of a script."""
+    while getattr(script, "gi_yieldfrom", None) is not None:
+        script = script.gi_yieldfrom
+    frame = script.gi_frame
+    return 0 if frame is None else int(frame.f_lineno)
+
+
+def settled(run: Directed, records: int, leader: int = 1) -> Script:
+    """A whole cluster with a leader of one's choice, and so many records that everybody has."""
+    yield Until(run.whole)
+    if run.state.leader != leader:
+        yield from run.move_leader(leader, by=leader)
+        yield Until(run.whole)
+    run.scribe.write(leader, records)
+    yield Until(lambda: run.high_watermark(leader) == records)
+    yield Until(run.whole)
+
+
+class _Eyes:
+    """Has the script look after every turn (`world.Watcher`)."""
+
+    def __init__(self, run: Directed) -> None:
+        self._run = run
+
+    def turn_ended(self, host: Host) -> None:
+        self._run._looked()
+
+    def went_down(self, host: Host, *, lost_power: bool, mid_turn: bool) -> None:
+        pass
+
+
+@dataclass(eq=False)
+class _Hold:
+    """Connections that one process does not come to read."""
+
+    run: Directed
+    reader: str
+    sender: str
+    client: str
+    _held: dict[SimConnection, None] = field(default_factory=dict)
+
+    def extend(self, world: World) -> None:
+        """Also those that have come since."""
+        for end in list(world.network.connections.values()):
+            is_theirs = end.host == self.reader and end.peer_host == self.sender
+            if is_theirs and end not in self._held and self.client in _client_of(end):
+                self._held[end] = None
+                end.pause()
+
+    def release(self) -> None:
+        """It reads them now."""
+        if self in self.run._holds:
+            self.run._holds.remove(self)
+            for end in self._held:
+                if not end.closed:
+                    end.resume()
+
+
+def _client_of(end: SimConnection) -> str:
+    """The client id of the channel that the connection belongs to, whichever of its ends this is."""
+    for each in (end, end.other):
+        channel = getattr(getattr(each, "handler", None), "channel", None)
+        if channel is not None:
+            return str(channel._client_id)
+    return ""
+
+
+class Scribe(SimClient):
+    """Writes what a script wants written, record by record, and tells the run's history of it."""
+
+    def __init__(self, run: Directed) -> None:
+        super().__init__(run.world, "scribe", run.history)
+        self._count = 0
+
+    def write(self, broker_id: int, records: int = 1, *, acks: int = -1, topic: str = TOPIC) -> list[Send]:
+        """Batches of one record each, to a broker that may or may not lead; nothing is tried twice."""
+        return [self._write_one(broker_id, acks, topic) for _ in range(records)]
+
+    def _write_one(self, broker_id: int, acks: int, topic: str) -> Send:
+        self._count += 1
+        value = f"scribe-{self._count}".encode()
+        send = Send(self.name, self._count, topic, 0, value, self.now_us, promised=acks == -1, ordered=False)
+        records = encode_batch([NewRecord(timestamp=self.clock.wall_ms(), key=None, value=value)])
+        data = TopicProduceData(name=topic, partition_data=(PartitionProduceData(index=0, records=bytes(records)),))
+        request = ProduceRequest(acks=acks, timeout_ms=2_000, topic_data=(data,))
+        channel = self.channel((self.world.hosts[broker_id].name, BROKER_PORT))
+
+        def answered(response: Any) -> None:
+            if response is None:
+                return
+            answer = response.responses[0].partition_responses[0]
+            send.error = answer.error_code
+            if not answer.error_code:
+                self.history.acknowledged(send, answer.base_offset, self.now_us)
+            elif answer.error_code not in _OPEN:
+                send.outcome, send.completed_us = "failed", self.now_us
+
+        def go() -> None:
+            self.history.sent(send)
+            channel.call(request, _PRODUCE_VERSION, REQUEST_TIMEOUT_MS, answered)
+
+        self.run(go)
+        return send
+
+
+_OPEN = frozenset(
+    {
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    }
+)
+"""Answers after which a record may be there all the same."""

@@ -1,0 +1,144 @@
+"""Directed runs about recoveries and about the controller itself: answers that are old, or given too soon.
+
+Each function is a script (`directed`), named for what happens in it. `simulator` says which broken rule shows there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tanist.controller.partition_state import PartitionState
+from tanist.lab.mutations.directed import CONTROLLER, Directed, Script, Until, settled
+from tanist.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from tanist.wire.messages.delete_topics_request import DeleteTopicsRequest
+
+RECORDS = 5
+_CREATE_TOPICS_VERSION = 7
+_DELETE_TOPICS_VERSION = 5
+_NAME = "again"
+
+
+def the_longest_log_is_old(run: Directed) -> Script:
+    """3 has a long tail that nobody else ever had, of an older epoch. Then everybody who was in sync has crashed."""
+    yield from settled(run, RECORDS, leader=3)
+    nothing = [run.hold_answers(each, 3) for each in (1, 2)]
+    run.scribe.write(3, 10, acks=1)
+    yield Until(lambda: run.end(3) == RECORDS + 10)
+    run.host(3).kill()
+    yield Until(lambda: run.state.leader in (1, 2))
+    for hold in nothing:
+        hold.release()
+    for each in (1, 2):
+        run.block(3, each)
+    run.host(3).start()
+    leader = run.state.leader
+    other = 3 - leader
+    yield Until(lambda: not run.fenced(3) and run.leader(leader) is not None)
+    run.scribe.write(leader)
+    yield Until(lambda: run.high_watermark(leader) == RECORDS + 1)
+    run.host(other).kill()
+    yield Until(lambda: run.state.elr == (other,))
+    run.block(other, leader)
+    run.host(other).start()
+    yield Until(lambda: not run.fenced(other))
+    run.host(leader).kill()
+    yield Until(lambda: run.state.leader < 0)
+    run.host(leader).start()
+    yield Until(lambda: run.state.leader >= 0)
+    run.unblock(other, leader)
+    for each in (1, 2):
+        run.unblock(3, each)
+
+
+def an_answer_from_before_the_loss(run: Directed) -> Script:
+    """1 and 2 have crashed and are asked for their logs. 1 answers, and loses its power before that is read."""
+    yield from settled(run, RECORDS)
+    run.host(3).kill()
+    yield Until(lambda: set(run.state.isr) == {1, 2})
+    run.host(2).kill()
+    yield Until(lambda: run.state.elr == (2,))
+    run.block(2, 1)
+    run.host(2).start()
+    yield Until(lambda: not run.fenced(2))
+    run.host(1).kill()
+    yield Until(lambda: run.state.leader < 0)
+    first, second = run.hold(CONTROLLER, 1, "to-broker-1"), run.hold(CONTROLLER, 2, "to-broker-2")
+    run.host(1).start()
+    yield Until(lambda: not run.fenced(1))
+    yield 20
+    run.host(1).kill()
+    yield Until(lambda: run.fenced(1))
+    run.host(1).lose_power()
+    yield 5
+    run.host(1).start()
+    yield Until(lambda: not run.fenced(1))
+    first.release()
+    second.release()
+    yield Until(lambda: run.state.leader >= 0)
+    run.unblock(2, 1)
+    run.host(3).start()
+
+
+def a_controller_alone(run: Directed) -> Script:
+    """The active controller is cut off from the others, and asked for a topic by the broker beside it."""
+    yield Until(run.whole)
+    active = next(each for each in (1, 2, 3) if run.is_controller(each))
+    others = [each for each in (1, 2, 3) if each != active]
+    for each in others:
+        run.block(active, each)
+        run.block(each, active)
+
+    def heard(response: Any) -> None:
+        done = response is not None and not response.topics[0].error_code
+        if done and _NAME not in run.checkers.metadata.image.topic_ids:
+            run.fail("S16", f"topic {_NAME} is said to be created, and no quorum has committed it")
+
+    _create(run, active, heard)
+    yield 4_000
+    for each in others:
+        run.unblock(active, each)
+        run.unblock(each, active)
+
+
+def a_topic_of_the_same_name(run: Directed) -> Script:
+    """While 3 is down a topic is deleted, and another one is made by its name."""
+    yield from settled(run, RECORDS)
+    _create(run, 1)
+    yield Until(lambda: _led(run))
+    run.scribe.write(_state(run).leader, 5, topic=_NAME)
+    yield Until(lambda: all(_end(run, each) == 5 for each in (1, 2, 3)))
+    run.host(3).kill()
+    yield Until(lambda: run.fenced(3) and _led(run))
+    run.ask(1, DeleteTopicsRequest(topic_names=(_NAME,), timeout_ms=5_000), _DELETE_TOPICS_VERSION)
+    yield Until(lambda: _NAME not in run.checkers.metadata.image.topic_ids)
+    run.forget_topic(_NAME)
+    _create(run, 1)
+    yield Until(lambda: _led(run))
+    run.scribe.write(_state(run).leader, 3, topic=_NAME)
+    yield Until(lambda: all(_end(run, each) == 3 for each in (1, 2)))
+    run.host(3).start()
+    yield Until(lambda: not run.fenced(3))
+
+
+def _create(run: Directed, by: int, heard: Any = lambda response: None) -> None:
+    topic = CreatableTopic(name=_NAME, num_partitions=1, replication_factor=3)
+    run.ask(by, CreateTopicsRequest(topics=(topic,), timeout_ms=5_000), _CREATE_TOPICS_VERSION, heard)
+
+
+def _state(run: Directed) -> PartitionState:
+    return run.checkers.metadata.image.topics[run.checkers.metadata.image.topic_ids[_NAME]].partitions[0]
+
+
+def _led(run: Directed) -> bool:
+    """The topic is there, and its leader knows."""
+    if _NAME not in run.checkers.metadata.image.topic_ids or _state(run).leader < 0:
+        return False
+    node = run.host(_state(run).leader).node
+    hosted = None if node is None else node.replicas.get(_NAME, 0)
+    return hosted is not None and hosted.leader is not None
+
+
+def _end(run: Directed, node_id: int) -> int:
+    node = run.host(node_id).node
+    hosted = None if node is None else node.replicas.get(_NAME, 0)
+    return -1 if hosted is None else hosted.log.log_end_offset

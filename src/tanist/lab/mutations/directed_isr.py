@@ -1,0 +1,98 @@
+"""Directed runs about who is in an ISR: late AlterPartition requests and answers, lives of brokers, followers behind.
+
+Each function is a script (`directed`), named for what happens in it. `simulator` says which broken rule shows there.
+Broker 1 leads at first, 2 and 3 follow it, node 11 is the controller.
+"""
+
+from __future__ import annotations
+
+from tanist.lab.mutations.directed import CONTROLLER, Directed, Script, Until, settled
+
+RECORDS = 5
+"""Written and committed everywhere before anything happens."""
+
+
+def another_life_is_added(run: Directed) -> Script:
+    """While the leader's wish to add 3 is under way, 3 loses its power and is back, registered anew and empty."""
+    yield from settled(run, RECORDS)
+    behind = run.hold_answers(3, 1)
+    run.scribe.write(1)
+    yield Until(lambda: 3 not in run.state.isr)
+    behind.release()
+    yield Until(lambda: _proposed(run, 3))
+    late = run.hold(CONTROLLER, 1, "to-controller")
+    run.host(3).kill()
+    yield Until(lambda: run.fenced(3))
+    run.host(3).lose_power()
+    run.block(3, 1)
+    yield 5
+    run.host(3).start()
+    yield Until(lambda: not run.fenced(3))
+    late.release()
+    yield 300
+    run.unblock(3, 1)
+
+
+def an_old_wish_comes_last(run: Directed) -> Script:
+    """The leader wishes to drop 3. Before the controller hears of it, 2 is fenced, and unfenced in the same life."""
+    yield from settled(run, RECORDS)
+    run.block(2, CONTROLLER)
+    yield 300
+    behind = run.hold_answers(3, 1)
+    run.scribe.write(1, acks=1)
+    yield Until(lambda: _pending(run))
+    late = run.hold(CONTROLLER, 1, "to-controller")
+    yield Until(lambda: run.fenced(2))
+    run.unblock(2, CONTROLLER)
+    yield Until(lambda: not run.fenced(2))
+    yield Until(lambda: _partition_epoch(run) == run.state.partition_epoch)
+    late.release()
+    yield 300
+    behind.release()
+
+
+def a_follower_catches_up_slowly(run: Directed) -> Script:
+    """3 is out of the ISR and far behind; each of its fetches is answered late, and with little."""
+    yield from settled(run, RECORDS)
+    behind = run.hold_answers(3, 1)
+    run.scribe.write(1)
+    yield Until(lambda: 3 not in run.state.isr)
+    run.scribe.write(1, 20)
+    yield Until(lambda: run.high_watermark(1) == RECORDS + 21)
+    run.slow(1, 3, 100)
+    behind.release()
+    yield Until(lambda: run.end(3) > RECORDS + 4)
+    run.quick(1, 3)
+
+
+def an_answer_comes_after_the_next_wish(run: Directed) -> Script:
+    """The leader learns from the metadata that 2 was added, and wishes to add 3 before the answer about 2 is there."""
+    yield from settled(run, RECORDS)
+    second, third = run.hold_answers(2, 1), run.hold_answers(3, 1)
+    run.scribe.write(1, acks=1)
+    yield Until(lambda: run.state.isr == (1,))
+    late = run.hold(1, CONTROLLER, "to-controller")
+    second.release()
+    yield Until(lambda: set(run.state.isr) == {1, 2} and not _pending(run))
+    third.release()
+    yield Until(lambda: _proposed(run, 3))
+    away = run.hold_fetches(3, 1)
+    late.release()
+    yield 100
+    away.release()
+
+
+def _pending(run: Directed) -> bool:
+    """Broker 1 has asked for another ISR, and has no answer."""
+    leader = run.leader(1)
+    return leader is not None and leader.pending is not None
+
+
+def _proposed(run: Directed, broker_id: int) -> bool:
+    leader = run.leader(1)
+    return leader is not None and leader.pending is not None and broker_id in leader.pending.proposed
+
+
+def _partition_epoch(run: Directed) -> int:
+    leader = run.leader(1)
+    return -1 if leader is None else leader.partition_epoch

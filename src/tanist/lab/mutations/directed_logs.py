@@ -1,0 +1,98 @@
+"""Directed runs about logs that part and meet again: fetches and answers that outlive the leader they were meant for.
+
+Each function is a script (`directed`), named for what happens in it. `simulator` says which broken rule shows there.
+Leaderships move by an operator's wish, so nobody has to die for it. Broker 1 leads at first.
+"""
+
+from __future__ import annotations
+
+from tanist.lab.mutations.directed import CONTROLLER, Directed, Script, Until, settled
+
+RECORDS = 5
+
+
+def there_and_back(run: Directed) -> Script:
+    """1 leads, then 2, then 1 again, which learns of both at once. Meanwhile 3 has cut off what 1 knew it to have."""
+    yield from settled(run, RECORDS)
+    nothing = run.hold_answers(2, 1)
+    run.scribe.write(1)
+    yield Until(lambda: run.known_end(1, 3) == RECORDS + 1)
+    deaf = run.hold(1, CONTROLLER)
+    yield from run.move_leader(2, by=2)
+    yield Until(lambda: run.epoch(3) == run.state.leader_epoch and run.end(3) == RECORDS)
+    yield from run.move_leader(1, by=2)
+    run.slow(3, 1, 400)
+    deaf.release()
+    yield Until(lambda: run.epoch(1) == run.state.leader_epoch)
+    nothing.release()
+    yield 200
+    run.quick(3, 1)
+
+
+def an_old_fetch_is_read(run: Directed) -> Script:
+    """As `there_and_back`, and 1 reads the fetch that 3 sent before it cut its log only now."""
+    yield from settled(run, RECORDS)
+    nothing = run.hold_answers(2, 1)
+    run.scribe.write(1)
+    yield Until(lambda: run.end(1) == RECORDS + 1)
+    old = run.hold_fetches(3, 1)
+    yield Until(lambda: run.end(3) == RECORDS + 1)
+    yield 2
+    deaf = run.hold(1, CONTROLLER)
+    yield from run.move_leader(2, by=2)
+    yield Until(lambda: run.epoch(3) == run.state.leader_epoch and run.end(3) == RECORDS)
+    yield from run.move_leader(1, by=2)
+    run.slow(3, 1, 400)
+    deaf.release()
+    yield Until(lambda: run.epoch(1) == run.state.leader_epoch)
+    old.release()
+    nothing.release()
+    yield 200
+    run.quick(3, 1)
+
+
+def an_old_answer_is_read(run: Directed) -> Script:
+    """1 leads, then 2, then 1 again. 3 learns of both at once, and reads only then what 1 sent it in the beginning."""
+    yield from settled(run, RECORDS)
+    nothing, old = run.hold_answers(2, 1), run.hold_answers(3, 1)
+    run.scribe.write(1, acks=1)
+    yield Until(lambda: run.end(1) == RECORDS + 1)
+    yield 2
+    deaf = run.hold(3, CONTROLLER)
+    yield from run.move_leader(2, by=1)
+    yield Until(lambda: run.leader(2) is not None and run.end(1) == RECORDS)
+    run.scribe.write(2, acks=1)
+    yield Until(lambda: run.end(1) == RECORDS + 1)
+    yield from run.move_leader(1, by=1)
+    yield Until(lambda: run.leader(1) is not None)
+    deaf.release()
+    yield Until(lambda: run.epoch(3) == run.state.leader_epoch)
+    old.release()
+    nothing.release()
+
+
+def a_middle_that_parts(run: Directed) -> Script:
+    """3 leads for a moment and writes, with fewer records of the epoch before than 2 has, who leads after it."""
+    yield from settled(run, RECORDS)
+    behind = run.hold_answers(3, 1)
+    run.scribe.write(1, 3, acks=1)
+    yield Until(lambda: run.end(2) == RECORDS + 3)
+    deaf = [run.hold(each, CONTROLLER) for each in (1, 2)]
+    yield from run.move_leader(3, by=3)
+    yield Until(lambda: run.leader(3) is not None)
+    run.scribe.write(3, 5, acks=1)
+    yield Until(lambda: run.end(3) == RECORDS + 5)
+    yield from run.move_leader(2, by=3)
+    for hold in (*deaf, behind):
+        hold.release()
+
+
+def a_wait_that_is_too_long(run: Directed) -> Script:
+    """Nobody fetches for longer than a producer waits, and what it wrote is committed after that."""
+    yield from settled(run, RECORDS)
+    nothing = [run.hold_answers(each, 1) for each in (2, 3)]
+    (send,) = run.scribe.write(1)
+    yield Until(lambda: send.error != 0)
+    for hold in nothing:
+        hold.release()
+    yield Until(lambda: run.high_watermark(1) == RECORDS + 1)

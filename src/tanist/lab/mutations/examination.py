@@ -1,0 +1,188 @@
+"""The examination: break one rule after the other, and see whether, and by what, the lab notices.
+
+Owns what counts as noticed. By the simulator: a seed whose run violates a property with the rule broken, and is without
+fault with the rule as it is. By the model checker: a counterexample that violates one of the properties that are there
+for the rule. What is found is told as a `Row`; how it is shown is the business of `table`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tanist.lab.model import CONFIGURATIONS, Limits, check
+from tanist.lab.mutations import model
+from tanist.lab.mutations.directed import Directed
+from tanist.lab.mutations.simulator import MUTANTS, Mutation, applied
+from tanist.sim.chaos import Outcome
+from tanist.sim.violation import Violation
+
+SIMULATOR, MODEL = "simulator", "model"
+WAYS = (SIMULATOR, MODEL)
+
+_STATES_MAX = 1_000_000
+"""About half a gigabyte."""
+_MODEL_SECONDS_MAX = 300.0
+
+
+class FaultyWithout(Exception):
+    """A run is not without fault with the rules as they are, so it shows nothing of a broken one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """How the simulator noticed."""
+
+    property_id: str
+    seed: int
+    events: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Counterexample:
+    """How the model checker noticed."""
+
+    property_id: str
+    configuration: str
+    steps: int
+    states: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What came of one mutation."""
+
+    name: str
+    rule: str
+    equivalent: str = ""
+    simulated: Seen | None = None
+    seeds_tried: int = 0
+    """0 when the simulator was not asked."""
+    simulator_seconds: float = 0.0
+    directed: str = ""
+    checked: Counterexample | None = None
+    model_asked: bool = False
+    model_seconds: float = 0.0
+    fault: str = ""
+    """What is wrong with the run that was to show it, with the rule as it is."""
+
+    @property
+    def missed(self) -> bool:
+        """Somebody was asked who should have noticed, and did not."""
+        if self.fault:
+            return True
+        if self.equivalent:
+            return False
+        return (self.seeds_tried > 0 and self.simulated is None) or (self.model_asked and self.checked is None)
+
+    @property
+    def asked(self) -> bool:
+        return self.seeds_tried > 0 or self.model_asked
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self) | {"missed": self.missed}
+
+
+def is_modelled(name: str) -> bool:
+    """Whether the model checker knows what the rule is about."""
+    return name in model.MUTATIONS
+
+
+def play(mutation: Mutation, seed: int) -> Outcome:
+    """One seed with the rule broken."""
+    with applied(mutation):
+        return mutation.play(seed).run()
+
+
+def healthy(mutation: Mutation, seed: int) -> Violation | None:
+    """What is wrong with the same run when the rule is as it is: nothing, or the run is good for nothing."""
+    run = mutation.play(seed)
+    violation = run.run().violation
+    if violation is None and isinstance(run, Directed) and not run.completed:
+        return Violation("script", f"{mutation.directed} waits in vain at line {run.line}", run.world.now_us)
+    return violation
+
+
+def hunt(mutation: Mutation, seeds: Iterable[int], deadline_s: float | None = None) -> tuple[Seen | None, int]:
+    """The first seed that shows the mutation, if there is one; and how many were tried."""
+    tried = 0
+    for seed in seeds:
+        if deadline_s is not None and time.monotonic() > deadline_s:
+            break
+        tried += 1
+        outcome = play(mutation, seed)
+        if outcome.violation is None:
+            continue
+        fault = healthy(mutation, seed)
+        if fault is not None:
+            raise FaultyWithout(f"seed {seed} fails with the rules as they are: {fault}")
+        return Seen(outcome.violation.property_id, seed, outcome.events, str(outcome.violation)), tried
+    return None, tried
+
+
+def search(mutation: model.Mutation) -> Counterexample | None:
+    """The model checker's shortest way to where the broken rule shows."""
+    limits = Limits(states=_STATES_MAX, seconds=_MODEL_SECONDS_MAX)
+    with model.applied(mutation):
+        outcome = check(CONFIGURATIONS[mutation.configuration], limits, unwatched=mutation.unwatched).outcome
+    found = outcome.counterexample
+    if found is None or found.violation.name not in mutation.caught_by:
+        return None
+    return Counterexample(
+        found.violation.name, mutation.configuration, len(found.steps), outcome.states, str(found.violation)
+    )
+
+
+def examine(name: str, ways: Sequence[str], seeds: range, deadline_s: float | None = None) -> Row:
+    """One mutation."""
+    mutation = MUTANTS[name]
+    simulated: Seen | None = None
+    tried = 0
+    fault = ""
+    began_s = time.monotonic()
+    if SIMULATOR in ways:
+        try:
+            simulated, tried = hunt(mutation, seeds, deadline_s)
+        except FaultyWithout as found:
+            fault, tried = str(found), 1
+    simulator_s = time.monotonic() - began_s
+    checked: Counterexample | None = None
+    in_time = deadline_s is None or time.monotonic() < deadline_s
+    asks_model = MODEL in ways and is_modelled(name) and in_time
+    began_s = time.monotonic()
+    if asks_model:
+        checked = search(model.MUTATIONS[name])
+    return Row(
+        name,
+        mutation.rule,
+        mutation.equivalent,
+        simulated,
+        tried,
+        simulator_s,
+        mutation.directed,
+        checked,
+        asks_model,
+        time.monotonic() - began_s if asks_model else 0.0,
+        fault,
+    )
+
+
+def examine_all(
+    names: Sequence[str], ways: Sequence[str], seeds: range, *, deadline_s: float | None = None, jobs: int = 1
+) -> Iterator[Row]:
+    """Mutations in the order in which they are named, several at a time: each is broken in a process of its own."""
+    if jobs <= 1:
+        for name in names:
+            yield examine(name, ways, seeds, deadline_s)
+        return
+    with ProcessPoolExecutor(max_workers=jobs) as pool:
+        try:
+            count = len(names)
+            yield from pool.map(examine, names, [ways] * count, [seeds] * count, [deadline_s] * count)
+        finally:
+            pool.shutdown(cancel_futures=True)

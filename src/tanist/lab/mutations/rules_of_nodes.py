@@ -1,0 +1,156 @@
+"""Rules of nodes, broken: what a broker does with its disks, its logs and its clients, and what the quorum writes down.
+
+Owns patches of `tanist.broker`, `tanist.log`, `tanist.quorum` and of the simulator's disk, each a function of the
+mutation's number. They show in the simulator only, for the model checker knows neither bytes nor connections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from tanist.broker import fetcher, node
+from tanist.broker.api import produce
+from tanist.broker.api.produce import ProduceWait
+from tanist.broker.controller_host import ControllerHost
+from tanist.broker.lifecycle import Lifecycle
+from tanist.broker.replicas import Replicas
+from tanist.lab.mutations.patching import Patch, always, fixed
+from tanist.log.checkpoints import CLEAN_SHUTDOWN, encode_clean_shutdown
+from tanist.log.epochs import LeaderEpochCache
+from tanist.log.log import Log
+from tanist.log.producers import ProducerStates
+from tanist.log.recovery import LogLoader
+from tanist.quorum.rules import QuorumRules
+from tanist.replica import reads
+from tanist.replica.follower import FollowerState
+from tanist.sim.disk import SimDisk
+from tanist.wire.errors import ErrorCode
+
+# -- disks and logs
+
+
+def a4_marked_early() -> tuple[Patch, ...]:
+    """As soon as the broker has its epoch, and until it ends, however it ends."""
+    activate = Replicas.activate
+
+    def marks(replicas: Any) -> None:
+        activate(replicas)
+        mark = encode_clean_shutdown(replicas._node.lifecycle.broker_epoch)
+        for directory in replicas.directories:
+            replicas._node.disk.write_file(f"{directory.path}/{CLEAN_SHUTDOWN}", mark, sync=True)
+
+    return (Patch(Replicas, "activate", marks),)
+
+
+def a36_lying_disks() -> tuple[Patch, ...]:
+    make = SimDisk.__init__
+
+    def lies(disk: SimDisk, *arguments: Any) -> None:
+        make(disk, *arguments)
+        disk.lying = True
+
+    return (Patch(SimDisk, "__init__", lies),)
+
+
+a37_epochs_outlive_records = fixed(LeaderEpochCache, "truncate_from_end", always(False))
+
+
+def a43_forgets_producers() -> tuple[Patch, ...]:
+    finish = LogLoader.load
+
+    def load(loader: LogLoader) -> Any:
+        loaded = finish(loader)
+        loaded.producers.clear()
+        return loaded
+
+    return (
+        Patch(LogLoader, "_load_producers", always(None)),
+        Patch(LogLoader, "_finish_producers", always(None)),
+        Patch(LogLoader, "load", load),
+    )
+
+
+duplicates_are_appended = fixed(ProducerStates, "check", always(SimpleNamespace(error=0, duplicate=None)))
+
+
+def a50_ignores_topic_ids() -> tuple[Patch, ...]:
+    """A log on disk is that of the topic which has its name now, whatever topic it was written for."""
+    host = Replicas._host
+
+    def hosts(replicas: Any, name: str, topic_id: Any, index: int) -> Any:
+        found = replicas._logs.get((name, index))
+        if found is not None:
+            found[0].topic_id = topic_id
+        return host(replicas, name, topic_id, index)
+
+    def assign(log: Any, topic_id: Any) -> None:
+        log.topic_id = topic_id
+
+    return (Patch(Replicas, "_host", hosts), Patch(Log, "assign_topic_id", assign))
+
+
+# -- answers
+
+
+def a23_takes_any_answer() -> tuple[Patch, ...]:
+    """The fetcher does not ask whether its question was of the present role, nor the follower whether of its end."""
+    answered = fetcher.Fetcher._answered
+
+    def takes_for_the_present(self: Any, number: int, positions: Any, frame: Any) -> None:
+        present = {
+            key: (self._partitions[key].follower, position)
+            for key, (_, position) in positions.items()
+            if key in self._partitions and self._partitions[key].follower is not None
+        }
+        answered(self, number, present, frame)
+
+    return (
+        Patch(fetcher.Fetcher, "_answered", takes_for_the_present),
+        Patch(FollowerState, "_answers_present_fetch", always(True)),
+    )
+
+
+def a44_late_is_refused() -> tuple[Patch, ...]:
+    """Who waited too long is told that the record was refused. It was appended, and may yet be committed."""
+
+    def expire(wait: Any) -> None:
+        for ticket, place in enumerate(wait.where):
+            if place is not None:
+                wait.settle(ticket, ErrorCode.INVALID_RECORD)
+
+    return (Patch(ProduceWait, "expire", expire),)
+
+
+def acks_with_the_next() -> tuple[Patch, ...]:
+    add = ProduceWait.add
+    return (Patch(ProduceWait, "add", lambda wait, hosted, _required_offset, results: add(wait, hosted, 0, results)),)
+
+
+def _acknowledges_all(hosted: Any, error: int = 0) -> None:
+    produce.leadership_lost(hosted, 0)
+
+
+deposed_leaders_acknowledge = fixed(node, "leadership_lost", _acknowledges_all)
+consumers_read_to_the_end = fixed(reads, "consumer_fetch_bounds", always(1 << 62))
+
+# -- roles and the quorum
+
+a48_roles_before_the_registration = fixed(Lifecycle, "caught_up", property(always(True)))
+a49_begins_before_all_is_replayed = fixed(QuorumRules, "may_announce", always(True))
+
+
+def _answers_before_the_commit(host: ControllerHost, call: Any, response: Any, request: Any) -> None:
+    call.reply(response)
+
+
+a49b_answers_before_the_commit = fixed(ControllerHost, "_reply_when_committed", _answers_before_the_commit)
+
+
+def _commits_what_it_has_itself(_rules: QuorumRules, ends: Sequence[int], epoch_start_offset: int) -> int | None:
+    return ends[0] if ends[0] > epoch_start_offset else None
+
+
+commits_without_a_majority = fixed(QuorumRules, "commit_offset", _commits_what_it_has_itself)
+votes_are_not_stored = fixed(QuorumRules, "must_store", always(False))

@@ -1,0 +1,207 @@
+"""What the simulator is examined with: every rule of the list of mutations, broken, and runs in which that shows.
+
+Owns `MUTANTS`. The numbers are those of the list that the design is held to; a rule that can be broken in two ways has
+a second row (A30b), and what has a name and no number is a rule of our own. Nearly all show in what the simulator draws
+by itself, some in a `situation` that leans to their kind of trouble, and those whose moment chance hardly ever meets in
+a `directed` run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from tanist.lab.mutations import directed_elections as elections
+from tanist.lab.mutations import directed_isr as isr
+from tanist.lab.mutations import directed_logs as logs
+from tanist.lab.mutations import rules_of_controllers as controllers
+from tanist.lab.mutations import rules_of_nodes as nodes
+from tanist.lab.mutations import rules_of_replicas as replicas
+from tanist.lab.mutations import situations
+from tanist.lab.mutations.directed import Directed, Script, config
+from tanist.lab.mutations.patching import Breaks, replaced
+from tanist.lab.mutations.situations import Situation
+from tanist.sim.chaos import Run
+from tanist.sim.profiles import ChaosConfig
+from tanist.sim.world import COMBINED
+
+Play = Callable[[int], Run]
+"""Makes the run of a seed, without starting it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """A broken rule."""
+
+    rule: str
+    """What is the case instead of the rule."""
+    patches: Breaks
+    play: Play
+    directed: str = ""
+    """The script's name, of a directed run."""
+    equivalent: str = ""
+    """Why no behaviour can tell it from the real rule, if that is so."""
+
+
+def applied(mutation: Mutation) -> AbstractContextManager[None]:
+    """Break the rule while the block runs."""
+    return replaced(mutation.patches())
+
+
+def _drawn(rule: str, patches: Breaks, situation: Situation = ChaosConfig.drawn, equivalent: str = "") -> Mutation:
+    """Shows by chance."""
+    return Mutation(rule, patches, lambda seed: Run(seed, situation(seed)), equivalent=equivalent)
+
+
+def _directed(rule: str, patches: Breaks, script: Callable[[Directed], Script], **settings: object) -> Mutation:
+    """Shows in a directed run."""
+    made = config(**settings)  # type: ignore[arg-type]
+    return Mutation(rule, patches, lambda seed: Directed(seed, script, made), directed=script.__name__)
+
+
+MUTANTS: Mapping[str, Mutation] = {
+    "A1": _drawn("the high watermark ignores min.insync.replicas", replicas.a1_ignores_min_isr),
+    "A2": _drawn("no ELR: the last member of the ISR stays in it, whatever it lost", controllers.a2_without_elr),
+    "A3": _drawn("an unclean restart leaves the broker in the ELR", controllers.a3_all_restarts_are_clean),
+    "A4": _drawn("the mark of a clean end is there while the broker runs", nodes.a4_marked_early),
+    "A5": _directed(
+        "any life of a broker may join the ISR", controllers.a5_any_life_may_join, isr.another_life_is_added
+    ),
+    "A6": _drawn("a broker keeps its epoch when it registers again", controllers.a6_reuses_broker_epochs),
+    "A7": _directed(
+        "an AlterPartition of any age is accepted",
+        controllers.a7_any_partition_epoch,
+        isr.an_old_wish_comes_last,
+        properties={"broker.session.timeout.ms": "3000", "replica.lag.time.max.ms": "1000"},
+    ),
+    "A8": _drawn("an expansion is counted with the current ISR", replicas.a8_counts_with_the_current_isr),
+    "A9": _drawn("a shrink is applied before the controller has said so", replicas.a9_shrinks_eagerly),
+    "A10": _drawn(
+        "an unanswered proposal counts as rejected", replicas.a10_unanswered_is_rejected, situations.breaking_links
+    ),
+    "A11": _directed(
+        "a replica behind the high watermark joins the ISR",
+        replicas.a11_joins_behind_the_high_watermark,
+        isr.a_follower_catches_up_slowly,
+    ),
+    "A12": _drawn(
+        "a replica joins before it has the epoch's start",
+        replicas.a12_joins_before_the_epoch_start,
+        situations.small_fetches,
+    ),
+    "A13": _directed(
+        "what followers had is believed across elections", replicas.a13_remembers_followers, logs.there_and_back
+    ),
+    "A14": _drawn("the ELR is kept when the ISR is large enough", controllers.a14_elr_stays),
+    "A15": _drawn("who leaves a large enough ISR is eligible", controllers.a15_leavers_are_eligible),
+    "A16": _drawn("unclean recoveries whatever the strategy", controllers.a16_unclean_recoveries),
+    "A17": _drawn("the high watermark is the leader's end", replicas.a17_commits_on_append),
+    "A18": _drawn("a follower counts with what it was sent", replicas.a18_counts_what_is_sent),
+    "A19": _drawn("enough replicas commit, whoever they are", replicas.a19_commits_by_count),
+    "A20": _drawn(
+        "a fenced broker may join the ISR",
+        controllers.a20_the_fenced_may_join,
+        situations.held_back("one_way", "freeze", "kill", session_ms=600),
+    ),
+    "A21": _drawn("a fence leaves the broker in its ISRs", controllers.a21_fenced_stay_in_isr),
+    "A22": _directed(
+        "fetches of other epochs are believed", replicas.a22_believes_other_epochs, logs.an_old_fetch_is_read
+    ),
+    "A23": _directed("any answer to a fetch is taken", nodes.a23_takes_any_answer, logs.an_old_answer_is_read),
+    "A24": _drawn("no divergence is looked for", replicas.a24_looks_for_no_divergence),
+    "A25": _drawn("a follower cuts its log at its high watermark", replicas.a25_cuts_at_the_high_watermark),
+    "A26": _directed(
+        "one look-up of an epoch is enough",
+        replicas.a26_looks_up_one_epoch,
+        logs.a_middle_that_parts,
+        fault_time_ms=3_000,
+        settle_time_ms=4_000,
+        latency_us=(2_000, 4_000),
+    ),
+    "A27": _drawn("LastKnownElr is not recorded", controllers.a27_forgets_the_lost),
+    "A28": _drawn("a new life is taken for the one before", controllers.a28_ignores_incarnations),
+    "A29": _drawn("a broker that is shutting down can be elected", controllers.a29_elects_who_leaves),
+    "A30": _drawn("who is elected from the ELR is not in the ISR", controllers.a30_elected_stays_outside),
+    "A30b": _drawn("an election from the ELR begins no leader epoch", controllers.a30b_same_leader_epoch),
+    "A31": _drawn("the ISR never becomes empty", controllers.a31_last_member_stays),
+    "A32": _drawn(
+        "a lower min.insync.replicas keeps the ELR",
+        controllers.a32_lower_min_isr_keeps_elr,
+        situations.busy_configs,
+    ),
+    "A33": _drawn(
+        "min.insync.replicas counts beyond the replicas",
+        replicas.a33_min_isr_beyond_replicas,
+        situations.one_replica_too_few,
+    ),
+    "A34": _drawn("a new leader says at once where the log ends", replicas.a34_knows_the_end_at_once),
+    "A35": _drawn("a high watermark is trusted above the log's end", replicas.a35_trusts_the_checkpoint),
+    "A36": _drawn("disks lie about what is synced", nodes.a36_lying_disks),
+    "A37": _drawn("epochs outlive the records that were cut", nodes.a37_epochs_outlive_records),
+    "A38": _drawn(
+        "Balanced asks those of LastKnownElr who are there",
+        controllers.a38_some_will_do,
+        situations.recovering("Balanced"),
+    ),
+    "A38b": _drawn(
+        "Balanced does not wait for the ELR",
+        controllers.a38b_does_not_wait_for_the_elr,
+        situations.recovering("Balanced"),
+    ),
+    "A39": _directed(
+        "the longest log wins, whatever its epoch", controllers.a39_longest_log_wins, elections.the_longest_log_is_old
+    ),
+    "A40": _directed(
+        "an answer counts after a restart of who gave it",
+        controllers.a40_answers_outlive_restarts,
+        elections.an_answer_from_before_the_loss,
+    ),
+    "A41": _drawn(
+        "Aggressive passes over a member of the ELR that is there",
+        controllers.a41_elr_is_not_elected_from,
+        situations.recovering("Aggressive"),
+    ),
+    "A42": _drawn("an unclean election keeps LastKnownElr", controllers.a42_forgets_nothing),
+    "A43": _drawn("producers are forgotten at a restart", nodes.a43_forgets_producers),
+    "A44": _directed(
+        "who waited too long is told that the record was refused",
+        nodes.a44_late_is_refused,
+        logs.a_wait_that_is_too_long,
+        properties={"replica.lag.time.max.ms": "10000"},
+    ),
+    "A45": _directed(
+        "a follower counts beyond its own end",
+        replicas.a45_counts_beyond_its_own_end,
+        isr.a_follower_catches_up_slowly,
+        properties={"replica.fetch.max.bytes": "300"},
+    ),
+    "A46": _drawn(
+        "a reassignment is completed with too small an ISR", controllers.a46_completes_at_once, situations.moving
+    ),
+    "A47": _directed(
+        "an answer to any proposal is taken",
+        replicas.a47_takes_any_answer,
+        isr.an_answer_comes_after_the_next_wish,
+        min_isr=1,
+    ),
+    "A48": _drawn("roles are taken before the metadata has the registration", nodes.a48_roles_before_the_registration),
+    "A49": _drawn("a new controller begins before it has replayed all", nodes.a49_begins_before_all_is_replayed),
+    "A49b": _directed(
+        "the controller answers before the commit",
+        nodes.a49b_answers_before_the_commit,
+        elections.a_controller_alone,
+        roles=dict.fromkeys((1, 2, 3), COMBINED),
+    ),
+    "A50": _directed(
+        "a log is that of the topic which has its name now",
+        nodes.a50_ignores_topic_ids,
+        elections.a_topic_of_the_same_name,
+    ),
+    "acks": _drawn("a produce is acknowledged with the next that is committed", nodes.acks_with_the_next),
+    "deposed": _drawn("a leader that is none any more acknowledges what waits", nodes.deposed_leaders_acknowledge),
+    "reads": _drawn("consumers read to the end of the log", nodes.consumers_read_to_the_end),
+    "duplicates": _drawn("a batch that comes twice is appended twice", nodes.duplicates_are_appended),
+    "majority": _drawn("metadata is committed when the leader has it", nodes.commits_without_a_majority),
+    "votes": _drawn("votes are not written down", nodes.votes_are_not_stored),
+}

@@ -1,0 +1,110 @@
+"""Runs in which a broken rule shows soon: what the simulator draws, leaning further to one kind of trouble.
+
+A situation is a configuration of the simulator and nothing more: it makes a moment likelier, and never brings it
+about (`directed` does). The rules as they are survive all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from tanist.sim.operations import Topic
+from tanist.sim.profiles import ChaosConfig
+from tanist.sim.world import COMBINED
+
+Situation = Callable[[int], ChaosConfig]
+"""Of a seed."""
+
+LEAVING = ("stop", "partition", "leader", "kill", "power", "blackout", "freeze")
+
+
+def as_drawn(**changes: Any) -> Situation:
+    """As the seed says, but for this."""
+    return lambda seed: replace(ChaosConfig.drawn(seed), **changes)
+
+
+def recovering(strategy: str, **changes: Any) -> Situation:
+    """Three brokers that leave again and again, with the recovery manager on."""
+
+    def situation(seed: int) -> ChaosConfig:
+        drawn = ChaosConfig.drawn(seed)
+        return replace(
+            drawn,
+            roles=dict.fromkeys((1, 2, 3), COMBINED),
+            topics=(Topic("events", 3, 3, (("unclean.recovery.strategy", strategy),)),),
+            min_insync_replicas=2,
+            down_max=3,
+            operations=(),
+            properties={
+                **drawn.properties,
+                "unclean.recovery.manager.enabled": "true",
+                "tanist.unclean.recovery.grace.ms": "5000",
+                "broker.session.timeout.ms": "1500",
+                "broker.heartbeat.interval.ms": "300",
+                "replica.lag.time.max.ms": "1000",
+            },
+            **{"fault_pause_ms": (50, 800), "kinds": LEAVING, **changes},
+        )
+
+    return situation
+
+
+busy_configs = as_drawn(operations=("min_isr", "cluster_min_isr"), operation_pause_ms=(50, 300))
+moving = as_drawn(operations=("reassign", "cancel"), operation_pause_ms=(50, 400))
+one_replica_too_few = as_drawn(topics=(Topic("events", 1, 2, (("min.insync.replicas", "3"),)),))
+
+
+def held_back(*kinds: str, session_ms: int) -> Situation:
+    """Requests are held back while brokers come and go; the high watermark goes on with one replica."""
+
+    def situation(seed: int) -> ChaosConfig:
+        drawn = ChaosConfig.drawn(seed)
+        return replace(
+            drawn,
+            roles=dict.fromkeys((1, 2, 3), COMBINED),
+            topics=(Topic("events", 3, 3, (("min.insync.replicas", "1"),)),),
+            fault_time_ms=20_000,
+            kinds=kinds,
+            fault_pause_ms=(20, 150),
+            down_max=1,
+            operations=(),
+            pause_ms=60,
+            properties={
+                **drawn.properties,
+                "broker.session.timeout.ms": str(session_ms),
+                "broker.heartbeat.interval.ms": str(session_ms // 6),
+                "replica.lag.time.max.ms": "1000",
+            },
+        )
+
+    return situation
+
+
+def small_fetches(seed: int) -> ChaosConfig:
+    """Followers come along batch by batch, far behind a busy leader's high watermark, and leaders die."""
+    drawn = ChaosConfig.drawn(seed)
+    return replace(
+        drawn,
+        roles=dict.fromkeys((1, 2, 3), COMBINED),
+        topics=(Topic("events", 1, 3),),
+        min_insync_replicas=2,
+        producers=3,
+        pause_ms=2,
+        kinds=("leader", "kill", "stop"),
+        fault_pause_ms=(100, 700),
+        down_max=2,
+        operations=(),
+        latency_us=(3_000, 15_000),
+        properties={**drawn.properties, "replica.fetch.max.bytes": "1024", "replica.fetch.response.max.bytes": "1024"},
+    )
+
+
+breaking_links = as_drawn(
+    kinds=("reset", "reset", "reset", "freeze", "kill"),
+    fault_pause_ms=(10, 100),
+    operations=(),
+    latency_us=(5_000, 40_000),
+)
+"""Requests are answered, and the answers lost."""

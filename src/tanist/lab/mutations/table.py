@@ -1,0 +1,113 @@
+"""The table of mutations: as it is printed, and as it stands in a page, where some rows can be made anew.
+
+Owns the columns and the marks between which the table stands. A row begins with `| A1 |`. Where only one of the two
+ways was asked, what the page says of the other stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from tanist.lab.mutations.examination import Row, is_modelled
+from tanist.lab.mutations.simulator import MUTANTS
+
+BEGIN, END = "<!-- mutants: begin -->", "<!-- mutants: end -->"
+
+HEADER = (
+    "#",
+    "What is so instead",
+    "Simulator",
+    "Seed",
+    "Events",
+    "Seconds",
+    "Model checker",
+    "Steps",
+    "States",
+    "Seconds",
+)
+_SIMULATED = slice(2, 6)
+_CHECKED = slice(6, 10)
+_UNKNOWN = ("not asked", "", "", "")
+_NOT_MODELLED = ("not modelled", "", "", "")
+
+
+class NoTable(Exception):
+    """The page has no marks, or not in order."""
+
+
+def cells(row: Row, before: tuple[str, ...] | None = None) -> tuple[str, ...]:
+    """A row's cells; `before` are those that it had, for what was not asked this time."""
+    simulated = _UNKNOWN if before is None else before[_SIMULATED]
+    if row.seeds_tried:
+        simulated = _simulated(row)
+    checked = _UNKNOWN if before is None else before[_CHECKED]
+    if row.model_asked:
+        checked = _checked(row)
+    elif not is_modelled(row.name):
+        checked = _NOT_MODELLED
+    return (row.name, row.rule, *simulated, *checked)
+
+
+def _simulated(row: Row) -> tuple[str, ...]:
+    seconds = f"{row.simulator_seconds:.1f}"
+    if row.fault:
+        return (row.fault.replace("|", "/"), "", "", seconds)
+    if row.simulated is None:
+        told = f"equivalent: {row.equivalent}" if row.equivalent else f"NOT CAUGHT in {row.seeds_tried} seeds"
+        return (told, "", "", seconds)
+    seen = row.simulated
+    where = f" in `{row.directed}`" if row.directed else ""
+    return (f"{seen.property_id}{where}", str(seen.seed), str(seen.events), seconds)
+
+
+def _checked(row: Row) -> tuple[str, ...]:
+    seconds = f"{row.model_seconds:.1f}"
+    if row.checked is None:
+        return ("NOT CAUGHT", "", "", seconds)
+    found = row.checked
+    return (f"{found.property_id} in `{found.configuration}`", str(found.steps), str(found.states), seconds)
+
+
+def line(values: Iterable[str]) -> str:
+    return f"| {' | '.join(values)} |"
+
+
+def heading() -> list[str]:
+    return [line(HEADER), "|" + "---|" * len(HEADER)]
+
+
+def rewritten(page: str, rows: Iterable[Row]) -> str:
+    """The page with these rows made anew, and the others as they were."""
+    begin, end = page.find(BEGIN), page.find(END)
+    if begin < 0 or end < begin:
+        raise NoTable(f"there is no table between {BEGIN} and {END}")
+    begin += len(BEGIN)
+    known = _rows(page[begin:end])
+    for row in rows:
+        known[row.name] = cells(row, known.get(row.name))
+    ordered = [known[name] for name in MUTANTS if name in known]
+    table = "\n".join([*heading(), *(line(values) for values in ordered)])
+    return f"{page[:begin]}\n{table}\n{page[end:]}"
+
+
+def _rows(table: str) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for text in table.splitlines():
+        values = tuple(value.strip() for value in text.strip().strip("|").split("|"))
+        if len(values) == len(HEADER) and values[0] in MUTANTS:
+            found[values[0]] = values
+    return found
+
+
+def summary(rows: Iterable[Row], seconds: float) -> str:
+    """One line: how many were noticed, by whom."""
+    seen = list(rows)
+    by: Mapping[str, int] = {
+        "by the simulator": sum(row.simulated is not None for row in seen),
+        "by the model checker": sum(row.checked is not None for row in seen),
+        "equivalent": sum(bool(row.equivalent) for row in seen),
+    }
+    missed = [row.name for row in seen if row.missed]
+    told = ", ".join(f"{count} {what}" for what, count in by.items() if count)
+    verdict = f"NOT CAUGHT: {', '.join(missed)}" if missed else "none escaped"
+    return f"{len(seen)} mutations: {told or 'nothing asked'}; {verdict} ({seconds:.0f} s)"

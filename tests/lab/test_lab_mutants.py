@@ -1,0 +1,224 @@
+"""Broken rules are noticed: some of them here, each at once; all of them by `tanist lab mutants`, and the slow ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tanist.lab.mutations import examination, model, simulator
+from tanist.lab.mutations.directed import Directed, Script, Until, config, settled
+from tanist.lab.mutations.examination import Row, examine, examine_all, healthy, hunt, play, search
+from tanist.lab.mutations.patching import Patch, replaced
+from tanist.lab.mutations.simulator import MUTANTS, Mutation
+from tanist.sim.violation import Violation
+
+PATIENCE = 6
+"""Seeds: which of them shows a mutation first depends on timing, and so on changes that have nothing to do with it."""
+
+DIRECTED = {name: mutation for name, mutation in MUTANTS.items() if mutation.directed}
+
+SHOWN_BY = {
+    "A5": {"S14"},
+    "A7": {"S3"},
+    "A11": {"S2"},
+    "A13": {"S4"},
+    "A22": {"S4"},
+    "A23": {"S21"},
+    "A26": {"L6"},
+    "A39": {"U2"},
+    "A40": {"U2"},
+    "A44": {"G1a"},
+    "A45": {"S6"},
+    "A47": {"S3"},
+    "A49b": {"S16"},
+    "A50": {"S6"},
+}
+"""Directed runs: the property that is there for the rule."""
+
+SOON = ["A1", "A14", "A17", "A19", "A28", "reads"]
+"""Shown by the first seeds that the simulator draws."""
+
+
+def test_all_fifty_are_there() -> None:
+    assert {f"A{number}" for number in range(1, 51)} <= set(MUTANTS)
+    assert set(model.MUTATIONS) <= set(MUTANTS)
+    assert set(DIRECTED) == set(SHOWN_BY)
+
+
+@pytest.mark.parametrize("name", DIRECTED)
+def test_a_broken_rule_shows_in_its_directed_run(name: str) -> None:
+    seen, _ = hunt(MUTANTS[name], range(1, 1 + PATIENCE))
+    assert seen is not None
+    assert seen.property_id in SHOWN_BY[name], seen.message
+
+
+@pytest.mark.parametrize("name", DIRECTED)
+def test_a_directed_run_finds_no_fault_with_the_rule_as_it_is(name: str) -> None:
+    assert [healthy(MUTANTS[name], seed) for seed in (1, 2)] == [None, None]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", DIRECTED)
+def test_a_directed_run_finds_none_with_any_seed(name: str) -> None:
+    assert {seed: fault for seed in range(1, 101) if (fault := healthy(MUTANTS[name], seed)) is not None} == {}
+
+
+@pytest.mark.parametrize("name", SOON)
+def test_a_broken_rule_shows_in_what_is_drawn(name: str) -> None:
+    seen, _ = hunt(MUTANTS[name], range(1, 1 + PATIENCE))
+    assert seen is not None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in MUTANTS if name not in DIRECTED and name not in SOON])
+def test_a_broken_rule_shows_in_what_is_drawn_at_last(name: str) -> None:
+    seen, _ = hunt(MUTANTS[name], range(1, 200))
+    assert seen is not None or MUTANTS[name].equivalent
+
+
+def test_the_model_checker_is_asked_for_what_it_knows() -> None:
+    found = search(model.MUTATIONS["A9"])
+    assert found is not None
+    assert (found.property_id, found.configuration, found.steps) == ("S3", "slow-followers", 1)
+    assert not examination.is_modelled("A36")
+
+
+# -- what is broken is whole again
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_mutation_leaves_no_trace(name: str) -> None:
+    mutation = MUTANTS[name]
+    places = [(patch.owner, patch.name) for patch in mutation.patches()]
+    before = [vars(owner).get(attribute) for owner, attribute in places]
+    with simulator.applied(mutation):
+        assert all(vars(owner)[attribute] is not was for (owner, attribute), was in zip(places, before, strict=True))
+    assert [vars(owner).get(attribute) for owner, attribute in places] == before
+
+
+def test_patches_are_undone_whatever_happens_in_between() -> None:
+    class Owner:
+        kept = 1
+
+    class Heir(Owner):
+        pass
+
+    seen: list[int] = []
+
+    def fails() -> None:
+        with replaced((Patch(Heir, "kept", 2), Patch(Owner, "kept", 3))):
+            seen.extend((Heir.kept, Owner.kept))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fails()
+    assert seen == [2, 3]
+    assert (Heir.kept, Owner.kept) == (1, 1)
+    assert "kept" not in vars(Heir)
+
+
+# -- directed runs
+
+
+def test_a_directed_run_is_the_same_with_the_same_seed() -> None:
+    mutation = MUTANTS["A22"]
+    assert play(mutation, 3).digest == play(mutation, 3).digest
+
+
+def test_a_hold_delays_and_loses_nothing() -> None:
+    ends: list[int] = []
+
+    def script(run: Directed) -> Script:
+        yield from settled(run, 3)
+        hold = run.hold_answers(3, 1)
+        run.scribe.write(1, 2)
+        yield 500
+        ends.append(run.end(3))
+        hold.release()
+        yield Until(lambda: run.end(3) == 5)
+        ends.append(run.end(3))
+
+    run = Directed(1, script, config())
+    assert run.run().violation is None
+    assert run.completed
+    assert ends == [3, 5]
+
+
+def test_a_script_that_waits_in_vain_lets_go_and_says_so() -> None:
+    def script(run: Directed) -> Script:
+        yield from settled(run, 3)
+        run.hold_answers(3, 1)
+        run.scribe.write(1)
+        yield Until(lambda: False, within_ms=2_000)
+
+    mutation = Mutation("nothing", tuple, lambda seed: Directed(seed, script, config()), directed="script")
+    run = mutation.play(1)
+    assert run.run().violation is None  # the peace has found everybody whole: nothing is held any more
+    assert isinstance(run, Directed)
+    assert not run.completed
+    fault = healthy(mutation, 1)
+    assert fault is not None
+    assert fault.property_id == "script"
+
+
+# -- what counts as noticed
+
+
+class _Played:
+    """In place of a run."""
+
+    def __init__(self, seed: int, fails: bool) -> None:
+        self.seed, self.fails = seed, fails
+
+    def run(self) -> _Played:
+        return self
+
+    @property
+    def violation(self) -> Violation | None:
+        return Violation("S1", f"seed {self.seed}", 0) if self.fails else None
+
+    events = 7
+
+
+def _mutation(shows_in: int, fails_without: bool = False) -> Mutation:
+    class Owner:
+        broken = False
+
+    def runs(seed: int) -> _Played:
+        return _Played(seed, seed == shows_in and (Owner.broken or fails_without))
+
+    return Mutation("a rule", lambda: (Patch(Owner, "broken", True),), runs)  # type: ignore[arg-type, return-value]
+
+
+def test_the_first_seed_that_shows_it_ends_the_hunt() -> None:
+    seen, tried = hunt(_mutation(4), range(1, 100))
+    assert seen is not None
+    assert (seen.seed, seen.property_id, seen.events, tried) == (4, "S1", 7, 4)
+    assert hunt(_mutation(4), range(1, 4)) == (None, 3)
+    assert hunt(_mutation(4), range(1, 100), deadline_s=0.0) == (None, 0)
+
+
+def test_a_seed_that_fails_with_the_rule_as_it_is_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(examination, "MUTANTS", {"A36": _mutation(4, fails_without=True)})
+    row = examine("A36", ["simulator"], range(1, 100))
+    assert row.simulated is None
+    assert "seed 4 fails with the rules as they are" in row.fault
+    assert row.missed
+
+
+def test_a_row_says_who_was_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(examination, "MUTANTS", {"A36": _mutation(2), "A1": _mutation(2)})
+
+    def rows() -> Iterator[Row]:
+        return examine_all(["A36", "A1"], ["simulator", "model"], range(1, 3))
+
+    unmodelled, modelled = rows()
+    assert unmodelled.simulated is not None
+    assert not unmodelled.model_asked
+    assert modelled.checked is not None
+    assert not unmodelled.missed
+    assert not modelled.missed
+    assert examine("A36", ["simulator"], range(1)).missed
+    late = examine("A1", ["simulator", "model"], range(1, 3), deadline_s=0.0)
+    assert not late.asked
