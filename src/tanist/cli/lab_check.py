@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from contextlib import nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -12,6 +14,7 @@ from tanist.cli.options import json_option
 from tanist.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
+    from tanist.lab.model.checking import Checked
     from tanist.lab.model.search import Outcome
 
 EXIT_FAILED = 1
@@ -34,6 +37,12 @@ _DEFAULT_STATES = 1_000_000
 )
 @click.option("--seconds", type=click.FloatRange(min=0), metavar="N", help="Stop after N seconds.")
 @click.option("--mutate", metavar="RULE", help="Break a rule first, A2 for example: what would come of it?")
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    metavar="FILE",
+    help="Write a counterexample there, for `tanist lab replay FILE`.",
+)
 @json_option
 @click.pass_context
 def check_command(
@@ -44,11 +53,12 @@ def check_command(
     states: int,
     seconds: float | None,
     mutate: str | None,
+    out: Path | None,
     as_json: bool,
 ) -> None:
     """Visit every state that a small cluster can get into, nearest first, and say which property breaks where.
 
-    Controller and replicas are the real ones; logs, network, time and crashes are abstract. A counterexample is told
+    Controllers and replicas are the real ones; logs, network, time and crashes are abstract. A counterexample is told
     step by step, and no shorter one exists. The exit code is 0 when all properties hold as far as the search went, 1
     when one does not.
     """
@@ -56,11 +66,12 @@ def check_command(
         _list(as_json)
         return
     from tanist.lab.model import CONFIGURATIONS, Limits, checking
-    from tanist.lab.mutations.model import MUTATIONS, applied
+    from tanist.lab.model.scenario import ALL_MUTATIONS
+    from tanist.lab.mutations.model import applied
 
-    if mutate is not None and mutate not in MUTATIONS:
-        raise click.BadParameter(f"{mutate!r} is none of {', '.join(MUTATIONS)}", ctx, param_hint="--mutate")
-    mutation = None if mutate is None else MUTATIONS[mutate]
+    if mutate is not None and mutate not in ALL_MUTATIONS:
+        raise click.BadParameter(f"{mutate!r} is none of {', '.join(ALL_MUTATIONS)}", ctx, param_hint="--mutate")
+    mutation = None if mutate is None else ALL_MUTATIONS[mutate]
     name = name or (mutation.configuration if mutation is not None else "last-replica-standing")
     if name not in CONFIGURATIONS:
         raise click.BadParameter(f"{name!r} is none of {', '.join(CONFIGURATIONS)}", ctx, param_hint="--config")
@@ -75,6 +86,7 @@ def check_command(
         )
         if progress is not None:
             progress.clear()
+        written = out is not None and _write(checked, mutate, out)
         if as_json:
             print_json(checking.as_json(checked) | {"mutation": mutate})
         else:
@@ -82,20 +94,39 @@ def check_command(
                 click.echo(f"With {mutation.number} ({mutation.rule}):")
             for line in checking.lines(checked):
                 click.echo(line)
+            if written:
+                click.echo(f"See it again: tanist lab replay {out}")
     if not checked.passed:
         ctx.exit(EXIT_FAILED)
 
 
+def _write(checked: Checked, mutate: str | None, out: Path) -> bool:
+    """Keep the counterexample, if there is one."""
+    from tanist.lab.model.scenario import document
+
+    found = checked.outcome.counterexample
+    if found is None:
+        return False
+    title = f"{checked.configuration.name}: {found.violation}"
+    names = () if mutate is None else (mutate,)
+    try:
+        out.write_text(json.dumps(document(title, checked.configuration, checked.model, found, names), indent=2) + "\n")
+    except OSError as error:
+        raise click.ClickException(f"{out} cannot be written: {error.strerror}") from error
+    return True
+
+
 def _list(as_json: bool) -> None:
     from tanist.lab.model import CONFIGURATIONS
-    from tanist.lab.mutations.model import MUTATIONS
+    from tanist.lab.model.scenario import ALL_MUTATIONS
 
     if as_json:
         print_json(
             {
                 "configurations": {each.name: each.about for each in CONFIGURATIONS.values()},
                 "mutations": {
-                    each.number: {"rule": each.rule, "configuration": each.configuration} for each in MUTATIONS.values()
+                    each.number: {"rule": each.rule, "configuration": each.configuration}
+                    for each in ALL_MUTATIONS.values()
                 },
             }
         )
@@ -104,7 +135,7 @@ def _list(as_json: bool) -> None:
     click.echo()
     print_table(
         ("RULE", "BROKEN: INSTEAD", "FOUND IN"),
-        [(each.number, each.rule, each.configuration) for each in MUTATIONS.values()],
+        [(each.number, each.rule, each.configuration) for each in ALL_MUTATIONS.values()],
     )
 
 

@@ -16,6 +16,7 @@ from tanist.lab.model.search import NO_LIMITS, Counterexample, Limits, Outcome, 
 from tanist.lab.model.steps import Words
 
 AnyConfiguration: TypeAlias = Configuration | QuorumConfiguration
+AnyModel: TypeAlias = PartitionModel | QuorumModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,11 @@ class Checked:
 
     configuration: AnyConfiguration
     outcome: Outcome
-    words: Words
+    model: AnyModel
+
+    @property
+    def words(self) -> Words:
+        return self.model.words
 
     @property
     def passed(self) -> bool:
@@ -39,13 +44,16 @@ def check(
     on_level: Callable[[Outcome], None] | None = None,
 ) -> Checked:
     """Search a configuration. Properties in `unwatched` are passed over."""
-    model: PartitionModel | QuorumModel
-    if isinstance(configuration, Configuration):
-        model = PartitionModel(configuration, unwatched)
-    else:
-        model = QuorumModel(configuration, unwatched)
+    model = model_of(configuration, unwatched)
     outcome = search(model, limits, on_level=on_level)
-    return Checked(configuration, outcome, model.words)
+    return Checked(configuration, outcome, model)
+
+
+def model_of(configuration: AnyConfiguration, unwatched: frozenset[str] = frozenset()) -> AnyModel:
+    """The model that a configuration describes."""
+    if isinstance(configuration, Configuration):
+        return PartitionModel(configuration, unwatched)
+    return QuorumModel(configuration, unwatched)
 
 
 def lines(checked: Checked) -> Iterator[str]:
@@ -74,6 +82,9 @@ def _story(checked: Checked, found: Counterexample) -> Iterator[str]:
     before = found.first
     for number, (label, after) in enumerate(found.steps, 1):
         yield f"{number:3}. {words.sentence(label, before, after)}"
+        why = words.why(label, before, after)
+        if why is not None:
+            yield f"     because {why}"
         yield from (f"      {line}" for line in words.picture(after))
         before = after
     yield f"{found.violation.name} does not hold: {found.violation.why}"
@@ -100,7 +111,12 @@ def _story_values(words: Words, found: Counterexample) -> dict[str, Any]:
     steps = []
     before = found.first
     for label, after in found.steps:
-        steps.append({"step": str(label), "what": words.sentence(label, before, after), **words.values(after)})
+        told = {
+            "step": str(label),
+            "what": words.sentence(label, before, after),
+            "why": words.why(label, before, after),
+        }
+        steps.append({**told, **words.values(after)})
         before = after
     return {
         "property": found.violation.name,

@@ -60,10 +60,10 @@ class PartitionModel:
         self.parts = Parts()
         self.events = Events(configuration, self.parts)
         self.properties = Properties(configuration, self.parts, unwatched)
-        self.words = PartitionWords(self.parts, configuration.brokers)
+        self.words = PartitionWords(self.parts, configuration)
         self._brokers = configuration.brokers
         self._inboxes = BROKERS + configuration.brokers
-        self._writes = configuration.budget.writes
+        self.writes = configuration.budget.writes
         """Of the whole run: what a record holds is how many were written before."""
         self._symmetry = Symmetry(self.parts, configuration.brokers)
         self.representative = self._symmetry.representative
@@ -78,11 +78,11 @@ class PartitionModel:
             return self._beginning(budget)
         # What the start costs is known when it is over; it begins with enough of everything.
         start = self.configuration.start
-        self._writes = budget.writes + len(start)
+        self.writes = budget.writes + len(start)
         everything = Budget(*(left + len(start) for left in budget))
         self.events.afford(everything)
         state = directed(self, self._beginning(everything), start)
-        self._writes = budget.writes + sum(1 for text in start if text.startswith("write "))
+        self.writes = budget.writes + sum(1 for text in start if text.startswith("write "))
         self.events.afford(budget)
         return (*state[:BUDGET], self.parts.budget(budget), *state[BUDGET + 1 :])
 
@@ -185,7 +185,7 @@ class PartitionModel:
                         self._finish(changed, broker, effects, leaving_something(label), steps)
 
     def _write(self, state: State, broker: int, budget: int, steps: list[Step]) -> None:
-        payload = self._writes - self.parts.budgets[state[BUDGET]].writes
+        payload = self.writes - self.parts.budgets[state[BUDGET]].writes
         key = (broker, state[BROKERS + broker], payload)
         events = self.events
         written = events.written[key] if key in events.written else events.write(*key)

@@ -5,6 +5,7 @@ Owns `QuorumWords`. Decides nothing.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from tanist.lab.model.interning import Table
@@ -39,6 +40,23 @@ class QuorumWords:
         if committed != self._ghosts[before[_GHOSTS]].committed:
             changes.append(f"committed now: {_log(committed)}")
         return told + (f": {'; '.join(changes)}" if changes else "")
+
+    def why(self, label: Label, before: State, after: State) -> str | None:
+        """The rule that made it so."""
+        told = []
+        for voter in range(self._voters):
+            was, now = (self._members[state[_MEMBERS + voter]] for state in (before, after))
+            if was.role != now.role or was.epoch != now.epoch:
+                reason = _REASONS.get(now.role)
+                told += [] if reason is None else [f"{voter + 1}: {reason}"]
+        if self._ghosts[after[_GHOSTS]].committed != self._ghosts[before[_GHOSTS]].committed:
+            told.append("a majority has it, and a record of the leader's own epoch with it (142)")
+        return "; ".join(told) or None
+
+    def lanes(self, label: Label, before: State) -> tuple[str, str | None]:
+        voter = f"controller {label.who + 1}"
+        told = re.search(r"\b(?:of|from|to) (\d+)", label.detail)
+        return voter, f"controller {told[1]}" if told else None
 
     def picture(self, state: State) -> list[str]:
         lines = []
@@ -80,6 +98,15 @@ _SENTENCES = {
     "fetch": "{who} fetches {detail}",
     "claim": "{who} tells {detail} what it is",
     "stale_ask": "An ask of {who}, which it has forgotten, arrives: the vote {detail}",
+}
+
+
+_REASONS = {
+    "Prospective": "it asks first whether it would be elected, and disturbs nobody (134)",
+    "Candidate": "a majority would vote for it; its own vote is stored first (137)",
+    "Leader": "a majority has voted for it, and nobody votes twice in an epoch (136)",
+    "Follower": "an epoch has one leader (138)",
+    "Resigned": "it led this epoch, and may not lead it again with a shorter log (133)",
 }
 
 

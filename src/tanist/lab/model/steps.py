@@ -63,6 +63,12 @@ class Words(Protocol):
     def sentence(self, label: Label, before: State, after: State) -> str:
         """What happened, and what came of it."""
 
+    def why(self, label: Label, before: State, after: State) -> str | None:
+        """The rule that made it so, where there is one to tell."""
+
+    def lanes(self, label: Label, before: State) -> tuple[str, str | None]:
+        """Who did it, and to whom if it is a message."""
+
     def picture(self, state: State) -> list[str]:
         """The state, in lines."""
 
@@ -71,11 +77,37 @@ class Words(Protocol):
 
 
 def directed(model: Model, state: State, start: Iterable[str]) -> State:
-    """Take the steps of a directed start, each by its label. `ValueError` where a label does not name one step."""
+    """Take the steps of a directed start. `ValueError` where a text does not name one of the steps there are."""
     for text in start:
-        steps = model.expand(state)
-        fits = {after for label, after, broken in steps if str(label) == text and broken is None}
-        if len(fits) != 1:
-            raise ValueError(f"{text!r} is {len(fits)} of the steps {sorted({str(label) for label, _, _ in steps})}")
-        state = fits.pop()
+        _, state, broken = take(model, state, text)
+        if broken is not None:
+            raise ValueError(f"{text!r} breaks {broken}")
     return state
+
+
+def take(model: Model, state: State, text: str) -> Step:
+    """The step that `named` gives this text. `ValueError` if there is none."""
+    steps = model.expand(state)
+    fits = [step for name, step in _names(steps) if name == text]
+    if len(fits) != 1:
+        raise ValueError(f"{text!r} is {len(fits)} of the steps {sorted({name for name, _ in _names(steps)})}")
+    return fits[0]
+
+
+def named(model: Model, state: State, after: State, label: Label) -> str:
+    """A text for the step from `state` to `after`, by which `take` finds it."""
+    return next(name for name, step in _names(model.expand(state)) if step[0] == label and step[1] == after)
+
+
+def _names(steps: Iterable[Step]) -> list[tuple[str, Step]]:
+    """Labels; of those that stand for several outcomes, each with a number: "restart 1 #2"."""
+    outcomes: dict[str, dict[State, Step]] = {}
+    for step in steps:
+        known = outcomes.setdefault(str(step[0]), {})
+        if step[1] not in known or step[2] is not None:
+            known[step[1]] = step
+    names = []
+    for text, found in outcomes.items():
+        for number, step in enumerate(found.values(), 1):
+            names.append((text if len(found) == 1 else f"{text} #{number}", step))
+    return names

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from tanist.lab.model import reasons
 from tanist.lab.model.components import (
     AlterAnswer,
     AlterRequest,
     Broker,
     Controller,
+    Following,
     Leading,
     Message,
     SentAnswer,
@@ -20,6 +22,7 @@ from tanist.lab.model.components import (
     SentReply,
     ids_of,
 )
+from tanist.lab.model.configuration import Configuration
 from tanist.lab.model.judgements import log_text, payload_text, set_text
 from tanist.lab.model.parts import Parts
 from tanist.lab.model.steps import Label, State
@@ -29,9 +32,10 @@ from tanist.lab.model.symmetry import BROKERS, CONTROLLER, HISTORY, NETWORK
 class PartitionWords:
     """Tells of the states of one search."""
 
-    def __init__(self, parts: Parts, brokers: int) -> None:
+    def __init__(self, parts: Parts, configuration: Configuration) -> None:
         self._parts = parts
-        self._brokers = brokers
+        self._configuration = configuration
+        self._brokers = configuration.brokers
 
     # -- steps
 
@@ -111,6 +115,36 @@ class PartitionWords:
             return f"; committed now: {log_text(is_now.committed)}"
         return ""
 
+    def why(self, label: Label, before: State, after: State) -> str | None:
+        """The rule that made it so."""
+        parts = self._parts
+        inboxes = BROKERS + self._brokers
+        was, now = ([parts.brokers[number] for number in state[BROKERS:inboxes]] for state in (before, after))
+        return reasons.why(
+            self._configuration,
+            label,
+            (parts.controllers[before[CONTROLLER]], parts.controllers[after[CONTROLLER]]),
+            (tuple(was), tuple(now)),
+            (parts.histories[before[HISTORY]], parts.histories[after[HISTORY]]),
+        )
+
+    def lanes(self, label: Label, before: State) -> tuple[str, str | None]:
+        """Brokers are lanes, the controller is one, and so are who writes and who orders."""
+        broker = f"broker {label.who + 1}"
+        if label.name in ("fetch", "ask", "send"):
+            role = self._broker(before, label.who).role
+            leads = isinstance(role, Following) and role.leader >= 0
+            return broker, f"broker {role.leader + 1}" if isinstance(role, Following) and leads else None
+        if label.name in ("prefer", "reassign", "cancel", "min_isr"):
+            return "operator", None
+        if label.name in ("alter", "reply", "old_reply"):
+            return broker, "controller"
+        if label.name in ("answer", "unanswered"):
+            return "controller", broker
+        if label.name == "write":
+            return "client", broker
+        return ("controller", None) if label.name in _BY_THE_CONTROLLER else (broker, None)
+
     # -- states
 
     def picture(self, state: State) -> list[str]:
@@ -162,6 +196,8 @@ class PartitionWords:
     def _messages(self, state: State) -> list[Message]:
         return [self._parts.messages[message] for message in self._parts.networks[state[NETWORK]]]
 
+
+_BY_THE_CONTROLLER = ("fence", "unfence", "clock", "failover")
 
 _SENTENCES = {
     "fence": "The controller fences {who}",
