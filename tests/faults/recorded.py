@@ -1,4 +1,7 @@
-"""A round's load and its drain as a history, for `tanist lab verify` (docs/history.md).
+"""A load and its drain as a history, and the checker's verdict on it (docs/history.md).
+
+The promises are those of acks=all with an idempotent producer: no acknowledged record is lost, none is duplicated, none
+is out of order, none was never sent. A record without an acknowledgement may be in the log or not.
 
 The load notes no beginnings, so the order of lines says all: first what was sent, by partition in the producer's order,
 then what was read from the beginning to the end.
@@ -6,18 +9,23 @@ then what was read from the beginning to the end.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TextIO
 
 from tests.faults.history import Ack, Stored
 
-from tanist.lab.history import HistoryWriter
+from tanist.lab.history import Anomaly, HistoryWriter, Verdict, verify
+
+LOST = Anomaly.UNSEEN
+"""What each lost record is called in a history that was read to its end, whether something stands behind it or not."""
 
 
 def write_history(
     file: TextIO, topic: str, acks: Sequence[Ack], log: Mapping[int, Sequence[Stored]], sent: Mapping[int, int]
 ) -> None:
-    """What `judge` is given. The number of a record in its partition is its value."""
+    """The number of a record in its partition is its value."""
     writer = HistoryWriter(file)
     by_record = {(ack.partition, ack.number): ack for ack in acks}
     for partition, count in sent.items():
@@ -37,3 +45,20 @@ def write_history(
         writer.complete(reader, "assign", "ok", partitions=[name], positions={name: 0})
         writer.poll(reader, name, [(record.offset, record.number) for record in records])
         writer.complete(reader, "poll", "ok")
+
+
+def judged(
+    topic: str, acks: Sequence[Ack], log: Mapping[int, Sequence[Stored]], sent: Mapping[int, int]
+) -> tuple[Verdict, list[str]]:
+    """The verdict, and what it finds in words. `sent` is how many records each partition was given."""
+    with tempfile.TemporaryDirectory(prefix="history-") as folder:
+        path = Path(folder) / "history.jsonl"
+        with path.open("w") as file:
+            write_history(file, topic, acks, log, sent)
+        verdict, _ = verify(path)
+    return verdict, [f"{found.anomaly.value}: {found.count}, {found.told}" for found in verdict.found]
+
+
+def counted(verdict: Verdict, anomaly: Anomaly) -> int:
+    """How often an anomaly was found."""
+    return sum(found.count for found in verdict.found if found.anomaly is anomaly)

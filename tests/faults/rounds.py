@@ -5,9 +5,9 @@
 
 Topic: 4 partitions, 3 replicas, min.insync.replicas 2; acks=all, idempotent. In each round a broker (leader and
 controller as may be) gets SIGKILL, or SIGTERM; when all partitions acknowledge again it is restarted, and the next
-round begins when every replica is back in the ISR. In the end: no acknowledged record lost, none duplicated, none out
-of order, all replicas' segments the same bytes. Told besides: the longest silence between two acknowledgements after
-each fault.
+round begins when every replica is back in the ISR. In the end the history checker finds nothing (no acknowledged
+record lost, none duplicated, none out of order), and all replicas' segments are the same bytes. Told besides: the
+longest silence between two acknowledgements after each fault.
 
 A killed process is missed at once, for the kernel resets its connections. SIGSTOP (`--how pause`) is harder: the broker
 keeps its connections, says nothing until its session has run out, and then wakes up believing that it still leads.
@@ -34,8 +34,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tests.clients import install
-from tests.faults.history import Spread, Verdict, judge, longest_gap_s
+from tests.faults.history import Spread, longest_gap_s
 from tests.faults.load import Load, read_all
+from tests.faults.recorded import LOST, counted, judged
 from tests.interop import target as targets
 from tests.interop.cluster import (
     Cluster,
@@ -47,6 +48,8 @@ from tests.interop.cluster import (
 )
 from tests.interop.tanist_cluster import TanistCluster, tanist
 from tests.interop.waiting import wait_for
+
+from tanist.lab.history import Anomaly, Verdict
 
 TOPIC = "rounds"
 PARTITIONS = 4
@@ -102,12 +105,14 @@ class Report:
     seed: int
     rounds: list[Round] = field(default_factory=list)
     verdict: Verdict = field(default_factory=Verdict)
+    anomalies: list[str] = field(default_factory=list)
+    """The verdict in words."""
     delivery_errors: list[str] = field(default_factory=list)
     unequal_replicas: list[str] = field(default_factory=list)
 
     @property
     def violations(self) -> list[str]:
-        return [*self.verdict.violations, *self.unequal_replicas]
+        return [*self.anomalies, *self.unequal_replicas]
 
     def __str__(self) -> str:
         gaps = Spread.of([each.gap_s for each in self.rounds])
@@ -120,9 +125,10 @@ class Report:
             f"  longest silence after each, s:  all partitions together  {gaps}",
             f"                                  worst single partition   {partition_gaps}",
             f"  all replicas in sync again, s after the restart:         {in_sync}",
-            f"  {self.verdict.acknowledged} acknowledged, {self.verdict.stored} stored; "
-            f"lost {len(self.verdict.lost)}, duplicated {len(self.verdict.duplicated)}, "
-            f"out of order {len(self.verdict.disordered)}, never sent {len(self.verdict.invented)}; "
+            f"  {self.verdict.acknowledged} acknowledged, {self.verdict.records_polled} stored; "
+            f"lost {counted(self.verdict, LOST)}, duplicated {counted(self.verdict, Anomaly.DUPLICATE)}, "
+            f"out of order {counted(self.verdict, Anomaly.NONMONOTONIC_SEND)}, "
+            f"never sent {counted(self.verdict, Anomaly.PHANTOM)}; "
             f"deliveries that failed {len(self.delivery_errors)}; "
             f"replicas that differ {len(self.unequal_replicas)}",
         ]
@@ -133,7 +139,8 @@ class Report:
             "gap_s": asdict(Spread.of([each.gap_s for each in self.rounds])),
             "partition_gap_s": asdict(Spread.of([each.partition_gap_s for each in self.rounds])),
         }
-        return {**asdict(self), **summary, "violations": self.violations}
+        verdict = {"acknowledged": self.verdict.acknowledged, "stored": self.verdict.records_polled}
+        return {**asdict(self), "verdict": verdict, **summary, "violations": self.violations}
 
 
 def create_topic(cluster: Cluster) -> None:
@@ -269,7 +276,7 @@ def run(cluster: Cluster, *, fault: Fault, rounds: int, seed: int, rate: float =
         load.stop()
     report.delivery_errors = load.errors
     wait_in_sync(cluster, TOPIC)
-    report.verdict = judge(load.acks, read_all(cluster, TOPIC, PARTITIONS), load.sent)
+    report.verdict, report.anomalies = judged(TOPIC, load.acks, read_all(cluster, TOPIC, PARTITIONS), load.sent)
     report.unequal_replicas = differences(cluster)
     return report
 

@@ -1,7 +1,7 @@
 """Numbered records: those that were acknowledged against those that are there in the end.
 
 Pure: no cluster, no clock. Records are known by their values, not by their offsets: a record that was lost and put
-back stands at another offset, and is not lost. (`tests/faults/history.py` compares offsets as well.)
+back stands at another offset, and is not lost. (The history checker compares offsets as well.)
 """
 
 from __future__ import annotations

@@ -23,16 +23,21 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 
-from tests.faults.history import Ack, Stored, judge
+from tests.faults.history import Ack, Stored
+from tests.faults.recorded import LOST, counted, judged
 from tests.interop.cluster import interrupt_on_sigterm
 from tests.stories.account import Account, account, ranges
 from tests.stories.live import WAIT_S, Live
 
+from tanist.lab.history import Anomaly
 from tanist.runtime import admin
 from tanist.runtime.client import Client, KafkaError, Unreachable
 from tanist.runtime.records import EARLIEST, LATEST, Producer, list_offset, read
 from tanist.runtime.salvaged import by_partition, find_entries
 from tanist.wire.batch import NewRecord
+
+CONSEQUENCES = {LOST, Anomaly.LOST_WRITE, Anomaly.INCONSISTENT_OFFSETS, Anomaly.NONMONOTONIC_SEND}
+"""What the history of a loss has: where the lost records stood, others stand that were sent later."""
 
 TOPIC = "jepsen"
 BROKERS = 5
@@ -90,7 +95,7 @@ class Outcome:
     restored: Account | None = None
     """After the merge-back."""
     violations: list[str] = field(default_factory=list)
-    """Other than lost records: none may be doubled, disordered or invented."""
+    """Anomalies other than lost records and what follows from those."""
 
     @property
     def lost(self) -> int:
@@ -185,10 +190,14 @@ def _settle(live: Live, outcome: Outcome) -> None:
     acknowledged = [ack.number for ack in outcome.acks]
     log = _drain(live)
     outcome.before = account(acknowledged, [stored.number for stored in log])
-    verdict = judge(outcome.acks, {0: log}, {0: outcome.writes})
-    outcome.violations += verdict.duplicated + verdict.disordered + verdict.invented
-    if len(verdict.lost) != len(outcome.before.lost):
-        outcome.violations.append(f"{len(verdict.lost)} records are not at the offsets that were acknowledged")
+    verdict, told = judged(TOPIC, outcome.acks, {0: log}, {0: outcome.writes})
+    lost = counted(verdict, LOST)
+    if lost != len(outcome.before.lost):
+        outcome.violations.append(f"the checker finds {lost} lost records, the account {len(outcome.before.lost)}")
+    allowed = CONSEQUENCES if lost else set()
+    outcome.violations += [
+        words for found, words in zip(verdict.found, told, strict=True) if found.anomaly not in allowed
+    ]
     outcome.unacknowledged_found = len({stored.number for stored in log} - set(acknowledged))
     entries, complaints = find_entries(live.folder)
     outcome.violations += complaints
