@@ -18,7 +18,8 @@ def _send(number: int, outcome: str | None, at_ns: int) -> list[dict[str, Any]]:
     common = {"process": "w1/0", "f": "send", "id": number}
     lines = [{**common, "type": "invoke", "partition": NAME, "value": f"w1/{number}", "time_ns": at_ns}]
     if outcome is not None:
-        lines.append({**common, "type": outcome, "time_ns": at_ns + 1})
+        offset = {"offset": number} if outcome == "ok" and number % 2 else {}
+        lines.append({**common, "type": outcome, "time_ns": at_ns + 1, **offset})
     return lines
 
 
@@ -71,5 +72,5 @@ def test_the_checker_loses_as_many(tmp_path: Path, writes: list[tuple[str | None
         for line in lines:
             HistoryWriter(file).write(line)
     found = {each.anomaly: each.count for each in verify(path)[0].found}
-    lost = found.get(Anomaly.LOST_WRITE, 0) + found.get(Anomaly.UNSEEN, 0)
-    assert len(account(lines).lost) == lost
+    # In a history that was read to its end `unseen` is every loss; `lost-write` has those that others stand behind.
+    assert len(account(lines).lost) == found.get(Anomaly.UNSEEN, 0)
