@@ -14,34 +14,15 @@ from tanist.wire.group_record import GroupRecordKey, GroupRecordValue
 from tanist.wire.schema import ZERO_UUID, Array, Field, Struct
 
 
-class _OfGroup(GroupRecordKey):
-    """The key of a record of which a group has one."""
+class ConsumerGroupKey(GroupRecordKey):
+    """Of the group itself (Kafka's ConsumerGroupMetadataKey)."""
 
     group: str = ""
 
+    RECORD_KINDS: ClassVar[tuple[int, ...]] = (3,)
     VERSIONS: ClassVar[tuple[int, int]] = (0, 0)
     FLEXIBLE_FROM: ClassVar[int | None] = None
     FIELDS: ClassVar[tuple[Field, ...]] = (Field("group", "string", (0, 0)),)
-
-
-class _OfMember(GroupRecordKey):
-    """The key of a record of which each member has one."""
-
-    group: str = ""
-    member_id: str = ""
-
-    VERSIONS: ClassVar[tuple[int, int]] = (0, 0)
-    FLEXIBLE_FROM: ClassVar[int | None] = None
-    FIELDS: ClassVar[tuple[Field, ...]] = (
-        Field("group", "string", (0, 0)),
-        Field("member_id", "string", (0, 0)),
-    )
-
-
-class ConsumerGroupKey(_OfGroup):
-    """Of the group itself (Kafka's ConsumerGroupMetadataKey)."""
-
-    RECORD_KINDS: ClassVar[tuple[int, ...]] = (3,)
 
 
 class ConsumerGroupValue(GroupRecordValue):
@@ -59,10 +40,19 @@ class ConsumerGroupValue(GroupRecordValue):
     )
 
 
-class ConsumerMemberKey(_OfMember):
+class ConsumerMemberKey(GroupRecordKey):
     """Of a member's subscription (Kafka's ConsumerGroupMemberMetadataKey)."""
 
+    group: str = ""
+    member_id: str = ""
+
     RECORD_KINDS: ClassVar[tuple[int, ...]] = (5,)
+    VERSIONS: ClassVar[tuple[int, int]] = (0, 0)
+    FLEXIBLE_FROM: ClassVar[int | None] = None
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("group", "string", (0, 0)),
+        Field("member_id", "string", (0, 0)),
+    )
 
 
 class ClassicProtocol(Struct):
@@ -113,10 +103,15 @@ class ConsumerMemberValue(GroupRecordValue):
     )
 
 
-class TargetAssignmentKey(_OfGroup):
+class TargetAssignmentKey(GroupRecordKey):
     """Of the target assignment as a whole (Kafka's ConsumerGroupTargetAssignmentMetadataKey)."""
 
+    group: str = ""
+
     RECORD_KINDS: ClassVar[tuple[int, ...]] = (6,)
+    VERSIONS: ClassVar[tuple[int, int]] = (0, 0)
+    FLEXIBLE_FROM: ClassVar[int | None] = None
+    FIELDS: ClassVar[tuple[Field, ...]] = (Field("group", "string", (0, 0)),)
 
 
 class TargetAssignmentValue(GroupRecordValue):
@@ -134,10 +129,19 @@ class TargetAssignmentValue(GroupRecordValue):
     )
 
 
-class MemberTargetKey(_OfMember):
+class MemberTargetKey(GroupRecordKey):
     """Of a member's part of the target assignment (Kafka's ConsumerGroupTargetAssignmentMemberKey)."""
 
+    group: str = ""
+    member_id: str = ""
+
     RECORD_KINDS: ClassVar[tuple[int, ...]] = (7,)
+    VERSIONS: ClassVar[tuple[int, int]] = (0, 0)
+    FLEXIBLE_FROM: ClassVar[int | None] = None
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("group", "string", (0, 0)),
+        Field("member_id", "string", (0, 0)),
+    )
 
 
 class TargetPartitions(Struct):
@@ -161,10 +165,19 @@ class MemberTargetValue(GroupRecordValue):
     FIELDS: ClassVar[tuple[Field, ...]] = (Field("topic_partitions", Array(TargetPartitions), (0, 0)),)
 
 
-class MemberCurrentKey(_OfMember):
+class MemberCurrentKey(GroupRecordKey):
     """Of what a member has now (Kafka's ConsumerGroupCurrentMemberAssignmentKey)."""
 
+    group: str = ""
+    member_id: str = ""
+
     RECORD_KINDS: ClassVar[tuple[int, ...]] = (8,)
+    VERSIONS: ClassVar[tuple[int, int]] = (0, 0)
+    FLEXIBLE_FROM: ClassVar[int | None] = None
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field("group", "string", (0, 0)),
+        Field("member_id", "string", (0, 0)),
+    )
 
 
 class CurrentPartitions(Struct):
