@@ -89,6 +89,7 @@ log.cleaner.backoff.ms LONG cluster-wide 15000
 log.cleaner.dedupe.buffer.size LONG cluster-wide 134217728
 log.cleaner.delete.retention.ms LONG cluster-wide 86400000
 log.cleaner.enable BOOLEAN read-only true
+log.cleaner.io.max.bytes.per.second DOUBLE cluster-wide 1.7976931348623157E308
 log.cleaner.max.compaction.lag.ms LONG cluster-wide 9223372036854775807
 log.cleaner.min.cleanable.ratio DOUBLE cluster-wide 0.5
 log.cleaner.min.compaction.lag.ms LONG cluster-wide 0

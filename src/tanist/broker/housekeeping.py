@@ -1,5 +1,7 @@
 """What a broker does now and then, unasked: checkpoints, retention, flushes, lagging followers, idle connections.
 
+Compaction is `cleaning`'s; it begins and ends with these.
+
 Each task has its own interval (Kafka's property) and runs on the node's clock. None of them may hold the loop for long:
 deletions and syncs go through the Disk port's background.
 """
@@ -9,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from tanist.broker.cleaning import LogCleaner
 from tanist.broker.hosted import HostedPartition
 from tanist.ports import Timer
 
@@ -28,6 +31,7 @@ class Housekeeping:
         self._timers: dict[str, Timer] = {}
         self._syncing: set[HostedPartition] = set()
         self._stopped = False
+        self.cleaner = LogCleaner(node)
 
     def start(self) -> None:
         config = self._node.config
@@ -38,9 +42,11 @@ class Housekeeping:
         self._every("roll", _ROLL_CHECK_MS, self._roll)
         self._every("flush", _FLUSH_CHECK_MS, self._flush)
         self._every("idle", min(_IDLE_CHECK_MS, config.connections_max_idle_ms), self._close_idle)
+        self.cleaner.start()
 
     def stop(self) -> None:
         self._stopped = True
+        self.cleaner.stop()
         for timer in self._timers.values():
             timer.cancel()
 

@@ -306,6 +306,14 @@ _LOG: tuple[_Row, ...] = (
     ("log.cleaner.delete.retention.ms", _L, "86400000", _NATURAL, _ALL, "Default of topic config delete.retention.ms."),
     ("log.cleaner.enable", _B, "true", None, _FIXED, "Whether compacted topics are compacted."),
     (
+        "log.cleaner.io.max.bytes.per.second",
+        _D,
+        "1.7976931348623157E308",
+        _POSITIVE,
+        _ALL,
+        "Bytes that the cleaner may read and write in a second.",
+    ),
+    (
         "log.cleaner.max.compaction.lag.ms",
         _L,
         _NEVER,

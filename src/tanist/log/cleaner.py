@@ -4,8 +4,10 @@ Owns what a cleaning keeps, which is what Apache Kafka 4.3 keeps (KIP-534 for de
 
 * of each key that the map knows, the record at its latest offset, and all that lies behind the mapped part;
 * a tombstone until its horizon, which it gets when a cleaning first comes by;
-* the last batch of each producer that is remembered, empty if need be, and of each new segment (Kafka: of the last):
-  sequences and offsets must not fall back, and the next start must see that nothing was lost behind it;
+* the last batch of each producer that is remembered, empty if need be, so that its sequences do not fall back. Of those
+  in the cleaned part, that is: Kafka looks at the last of all, which a crash or another leader may take away again;
+* the last batch of each new segment (Kafka: of the round), so that its end does not, and the next start sees that
+  nothing was lost behind it;
 * what `cleaner_transactions` says of markers and aborted records.
 
 One rule more than Kafka: the first batch of each leader epoch stays, empty if need be. A replica that copies the log
@@ -97,11 +99,17 @@ class LogCleaning:
         """The leader epoch of the batches that were met last."""
         self._group_end = -1
         self._producers: dict[int, tuple[int, int]] = {}
+        """Producer id -> last offset and epoch of those that are remembered now."""
+        self._last_of: dict[tuple[int, bool], int] = {}
+        """(producer id, control batch or not) -> the end of its last one in the part that was mapped."""
         self._full = False
         self._before_bytes = self._after_bytes = self._dropped = 0
 
     def steps(self) -> Steps:
         """The cleaning. `Overtaken`, `CannotClean` or `OSError` end it; throw `Overtaken` in to give it up."""
+        self._producers = {
+            producer_id: (entry.last_offset, entry.epoch) for producer_id, entry in self._log.producers.entries.items()
+        }
         try:
             yield from self._map_keys()
             end_offset = self._keys.latest_offset + 1
@@ -152,6 +160,8 @@ class LogCleaning:
                     if record.key is not None and offset >= start and not keys.put(record.key, offset):
                         self._full = True
                         return walk.position - begun
+            if header.producer_id in self._producers:
+                self._last_of[header.producer_id, header.is_control] = header.last_offset
             keys.latest_offset = header.last_offset
         return walk.position - begun
 
@@ -163,9 +173,6 @@ class LogCleaning:
         self._group_end = log.segment_end(group[-1])
         try:
             transactions.keep = cleaned.txn_index.append
-            self._producers = {
-                producer_id: (entry.last_offset, entry.epoch) for producer_id, entry in log.producers.entries.items()
-            }
             for segment in group:
                 walk = self._walk(segment)
                 try:
@@ -258,9 +265,14 @@ class LogCleaning:
         if last is None:
             return False
         last_offset, epoch = last
-        if last_offset >= 0:
-            return header.last_offset == last_offset
-        return header.is_control and header.producer_epoch == epoch
+        if header.is_control and 0 <= last_offset <= self._keys.latest_offset:
+            return False  # its epoch is that of its last records
+        if last_offset < 0 and header.is_control and header.producer_epoch == epoch:
+            return True
+        known = self._last_of.get((header.producer_id, header.is_control))
+        if known is None and last_offset > self._keys.latest_offset:
+            return True  # which of those that are left here is the last, only a walk over all of them would tell
+        return header.last_offset == (last_offset if known is None else known)
 
     # -- files, on the loop
 

@@ -1,0 +1,230 @@
+"""Compacted topics in a cluster: which log is cleaned, when, and what clients and replicas see of it."""
+
+from __future__ import annotations
+
+import pytest
+from cluster_rig import Cluster
+
+from tanist.broker.cleaning import LogCleaner
+from tanist.log.cleaner_offsets import CLEANER_OFFSET_CHECKPOINT
+from tanist.log.log import Log
+from tanist.sim.truth import pieces
+from tanist.wire.batch import NewRecord, decode_batch, encode_batch, iterate_headers
+from tanist.wire.errors import ErrorCode
+from tanist.wire.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from tanist.wire.messages.list_offsets_request import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+
+QUICK = {"log.cleaner.backoff.ms": "500"}
+COMPACT = {"cleanup.policy": "compact", "segment.ms": "1000", "min.cleanable.dirty.ratio": "0.01"}
+
+
+def put(cluster: Cluster, topic: str, key: bytes | None, value: bytes | None, **how: int) -> object:
+    wall_ms = cluster.client.clock.wall_ms()
+    records = bytes(encode_batch([NewRecord(timestamp=how.pop("timestamp", wall_ms), key=key, value=value)], **how))
+    data = (TopicProduceData(name=topic, partition_data=(PartitionProduceData(index=0, records=records),)),)
+    request = ProduceRequest(acks=-1, timeout_ms=5_000, topic_data=data)
+    response = cluster.ask(request, 9, to=cluster.leader(topic) or 1)
+    return response.responses[0].partition_responses[0]
+
+
+def records_of(log: Log) -> list[tuple[int, bytes | None, bytes | None]]:
+    found = []
+    for view in pieces(log, log.log_start_offset, log.log_end_offset):
+        for at, header in iterate_headers(view):
+            if header.base_offset >= (found[-1][0] if found else 0):
+                batch = decode_batch(view[at : at + header.size_bytes])
+                found += [(record.offset, record.key, record.value) for record in batch]
+    return found
+
+
+def cleaner(cluster: Cluster, node_id: int) -> LogCleaner:
+    return cluster.node(node_id).housekeeping.cleaner
+
+
+def fill(cluster: Cluster, topic: str, rounds: int = 4, keys: int = 3) -> None:
+    """Each key once a round; the rounds lie in segments of their own."""
+    for number in range(rounds):
+        for key in range(keys):
+            assert put(cluster, topic, b"k%d" % key, b"%d" % number).error_code == 0
+        cluster.run(2_500)
+
+
+def alter(cluster: Cluster, topic: str, **configs: str) -> None:
+    changes = tuple(
+        AlterableConfig(name=name.replace("_", "."), config_operation=0, value=value) for name, value in configs.items()
+    )
+    resource = AlterConfigsResource(resource_type=2, resource_name=topic, configs=changes)
+    response = cluster.ask(IncrementalAlterConfigsRequest(resources=(resource,)), 1)
+    assert response.responses[0].error_code == 0, response
+
+
+def test_leader_and_followers_keep_the_latest_of_each_key() -> None:
+    cluster = Cluster(config=QUICK)
+    cluster.create_topic("t", config=COMPACT)
+    fill(cluster, "t")
+    cluster.until(lambda: all(cleaner(cluster, node_id).dropped_records >= 3 for node_id in (1, 2, 3)))
+    leader = cluster.leader("t")
+    assert leader is not None
+    cluster.until(lambda: len(records_of(cluster.hosted("t")[leader].log)) <= 6)
+    for hosted in cluster.hosted("t").values():
+        found = records_of(hosted.log)
+        assert [(key, value) for _, key, value in found[-3:]] == [(b"k0", b"3"), (b"k1", b"3"), (b"k2", b"3")]
+        assert len(found) < 12
+        assert hosted.log.log_end_offset == 12
+    disk = cluster.world.hosts[leader].disk
+    lines = disk.content(f"/data/{CLEANER_OFFSET_CHECKPOINT}").decode().splitlines()
+    assert lines[:2] == ["0", "1"]
+    topic, partition, offset = lines[2].split()
+    assert (topic, partition) == ("t", "0")
+    assert 3 <= int(offset) <= 12
+
+
+def test_consumers_go_on_over_what_is_gone() -> None:
+    cluster = Cluster(nodes=1, config=QUICK)
+    cluster.create_topic("t", factor=1, config=COMPACT)
+    fill(cluster, "t")
+    log = cluster.hosted("t")[1].log
+    cluster.until(lambda: len(records_of(log)) == 3 or cluster.run(1_000) is not None)
+    kept = records_of(log)
+    for offset in range(12):
+        answer = cluster.fetch("t", offset)
+        assert answer.error_code == 0
+        first = next(
+            (
+                record.offset
+                for at, header in iterate_headers(answer.records)
+                for record in decode_batch(answer.records[at : at + header.size_bytes])
+                if record.offset >= offset
+            ),
+            None,
+        )
+        assert first in {each[0] for each in kept if each[0] >= offset} | {None}
+
+
+def test_a_new_replica_copies_what_is_left_and_catches_up() -> None:
+    cluster = Cluster(config=QUICK)
+    cluster.create_topic("t", config=COMPACT)
+    cluster.world.hosts[3].kill()
+    cluster.until(lambda: cluster.leader("t") in (1, 2) and len(cluster.hosted("t")) == 2)
+    fill(cluster, "t", rounds=6)
+    leader = cluster.leader("t")
+    assert leader is not None
+    cluster.until(lambda: cleaner(cluster, leader).dropped_records >= 9)
+    cluster.world.hosts[3].start()
+    state = cluster.hosted("t")[leader].leader
+    assert state is not None
+    cluster.until(lambda: 3 in state.isr)
+    copied, original = cluster.hosted("t")[3].log, cluster.hosted("t")[leader].log
+    assert copied.log_end_offset == original.log_end_offset
+    assert copied.epochs.entries == original.epochs.entries
+    assert {each[1:] for each in records_of(copied)} >= {(b"k0", b"5"), (b"k1", b"5"), (b"k2", b"5")}
+
+
+def test_the_policy_may_change_at_any_time() -> None:
+    cluster = Cluster(nodes=1, config=QUICK)
+    cluster.create_topic("t", factor=1, config={**COMPACT, "cleanup.policy": "delete"})
+    assert put(cluster, "t", None, b"keyless").error_code == 0
+    fill(cluster, "t", rounds=3)
+    assert cleaner(cluster, 1).cleaned == 0
+    alter(cluster, "t", cleanup_policy="compact")
+    cluster.until(lambda: cleaner(cluster, 1).cleaned > 0)
+    log = cluster.hosted("t")[1].log
+    assert records_of(log)[0][1] is not None, "a record without a key is nobody's latest"
+    assert put(cluster, "t", None, b"keyless").error_code == ErrorCode.INVALID_RECORD
+    alter(cluster, "t", cleanup_policy="delete")
+    assert put(cluster, "t", None, b"keyless").error_code == 0
+    cleaned = cleaner(cluster, 1).cleaned
+    fill(cluster, "t", rounds=3)
+    assert cleaner(cluster, 1).cleaned == cleaned
+
+
+def test_compact_delete_does_both() -> None:
+    cluster = Cluster(nodes=1, config={**QUICK, "log.retention.check.interval.ms": "1000"})
+    cluster.create_topic("t", factor=1, config={**COMPACT, "cleanup.policy": "compact,delete", "retention.ms": "20000"})
+    fill(cluster, "t")
+    cluster.until(lambda: cleaner(cluster, 1).dropped_records > 0)
+    log = cluster.hosted("t")[1].log
+    assert len(records_of(log)) >= 3
+    cluster.run(25_000)
+    assert log.log_start_offset >= 9
+    assert put(cluster, "t", b"k", b"v").error_code == 0
+
+
+def test_the_cleaner_can_be_switched_off_and_slowed() -> None:
+    cluster = Cluster(nodes=1, config={**QUICK, "log.cleaner.enable": "false"})
+    cluster.create_topic("t", factor=1, config=COMPACT)
+    fill(cluster, "t")
+    assert len(records_of(cluster.hosted("t")[1].log)) == 12
+    slow = Cluster(nodes=1, config={**QUICK, "log.cleaner.io.max.bytes.per.second": "10"})
+    slow.create_topic("t", factor=1, config=COMPACT)
+    fill(slow, "t")
+    assert cleaner(slow, 1).cleaned == 0, "300 bytes take half a minute"
+    slow.until(lambda: cleaner(slow, 1).cleaned == 1, within_ms=200_000)
+
+
+def test_a_damaged_log_is_said_and_left_alone_and_others_are_cleaned() -> None:
+    cluster = Cluster(nodes=1, config={**QUICK, "log.cleaner.backoff.ms": "12000"})
+    cluster.create_topic("bad", factor=1, config=COMPACT)
+    cluster.create_topic("good", factor=1, config=COMPACT)
+    for topic in ("bad", "good"):
+        for _ in range(3):
+            assert put(cluster, topic, b"k", b"v").error_code == 0
+    cluster.run(2_500)
+    cluster.world.hosts[1].disk.corrupt("/data/bad-0/00000000000000000000.log", 66)
+    cluster.until(lambda: cleaner(cluster, 1).failures == 1 and cleaner(cluster, 1).cleaned >= 1)
+    assert any("bad-0 cannot be compacted" in line for line in cluster.log)
+    assert [each[0] for each in records_of(cluster.hosted("good")[1].log)] == [2]
+    cluster.run(30_000)
+    assert cleaner(cluster, 1).failures == 1
+
+
+def test_append_time_is_the_brokers_everywhere() -> None:
+    cluster = Cluster()
+    cluster.create_topic("t", config={"message.timestamp.type": "LogAppendTime"})
+    before_ms = cluster.client.clock.wall_ms()
+    stamped = []
+    for number in range(3):
+        answer = put(cluster, "t", None, b"%d" % number, timestamp=17)
+        assert answer.error_code == 0
+        assert before_ms <= answer.log_append_time_ms <= before_ms + 60_000
+        stamped.append(answer.log_append_time_ms)
+        cluster.run(1_000)
+    assert stamped == sorted(set(stamped))
+    cluster.until(lambda: all(each.log.log_end_offset == 3 for each in cluster.hosted("t").values()))
+    for hosted in cluster.hosted("t").values():
+        times = []
+        for view in pieces(hosted.log, 0, 3):
+            for at, header in iterate_headers(view):
+                assert header.is_log_append_time
+                times += [record.timestamp for record in decode_batch(view[at : at + header.size_bytes])]
+        assert times == stamped
+    for wanted, offset in [(0, 0), (stamped[1], 1), (stamped[1] + 1, 2), (stamped[2] + 1, -1)]:
+        request = ListOffsetsRequest(
+            replica_id=-1,
+            isolation_level=0,
+            topics=(
+                ListOffsetsTopic(name="t", partitions=(ListOffsetsPartition(partition_index=0, timestamp=wanted),)),
+            ),
+        )
+        found = cluster.ask(request, 7, to=cluster.leader("t") or 1).topics[0].partitions[0]
+        assert (found.error_code, found.offset) == (0, offset)
+        if offset >= 0:
+            assert found.timestamp == stamped[offset]
+
+
+@pytest.mark.parametrize(("timestamp_from_now_ms", "error"), [(0, 0), (4_000_000, 32), (-6_000, 32)])
+def test_times_that_are_too_far_away_are_refused(timestamp_from_now_ms: int, error: int) -> None:
+    cluster = Cluster(nodes=1)
+    limits = {"message.timestamp.before.max.ms": "5000", "message.timestamp.after.max.ms": "3600000"}
+    cluster.create_topic("t", factor=1, config=limits)
+    answer = put(cluster, "t", None, b"v", timestamp=cluster.client.clock.wall_ms() + timestamp_from_now_ms)
+    assert answer.error_code == error
