@@ -145,8 +145,8 @@ def _read(plan: Plan, common: dict[str, Any], history: SharedHistory, stopping: 
         began_ns = time.monotonic_ns()
         records: dict[str, list[tuple[int, str]]] = {}
         lost: set[int] = set()
-        message = consumer.poll(0.2)
-        for _ in range(_BATCH_MAX):
+        for taken in range(_BATCH_MAX):
+            message = consumer.poll(0.0 if taken else 0.2)
             if message is None:
                 break
             partition = message.partition()
@@ -155,7 +155,6 @@ def _read(plan: Plan, common: dict[str, Any], history: SharedHistory, stopping: 
                 positions[partition] = message.offset() + 1
             elif message.error().code() in moved and partition in names:
                 lost.add(partition)
-            message = consumer.poll(0.0)
         if records:
             with history as lines:
                 lines.complete(plan.name, "poll", "ok", time.monotonic_ns(), records=records, invoked_ns=began_ns)

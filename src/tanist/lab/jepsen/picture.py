@@ -267,5 +267,5 @@ def _lanes(marks: Sequence[Mark], nodes: Sequence[int], time: _Time, top: float)
             x = time.x(mark.began_ns)
             width = max(2.0, time.x(mark.ended_ns) - x)
             yield svg.rectangle(x, y + 3, width, _LANE_HEIGHT - 6, rx="2", fill=_BANDS[mark.what], opacity="0.9")
-            if width > 7.0 * len(mark.what):
+            if width > 8.0 * len(mark.what) + 4:
                 yield svg.text(x + width / 2, y + 16, mark.what, class_="on", text_anchor="middle")
