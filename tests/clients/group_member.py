@@ -62,6 +62,37 @@ def confluent(bootstrap: str, group: str, topic: str, leaving: Leaving) -> None:
     consumer.close()
 
 
+def confluent_consumer(bootstrap: str, group: str, topic: str, leaving: Leaving) -> None:
+    """The same with the protocol of KIP-848: assignments come and go by parts, and the sessions are the broker's."""
+    from confluent_kafka import Consumer
+
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": group,
+            "group.protocol": "consumer",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+        }
+    )
+
+    def assigned(_: Consumer, parts: list[Any]) -> None:
+        consumer.incremental_assign(parts)
+        tell_assigned(part.partition for part in consumer.assignment())
+
+    def revoked(_: Consumer, parts: list[Any]) -> None:
+        consumer.incremental_unassign(parts)
+        tell_assigned(part.partition for part in consumer.assignment())
+
+    consumer.subscribe([topic], on_assign=assigned, on_revoke=revoked, on_lost=revoked)
+    while not leaving.asked:
+        message = consumer.poll(POLL_MS / 1000)
+        if message is not None and message.error() is None:
+            tell("record_data", partition=message.partition(), offset=message.offset())
+            consumer.commit(message, asynchronous=False)
+    consumer.close()
+
+
 def kafka_python(bootstrap: str, group: str, topic: str, leaving: Leaving) -> None:
     from kafka import ConsumerRebalanceListener, KafkaConsumer
 
@@ -122,7 +153,12 @@ def aiokafka(bootstrap: str, group: str, topic: str, leaving: Leaving) -> None:
     asyncio.run(consume())
 
 
-LIBRARIES = {"confluent": confluent, "kafka-python": kafka_python, "aiokafka": aiokafka}
+LIBRARIES = {
+    "confluent": confluent,
+    "confluent-consumer": confluent_consumer,
+    "kafka-python": kafka_python,
+    "aiokafka": aiokafka,
+}
 
 if __name__ == "__main__":
     install.activate()

@@ -86,10 +86,13 @@ class Group:
     def add(self) -> None:
         where = (self._cluster.bootstrap, self._name, self._topic)
         command = [sys.executable, "-m", "tests.clients.group_member", self._kind, *where]
-        if self._kind == "java":
+        if self._kind.startswith("java"):
+            protocol = (
+                ("--group-protocol", "consumer") if self._kind == "java-consumer" else ("--session-timeout", "6000")
+            )
             command = apache.java_command(
                 VERIFIABLE_CONSUMER, "--bootstrap-server", where[0], "--group-id", where[1], "--topic", where[2],
-                "--session-timeout", "6000", "--reset-policy", "earliest", "--verbose", flags=apache.TOOL_FLAGS,
+                *protocol, "--reset-policy", "earliest", "--verbose", flags=apache.TOOL_FLAGS,
             )  # fmt: skip
         member = Member(command, self._logs / f"{self._kind}-{len(self.all)}.log")
         self.all.append(member)
@@ -135,13 +138,13 @@ class Group:
             member.kill()
 
 
-@pytest.fixture(params=["confluent", "kafka-python", "aiokafka", "java"])
+@pytest.fixture(params=["confluent", "confluent-consumer", "kafka-python", "aiokafka", "java", "java-consumer"])
 def group(
     request: pytest.FixtureRequest, cluster: Cluster, new_topic_name: Callable[[], str], tmp_path: Path
 ) -> Iterator[Group]:
     from confluent_kafka.admin import AdminClient, NewTopic
 
-    if request.param == "java":
+    if request.param.startswith("java"):
         request.getfixturevalue("java")
     topic = new_topic_name().replace("[", "-").replace("]", "")
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})

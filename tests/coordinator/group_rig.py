@@ -20,6 +20,7 @@ from tanist.wire.messages.offset_commit_request import (
     OffsetCommitRequestTopic,
 )
 from tanist.wire.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
+from tanist.wire.schema import ZERO_UUID
 
 GROUP = "g"
 
@@ -193,6 +194,7 @@ class Rig:
         partition: int = 0,
         metadata: str | None = "",
         group: str = GROUP,
+        topic_id: UUID = ZERO_UUID,
         **changes: Any,
     ) -> int:
         ticket = self.ticket()
@@ -203,7 +205,7 @@ class Rig:
             group_id=group,
             generation_id_or_member_epoch=-1 if joined is None else joined.generation_id,
             member_id="" if joined is None else joined.member_id,
-            topics=(OffsetCommitRequestTopic(name="t", partitions=(place,)),),
+            topics=(OffsetCommitRequestTopic(name="t", topic_id=topic_id, partitions=(place,)),),
         )
         for name, value in changes.items():
             setattr(request, name, value)

@@ -71,7 +71,7 @@ def assign_uniform(members: Mapping[str, Subscriber], partitions: Mapping[UUID, 
         topic_id: sorted(member_id for member_id, member in members.items() if topic_id in member.topics)
         for topic_id in counts
     }
-    if len({member.topics & counts.keys() for member in members.values()}) <= 1:
+    if len({member.topics.intersection(counts) for member in members.values()}) <= 1:
         _level_alike(held, sum(counts.values()))
     taken = {place for places in held.values() for place in places}
     free = [(t, index) for t in sorted(counts) for index in range(counts[t]) if (t, index) not in taken]
