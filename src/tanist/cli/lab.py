@@ -7,6 +7,9 @@ from pathlib import Path
 import click
 
 from tanist.cli.lab_check import check_command
+from tanist.cli.lab_mutants import mutants_command
+from tanist.cli.lab_replay import replay_command
+from tanist.cli.lab_run import run_command
 from tanist.cli.lab_verify import verify_command
 from tanist.cli.output import print_json
 
@@ -50,4 +53,7 @@ def scenarios_command(ctx: click.Context, files: tuple[Path, ...], as_json: bool
 
 
 lab_command.add_command(check_command)
+lab_command.add_command(mutants_command)
+lab_command.add_command(replay_command)
+lab_command.add_command(run_command)
 lab_command.add_command(verify_command)

@@ -23,29 +23,24 @@ from tanist.controller.partition_state import PartitionState
 from tanist.lab.history import Checker
 from tanist.lab.history.report import failures
 from tanist.lab.history.simulated import Recorder
+from tanist.lab.mutations.scribe import Scribe
 from tanist.replica.leader import LeaderState
 from tanist.sim.chaos import Run
-from tanist.sim.clients import REQUEST_TIMEOUT_MS, SimClient
 from tanist.sim.connection import SimConnection
-from tanist.sim.history import Send
 from tanist.sim.operations import Topic
 from tanist.sim.profiles import TOPIC, ChaosConfig
 from tanist.sim.scheduler import MICROSECONDS
 from tanist.sim.truth import Key
 from tanist.sim.violation import Violation
 from tanist.sim.world import BROKER_PORT, Host, World
-from tanist.wire.batch import NewRecord, encode_batch
-from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
     ReassignableTopic,
 )
 from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
-from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 
 CONTROLLER = 11
-_PRODUCE_VERSION = 9
 _TIMEOUT_MS = 5_000
 _PATIENCE_MS = 10_000
 
@@ -71,6 +66,7 @@ def config(
     fault_time_ms: int = 12_000,
     settle_time_ms: int = 30_000,
     latency_us: tuple[int, int] = (50, 300),
+    observers: int = 0,
 ) -> ChaosConfig:
     """Three brokers and a controller apart, one partition on all three, nobody who writes but the script."""
     return ChaosConfig(
@@ -78,7 +74,7 @@ def config(
         topics=(Topic(TOPIC, 1, 3, topic),),
         min_insync_replicas=min_isr,
         producers=0,
-        observers=0,
+        observers=observers,
         fault_time_ms=fault_time_ms,
         settle_time_ms=settle_time_ms,
         latency_us=latency_us,
@@ -216,6 +212,11 @@ class Directed(Run):
         hosted = self.hosted(node_id)
         return -1 if hosted is None else hosted.leader_epoch
 
+    def leaving(self, broker_id: int) -> bool:
+        """In a controlled shutdown, as the controller knows it."""
+        broker = self.checkers.metadata.image.brokers.get(broker_id)
+        return broker is not None and broker.in_controlled_shutdown
+
     def fenced(self, broker_id: int) -> bool:
         broker = self.checkers.metadata.image.brokers.get(broker_id)
         return broker is None or broker.fenced
@@ -258,6 +259,10 @@ class Directed(Run):
         one, other = self.host(source).name, self.host(target).name
         self.world.network.heal(one, other)
         self.world.network.reset_some(one, other)
+
+    def reset(self, one: int, other: int) -> None:
+        """The connections between the two break, and what was under way is lost."""
+        self.world.network.reset_some(self.host(one).name, self.host(other).name)
 
     def slow(self, source: int, target: int, latency_ms: int) -> None:
         self.world.network.conditions.slow_links[(self.host(source).name, self.host(target).name)] = (
@@ -371,53 +376,3 @@ def _client_of(end: SimConnection) -> str:
         if channel is not None:
             return str(channel._client_id)
     return ""
-
-
-class Scribe(SimClient):
-    """Writes what a script wants written, record by record, and tells the run's history of it."""
-
-    def __init__(self, run: Directed) -> None:
-        super().__init__(run.world, "scribe", run.history)
-        self._count = 0
-
-    def write(self, broker_id: int, records: int = 1, *, acks: int = -1, topic: str = TOPIC) -> list[Send]:
-        """Batches of one record each, to a broker that may or may not lead; nothing is tried twice."""
-        return [self._write_one(broker_id, acks, topic) for _ in range(records)]
-
-    def _write_one(self, broker_id: int, acks: int, topic: str) -> Send:
-        self._count += 1
-        value = f"scribe-{self._count}".encode()
-        send = Send(self.name, self._count, topic, 0, value, self.now_us, promised=acks == -1, ordered=False)
-        records = encode_batch([NewRecord(timestamp=self.clock.wall_ms(), key=None, value=value)])
-        data = TopicProduceData(name=topic, partition_data=(PartitionProduceData(index=0, records=bytes(records)),))
-        request = ProduceRequest(acks=acks, timeout_ms=2_000, topic_data=(data,))
-        channel = self.channel((self.world.hosts[broker_id].name, BROKER_PORT))
-
-        def answered(response: Any) -> None:
-            if response is None:
-                return
-            answer = response.responses[0].partition_responses[0]
-            send.error = answer.error_code
-            if not answer.error_code:
-                self.history.acknowledged(send, answer.base_offset, self.now_us)
-            elif answer.error_code not in _OPEN:
-                send.outcome, send.completed_us = "failed", self.now_us
-
-        def go() -> None:
-            self.history.sent(send)
-            channel.call(request, _PRODUCE_VERSION, REQUEST_TIMEOUT_MS, answered)
-
-        self.run(go)
-        return send
-
-
-_OPEN = frozenset(
-    {
-        ErrorCode.REQUEST_TIMED_OUT,
-        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.UNKNOWN_SERVER_ERROR,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-    }
-)
-"""Answers after which a record may be there all the same."""

@@ -50,6 +50,42 @@ def the_longest_log_is_old(run: Directed) -> Script:
         run.unblock(3, each)
 
 
+def everybody_has_crashed(run: Directed) -> Script:
+    """One after the other, until nobody is left who surely has everything; then they are back."""
+    yield from settled(run, RECORDS)
+    run.host(3).kill()
+    yield Until(lambda: set(run.state.isr) == {1, 2})
+    run.host(2).kill()
+    yield Until(lambda: run.state.elr == (2,))
+    run.block(2, 1)
+    run.host(2).start()
+    yield Until(lambda: not run.fenced(2))
+    run.host(1).kill()
+    yield Until(lambda: run.state.leader < 0)
+    run.host(1).start()
+    yield Until(lambda: not run.fenced(1))
+    yield 1_000
+    run.unblock(2, 1)
+    run.host(3).start()
+
+
+def the_last_one_is_leaving(run: Directed) -> Script:
+    """3 is down, and 1 on its way out: it has handed its leadership to 2, which dies."""
+    yield from settled(run, RECORDS)
+    run.host(3).kill()
+    yield Until(lambda: set(run.state.isr) == {1, 2})
+    run.host(1).stop(lambda: None)
+    yield Until(lambda: run.leaving(1))
+    late = run.hold(1, CONTROLLER, "to-controller")
+    run.host(2).kill()
+    yield Until(lambda: run.fenced(2))
+    yield 100
+    late.release()
+    yield Until(lambda: not run.host(1).up)
+    for each in (1, 2, 3):
+        run.host(each).start()
+
+
 def an_answer_from_before_the_loss(run: Directed) -> Script:
     """1 and 2 have crashed and are asked for their logs. 1 answers, and loses its power before that is read."""
     yield from settled(run, RECORDS)

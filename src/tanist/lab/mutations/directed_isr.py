@@ -33,6 +33,59 @@ def another_life_is_added(run: Directed) -> Script:
     run.unblock(3, 1)
 
 
+def a_fenced_one_is_added(run: Directed) -> Script:
+    """While the leader's wish to add 3 is under way, 3 dies, and is fenced."""
+    yield from settled(run, RECORDS)
+    behind = run.hold_answers(3, 1)
+    run.scribe.write(1)
+    yield Until(lambda: 3 not in run.state.isr)
+    behind.release()
+    yield Until(lambda: _proposed(run, 3))
+    late = run.hold(CONTROLLER, 1, "to-controller")
+    run.host(3).kill()
+    yield Until(lambda: run.fenced(3))
+    late.release()
+    yield 300
+    run.host(3).start()
+
+
+def an_answer_is_lost(run: Directed) -> Script:
+    """The controller adds 3. The leader hears neither that answer nor the metadata, and its connections break."""
+    yield from settled(run, RECORDS)
+    behind = run.hold_answers(3, 1)
+    run.scribe.write(1)
+    yield Until(lambda: 3 not in run.state.isr)
+    yield Until(lambda: not _pending(run) and _partition_epoch(run) == run.state.partition_epoch)
+    deaf = run.hold(1, CONTROLLER)
+    behind.release()
+    yield Until(lambda: 3 in run.state.isr)
+    run.reset(1, CONTROLLER)
+    yield 100
+    deaf.release()
+
+
+def a_leader_that_knows_too_little(run: Directed) -> Script:
+    """1 dies before 2 has heard what is committed. 3, which lacks it, asks 2, who is alone in the ISR, for more."""
+    yield from settled(run, RECORDS)
+    run.host(3).kill()
+    yield Until(lambda: 3 not in run.state.isr)
+    run.block(3, 1)
+    run.host(3).start()
+    yield Until(lambda: not run.fenced(3))
+    run.scribe.write(1)
+    yield Until(lambda: run.end(2) == RECORDS + 1)
+    late = run.hold_answers(2, 1)
+    yield Until(lambda: run.high_watermark(1) == RECORDS + 1)
+    run.slow(2, 3, 500)
+    run.host(1).kill()
+    late.release()
+    yield Until(lambda: run.leader(2) is not None)
+    yield 1_500
+    run.quick(2, 3)
+    run.unblock(3, 1)
+    run.host(1).start()
+
+
 def an_old_wish_comes_last(run: Directed) -> Script:
     """The leader wishes to drop 3. Before the controller hears of it, 2 is fenced, and unfenced in the same life."""
     yield from settled(run, RECORDS)

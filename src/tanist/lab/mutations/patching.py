@@ -51,5 +51,10 @@ def fixed(owner: Any, name: str, replacement: Any) -> Breaks:
 
 
 def always(value: Any) -> Callable[..., Any]:
-    """A rule that gives the same answer to everything."""
+    """A rule that gives the same answer to everything. The same object, so nothing that anybody may change."""
     return lambda *_, **__: value
+
+
+def no_records(*_: Any, **__: Any) -> list[Any]:
+    """A rule that decides nothing. A list of its own each time, for whoever asks adds to it."""
+    return []

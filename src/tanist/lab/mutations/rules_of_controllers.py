@@ -24,7 +24,7 @@ from tanist.controller.brokers import Brokers
 from tanist.controller.partition_change import Election
 from tanist.controller.partition_context import ChangeMaker
 from tanist.controller.recovery_strategy import Strategy
-from tanist.lab.mutations.patching import Patch, always, fixed
+from tanist.lab.mutations.patching import Patch, always, fixed, no_records
 from tanist.replica.leader import LeaderState
 from tanist.wire.metadata import RegisterBrokerRecord
 
@@ -83,7 +83,7 @@ def a28_ignores_incarnations() -> tuple[Patch, ...]:
     return (Patch(Brokers, "register", takes_for_the_same),)
 
 
-a21_fenced_stay_in_isr = fixed(elections, "_leave_isr", always([]))
+a21_fenced_stay_in_isr = fixed(elections, "_leave_isr", no_records)
 
 # -- AlterPartition
 
@@ -171,8 +171,8 @@ def a31_last_member_stays() -> tuple[Patch, ...]:
     return (Patch(partition_change, "_after", after),)
 
 
-a32_elr_outlives_min_isr = fixed(elections, "min_isr_changed", always([]))
-a32_lower_min_isr_keeps_elr = fixed(configs, "_emptied_elrs", always([]))
+a32_elr_outlives_min_isr = fixed(elections, "min_isr_changed", no_records)
+a32_lower_min_isr_keeps_elr = fixed(configs, "_emptied_elrs", no_records)
 
 
 def a42_forgets_nothing() -> tuple[Patch, ...]:

@@ -77,32 +77,35 @@ MUTANTS: Mapping[str, Mutation] = {
     ),
     "A8": _drawn("an expansion is counted with the current ISR", replicas.a8_counts_with_the_current_isr),
     "A9": _drawn("a shrink is applied before the controller has said so", replicas.a9_shrinks_eagerly),
-    "A10": _drawn(
-        "an unanswered proposal counts as rejected", replicas.a10_unanswered_is_rejected, situations.breaking_links
+    "A10": _directed(
+        "an unanswered proposal counts as rejected", replicas.a10_unanswered_is_rejected, isr.an_answer_is_lost
     ),
     "A11": _directed(
         "a replica behind the high watermark joins the ISR",
         replicas.a11_joins_behind_the_high_watermark,
         isr.a_follower_catches_up_slowly,
     ),
-    "A12": _drawn(
+    "A12": _directed(
         "a replica joins before it has the epoch's start",
         replicas.a12_joins_before_the_epoch_start,
-        situations.small_fetches,
+        isr.a_leader_that_knows_too_little,
     ),
     "A13": _directed(
         "what followers had is believed across elections", replicas.a13_remembers_followers, logs.there_and_back
     ),
     "A14": _drawn("the ELR is kept when the ISR is large enough", controllers.a14_elr_stays),
     "A15": _drawn("who leaves a large enough ISR is eligible", controllers.a15_leavers_are_eligible),
-    "A16": _drawn("unclean recoveries whatever the strategy", controllers.a16_unclean_recoveries),
+    "A16": _directed(
+        "unclean recoveries whatever the strategy",
+        controllers.a16_unclean_recoveries,
+        elections.everybody_has_crashed,
+        topic=(("unclean.recovery.strategy", "None"),),
+    ),
     "A17": _drawn("the high watermark is the leader's end", replicas.a17_commits_on_append),
     "A18": _drawn("a follower counts with what it was sent", replicas.a18_counts_what_is_sent),
     "A19": _drawn("enough replicas commit, whoever they are", replicas.a19_commits_by_count),
-    "A20": _drawn(
-        "a fenced broker may join the ISR",
-        controllers.a20_the_fenced_may_join,
-        situations.held_back("one_way", "freeze", "kill", session_ms=600),
+    "A20": _directed(
+        "a fenced broker may join the ISR", controllers.a20_the_fenced_may_join, isr.a_fenced_one_is_added
     ),
     "A21": _drawn("a fence leaves the broker in its ISRs", controllers.a21_fenced_stay_in_isr),
     "A22": _directed(
@@ -121,7 +124,11 @@ MUTANTS: Mapping[str, Mutation] = {
     ),
     "A27": _drawn("LastKnownElr is not recorded", controllers.a27_forgets_the_lost),
     "A28": _drawn("a new life is taken for the one before", controllers.a28_ignores_incarnations),
-    "A29": _drawn("a broker that is shutting down can be elected", controllers.a29_elects_who_leaves),
+    "A29": _directed(
+        "a broker that is shutting down can be elected",
+        controllers.a29_elects_who_leaves,
+        elections.the_last_one_is_leaving,
+    ),
     "A30": _drawn("who is elected from the ELR is not in the ISR", controllers.a30_elected_stays_outside),
     "A30b": _drawn("an election from the ELR begins no leader epoch", controllers.a30b_same_leader_epoch),
     "A31": _drawn("the ISR never becomes empty", controllers.a31_last_member_stays),
@@ -135,7 +142,12 @@ MUTANTS: Mapping[str, Mutation] = {
         replicas.a33_min_isr_beyond_replicas,
         situations.one_replica_too_few,
     ),
-    "A34": _drawn("a new leader says at once where the log ends", replicas.a34_knows_the_end_at_once),
+    "A34": _directed(
+        "a new leader says at once where the log ends",
+        replicas.a34_knows_the_end_at_once,
+        isr.a_leader_that_knows_too_little,
+        observers=1,
+    ),
     "A35": _drawn("a high watermark is trusted above the log's end", replicas.a35_trusts_the_checkpoint),
     "A36": _drawn("disks lie about what is synced", nodes.a36_lying_disks),
     "A37": _drawn("epochs outlive the records that were cut", nodes.a37_epochs_outlive_records),
