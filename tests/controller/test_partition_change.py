@@ -455,3 +455,9 @@ def test_rule_53_without_elr_lost_members_are_forgotten_and_a_last_leader_is_lef
     off = context(elr=False, alive=())
     assert after(before, off, target_isr=(1,)).last_known_elr == (3,)
     assert after(before, replace(off, last_known_leader=False), target_isr=(1,)).last_known_elr == ()
+
+
+def test_deviation_53_an_unclean_election_without_elr_forgets_who_was_lost_before() -> None:
+    before = partition(isr=(), leader=-1, last_known_elr=(1, 2))
+    made = record(before, context(elr=False, alive=(2,)), election=Election.UNCLEAN)
+    assert made == change(isr=(2,), leader=2, last_known_elr=(), leader_recovery_state=1)

@@ -307,7 +307,9 @@ def _last_known_elr(
 ) -> tuple[int, ...]:
     if not context.elr_enabled:
         # Rule 53: a last leader is left behind, for rule 34 does not read it then; lost members are forgotten.
-        return before.last_known_elr if context.last_known_leader else ()
+        # DEVIATION: not by an unclean election. Rule 36 holds without ELR, too: once ELR is on again, who was lost
+        # before it would be waited for as if it had what is committed.
+        return before.last_known_elr if context.last_known_leader and not elected.unclean else ()
     if not context.last_known_leader:
         return lost
     if elected.leader != NO_LEADER:
