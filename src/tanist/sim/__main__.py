@@ -4,9 +4,10 @@
     python -m tanist.sim 119 --trace        the same, with all that happened
     python -m tanist.sim 1..200 --jobs 2    many, in processes
     python -m tanist.sim 1..10000 --budget 600    as many of them as begin within ten minutes
+    python -m tanist.sim 1..500 --situation 'quorum: vote split or lost'    the first seeds that come by it
 
-A range is summed up by what it has exercised (`coverage.py`). Ends with 1 if a property was violated, or if something
-did not happen even once in a large range; with 2 if the arguments make no sense.
+A range is summed up by what it has exercised (`coverage.py`), how often, and in how many of its seeds. Ends with 1 if a
+property was violated, or if something did not happen even once in a large range; with 2 if the arguments make no sense.
 """
 
 from __future__ import annotations
@@ -15,17 +16,18 @@ import argparse
 import os
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 
 from tanist.sim.chaos import Outcome, Run, run
-from tanist.sim.coverage import Counts, lacking
+from tanist.sim.coverage import EXPECTED, added, lacking
 
 _COVERED_FROM = 50
 """A range of so many seeds is summed up by what it has exercised."""
 _COMPLETE_FROM = 1_000
 """In so many seeds everything must have happened."""
+_EXAMPLES = 5
+"""So many seeds are looked for that come by a situation."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -35,6 +37,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes to use (default 1)")
     parser.add_argument("--budget", type=float, metavar="SECONDS", help="begin no seed after this time")
     parser.add_argument("--keep-going", action="store_true", help="do not stop at the first violation")
+    parser.add_argument(
+        "--situation", metavar="NAME", help=f"look for the first {_EXAMPLES} seeds that come by it, and end"
+    )
     options = parser.parse_args(arguments)
     first, dots, last = options.seeds.partition("..")
     try:
@@ -47,6 +52,11 @@ def main(arguments: list[str] | None = None) -> int:
         if len(seeds) > 1:
             parser.error("--trace is for one seed")
         return _trace(seeds[0])
+    if options.situation is not None:
+        if options.situation not in EXPECTED:
+            near = "".join(f"\n  {name}" for name in sorted(EXPECTED) if options.situation.lower() in name.lower())
+            parser.error(f"no situation is called {options.situation!r}" + (f"; do you mean{near}" if near else ""))
+        return _look_for(options.situation, seeds, options.jobs, options.budget)
     return _play(seeds, options.jobs, options.budget, options.keep_going)
 
 
@@ -87,16 +97,32 @@ def _play(seeds: range, jobs: int, budget_s: float | None, keep_going: bool) -> 
         f"({sum(outcome.lost for outcome in outcomes)} given up by unclean elections), {took_s:.1f} s "
         f"({events / max(took_s, 1e-9):.0f} events/s)"
     )
-    counts: Counts = Counter()
-    for outcome in outcomes:
-        counts.update(outcome.counts)
+    counts, reached = added(outcome.counts for outcome in outcomes)
     if len(outcomes) >= _COVERED_FROM:
-        for name, count in sorted(counts.items()):
-            print(f"{count:9} {name}")
+        print("    times  seeds")
+        for name in sorted({*counts, *EXPECTED}):
+            print(f"{counts[name]:9} {reached[name]:6} {name}")
     missing = lacking(counts) if len(outcomes) >= _COMPLETE_FROM else []
     if missing:
         print(f"never happened: {', '.join(missing)}")
     return 1 if bad or missing else 0
+
+
+def _look_for(name: str, seeds: range, jobs: int, budget_s: float | None) -> int:
+    """Seeds as they come: with more than one process, not always those with the lowest numbers."""
+    deadline_s = None if budget_s is None else time.monotonic() + budget_s
+    print(f"{name}: {EXPECTED[name]}")
+    played = found = 0
+    for outcome in _outcomes(seeds, jobs, deadline_s):
+        played += 1
+        if not outcome.counts[name]:
+            continue
+        found += 1
+        print(f"  seed {outcome.seed}: {outcome.counts[name]} times", flush=True)
+        if found == _EXAMPLES:
+            break
+    print(f"{found} of {played} seeds")
+    return 0 if found else 1
 
 
 def _outcomes(seeds: range, jobs: int, deadline_s: float | None) -> Iterator[Outcome]:

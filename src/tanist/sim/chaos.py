@@ -22,6 +22,7 @@ from tanist.sim.peace import Peace
 from tanist.sim.producer import Producer
 from tanist.sim.profiles import ChaosConfig
 from tanist.sim.readers import Consumer, Observer
+from tanist.sim.situations import watching_situations
 from tanist.sim.violation import Violation
 from tanist.sim.world import Trace, World
 
@@ -107,7 +108,8 @@ class Run:
         """Play the run to its end; a violation is in the outcome."""
         world, outcome = self.world, self.outcome
         try:
-            self._play()
+            with watching_situations(world.counts):
+                self._play()
         except Violation as violation:
             outcome.violation = violation
         except Exception:  # the node's own: no input may make it raise

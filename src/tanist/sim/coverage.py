@@ -7,8 +7,10 @@ range are added up and printed; over a large range none of `EXPECTED` may be zer
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
-from tanist.sim.faults import KINDS
+from tanist.sim.faults import KINDS, RARE_KINDS
+from tanist.sim.situations import SITUATIONS
 
 Counts = Counter[str]
 
@@ -47,9 +49,25 @@ EXPECTED: dict[str, str] = {
     "consumers ahead of the log": "a consumer found its offset gone, after a loss",
     "left out at the healing": "a broker stayed down, and the rest had to do",
     "excused: no leader possible": "the strategy is to wait for who is left out",
-    **{f"fault: {kind}": meaning for kind, meaning in KINDS.items()},
+    "ELR switched off": "eligible.leader.replicas.version 0, by an operator",
+    "ELR switched on": "and 1 again",
+    "logs configured": "flush.messages or segment.ms of a topic, by an operator",
+    "rotten batches refused by consumers": "their CRC does not match",
+    "rotten logs thrown away": "by an operator; they are fetched from others",
+    **{f"fault: {kind}": meaning for kind, meaning in {**KINDS, **RARE_KINDS}.items()},
+    **SITUATIONS,
 }
 """What a large range of seeds must come by, and what is meant."""
+
+
+def added(each: Iterable[Counts]) -> tuple[Counts, Counts]:
+    """Name -> how often in all of these seeds together; name -> in how many of them."""
+    counts: Counts = Counter()
+    seeds: Counts = Counter()
+    for found in each:
+        counts.update(found)
+        seeds.update(name for name, count in found.items() if count)
+    return counts, seeds
 
 
 def lacking(counts: Counts) -> list[str]:

@@ -23,6 +23,7 @@ from tanist.controller.image import MetadataImage
 from tanist.controller.partition_state import PartitionState
 from tanist.controller.registration import BrokerRegistration
 from tanist.replica.leader import LeaderState
+from tanist.sim.controller_marks import mark_partition
 from tanist.sim.truth import Copy, Key, Truth
 from tanist.sim.violation import Violation
 from tanist.sim.world import Host, World
@@ -145,6 +146,7 @@ class ElectionChecks:
             counts["into the ELR"] += 1
             if not entered <= set(before.isr) or len(after.isr) >= min_isr:
                 self._fail("S15", f"{truth.name}: {sorted(entered)} came into the ELR, of {before} made {after}")
+        mark_partition(counts, before, after, min_isr=min_isr, elr_enabled=self._image.elr_enabled)
         counts["into LastKnownElr"] += not set(after.last_known_elr) <= set(before.last_known_elr)
         counts["ISR empty"] += bool(before.isr and not after.isr)
         counts["ISR shrunk"] += bool(set(before.isr) - set(after.isr))

@@ -105,6 +105,12 @@ class Admin(SimClient):
         super().__init__(world, "admin", history)
         self._replicas = replicas
         self._topics = topics
+        self._under_way = 0
+
+    @property
+    def idle(self) -> bool:
+        """All that was asked for is answered, or given up."""
+        return not self._under_way
 
     def create_topics(self, done: Callable[[], None]) -> None:
         """Until they are all there."""
@@ -252,7 +258,12 @@ class Admin(SimClient):
     # -- bits
 
     def _send(self, request: Any, version: int) -> None:
-        self.any_broker().call(request, version, _TIMEOUT_MS + 1_000, lambda response: None)
+        self._under_way += 1
+
+        def answered(response: Any) -> None:
+            self._under_way -= 1
+
+        self.any_broker().call(request, version, _TIMEOUT_MS + 1_000, answered)
 
     def _partition(self, choice: float) -> tuple[Key, str]:
         keys = list(self._replicas.states)

@@ -54,6 +54,7 @@ class Peace:
             self._do_without(left_out)
             self._nemesis.let_back_in()
             self._must_be_up(frozenset())
+        self.must(lambda: self._admin.idle, "L3", lambda: "an operator is not answered")
         self._checkers.healed()
         self._must_be_led(frozenset())
         self._admin.run(self._attend)
@@ -148,6 +149,8 @@ class Peace:
         elections, truth = self._checkers.replicas.elections, self._checkers.replicas.truth(key)
         if state.isr or state.elr:
             return False
+        if not self._checkers.metadata.image.elr_enabled:
+            return not elections.anybody_will_do(truth)  # what was known of others is not looked at any more
         strategy = elections.strategy(truth)
         if strategy == FIRST_PHASE:
             return not state.last_known_elr and not elections.anybody_will_do(truth)
