@@ -128,6 +128,8 @@ def play(target: Target, settings: Settings, out: Path, say: Say) -> Result:
     parts.mkdir(parents=True, exist_ok=True)
     with _workers(target, settings, parts) as workers:
         episode = first
+        if not list(planned(target, settings)):
+            say("the time is too short for a fault: say more --minutes")
         while time.monotonic() + episode.calm_s + 2 * episode.lasts_s + _LAST_CALM_S < deadline_s:
             _require_alive(workers)
             wait(episode.calm_s)
