@@ -14,6 +14,7 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from tanist.spark.java_home import find_java_home
+from tanist.spark.metadata_source import MetadataDataSource
 from tanist.spark.segments_source import SegmentsDataSource
 from tanist.spark.topic_source import TopicDataSource
 
@@ -54,9 +55,9 @@ def session(**conf: str | int | bool) -> SparkSession:
 
 
 def register(spark: SparkSession) -> None:
-    """Add `tanist` and `tanist-segments` to a session."""
-    spark.dataSource.register(TopicDataSource)
-    spark.dataSource.register(SegmentsDataSource)
+    """Add `tanist`, `tanist-segments` and `tanist-metadata` to a session."""
+    for source in (TopicDataSource, SegmentsDataSource, MetadataDataSource):
+        spark.dataSource.register(source)
 
 
 def setting_name(name: str) -> str:

@@ -89,7 +89,8 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         waiting = sum(max(0, ends[where].offset - begin.offset) for where, begin in begins.items())
         least = options.min_offsets_per_trigger
         limited = not isinstance(limit, ReadAllAvailable)
-        if limited and least is not None and waiting < least and self._until is None and not self._overdue():
+        hurried = self._until is not None or any(begin.lost is not None for begin in begins.values())
+        if limited and not hurried and least is not None and waiting < least and not self._overdue():
             return start
         most = options.max_offsets_per_trigger if limited else None
         found = advanced(at, begins, ends, most=most)

@@ -1,0 +1,205 @@
+"""How fast `format("tanist")` reads and writes topics, and how late a stream is, against a cluster of one process.
+
+    python -m bench.spark_topics [--mb 1024] [--rounds 3] [--seconds 30] [--jars A.jar,B.jar] [--json FILE]
+
+Records of 1 KB in four partitions, not compressed; the broker, the JVM and its workers share the machine's cores.
+Reading goes into `noop`; writing comes from `range`; a stream's latency is from the moment a record is made to the
+moment `foreachBatch` has it in Python, at 20 records a second. With `--jars`, which name Spark's own Kafka connector
+and what it needs, the same is done with `format("kafka")` in the same session. Fetching and decoding alone, without
+Spark, tell where the time goes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import statistics
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from bench.spark_segments import cpu_of_descendants
+from tanist.runtime.admin import create_topic
+from tanist.runtime.client import Client, parse_bootstrap
+from tanist.runtime.cluster import Cluster, bootstrap_of
+from tanist.runtime.records import LATEST, Producer, list_offset
+from tanist.spark.topic_plan import OffsetRange
+from tanist.spark.topic_reading import TYPES, read_range
+from tanist.spark.topic_sink import write_rows
+from tanist.spark.topic_sink_options import SinkOptions
+from tanist.wire.batch import NewRecord
+
+PARTITIONS = 4
+RECORD_BYTES = 1000
+PER_SECOND = 20
+COLUMNS = [name for name in TYPES if name != "headers"]
+
+
+def some_rows(total_bytes: int) -> Any:
+    """Arrow batches of records of about 1 KB: a few, again and again."""
+    chance = random.Random(7)
+    kinds = []
+    for kind in range(4):
+        keys = [b"%08d-%07d" % (kind, number) for number in range(8192)]
+        values = [chance.randbytes(chance.randint(700, 1200)) for _ in range(8192)]
+        kinds.append(pa.record_batch({"key": pa.array(keys, pa.binary()), "value": pa.array(values, pa.binary())}))
+    for number in range(max(1, total_bytes // (8192 * RECORD_BYTES))):
+        yield kinds[number % len(kinds)]
+
+
+class Bench:
+    def __init__(self, bootstrap: str, rounds: int) -> None:
+        self.results: list[dict[str, Any]] = []
+        self._bootstrap = bootstrap
+        self._rounds = rounds
+        self.place = {"kafka.bootstrap.servers": bootstrap}
+
+    def fill(self, total_bytes: int) -> None:
+        options = SinkOptions.parse(self.place | {"topic": "read"})
+        started = time.perf_counter()
+        write_rows(some_rows(total_bytes), options, None)
+        self._note("writing alone, one process", total_bytes, [(time.perf_counter() - started, 0.0)])
+
+    def fetching(self, total_bytes: int) -> None:
+        """One process reads all partitions, one after another."""
+        took = []
+        with Client(parse_bootstrap(self._bootstrap)) as client:
+            ends = [list_offset(client, "read", partition, LATEST) for partition in range(PARTITIONS)]
+            for _ in range(self._rounds):
+                started, spent = time.perf_counter(), time.process_time()
+                for partition, end in enumerate(ends):
+                    wanted = OffsetRange("read", partition, 0, end)
+                    for _batch in read_range(
+                        client, wanted, COLUMNS, fetch_bytes=8 << 20, fail_on_data_loss=True, read_committed=False
+                    ):
+                        pass
+                took.append((time.perf_counter() - started, time.process_time() - spent))
+        self._note("fetching and decoding alone, one process", total_bytes, took)
+
+    def reading(self, spark: Any, source: str, total_bytes: int) -> None:
+        def read() -> None:
+            frame = spark.read.format(source).options(**self.place, subscribe="read").load()
+            frame.write.format("noop").mode("overwrite").save()
+
+        self._note(f"read, {source}", total_bytes, [self._timed(read) for _ in range(self._rounds)])
+
+    def writing(self, spark: Any, source: str, records: int) -> None:
+        value = f"cast(repeat(cast(rand() as string), {RECORD_BYTES // 18}) as binary) value"
+        rows = spark.range(0, records, 1, 2).selectExpr("cast(cast(id as string) as binary) key", value).cache()
+        total = rows.selectExpr("sum(length(key) + length(value))").first()[0]
+
+        def write() -> None:
+            rows.write.format(source).options(**self.place, topic="write").mode("append").save()
+
+        self._note(f"write, {source}", total, [self._timed(write) for _ in range(self._rounds)])
+        rows.unpersist()
+
+    def latency(self, spark: Any, source: str, folder: Path, seconds: int) -> None:
+        late: list[float] = []
+
+        def arrived(frame: Any, _batch: int) -> None:
+            rows = frame.selectExpr("cast(value as string) value").collect()
+            now = time.time()
+            late.extend(now - float(row.value) for row in rows)
+
+        topic = f"latency-{source}"
+        with Client(parse_bootstrap(self._bootstrap)) as client:
+            create_topic(client, topic, partitions=PARTITIONS)
+        stream = spark.readStream.format(source).options(**self.place, subscribe=topic).load()
+        writer = stream.writeStream.foreachBatch(arrived).option("checkpointLocation", str(folder / topic))
+        query = writer.start()
+        try:
+            self._produce(topic, 40)
+            query.processAllAvailable()
+            late.clear()
+            producing = threading.Thread(target=self._produce, args=(topic, seconds * PER_SECOND))
+            producing.start()
+            producing.join()
+            query.processAllAvailable()
+        finally:
+            query.stop()
+        late.sort()
+        found = {
+            "what": f"latency, {source}", "records": len(late), "p50_ms": round(1000 * statistics.median(late)),
+            "p95_ms": round(1000 * late[len(late) * 95 // 100]), "load": round(os.getloadavg()[0], 1),
+        }  # fmt: skip
+        self.results.append(found)
+        print(
+            "{what:44} p50 {p50_ms} ms, p95 {p95_ms} ms of {records} records  (load {load})".format(**found), flush=True
+        )
+
+    def _produce(self, topic: str, count: int) -> None:
+        with Client(parse_bootstrap(self._bootstrap)) as client:
+            producer = Producer(client)
+            begun = time.monotonic()
+            for number in range(count):
+                time.sleep(max(0.0, begun + number / PER_SECOND - time.monotonic()))
+                producer.send(topic, number % PARTITIONS, [NewRecord(value=repr(time.time()).encode())])
+
+    def _timed(self, what: Any) -> tuple[float, float]:
+        started, spent = time.perf_counter(), cpu_of_descendants()
+        what()
+        return time.perf_counter() - started, cpu_of_descendants() - spent
+
+    def _note(self, what: str, total_bytes: int, took: list[tuple[float, float]]) -> None:
+        best = min(took)
+        found = {
+            "what": what, "mb": round(total_bytes / 1e6), "mb_per_s": round(total_bytes / 1e6 / best[0]),
+            "seconds": [round(each, 2) for each, _ in took], "cpu_s": round(min(cpu for _, cpu in took), 2),
+            "load": round(os.getloadavg()[0], 1),
+        }  # fmt: skip
+        self.results.append(found)
+        print(
+            "{what:44} {mb_per_s:5} MB/s, best of {seconds} s; {cpu_s} s of CPU  (load {load})".format(**found),
+            flush=True,
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--mb", type=int, default=1024, help="of records to read")
+    parser.add_argument("--write-records", type=int, default=400_000)
+    parser.add_argument("--rounds", type=int, default=3, help="the best of so many counts")
+    parser.add_argument("--seconds", type=int, default=30, help="of records for the latency")
+    parser.add_argument("--jars", help="Spark's Kafka connector and what it needs, to compare with")
+    parser.add_argument("--json", type=Path)
+    asked = parser.parse_args()
+    sources = ["tanist", *(["kafka"] if asked.jars else [])]
+    total_bytes = asked.mb * 1_000_000
+    with tempfile.TemporaryDirectory(prefix="tanist-bench-") as scratch:
+        cluster = Cluster(Path(scratch) / "c")
+        bootstrap = bootstrap_of(cluster.up(brokers=1, port=random.randint(20000, 50000)))
+        try:
+            with Client(parse_bootstrap(bootstrap)) as client:
+                for topic in ("read", "write"):
+                    create_topic(client, topic, partitions=PARTITIONS)
+            bench = Bench(bootstrap, asked.rounds)
+            bench.fill(total_bytes)
+            bench.fetching(total_bytes)
+            from tanist.spark import session
+
+            more: dict[str, str | int | bool] = {"spark.jars": asked.jars} if asked.jars else {}
+            spark = session(master="local[2]", spark__driver__memory="2g", **more)
+            try:
+                for source in sources:
+                    bench.reading(spark, source, total_bytes)
+                for source in sources:
+                    bench.writing(spark, source, asked.write_records)
+                for source in sources:
+                    bench.latency(spark, source, Path(scratch), asked.seconds)
+            finally:
+                spark.stop()
+        finally:
+            cluster.down()
+    if asked.json:
+        asked.json.write_text(json.dumps(bench.results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
