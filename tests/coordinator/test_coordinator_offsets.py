@@ -247,3 +247,66 @@ class CommittedOffsets(RuleBasedStateMachine):
 
 CommittedOffsets.TestCase.settings = settings(max_examples=50, stateful_step_count=30, deadline=None)
 TestCommittedOffsets = CommittedOffsets.TestCase
+
+
+# -- retention
+
+DAY_MS = 86_400_000
+
+
+def expire(rig: Rig, wall_ms: int) -> None:
+    rig.carry_out(rig.shard.expire(wall_ms, 7 * DAY_MS))
+
+
+def stamp(rig: Rig, at_ms: int) -> None:
+    """The broker that appends fills in the time of day; this rig does not, so the test does."""
+    for group, committed in rig.shard.offsets.items():
+        rig.shard.offsets[group] = {place: each._replace(commit_timestamp=at_ms) for place, each in committed.items()}
+    for each in rig.shard.groups.values():
+        each.state_timestamp_ms = at_ms
+
+
+def test_offsets_of_a_group_that_never_had_members_go_a_week_after_they_were_committed() -> None:
+    rig = Rig()
+    rig.commit(5)
+    stamp(rig, DAY_MS)
+    expire(rig, 8 * DAY_MS - 1)
+    assert rig.committed() == 5
+    expire(rig, 8 * DAY_MS)
+    assert rig.committed() is None
+    assert not rig.shard.has(GROUP)
+    rig.failover()
+    assert rig.committed() is None
+
+
+def test_offsets_of_a_group_that_has_members_are_kept_but_for_topics_that_it_reads_no_more() -> None:
+    rig = Rig()
+    (member,) = rig.settle(1, protocols=[("range", subscription("u"))])
+    rig.commit(5, member)
+    stamp(rig, 0)
+    expire(rig, 99 * DAY_MS)
+    assert rig.committed() is None  # "t" is read by nobody
+    rig = Rig()
+    (member,) = rig.settle(1, protocols=[("range", subscription("t"))])
+    rig.commit(5, member)
+    stamp(rig, 0)
+    expire(rig, 99 * DAY_MS)
+    assert rig.committed() == 5
+    rig.leave((member.member_id, None))
+    stamp(rig, 99 * DAY_MS)
+    expire(rig, 100 * DAY_MS)
+    assert rig.committed() == 5  # empty since a day only
+    expire(rig, 106 * DAY_MS)
+    assert rig.committed() is None
+    assert not rig.shard.has(GROUP)
+
+
+def test_a_group_that_a_log_does_not_let_go_is_there_still() -> None:
+    rig = Rig()
+    rig.commit(5)
+    stamp(rig, 0)
+    rig.commits = False
+    expire(rig, 99 * DAY_MS)
+    assert rig.group.state is GroupState.DEAD  # nobody may join what is about to go
+    rig.fail(ErrorCode.NOT_ENOUGH_REPLICAS)
+    assert (rig.committed(), rig.group.state) == (5, GroupState.EMPTY)

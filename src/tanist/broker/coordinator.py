@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 _SLICE_BYTES: Final = 32 * 1024
 """How much of a log is replayed in one go: a few milliseconds' worth."""
 
+_MINUTE_MS: Final = 60_000
+
 Reply = Callable[[Any], None]
 """The tickets that this broker gives along with requests."""
 
@@ -153,6 +155,9 @@ class Coordinator:
         self._timer: Timer | None = None
         self._armed_ms = NEVER_MS
         self._closed = False
+        self._expiry = node.clock.call_at(
+            node.clock.now_ms() + config.offsets_retention_check_interval_ms, self._expire
+        )
         for hosted in dict(node.replicas.by_topic.get(OFFSETS_TOPIC) or {}).values():
             self.role_changed(hosted)
 
@@ -347,12 +352,21 @@ class Coordinator:
                 self.carry_out(partition, partition.shard.tick(now_ms))
         self._arm()
 
+    def _expire(self) -> None:
+        """Look for offsets that nobody has used for too long."""
+        clock, config = self._node.clock, self._node.config
+        self._expiry = clock.call_at(clock.now_ms() + config.offsets_retention_check_interval_ms, self._expire)
+        retention_ms = config.offsets_retention_minutes * _MINUTE_MS
+        for partition in list(self._partitions.values()):
+            if partition.ready:
+                self.carry_out(partition, partition.shard.expire(clock.wall_ms(), retention_ms))
+
     def close(self) -> None:
         """The broker is going down; its connections close with it."""
         self._closed = True
         self._partitions.clear()
         self._loading.clear()
-        for timer in (self._timer, self._load_timer):
+        for timer in (self._timer, self._load_timer, self._expiry):
             if timer is not None:
                 timer.cancel()
 

@@ -65,6 +65,8 @@ class Membership:
         self.protocol_type: str | None = None
         self.protocol_name: str | None = None
         self.leader_id: str | None = None
+        self.state_timestamp_ms = -1
+        """Time of day at which its last record was written; of an empty group: since when it is."""
         self.members: dict[str, Member] = {}
         """By member id, in order of their coming: the first is a group's leader."""
         self.static_members: dict[str, str] = {}
@@ -189,6 +191,7 @@ class Membership:
         self.protocol_type = value.protocol_type or None
         self.protocol_name = value.protocol
         self.leader_id = value.leader
+        self.state_timestamp_ms = value.current_state_timestamp
         self.members = {}
         self.static_members = {}
         for stored in value.members:

@@ -9,7 +9,7 @@ It must not know of leaders or high watermarks; whoever holds it calls it only w
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from heapq import heappop, heappush
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -68,6 +68,8 @@ class Committed(NamedTuple):
     metadata: str = ""
     commit_timestamp: int = -1
     topic_id: UUID = ZERO_UUID
+    expire_timestamp: int = -1
+    """Of commits by clients that asked for a retention of their own (before Kafka 2.1)."""
 
 
 class Shard:
@@ -121,7 +123,12 @@ class Shard:
                 if key.group not in self.consumers.groups:
                     self._group(key.group)
                 self.offsets.setdefault(key.group, {})[place] = Committed(
-                    value.offset, value.leader_epoch, value.metadata, value.commit_timestamp, value.topic_id
+                    value.offset,
+                    value.leader_epoch,
+                    value.metadata,
+                    value.commit_timestamp,
+                    value.topic_id,
+                    value.expire_timestamp,
                 )
             elif key.group in self.offsets:
                 self.offsets[key.group].pop(place, None)
@@ -132,6 +139,9 @@ class Shard:
             self._queued_ms.pop(key.group, None)
             if key.group in self.offsets and key.group not in self.consumers.groups:
                 self._group(key.group)
+        elif isinstance(key, GroupMetadataKey) and isinstance(value, GroupMetadataValue):
+            if key.group in self.groups:
+                self.groups[key.group].state_timestamp_ms = value.current_state_timestamp
         elif isinstance(key, CONSUMER_KEYS):
             self.consumers.replay(key, key.group, value)
         # Other records of a group are of what the living group knows already.
@@ -157,6 +167,8 @@ class Shard:
         if isinstance(purpose, GroupDeleted):
             if error and error != ErrorCode.REQUEST_TIMED_OUT and group is not None:
                 group.state = GroupState.EMPTY  # nothing was appended
+            if purpose.ticket is None:
+                return []  # nobody asked
             result = DeletableGroupResult(group_id=append.group_id, error_code=group_error(error))
             return [Answer(purpose.ticket, result)]
         if group is None:
@@ -352,6 +364,54 @@ class Shard:
         tombstone: GroupRecord = (GroupMetadataKey(group=group_id), None)
         records = (*_tombstones(group_id, self.committed(group_id)), tombstone)
         return [Append(group_id, records, GroupDeleted(ticket))]
+
+    # -- retention
+
+    def expire(self, wall_ms: int, retention_ms: int) -> list[Effect]:
+        """Forget what nobody has used for so long (KIP-211), and groups of which nothing is left."""
+        effects: list[Effect] = []
+        for group_id in {*self.groups, *self.consumers.groups, *self.offsets}:
+            committed = self.committed(group_id)
+            old = self._expired(group_id, committed, wall_ms, retention_ms)
+            group, consumers = self.groups.get(group_id), self.consumers.groups.get(group_id)
+            over = len(old) == len(committed)
+            if consumers is not None and over and not consumers.members:
+                effects += self.consumers.delete(group_id, _tombstones(group_id, old), None)
+                continue
+            if group is not None and over and group.state is GroupState.EMPTY and not group.pending_members:
+                idle = old or wall_ms - group.state_timestamp_ms >= retention_ms
+                if idle and (old or group.generation_id):
+                    group.state = GroupState.DEAD
+                    tombstone: GroupRecord = (GroupMetadataKey(group=group_id), None)
+                    records = (*_tombstones(group_id, old), tombstone)
+                    effects.append(Append(group_id, records, GroupDeleted(None)))
+                    continue
+            if old:
+                effects.append(Append(group_id, _tombstones(group_id, old), OffsetsDeleted(None, None)))
+        return effects
+
+    def _expired(
+        self, group_id: str, committed: Mapping[tuple[str, int], Committed], wall_ms: int, retention_ms: int
+    ) -> list[tuple[str, int]]:
+        """Committed offsets that have been kept long enough: of an empty group, or of topics that it reads no more."""
+        group, consumers = self.groups.get(group_id), self.consumers.groups.get(group_id)
+        in_use: frozenset[str] | None = frozenset()
+        since_ms = -1
+        if consumers is not None:
+            in_use = consumers.subscribed_topics()
+        elif group is not None and group.state is not GroupState.EMPTY:
+            in_use = group.subscribed_topics() if group.state is GroupState.STABLE else None
+        elif group is not None and group.protocol_type is not None:
+            since_ms = group.state_timestamp_ms
+        if in_use is None:
+            return []  # who uses what cannot be known now
+        old: list[tuple[str, int]] = []
+        for place, offset in committed.items():
+            last_used_ms = max(since_ms, offset.commit_timestamp)
+            expires_ms = offset.expire_timestamp if offset.expire_timestamp >= 0 else last_used_ms + retention_ms
+            if place[0] not in in_use and expires_ms <= wall_ms:
+                old.append(place)
+        return old
 
     # -- time
 
