@@ -31,7 +31,7 @@ _GRID = 2.0
 """Points nearer to each other than this are one."""
 
 _NS = 1_000_000_000
-_FASTEST_MS, _SLOWEST_MS = 0.3, 30_000.0
+_FASTEST_MS, _SLOWEST_MS = 0.2, 30_000.0
 _DECADES = ((1.0, "1 ms"), (10.0, "10 ms"), (100.0, "100 ms"), (1000.0, "1 s"), (10_000.0, "10 s"))
 _STEPS_S = (5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200)
 _TICKS_MAX = 12
