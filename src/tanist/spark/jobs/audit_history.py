@@ -1,0 +1,168 @@
+"""Histories of clients as two tables: sends and polled records.
+
+Owns the way from the lines of docs/history.md, as JSON Lines or Parquet, to one row a send and one row a polled record.
+An operation of two lines is put together here. Nothing is judged, and nothing is collected.
+
+`value` is compared with what the log holds, byte by byte as UTF-8: integers as their digits, arrays as their JSON.
+Values go on as 64-bit hashes; of 10^8 values two are mistaken for each other once in 3,700 audits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+from tanist.lab.history.operation import NEMESIS
+
+_JSON_SCHEMA: Final = (
+    "process string, type string, f string, id string, time_ns bigint, invoked_ns bigint, partition string,"
+    " value string, offset bigint, acks string, idempotent boolean, aborted boolean, isolation string,"
+    " records map<string, array<array<string>>>"
+)
+_FIELDS: Final = {
+    "process": "string", "type": "string", "f": "string", "id": "string", "time_ns": "bigint", "invoked_ns": "bigint",
+    "partition": "string", "value": "string", "offset": "bigint", "acks": "string", "idempotent": "boolean",
+    "aborted": "boolean", "isolation": "string",
+}  # fmt: skip
+_PARQUET_MAGIC: Final = b"PAR1"
+
+
+class HistoryUnfit(ValueError):
+    """A history that cannot be audited: what is wrong, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What the clients did."""
+
+    sends: DataFrame
+    """process, place ("orders-3"), value, hash, offset, outcome (ok, fail, info), promised (acks=all), ordered
+    (idempotent), aborted, began_ns, ended_ns. One row for each send; began_ns is null if nobody knows."""
+    polls: DataFrame
+    """process, place, offset, value, hash, committed (read_committed), at_ns. One row for each record."""
+
+
+def read_history(spark: SparkSession, paths: Sequence[str | Path]) -> History:
+    """Of files, or of folders of Parquet files."""
+    if not paths:
+        raise HistoryUnfit("no history was named")
+    parquet = [_is_parquet(Path(path)) for path in paths]
+    if any(parquet) != all(parquet):
+        raise HistoryUnfit("the histories are partly JSON Lines, partly Parquet: audit them as one or the other")
+    named = [str(path) for path in paths]
+    if parquet[0]:
+        return history(spark.read.parquet(*named))
+    # Text is read and parsed once: an audit looks at a history several times.
+    found = history(spark.read.schema(_JSON_SCHEMA).json(named))
+    return History(found.sends.persist(), found.polls.persist())
+
+
+def history(operations: DataFrame) -> History:
+    """Of lines as a DataFrame, with the columns of docs/history.md; those that are absent are null."""
+    there = dict(operations.dtypes)
+    for name in ("process", "type", "f"):
+        if name not in there:
+            raise HistoryUnfit(f"the history has no column {name}: docs/history.md says what a history is")
+    lines = operations.select(
+        *(_field(name, kind, there) for name, kind in _FIELDS.items()),
+        *([F.col("records")] if "records" in there else []),
+    ).where(F.col("process") != F.lit(NEMESIS))
+    return History(_sends(lines), _polls(lines, there.get("records")))
+
+
+def _field(name: str, kind: str, there: dict[str, str]) -> F.Column:
+    if name not in there:
+        return F.lit(None).cast(kind).alias(name)
+    return F.col(name) if there[name] == kind else F.col(name).cast(kind).alias(name)
+
+
+def _is_parquet(path: Path) -> bool:
+    if path.is_dir():
+        return True
+    with path.open("rb") as file:
+        return file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC
+
+
+def _sends(lines: DataFrame) -> DataFrame:
+    sends = lines.where("f = 'send'")
+    if sends.where("type = 'invoke'").limit(1).count():
+        sends = _paired(sends)
+    else:
+        sends = sends.withColumn("began_ns", F.col("invoked_ns")).withColumn("ended_ns", F.col("time_ns"))
+    return sends.where("partition is not null and value is not null").select(
+        "process",
+        F.col("partition").alias("place"),
+        "value",
+        value_hash(F.col("value")).alias("hash"),
+        "offset",
+        F.col("type").alias("outcome"),
+        F.coalesce(F.col("acks").isin("all", "-1"), F.lit(True)).alias("promised"),
+        F.coalesce("idempotent", F.lit(True)).alias("ordered"),
+        F.coalesce("aborted", F.lit(False)).alias("aborted"),
+        "began_ns",
+        "ended_ns",
+    )
+
+
+def _paired(sends: DataFrame) -> DataFrame:
+    """Invocations with their completions. An invocation that nothing follows is a send of unknown outcome."""
+    if sends.where("time_ns is null").limit(1).count():
+        raise HistoryUnfit("operations of two lines can be put together only if the lines have time_ns")
+    # A completion at the moment of its invocation stands behind it.
+    order = Window.partitionBy("process", "id").orderBy("time_ns", F.expr("type <> 'invoke'"))
+    told = ("partition", "value", "acks", "idempotent")
+    invoked = F.col("_before.type") == "invoke"
+    paired = sends.withColumn("_before", F.lag(F.struct("type", "time_ns", *told)).over(order)).withColumn(
+        "_next", F.lead("type").over(order)
+    )
+    paired = paired.where("type <> 'invoke' or _next is null or _next = 'invoke'")
+    for name in told:
+        paired = paired.withColumn(name, F.when(invoked, F.coalesce(name, f"_before.{name}")).otherwise(F.col(name)))
+    open_still = F.col("type") == "invoke"
+    return (
+        paired.withColumn(
+            "began_ns",
+            F.when(open_still, F.col("time_ns")).when(invoked, F.col("_before.time_ns")).otherwise(F.col("invoked_ns")),
+        )
+        .withColumn("ended_ns", F.when(~open_still, F.col("time_ns")))
+        .withColumn("type", F.when(open_still, "info").otherwise(F.col("type")))
+    )
+
+
+def _polls(lines: DataFrame, records_kind: str | None) -> DataFrame:
+    polls = lines.where("f = 'poll' and type = 'ok'")
+    common = ["process", (F.coalesce("isolation", F.lit("")) == "read_committed").alias("committed"), "time_ns"]
+    found = polls.where("offset is not null and value is not null").select(
+        *common, F.col("partition").alias("place"), "offset", "value"
+    )
+    if records_kind is not None and records_kind.startswith("map"):
+        several = polls.where("records is not null").select(*common, F.explode("records").alias("place", "_pairs"))
+        several = several.select(*common[:1], "committed", "time_ns", "place", F.explode("_pairs").alias("_pair"))
+        found = found.unionByName(
+            several.select(
+                "process", "committed", "time_ns", "place",
+                F.col("_pair")[0].cast("bigint").alias("offset"), F.col("_pair")[1].alias("value"),
+            )
+        )  # fmt: skip
+    elif records_kind is not None:
+        each = polls.where("records is not null").select(*common, F.explode("records").alias("_one"))
+        found = found.unionByName(
+            each.select(
+                "process", "committed", "time_ns", F.col("_one.partition").cast("string").alias("place"),
+                F.col("_one.offset").cast("bigint").alias("offset"), F.col("_one.value").cast("string").alias("value"),
+            )
+        )  # fmt: skip
+    return found.select(
+        "process", "place", "offset", "value", value_hash(F.col("value")).alias("hash"), "committed",
+        F.col("time_ns").alias("at_ns"),
+    )  # fmt: skip
+
+
+def value_hash(value: F.Column) -> F.Column:
+    """The same of a history's text and of a log's bytes: Spark hashes both by their bytes."""
+    return F.xxhash64(value)

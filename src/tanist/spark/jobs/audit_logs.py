@@ -1,0 +1,242 @@
+"""The replicas' logs, as an audit wants to read them: all of a column set, or only some stretches of offsets.
+
+Owns what is known of a cluster's folder without opening segments (which replicas there are, high watermarks, what is in
+the salvage), and how few bytes a second look at a few offsets may read. `FrameLogs` serves an audit of DataFrames from
+anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Final, Protocol
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tanist.log.checkpoints import HIGH_WATERMARK_CHECKPOINT, CheckpointError, decode_offsets
+from tanist.log.salvage_manifest import Manifest
+from tanist.runtime.salvaged import find_entries
+from tanist.spark.jobs.pieces import Piece, read_pieces
+from tanist.spark.replica_files import METADATA_TOPIC, SegmentFile, segment_files
+from tanist.spark.segment_stretches import Bounds, stretches
+
+INTERNAL: Final = frozenset({METADATA_TOPIC, "__consumer_offsets", "__transaction_state", "__share_group_state"})
+_STRETCHES_MAX: Final = 4096
+"""Each stretch that is read apart is looked up in the index of each replica's segments."""
+_CONDITIONS_MAX: Final = 32
+_TASK_BYTES: Final = 128 << 20
+
+Place = tuple[str, int]
+"""Topic and partition."""
+Holder = tuple[str, int, int]
+"""Topic, partition and replica."""
+
+COLUMNS: Final = {
+    "topic": "string", "partition": "int", "replica": "int", "leader_epoch": "int", "offset": "bigint",
+    "value": "binary", "is_control": "boolean", "crc_ok": "boolean", "fingerprint": "bigint",
+    "batch_position": "bigint", "segment": "bigint", "salvage_id": "string", "damage": "string",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Offsets [first, last] of a partition."""
+
+    topic: str
+    partition: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known before anything is read."""
+
+    replicas: Mapping[Place, tuple[int, ...]] = field(default_factory=dict)
+    """Brokers that have a log of the partition, or should have."""
+    high_watermarks: Mapping[Place, int] = field(default_factory=dict)
+    salvage: tuple[Manifest, ...] = ()
+
+
+class Logs(Protocol):
+    """Where an audit reads. Rows of `COLUMNS`, as many of them as are named."""
+
+    def rows(
+        self,
+        columns: Sequence[str],
+        *,
+        holders: Collection[Holder] | None = None,
+        near: Sequence[Stretch] | None = None,
+    ) -> DataFrame:
+        """Of all replicas, or of these only; all offsets, or these and some between them."""
+        ...
+
+    def salvaged(self, columns: Sequence[str], near: Sequence[Stretch]) -> DataFrame | None:
+        """The same of the salvage."""
+        ...
+
+
+class SegmentLogs:
+    """Segment files below a folder.
+
+    They are planned here, and read by tasks that are told which bytes: a look at a few offsets of one replica opens one
+    file, and Spark is not asked to plan each stretch by itself.
+    """
+
+    def __init__(self, spark: SparkSession, folder: str | Path, topics: Sequence[str] = ()) -> None:
+        self._spark = spark
+        self._topics = tuple(topics)
+        found = segment_files(str(folder), contents="all")
+        self._files = [file for file in found if self._wants(file.topic)]
+        self._directories = {Path(file.path).parents[1] for file in found if file.salvage_id is None}
+        self._entries, _ = find_entries(Path(folder))
+
+    def known(self) -> Known:
+        replicas: dict[Place, set[int]] = {}
+        for file in self._files:
+            if file.replica is not None and file.salvage_id is None:
+                replicas.setdefault((file.topic, file.partition), set()).add(file.replica)
+        return Known(
+            {place: tuple(sorted(found)) for place, found in sorted(replicas.items())},
+            {place: offset for place, offset in checkpointed(self._directories).items() if self._wants(place[0])},
+            tuple(entry.manifest for entry in self._entries if self._wants(entry.manifest.topic)),
+        )
+
+    def rows(
+        self,
+        columns: Sequence[str],
+        *,
+        holders: Collection[Holder] | None = None,
+        near: Sequence[Stretch] | None = None,
+    ) -> DataFrame:
+        files = [
+            file
+            for file in self._files
+            if file.salvage_id is None and (holders is None or (file.topic, file.partition, file.replica) in holders)
+        ]
+        return self._read(files, columns, near)
+
+    def salvaged(self, columns: Sequence[str], near: Sequence[Stretch]) -> DataFrame:
+        return self._read([file for file in self._files if file.salvage_id is not None], columns, near)
+
+    def _read(self, files: Sequence[SegmentFile], columns: Sequence[str], near: Sequence[Stretch] | None) -> DataFrame:
+        schema = ", ".join(f"{name} {COLUMNS[name]}" for name in dict.fromkeys(columns))
+        # The largest first, dealt out in turn.
+        pieces = sorted(_pieces(files, near), key=lambda piece: piece.start - piece.end)
+        total_bytes = sum(piece.end - piece.start for piece in pieces)
+        usual = int(self._spark.conf.get("spark.sql.shuffle.partitions") or 1)
+        tasks = max(1, min(len(pieces), max(usual, total_bytes // _TASK_BYTES)))
+        return read_pieces(self._spark, [pieces[number::tasks] for number in range(tasks)], schema)
+
+    def _wants(self, topic: str) -> bool:
+        return topic in self._topics if self._topics else topic not in INTERNAL
+
+
+def _pieces(files: Sequence[SegmentFile], near: Sequence[Stretch] | None) -> Iterator[Piece]:
+    by_place: dict[Place, list[Bounds]] = {}
+    for each in fewer(near or (), _STRETCHES_MAX):
+        by_place.setdefault((each.topic, each.partition), []).append(Bounds(each.first, each.last))
+    for file in files:
+        all_bounds = [Bounds()] if near is None else by_place.get((file.topic, file.partition), [])
+        for bounds in all_bounds:
+            for start, end in stretches(file, bounds, target_bytes=_TASK_BYTES):
+                yield Piece(
+                    file.path, start, end, file.topic, file.partition, file.replica, file.base_offset, file.salvage_id,
+                    bounds.least_offset, bounds.most_offset,
+                )  # fmt: skip
+
+
+class FrameLogs:
+    """DataFrames with the columns of `tanist-segments`, as far as the audit needs them."""
+
+    def __init__(self, log: DataFrame, salvage: DataFrame | None = None) -> None:
+        self._log = log
+        self._salvage = salvage
+
+    def known(self) -> Known:
+        found = self._log.groupBy("topic", "partition").agg(F.collect_set("replica").alias("replicas")).collect()
+        return Known({(row.topic, row.partition): tuple(sorted(row.replicas)) for row in found})
+
+    def rows(
+        self,
+        columns: Sequence[str],
+        *,
+        holders: Collection[Holder] | None = None,
+        near: Sequence[Stretch] | None = None,
+    ) -> DataFrame:
+        found = self._log
+        if holders is not None:
+            spark = found.sparkSession
+            table = spark.createDataFrame(list(holders), "topic string, partition int, replica int")
+            found = found.join(F.broadcast(table), ["topic", "partition", "replica"], "left_semi")
+        return _named(_within(found, near), columns)
+
+    def salvaged(self, columns: Sequence[str], near: Sequence[Stretch]) -> DataFrame | None:
+        return None if self._salvage is None else _named(_within(self._salvage, near), columns)
+
+
+def _within(frame: DataFrame, near: Sequence[Stretch] | None) -> DataFrame:
+    if near is None:
+        return frame
+    condition = F.lit(False)
+    for each in fewer(near, _CONDITIONS_MAX):
+        same = (F.col("topic") == each.topic) & (F.col("partition") == each.partition)
+        condition = condition | (same & F.col("offset").between(each.first, each.last))
+    return frame.where(condition)
+
+
+def _named(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
+    there = set(frame.columns)
+    # What is not told is as it is of a sound record.
+    sound = {"is_control": F.lit(False), "crc_ok": F.lit(True)}
+    return frame.select(
+        *(
+            F.col(name) if name in there else sound.get(name, F.lit(None)).cast(COLUMNS[name]).alias(name)
+            for name in dict.fromkeys(columns)
+        )
+    )
+
+
+def fewer(wanted: Iterable[Stretch], most: int) -> list[Stretch]:
+    """At most so many stretches (or one for each partition) that cover these: the smallest gaps are read as well."""
+    ordered = sorted(wanted, key=lambda each: (each.topic, each.partition, each.first))
+    joined: list[Stretch] = []
+    for each in ordered:
+        last = joined[-1] if joined else None
+        if last is not None and _same(last, each) and each.first <= last.last + 1:
+            joined[-1] = Stretch(last.topic, last.partition, last.first, max(last.last, each.last))
+        else:
+            joined.append(each)
+    gaps = sorted(
+        (after.first - before.last, number)
+        for number, (before, after) in enumerate(pairwise(joined), start=1)
+        if _same(before, after)
+    )
+    closed = {number for _, number in gaps[: max(0, len(joined) - most)]}
+    found: list[Stretch] = []
+    for number, each in enumerate(joined):
+        if number in closed:
+            found[-1] = Stretch(each.topic, each.partition, found[-1].first, each.last)
+        else:
+            found.append(each)
+    return found
+
+
+def checkpointed(directories: Iterable[Path]) -> dict[Place, int]:
+    """The high watermarks that brokers have written down: the greatest of each partition, at most 5 s old."""
+    found: dict[Place, int] = {}
+    for path in (directory / HIGH_WATERMARK_CHECKPOINT for directory in directories):
+        try:
+            offsets = decode_offsets(path.read_bytes(), str(path))
+        except (OSError, CheckpointError):
+            continue
+        for place, offset in offsets.items():
+            found[place] = max(offset, found.get(place, 0))
+    return found
+
+
+def _same(one: Stretch, other: Stretch) -> bool:
+    return (one.topic, one.partition) == (other.topic, other.partition)

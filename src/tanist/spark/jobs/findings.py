@@ -1,0 +1,146 @@
+"""What an audit finds: one row a finding, of one shape for all kinds, and how few of them reach the driver.
+
+Owns the kinds, the schema, and the bounds. The Parquet result has all findings; the driver has the count of each kind
+in each partition, and of each kind the first `FINDINGS_MAX` for people to read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from enum import Enum
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+FINDINGS_MAX: Final = 1000
+SCHEMA: Final = (
+    "kind string, topic string, partition int, first_offset bigint, last_offset bigint, records bigint,"
+    " epochs array<int>, replicas array<int>, value string, process string, detail string"
+)
+
+
+class Kind(Enum):
+    """In the order in which they are told: what is worst first."""
+
+    LOST = "lost"
+    MISSING = "missing"
+    DIVERGENT = "divergent"
+    DAMAGED = "damaged"
+    DUPLICATED = "duplicated"
+    REORDERED = "reordered"
+    READ_LOST = "read-lost"
+    PHANTOM_READ = "phantom-read"
+    ABORTED_READ = "aborted-read"
+    FAILED_IN_LOG = "failed-in-log"
+
+    @property
+    def meaning(self) -> str:
+        return _MEANINGS[self]
+
+
+_MEANINGS: Final = {
+    Kind.LOST: "acknowledged with acks=all, and in no place of the log",
+    Kind.MISSING: "below the high watermark, and not on every replica",
+    Kind.DIVERGENT: "one offset, and replicas that hold other epochs or other bytes there",
+    Kind.DAMAGED: "bytes in a replica's file that are no sound batch",
+    Kind.DUPLICATED: "one value of an idempotent producer at several offsets",
+    Kind.REORDERED: "stands before what its producer had sent, and been acknowledged, earlier",
+    Kind.READ_LOST: "a consumer was given it at an offset where the log does not have it",
+    Kind.PHANTOM_READ: "a consumer was given it, and nobody sent it",
+    Kind.ABORTED_READ: "a consumer was given it, though its send failed",
+    Kind.FAILED_IN_LOG: "its send failed, and it is in the log",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    kind: Kind
+    topic: str
+    partition: int
+    first_offset: int | None
+    last_offset: int | None
+    records: int
+    """How many records, or offsets."""
+    epochs: tuple[int, ...]
+    replicas: tuple[int, ...]
+    """Who lacks it, who differs, who has it still: `detail` says."""
+    value: str | None
+    process: str | None
+    detail: str
+    explained: str | None = None
+    """The metadata change that explains it."""
+
+    @property
+    def offsets(self) -> str:
+        if self.first_offset is None:
+            return "-"
+        same = self.last_offset in (None, self.first_offset)
+        return str(self.first_offset) if same else f"{self.first_offset}..{self.last_offset}"
+
+    def as_json(self) -> dict[str, Any]:
+        return {**asdict(self), "kind": self.kind.value}
+
+
+def finding_of(row: Mapping[str, Any]) -> Finding:
+    found = dict(row)
+    return Finding(
+        **{
+            **found,
+            "kind": Kind(found["kind"]),
+            "epochs": tuple(found["epochs"] or ()),
+            "replicas": tuple(found["replicas"] or ()),
+        }
+    )
+
+
+def columns(**known: Any) -> list[F.Column]:
+    """The columns of `SCHEMA`, those that are named by expressions; the others are null."""
+    kinds = dict(each.strip().split(" ", 1) for each in SCHEMA.split(","))
+    unknown = set(known) - set(kinds)
+    if unknown:
+        raise ValueError(f"findings have no {', '.join(sorted(unknown))}")
+    return [(known[name] if name in known else F.lit(None)).cast(kind).alias(name) for name, kind in kinds.items()]
+
+
+def runs(found: DataFrame, kind: Kind, detail: F.Column, bucket_offsets: int) -> DataFrame:
+    """Neighbouring offsets (topic, partition, offset, epochs, replicas, note) as one finding.
+
+    A run ends with its bucket, so that no task gets all of a partition that is wrong from end to end; `merged` joins
+    what the driver is told.
+    """
+    alike = ("topic", "partition", "epochs", "replicas", "note")
+    bucket = F.expr(f"offset div {bucket_offsets}")
+    order = Window.partitionBy("topic", "partition", bucket, "epochs", "replicas", "note").orderBy("offset")
+    numbered = found.withColumn("_run", F.col("offset") - F.row_number().over(order))
+    grouped = numbered.groupBy(*alike, bucket.alias("_bucket"), "_run").agg(
+        F.min("offset").alias("first_offset"), F.max("offset").alias("last_offset"), F.count("*").alias("records")
+    )
+    return grouped.select(
+        *columns(
+            kind=F.lit(kind.value), topic=F.col("topic"), partition=F.col("partition"), epochs=F.col("epochs"),
+            replicas=F.col("replicas"), first_offset=F.col("first_offset"), last_offset=F.col("last_offset"),
+            records=F.col("records"), detail=detail,
+        )
+    )  # fmt: skip
+
+
+def merged(findings: Iterable[Finding]) -> list[Finding]:
+    """The worst kinds first, then by place; runs that a bucket has cut are one again."""
+    order = list(Kind)
+    joined: list[Finding] = []
+    for each in sorted(
+        findings, key=lambda each: (order.index(each.kind), each.topic, each.partition, each.first_offset or -1)
+    ):
+        last = joined[-1] if joined else None
+        if last is not None and each.kind in (Kind.MISSING, Kind.DIVERGENT) and _adjoins(last, each):
+            joined[-1] = replace(last, last_offset=each.last_offset, records=last.records + each.records)
+        else:
+            joined.append(each)
+    return joined
+
+
+def _adjoins(last: Finding, each: Finding) -> bool:
+    alike = replace(each, first_offset=last.first_offset, last_offset=last.last_offset, records=last.records)
+    return alike == last and last.last_offset is not None and each.first_offset == last.last_offset + 1

@@ -1,0 +1,83 @@
+"""The audit's answers are those of a checker in plain Python, on clusters with faults planted in them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from spark_audit_samples import REPLICAS, TOPIC, Scene, brute, missing_tail, plant, sound_scene
+
+PLANTED = {
+    "lost", "missing", "divergent", "damaged", "duplicated", "reordered", "read-lost", "phantom-read",
+    "aborted-read", "failed-in-log",
+}  # fmt: skip
+
+
+def audited(spark: Any, scene: Scene, folder: Path, **settings: Any) -> Any:
+    from tanist.spark.jobs.audit import audit_folder
+
+    scene.write(folder)
+    return audit_folder(spark, folder / "data", [folder / "history.jsonl"], **settings)
+
+
+def counts(result: Any) -> dict[str, Counter[int]]:
+    found: dict[str, Counter[int]] = {}
+    for (kind, topic, partition), count in result.counts.items():
+        assert topic == TOPIC
+        found.setdefault(kind.value, Counter())[partition] = count
+    return found
+
+
+def test_a_sound_cluster_has_nothing_and_is_read_once(spark: Any, tmp_path: Path) -> None:
+    scene = sound_scene(2, 5_000, seed=1)
+    result = audited(spark, scene, tmp_path)
+    assert brute(scene) == {}
+    assert result.counts == {}
+    assert result.findings == []
+    assert result.plan["replicas"] == "two-level: 0 of 4 buckets differ"
+    assert result.records == sum(len(scene.held(each, replica)) for each in scene.logs for replica in REPLICAS)
+
+
+@pytest.mark.parametrize("plan", ["two-level", "flat"])
+def test_planted_faults_are_found_as_the_plain_checker_finds_them(spark: Any, tmp_path: Path, plan: str) -> None:
+    scene = plant(sound_scene(3, 10_000, seed=7), seed=8, faults=45)
+    expected = brute(scene)
+    assert set(expected) == PLANTED
+    assert max(expected["missing"].values()) > 4_096
+    assert counts(audited(spark, scene, tmp_path, plan=plan)) == expected
+
+
+def test_what_is_cut_from_the_end_is_lost_and_the_result_says_all_of_it(spark: Any, tmp_path: Path) -> None:
+    scene = missing_tail(sound_scene(2, 3_000, seed=3), partition=1, records=300)
+    expected = brute(scene)
+    assert set(expected) == {"lost", "read-lost"}
+    result = audited(spark, scene, tmp_path, output=tmp_path / "findings")
+    assert counts(result) == expected
+    lost = spark.read.parquet(str(tmp_path / "findings")).where("kind = 'lost'")
+    log = scene.held(1, 1)
+    assert lost.count() == expected["lost"][1]
+    assert min(row.first_offset for row in lost.select("first_offset").collect()) > max(log)
+    assert {each.detail for each in result.findings if each.kind.value == "lost"} == {"at or above the high watermark"}
+
+
+def test_neighbouring_offsets_are_one_finding_also_across_buckets(spark: Any, tmp_path: Path) -> None:
+    scene = sound_scene(1, 12_000, seed=5)
+    kept = [each for each in scene.logs[0][2] if each.end <= 3_000 or each.base_offset >= 9_000]
+    gone = {each.base_offset for each in scene.logs[0][2]} - {each.base_offset for each in kept}
+    lacked = [each for each in scene.logs[0][2] if each.base_offset in gone]
+    scene.logs[0][2] = kept
+    (finding,) = audited(spark, scene, tmp_path, plan="two-level").findings
+    assert (finding.kind.value, finding.replicas, finding.detail) == ("missing", (2,), "held by 1,3")
+    assert (finding.first_offset, finding.last_offset) == (lacked[0].base_offset, lacked[-1].end - 1)
+    assert finding.records == finding.last_offset - finding.first_offset + 1
+
+
+@pytest.mark.slow
+def test_a_million_records_have_the_same_answers(spark: Any, tmp_path: Path) -> None:
+    scene = plant(sound_scene(4, 85_000, seed=11, batch_records=200), seed=12, faults=90)
+    expected = brute(scene)
+    assert set(expected) == PLANTED
+    for plan in ("auto", "two-level", "flat"):
+        assert counts(audited(spark, scene, tmp_path, plan=plan)) == expected
