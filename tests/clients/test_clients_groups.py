@@ -35,7 +35,9 @@ Place = tuple[int, int]
 class Member:
     """A member's process, and what it has told."""
 
-    def __init__(self, command: list[str], log: Path) -> None:
+    def __init__(self, command: list[str], log: Path, *, by_parts: bool = False) -> None:
+        self._by_parts = by_parts
+        """It tells what is new, not all that it has."""
         self._log = log.open("w")
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self._log, text=True, cwd=ROOT)
         self.events: list[dict[str, Any]] = []
@@ -50,8 +52,14 @@ class Member:
     @property
     def assigned(self) -> frozenset[int]:
         """The partitions that it was last told are its own."""
-        told = [event for event in self.events if event["name"] == "partitions_assigned"]
-        return frozenset(part["partition"] for part in told[-1]["partitions"]) if told else frozenset()
+        mine: set[int] = set()
+        for event in list(self.events):
+            if event["name"] == "partitions_assigned":
+                parts = {part["partition"] for part in event["partitions"]}
+                mine = mine | parts if self._by_parts else parts
+            elif event["name"] == "partitions_revoked":
+                mine -= {part["partition"] for part in event["partitions"]}
+        return frozenset(mine)
 
     @property
     def read(self) -> list[Place]:
@@ -94,7 +102,8 @@ class Group:
                 VERIFIABLE_CONSUMER, "--bootstrap-server", where[0], "--group-id", where[1], "--topic", where[2],
                 *protocol, "--reset-policy", "earliest", "--verbose", flags=apache.TOOL_FLAGS,
             )  # fmt: skip
-        member = Member(command, self._logs / f"{self._kind}-{len(self.all)}.log")
+        log = self._logs / f"{self._kind}-{len(self.all)}.log"
+        member = Member(command, log, by_parts=self._kind == "java-consumer")
         self.all.append(member)
         self.members.append(member)
 

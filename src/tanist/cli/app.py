@@ -31,6 +31,7 @@ _COMMANDS = {
     "faults": "tanist.cli.faults",
     "topics": "tanist.cli.topics",
     "configs": "tanist.cli.configs",
+    "groups": "tanist.cli.groups",
     "elect": "tanist.cli.elect",
     "features": "tanist.cli.features",
     "produce": "tanist.cli.records",

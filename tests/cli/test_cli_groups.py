@@ -1,0 +1,130 @@
+"""`tanist groups` on a broker that runs: groups of both protocols, their lag, moving and deleting them."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_rig import FEW_PARTITIONS, TANIST, free_port, run
+
+from tanist.runtime.client import Client, KafkaError
+from tanist.runtime.cluster import addresses_of
+from tanist.runtime.cluster_file import load_existing
+from tanist.runtime.groups import coordinator_of
+from tanist.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+from tanist.wire.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("cluster") / "data"
+    command = [*TANIST, "up", "--detach", "--brokers", "1", *FEW_PARTITIONS, "--port", str(free_port())]
+    done = subprocess.run([*command, "--data", str(folder)], capture_output=True, text=True, check=False, timeout=90)
+    assert "ready in " in done.stdout, done.stderr
+    run("topics", "create", "orders", "--partitions", "2", folder=folder)
+    for number in range(10):
+        run("produce", "orders", "--partition", str(number % 2), folder=folder, stdin=f"order {number}\n")
+    yield folder
+    run("down", folder=folder)
+
+
+def heartbeat(client: Client, group: str, epoch: int) -> ConsumerGroupHeartbeatResponse:
+    """A member of the consumer protocol, m1, that reads `orders`."""
+    joining = epoch == 0
+    request = ConsumerGroupHeartbeatRequest(
+        group_id=group,
+        member_id="m1",
+        member_epoch=epoch,
+        rebalance_timeout_ms=60_000 if joining else -1,
+        subscribed_topic_names=("orders",) if joining else None,
+        topic_partitions=() if joining else None,
+    )
+
+    def attempt() -> ConsumerGroupHeartbeatResponse:
+        node_id = coordinator_of(client, group)
+        answer = client.ask(request, ConsumerGroupHeartbeatResponse, node_id=node_id)
+        if answer.error_code:
+            raise KafkaError(answer.error_code, answer.error_message)
+        return answer
+
+    return client.persist(attempt)
+
+
+@pytest.fixture
+def client(folder: Path) -> Iterator[Client]:
+    with Client(addresses_of(load_existing(folder), folder)) as client:
+        yield client
+
+
+def offsets(folder: Path, group: str) -> list[dict[str, Any]]:
+    found = run("groups", "describe", group, "--json", folder=folder)["offsets"]
+    assert isinstance(found, list)
+    return found
+
+
+def test_a_group_is_made_by_its_first_offsets_moved_and_deleted(folder: Path) -> None:
+    dry = run("groups", "reset-offsets", "g", "--topic", "orders", "--to-offset", "3", folder=folder)
+    assert "nothing was changed" in dry
+    assert "there is no group g" in run("groups", "describe", "g", folder=folder, code=1)
+    run("groups", "reset-offsets", "g", "--topic", "orders", "--to-offset", "3", "--execute", folder=folder)
+    assert [(each["partition"], each["committed"], each["lag"]) for each in offsets(folder, "g")] == [
+        (0, 3, 2),
+        (1, 3, 2),
+    ]
+    run("groups", "reset-offsets", "g", "--topic", "orders:1", "--shift-by", "-9", "--execute", folder=folder)
+    assert [(each["partition"], each["committed"]) for each in offsets(folder, "g")] == [(0, 3), (1, 0)]
+    run("groups", "reset-offsets", "g", "--all-topics", "--to-latest", "--execute", folder=folder)
+    assert {each["lag"] for each in offsets(folder, "g")} == {0}
+    run("groups", "reset-offsets", "g", "--all-topics", "--to-datetime", "2020-01-01", "--execute", folder=folder)
+    assert {each["committed"] for each in offsets(folder, "g")} == {0}
+    listed = run("groups", "list", "--json", folder=folder)
+    assert [(each["group"], each["type"], each["state"]) for each in listed] == [("g", "classic", "Empty")]
+    assert "deleted g" in run("groups", "delete", "g", folder=folder)
+    assert "there is no group g" in run("groups", "delete", "g", folder=folder, code=1)
+
+
+def test_a_consumer_group_shows_who_has_what_and_is_not_moved_under_its_members(folder: Path, client: Client) -> None:
+    joined = heartbeat(client, "c", 0)
+    assert joined.assignment is not None
+    described = run("groups", "describe", "c", folder=folder)
+    assert described.startswith("c: Stable, consumer protocol, uniform, epoch 1, 1 member, coordinator 1")
+    assert [line.split() for line in described.splitlines()[2:]] == [
+        ["orders", "0", "-", "5", "-", "m1"],
+        ["orders", "1", "-", "5", "-", "m1"],
+    ]
+    to_latest = ("groups", "reset-offsets", "c", "--topic", "orders", "--to-latest", "--execute")
+    assert "c is Stable and has 1 members: stop them first" in run(*to_latest, folder=folder, code=1)
+    assert "c has members" in run("groups", "delete", "c", folder=folder, code=1)
+    assert heartbeat(client, "c", -1).member_epoch == -1
+    run(*to_latest, folder=folder)
+    assert run("groups", "list", "--state", "empty", folder=folder).splitlines()[1].split() == [
+        "c",
+        "consumer",
+        "Empty",
+    ]
+    assert "deleted c" in run("groups", "delete", "c", folder=folder)
+    assert run("groups", "list", folder=folder) == "no groups\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--topic", "orders"], "say where to"),
+        (["--to-latest"], "say which partitions"),
+        (["--to-latest", "--to-earliest", "--topic", "orders"], "say where to"),
+        (["--to-latest", "--topic", "orders:x"], "after the colon stand partitions"),
+        (["--to-datetime", "yesterday", "--topic", "orders"], "is no time"),
+    ],
+)
+def test_what_cannot_be_meant_is_said(folder: Path, arguments: list[str], message: str) -> None:
+    assert message in run("groups", "reset-offsets", "g", *arguments, folder=folder, code=2)
+
+
+def test_partitions_and_topics_that_there_are_not(folder: Path) -> None:
+    reset = ("groups", "reset-offsets", "g", "--to-latest")
+    assert "orders has no partition 7" in run(*reset, "--topic", "orders:7", folder=folder, code=1)
+    assert "UNKNOWN_TOPIC" in run(*reset, "--topic", "nothing", folder=folder, code=1)
+    assert "has committed nothing" in run(*reset, "--all-topics", folder=folder, code=1)
