@@ -7,7 +7,7 @@ import random
 
 import pytest
 from cleaner_rig import COMPACT, DAY_MS, Left, batches_of, clean, left_in, put, roll_and_flush
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from log_batches import GZIP, TRANSACTIONAL, ZSTD, batch, marker
 from log_disks import MemoryDisk
@@ -363,6 +363,22 @@ def test_readers_go_on_over_holes() -> None:
     assert first.offset == 35
 
 
+def test_a_start_after_a_kill_keeps_what_is_behind_the_holes() -> None:
+    """Also while the topic is not known to be compacted, and nothing of it has been synced."""
+    disk, log = sealed([(b"k%d" % (number % 5), b"v") for number in range(40)])
+    clean(disk, log)
+    follower_disk = MemoryDisk()
+    follower = open_log(follower_disk, COMPACT)
+    for _, data in batches_of(log):
+        assert follower.append_as_follower(memoryview(bytearray(data))).error == 0
+    assert follower.segment_count > 2
+    for config in (COMPACT, dataclasses.replace(COMPACT, cleanup_policy="delete")):
+        for files in (disk, follower_disk):
+            again = open_log(files.copy(), config, clean=False, recovery_point=0)
+            assert again.recovery.cut_at_offset is None, again.recovery.reasons
+            assert read_all(again) == read_all(log)
+
+
 def test_a_batch_with_append_time_keeps_it() -> None:
     config = dataclasses.replace(COMPACT, message_timestamp_type="LogAppendTime")
     disk, log = sealed([(b"a", b"1"), (b"a", None), (b"b", b"1")], config=config, now=7_000)
@@ -374,6 +390,7 @@ def test_a_batch_with_append_time_keeps_it() -> None:
     first = log.offset_for_timestamp(6_000)
     assert first is not None
     assert (first.offset, first.timestamp) == (1, 7_000), "the first batch is empty"
+    assert log.max_timestamp() == first
 
 
 def test_the_key_map_is_bounded() -> None:
@@ -386,6 +403,7 @@ def test_the_key_map_is_bounded() -> None:
     assert keys.get(b"a key of more than sixteen bytes 95") == -1
 
 
+@settings(deadline=None)
 @given(seed=st.integers(0, 2**32), keys_max=st.integers(2, 30))
 def test_whatever_is_written_a_reader_learns_the_same_of_every_key(seed: int, keys_max: int) -> None:
     """Any batches, in rounds: the records that are left are the latest of their keys, and a prefix of nothing else."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -57,10 +58,13 @@ class Course:
 
     def start(self) -> tuple[LogDirectory, Log]:
         directory = LogDirectory(self.disk.view(self.process), "/d")
-        directory.load(self.now, self.now, lambda topic: CONFIG)
+        # When a broker starts it does not know yet that the topic is compacted.
+        directory.load(self.now, self.now, lambda topic: replace(CONFIG, cleanup_policy="delete"))
         if KEY not in directory.logs:
             directory.create_log(*KEY, UUID(int=5), CONFIG, self.now)
-        return directory, directory.logs[KEY]
+        log = directory.logs[KEY]
+        log.set_config(CONFIG)
+        return directory, log
 
     def run(self) -> None:
         for _ in range(5):

@@ -38,7 +38,7 @@ from tanist.log.names import CLEANED_SUFFIX, LOG_SUFFIX, SEGMENT_SUFFIXES, offse
 from tanist.log.scan import BatchAt, DamagedBatch, crc_of, fault_of, read_batch
 from tanist.log.segment import Segment
 from tanist.ports import Buffer, Disk, File
-from tanist.wire.batch import ATTRIBUTES_AT, HEADER, HEADER_BYTES, MAX_TIMESTAMP_AT, BatchHeader
+from tanist.wire.batch import ATTRIBUTES_AT, HEADER, HEADER_BYTES, MAX_TIMESTAMP_AT, RECORD_COUNT_AT, BatchHeader
 from tanist.wire.crc import crc32c
 from tanist.wire.errors import WireError
 
@@ -363,4 +363,7 @@ def _seal(cleaned: Segment) -> int:
 
 
 def _max_timestamp(batch: Buffer) -> int:
+    """Of its records: none of an empty batch, so that a search by time is not led to one."""
+    if batch[RECORD_COUNT_AT:HEADER_BYTES] == bytes(4):
+        return -1
     return int.from_bytes(batch[MAX_TIMESTAMP_AT : MAX_TIMESTAMP_AT + 8], "big", signed=True)

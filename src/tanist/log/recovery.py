@@ -243,10 +243,12 @@ class LogLoader:
             index += 1
 
     def _is_hole(self, offset: int) -> bool:
-        """Is what begins at `offset` behind records that are missing, and were not durable: lost?
+        """Is a segment that begins at `offset` behind records that are missing, and were not durable: lost?
 
         The writes since the last sync reach the disk in any order, so a loss of power may keep the later ones. A new
-        segment begins where the last ends, and a cleaned one ends where it did, so this is asked of compacted logs too.
+        segment begins where the last ends, and a cleaned one ends where it did. Within a file nothing is lost between
+        two sound batches: there a hole is compaction's, of this log or of the leader's that this replica has copied.
+        Whether the topic is compacted does not count, nor is it known when a broker starts.
         """
         missing_from = max(self._next_offset, self._log_start_offset)
         return self._next_offset >= 0 and self._recovery_point <= missing_from < offset
@@ -292,9 +294,6 @@ class LogLoader:
             return f"offset {header.base_offset} after {least - 1}"
         if header.last_offset >= limit or not segment.offset_index.fits(header.last_offset):
             return f"offset {header.last_offset} is not this segment's"
-        if self._is_hole(header.base_offset) and not self._config.compacts:
-            # Within a file compaction may have left it, here or on the leader that this replica has copied.
-            return f"offsets {self._next_offset} to {header.base_offset - 1} are missing"
         if 0 <= header.leader_epoch < self._epochs.latest_epoch:
             # A loss of power may undo a truncation and leave what was written since: two histories in one file.
             return f"leader epoch {header.leader_epoch} after {self._epochs.latest_epoch}"
