@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -177,11 +176,18 @@ def _played(introduction: Sequence[str], run: Run) -> _Story:
 
 
 def _modelled(document: dict[str, Any]) -> _Story:
-    moments: tuple[Moment, ...] = tuple(import_module("tanist.lab.model.scenario").moments(document))
+    from tanist.lab.model import scenario
+
+    moments = tuple(scenario.moments(document))
+    title = str(document.get("title", ""))
+    if moments and moments[0].text == title:
+        moments = moments[1:]  # it is said above the diagram
     broken = any(moment.broken for moment in moments)
     property_id = document.get("property")
-    ending = f"{property_id or 'A property'} does not hold." if broken else "Nothing broke."
-    return _Story((str(document.get("title", "")),), moments, None, ending)
+    if property_id == scenario.LOSS:
+        return _Story((title,), moments, None, "In the end acknowledged records are lost.")
+    ending = f"In the end {property_id or 'a property'} does not hold." if broken else "Nothing broke."
+    return _Story((title,), moments, None, ending)
 
 
 def _lanes(ctx: click.Context, wanted: str | None, lanes: Sequence[str]) -> frozenset[str]:

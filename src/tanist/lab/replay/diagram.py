@@ -97,8 +97,10 @@ class Diagram:
 
     def _was_given(self, lane: str, why: str) -> bool:
         last = self._given.get((lane, why))
+        if last is not None and self._count - last < _REPEATED_WITHIN:
+            return True
         self._given[lane, why] = self._count
-        return last is not None and self._count - last < _REPEATED_WITHIN
+        return False
 
 
 def _in_two(lane: str, width: int) -> tuple[str, str]:

@@ -16,6 +16,10 @@ _FIRST, _LAST, _LAST_BEFORE_BROKEN = 2, 5, 24
 """Of a stretch without a turning point, so many moments are shown at its beginning, and at its end."""
 
 
+_OUTSIDE = ("client", "operator")
+"""Lanes that stand last."""
+
+
 @dataclass(frozen=True, slots=True)
 class Choice:
     """What somebody wants to see."""
@@ -103,9 +107,12 @@ def lanes_of(moments: Iterable[Moment]) -> tuple[str, ...]:
         for lane in (moment.lane, moment.to):
             if lane:
                 found.setdefault(lane)
-    return tuple(sorted(found, key=lambda lane: (not lane[-1:].isdigit(), _natural(lane))))
+    return tuple(sorted(found, key=_place))
 
 
-def _natural(lane: str) -> tuple[str, int, str]:
+def _place(lane: str) -> tuple[int, str, int]:
+    """Those with numbers first, by number; then others; then whoever stands outside of the cluster."""
     kind, _, number = lane.rpartition(" ")
-    return (kind, int(number), "") if number.isdigit() else ("", 0, lane)
+    if number.isdigit():
+        return 0, kind, int(number)
+    return (2 if lane in _OUTSIDE else 1), lane, 0

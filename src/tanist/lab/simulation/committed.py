@@ -135,7 +135,8 @@ def _eligible(before: PartitionState, after: PartitionState, situation: Situatio
     size = f"ISR {_set(after.isr)} {'meets' if enough else 'is below'} min.insync.replicas {situation.min_isr}"
     entered = sorted(set(after.elr) - set(before.elr))
     if entered:
-        yield f"{size}: {_who(entered)} left it and stays eligible, in the ELR (KIP-966, fact 41)"
+        stay = "stays" if len(entered) == 1 else "stay"
+        yield f"{size}: {_who(entered)} left it and {stay} eligible, in the ELR (KIP-966, fact 41)"
     gone = sorted(set(before.elr) - set(after.elr) - set(after.isr))
     struck = sorted(set(before.isr) - set(after.isr) - set(after.elr))
     unclean = after.last_unclean_epoch != before.last_unclean_epoch

@@ -116,6 +116,8 @@ class _Player:
         self._exchanges = Exchanges(self._topic_name, lambda broker_id: broker_id in self._brokers, self._said)
         self._states: dict[Key, PartitionState] = {}
         self._brokers: dict[int, BrokerRegistration] = {}
+        self._last_said: dict[tuple[str, str, str | None], str] = {}
+        """From whom, to whom and about what -> what was said last: said again it is no news."""
         self._answered: dict[str, list[int]] = {}
         """Partition -> the brokers that have said how long their logs are, since it last had a leader."""
         self._did: list[Did] = []
@@ -144,6 +146,9 @@ class _Player:
         self._acting = self._lane(target)
         if said.tells_its_log and said.about is not None:
             self._answered.setdefault(said.about, []).append(self._ids[source])
+        pair = (source, target, said.about)
+        again = self._last_said.get(pair) == said.text
+        self._last_said[pair] = said.text
         who = source if source not in self._names else target
         client = "" if who in self._names or who == "admin" else f"{who.rpartition('/')[2]} "
         self._tell(
@@ -152,7 +157,7 @@ class _Player:
             to=self._lane(target),
             why=said.why,
             about=said.about,
-            weight=said.weight,
+            weight=Weight.DETAIL if again else said.weight,
         )
 
     def _noted(self, now_us: int, who: str, level: str, message: str) -> None:

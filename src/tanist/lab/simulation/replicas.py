@@ -160,7 +160,8 @@ def _why_committed(node: Node, hosted: HostedPartition, leader: LeaderState) -> 
         if broker_id in leader.remotes and leader.remotes[broker_id].log_end_offset < leader.high_watermark
     ]
     if behind:
-        return f"{' and '.join(map(str, behind))} is not known to have it: it has to wait (fact 4)"
+        is_not = "is not" if len(behind) == 1 else "are not"
+        return f"{' and '.join(map(str, behind))} {is_not} known to have it: it has to wait (fact 4)"
     return (
         f"all of {_set(sorted(leader.maximal_isr))} have it; ISR {_set(leader.isr)} meets min ISR {needed} (facts 1, 4)"
     )

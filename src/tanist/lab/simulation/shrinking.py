@@ -21,8 +21,6 @@ from tanist.sim.profiles import ChaosConfig
 from tanist.sim.scheduler import MICROSECONDS
 from tanist.sim.violation import Violation
 
-_LATER_MS = 3_000
-"""A candidate that has not failed so long after the plan did is given up."""
 _PAUSE_US = 200_000
 """Between two things that happen; longer ones are tried to be shortened to this."""
 
@@ -33,6 +31,8 @@ class Limits:
 
     tries: int = 300
     seconds: float = 60.0
+    later_ms: int = 3_000
+    """A candidate that has not failed so long after the plan did, in virtual time, is given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ class _Search:
             raise _Spent
         self._tried.add(key)
         self.tries += 1
-        found = violation_of(candidate, self.violation.now_us // MICROSECONDS + _LATER_MS)
+        found = violation_of(candidate, self.violation.now_us // MICROSECONDS + self._limits.later_ms)
         if found is None or _kind(found) != _kind(self.violation):
             return False
         self.plan, self.violation = candidate, found

@@ -1,0 +1,225 @@
+"""`tanist lab run`: what it plays, prints and keeps, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tanist.cli.app import app
+from tanist.lab.simulation.plan import FAULTS, OPERATORS, Plan, Restriction
+from tanist.lab.simulation.properties import MEANINGS
+from tanist.lab.simulation.running import Terms, Totals, outcomes
+from tanist.lab.simulation.scenario import FORMAT, Scenario, ScenarioError, as_document, from_document, load
+from tanist.sim.chaos import Outcome
+from tanist.sim.faults import Nemesis
+from tanist.sim.profiles import ChaosConfig
+
+SIMULATOR_PAGE = Path(__file__).parents[2] / "docs" / "simulator.md"
+
+
+def _run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["lab", "run", *arguments])
+
+
+def test_seeds_that_hold(tmp_path: Path) -> None:
+    result = _run("--seeds", "2..3", "--jobs", "1", "--out", str(tmp_path / "failures"))
+    assert result.exit_code == 0, result.output
+    last = result.stdout.splitlines()[-1]
+    assert re.fullmatch(
+        r"2 of 2 seeds: no violation; [\d,]+ events \([\d,]+/s\), 0\.\d\d virtual hours, \d+ faults, [\d,]+ records "
+        r"acknowledged, \d+ given up by unclean elections",
+        last,
+    )
+    assert not (tmp_path / "failures").exists()
+
+
+def test_the_situations_are_counted(tmp_path: Path) -> None:
+    lines = _run("--seeds", "3", "--out", str(tmp_path)).stdout.splitlines()
+    assert lines[0] == "    COUNT  SITUATION"
+    rows = [re.fullmatch(r" *([\d,]+)  (\S.*)", line) for line in lines[1:-1]]
+    names = [row[2] for row in rows if row is not None]
+    assert len(names) == len(rows)
+    assert names == sorted(names)
+    assert all(row is not None and row[1] != "0" for row in rows)
+
+
+def test_a_failure_is_told_kept_and_played_again(tmp_path: Path) -> None:
+    result = _run("--seeds", "1..2", "--jobs", "1", "--mutate", "A17", "--out", str(tmp_path))
+    assert result.exit_code == 1, result.output
+    told = result.stdout
+    assert "seed 1: S4 does not hold\n" in told
+    assert f"What has to hold: {MEANINGS['S4']}." in told
+    assert "The rule A17 is broken for it: " in told
+    assert re.search(r"Kept after \d+ tries: 0 of \d+ faults and operations; it breaks without any of them\.", told)
+    assert re.search(r"X .* S4 does not hold: ", told), "the end of the timeline"
+    assert told.splitlines()[-1].startswith("1 of 2 seeds: 1 violation (seed 1); ")
+    file = tmp_path / "1.json"
+    assert f"tanist lab replay {file}" in told
+    document = json.loads(file.read_text())
+    assert (document[FORMAT], document["player"], document["property"], document["faults"]) == (
+        1,
+        "simulator",
+        "S4",
+        [],
+    )
+    replayed = CliRunner().invoke(app, ["lab", "replay", str(file)])
+    assert replayed.exit_code == 1
+    assert "In the end S4 does not hold" in replayed.output
+
+
+def test_it_goes_on_if_asked_to_and_makes_one_of_a_kind_small(tmp_path: Path) -> None:
+    arguments = ("--seeds", "1..2", "--jobs", "1", "--mutate", "A17", "--keep-going", "--json", "--out", str(tmp_path))
+    result = _run(*arguments)
+    assert result.exit_code == 1
+    found = json.loads(result.stdout)
+    assert (found["first_seed"], found["last_seed"], found["seeds"]) == (1, 2, 2)
+    first, second = found["violations"]
+    assert (first["seed"], first["property"], first["shrunk"]["to"]) == (1, "S4", 0)
+    assert (second["seed"], second["property"], second["shrunk"]) == (2, "S4", None)
+    for each in found["violations"]:
+        assert from_document(load(Path(each["scenario"]))).property_id == "S4"
+
+
+def test_nobody_has_to_make_it_small(tmp_path: Path) -> None:
+    result = _run("--seeds", "1", "--mutate", "A17", "--shrink", "0", "--out", str(tmp_path))
+    assert result.exit_code == 1
+    assert "Kept after" not in result.stdout
+    assert from_document(load(tmp_path / "1.json")).plan == Plan.drawn(1)
+
+
+def test_a_rule_with_a_script_of_its_own(tmp_path: Path) -> None:
+    result = _run("--seeds", "1..1", "--mutate", "A5", "--out", str(tmp_path))
+    assert result.exit_code == 1, result.output
+    assert "tanist lab replay 1 --mutate A5\n" in result.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--faults", "kill,nonsense"), f"nonsense: the faults are {', '.join(FAULTS)}"),
+        (("--faults", "reassign"), "reassign: the faults are kill, "),
+        (("--without", "nonsense"), f"the operations {', '.join(OPERATORS)}"),
+        (("--seeds", "5..1"), "5..1 is empty"),
+        (("--seeds", "one"), "'one' is neither a seed nor a range A..B"),
+        (("--mutate", "A0"), "'A0' is none of A1, A2"),
+        (("--minutes", "0"), "--minutes"),
+    ],
+)
+def test_what_makes_no_sense(arguments: tuple[str, ...], said: str) -> None:
+    result = _run(*arguments)
+    assert result.exit_code == 2
+    assert said in " ".join(result.output.split())
+
+
+def test_no_seed_begins_after_its_time(tmp_path: Path) -> None:
+    result = _run("--seeds", "1..1000", "--minutes", "0.0000001", "--jobs", "1", "--out", str(tmp_path))
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[-1].startswith("0 of 1,000 seeds: no violation")
+
+
+def test_processes_play_what_one_does() -> None:
+    def played(jobs: int) -> dict[int, str]:
+        terms = Terms(mutation="A17")  # which ends a run soon
+        return {each.seed: each.digest for each in outcomes(range(1, 6), terms, jobs, lambda: True)}
+
+    assert played(2) == played(1)
+
+
+def test_a_run_is_summed_up() -> None:
+    totals = Totals()
+    totals.add(Outcome(1, events=10, virtual_ms=1_800_000, faults=2, acknowledged=5, lost=1))
+    totals.add(Outcome(2, events=20, virtual_ms=1_800_000, faults=3, acknowledged=6))
+    assert (totals.seeds, totals.events, totals.faults, totals.acknowledged, totals.given_up) == (2, 30, 5, 11, 1)
+    assert totals.virtual_hours == 1.0
+
+
+# -- plans
+
+
+def test_a_plan_is_what_the_seed_plays() -> None:
+    from tanist.sim.chaos import Run
+
+    for seed in range(1, 30):
+        run, plan = Run(seed), Plan.drawn(seed)
+        assert (tuple(run.faults), tuple(run.operations), run.config) == (plan.faults, plan.operations, plan.config)
+
+
+@given(st.integers(0, 10_000), st.sets(st.sampled_from(sorted(FAULTS)), min_size=1, max_size=3))
+@settings(deadline=None, max_examples=30)
+def test_only_faults_that_are_named_are_drawn(seed: int, names: set[str]) -> None:
+    own = set(ChaosConfig.drawn(seed).kinds)
+    plan = Plan.drawn(seed, Restriction(only=frozenset(names)))
+    assert {fault.kind for fault in plan.faults} <= ((own & names) or names)
+    assert plan.config.operations == ChaosConfig.drawn(seed).operations
+
+
+@given(st.integers(0, 10_000))
+@settings(deadline=None, max_examples=30)
+def test_what_is_excluded_is_not_drawn(seed: int) -> None:
+    every = Plan.drawn(seed)
+    gone = {every.faults[0].kind} | {each.kind for each in every.operations[:1]}
+    plan = Plan.drawn(seed, Restriction(without=frozenset(gone)))
+    assert gone.isdisjoint({*(each.kind for each in plan.faults), *(each.kind for each in plan.operations)})
+    nothing = Plan.drawn(seed, Restriction(without=frozenset({*FAULTS, *OPERATORS})))
+    assert nothing.length == 0
+
+
+@given(st.integers(0, 100_000))
+@settings(deadline=None, max_examples=60)
+def test_a_scenario_is_kept_to_the_bit(seed: int) -> None:
+    scenario = Scenario(Plan.drawn(seed), "title", "S1", "A2", "S1 at 1 s", ("kept",))
+    assert from_document(json.loads(json.dumps(as_document(scenario)))) == scenario
+
+
+def _document() -> dict[str, object]:
+    document: dict[str, object] = as_document(Scenario(Plan.drawn(3), "seed 3"))
+    return document
+
+
+@pytest.mark.parametrize(
+    ("harm", "said"),
+    [
+        (lambda d: d.pop("seed"), "has no 'seed'"),
+        (lambda d: d.update(seed="3"), "'3' is no whole number"),
+        (lambda d: d.update(faults={}), "a list is missing"),
+        (lambda d: d["faults"][0].update(kind="nonsense"), "there is no fault 'nonsense'"),
+        (lambda d: d["faults"][0].update(node=99), "a fault of node 99"),
+        (lambda d: d["faults"][0].update(at_us=-1), "-1 is before the beginning"),
+        (lambda d: d["faults"][0].update(detail=1), "1 is not in [0, 1)"),
+        (lambda d: d["operations"][0].update(kind="nonsense"), "there is no operation 'nonsense'"),
+        (lambda d: d["cluster"].update(colour="red"), "the cluster has colour"),
+        (lambda d: d["cluster"].update(roles={}), "0 nodes"),
+        (lambda d: d["cluster"].update(roles={"1": "controller"}), "a cluster without a broker"),
+        (lambda d: d["cluster"].update(down_max="1"), "down_max is '1'"),
+        (lambda d: d["cluster"]["topics"][0].update(replication_factor=9), "partitions on 9 nodes"),
+        (lambda d: d.update(cluster=[]), "cannot be played"),
+    ],
+)
+def test_a_file_that_somebody_has_changed(harm: Callable[[dict[str, object]], object], said: str) -> None:
+    document = json.loads(json.dumps(_document()))
+    harm(document)
+    with pytest.raises(ScenarioError, match=re.escape(said)):
+        from_document(document)
+
+
+# -- the words
+
+
+def test_the_properties_are_those_of_the_simulators_page() -> None:
+    rows = re.findall(r"^\| ([SUL]\d+)(?:-L(\d+))? \|", SIMULATOR_PAGE.read_text(), re.MULTILINE)
+    named = {name for name, last in rows if not last} | {f"L{n}" for n in range(1, int(rows[-1][1]) + 1)}
+    assert named == MEANINGS.keys() - {"crash"}
+
+
+def test_every_fault_that_has_a_description_can_be_done() -> None:
+    from tanist.sim.link_faults import LINK_FAULTS
+
+    assert {kind for kind in FAULTS if hasattr(Nemesis, f"_{kind}")} | LINK_FAULTS.keys() == FAULTS.keys()
