@@ -28,7 +28,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tests.interop.apache import SERVER, SERVER_FLAGS, STORAGE, java_command, random_cluster_id, tool
+from tests.interop.apache import SERVER, SERVER_FLAGS, STORAGE, VERSION, java_command, random_cluster_id, tool
 from tests.interop.cluster import HOST, ROOT, free_ports
 from tests.interop.raw import ProtocolError, RawClient
 from tests.interop.waiting import wait_for
@@ -53,17 +53,19 @@ class Nodes:
 
     folder: Path
     first_port: int
+    elr: bool
     processes: dict[int, ProcessMark]
 
     @classmethod
     def load(cls, folder: Path) -> Nodes:
         found = json.loads((folder / _STATE).read_text())
         marks = {int(node): ProcessMark(**mark) for node, mark in found["processes"].items()}
-        return cls(folder, found["first_port"], marks)
+        return cls(folder, found["first_port"], found["elr"], marks)
 
     def save(self) -> None:
         content = {
             "first_port": self.first_port,
+            "elr": self.elr,
             "processes": {node: asdict(mark) for node, mark in self.processes.items()},
         }
         (self.folder / _STATE).write_text(json.dumps(content))
@@ -80,13 +82,13 @@ class Nodes:
 
     # -- the whole
 
-    def format(self, *, elr: bool) -> None:
+    def format(self) -> None:
         cluster_id = random_cluster_id()
         for node in (CONTROLLER, *BROKERS):
             self.data(node).mkdir(parents=True)
             lines = [f"{key}={value}\n" for key, value in self._properties(node).items()]
             self._properties_file(node).write_text("".join(lines))
-            feature = ["--feature", f"eligible.leader.replicas.version={int(elr)}"] if node == CONTROLLER else []
+            feature = ["--feature", f"eligible.leader.replicas.version={int(self.elr)}"] if node == CONTROLLER else []
             tool(STORAGE, "format", "--config", str(self._properties_file(node)), "--cluster-id", cluster_id, *feature)
 
     def up(self) -> None:
@@ -221,7 +223,8 @@ def _position_of(segment: Path, offset: int) -> int:
 
 def options(folder: Path) -> list[str]:
     """For `tanist jepsen`: where the cluster is, and how it is broken."""
-    told = ["--name", "Apache Kafka 4.3.1", "--bootstrap", Nodes.load(folder).bootstrap]
+    nodes = Nodes.load(folder)
+    told = ["--name", f"Apache Kafka {VERSION}, ELR {'on' if nodes.elr else 'off'}", "--bootstrap", nodes.bootstrap]
     program = f"cd {shlex.quote(str(ROOT))} && {shlex.quote(sys.executable)} -m tests.faults.apache_nodes"
     for what in ("start", "kill", "lose", "pause", "resume"):
         told += [f"--{what}", f"{program} {shlex.quote(str(folder))} {what} {{node}}"]
@@ -256,8 +259,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def bring_up(folder: Path, *, elr: bool) -> Nodes:
     """A new cluster; if it does not come up nothing is left running."""
     folder.mkdir(parents=True, exist_ok=True)
-    nodes = Nodes(folder, free_ports(1 + len(BROKERS)), {})
-    nodes.format(elr=elr)
+    nodes = Nodes(folder, free_ports(1 + len(BROKERS)), elr, {})
+    nodes.format()
     try:
         nodes.up()
     except BaseException:

@@ -15,7 +15,7 @@ from tanist.lab.history import Operation
 
 FINAL = "final"
 """The process that reads everything in the end."""
-_SHOWN = 12
+_SHOWN = 6
 
 
 @dataclass(slots=True)
