@@ -100,7 +100,7 @@ def jepsen_command(
     name: str | None,
     as_json: bool,
 ) -> None:
-    """Write to a cluster while it is broken, then count what was acknowledged and is gone.
+    """Break a cluster under load, and count what is lost.
 
     Starts a cluster of its own: three brokers, three controllers. Or breaks the one at --bootstrap, Apache Kafka's too,
     with the commands that are given. Writers (acks=all, idempotent) and readers are processes of their own; the faults
@@ -155,7 +155,7 @@ def jepsen_command(
         try:
             failed = _carry_out(target, settings, out, "" if bootstrap else f", ELR {elr}", as_json, say)
         finally:
-            say("stopping")
+            say("stopping the cluster" if bootstrap is None else "mending what is still broken")
             target.close()
     except RunFailed as error:
         raise NotRun(str(error)) from error
