@@ -185,6 +185,24 @@ def test_the_last_batch_of_a_producer_stays_empty() -> None:
     assert 1 not in [header.base_offset for header, _ in batches_of(again)], "nobody remembers the producer"
 
 
+def test_the_last_batch_of_a_producer_below_what_may_be_lost_stays() -> None:
+    """Its very last is not durable, and another leader or a loss of power may take it."""
+    disk = MemoryDisk()
+    log = open_log(disk, COMPACT)
+    for sequence in range(3):
+        put(log, [(b"a", b"v")], producer_id=9, producer_epoch=1, sequence=sequence)
+    put(log, [(b"a", b"w"), (b"b", b"w")])
+    roll_and_flush(disk, log)
+    put(log, [(b"c", b"v")], producer_id=9, producer_epoch=1, sequence=3)
+    clean(disk, log)
+    for name in [name for name in disk.list(FOLDER) if name.endswith(".snapshot")]:
+        disk.remove(f"{FOLDER}/{name}")
+    log.truncate_to(5)
+    assert log.producers.entries[9].next_sequence == 3
+    assert 2 in [header.base_offset for header, _ in batches_of(log)]
+    assert 1 not in [header.base_offset for header, _ in batches_of(log)]
+
+
 def test_the_last_batch_of_a_segment_stays_so_that_its_end_does() -> None:
     disk = MemoryDisk()
     log = open_log(disk, COMPACT)

@@ -153,7 +153,7 @@ class Course:
         found = log.cleanable(self.checkpoint, high_watermark, self.now)
         if not found.is_due(0.0):
             return
-        self.cleaned_below = max(self.cleaned_below, found.first_uncleanable_offset)
+        self.cleaned_below = max(self.cleaned_below, high_watermark)
         patience = chance.randrange(30) if chance.random() < 0.3 else 1_000
         waits = iter(range(patience))
 
