@@ -272,9 +272,8 @@ class Directed(Run):
     def quick(self, source: int, target: int) -> None:
         self.world.network.conditions.slow_links.pop((self.host(source).name, self.host(target).name), None)
 
-    def prefer(self, broker_id: int, by: int) -> None:
-        """An operator makes a broker the preferred leader, through broker `by`. `elect` is to follow."""
-        replicas = (broker_id, *(each for each in self.state.replicas if each != broker_id))
+    def place(self, replicas: tuple[int, ...], by: int) -> None:
+        """An operator wants these replicas, the preferred leader first, and says so to broker `by`."""
         moved = ReassignablePartition(partition_index=0, replicas=replicas)
         topic = ReassignableTopic(name=TOPIC, partitions=(moved,))
         self.ask(by, AlterPartitionReassignmentsRequest(timeout_ms=_TIMEOUT_MS, topics=(topic,)), 0)
@@ -300,7 +299,7 @@ class Directed(Run):
     def move_leader(self, broker_id: int, by: int) -> Script:
         """Have a member of the ISR lead by an operator's wish."""
         epoch = self.state.leader_epoch
-        self.prefer(broker_id, by)
+        self.place((broker_id, *(each for each in self.state.replicas if each != broker_id)), by)
         yield Until(lambda: self.state.replicas[0] == broker_id)
         self.elect(by)
         yield Until(lambda: self.state.leader == broker_id and self.state.leader_epoch > epoch)

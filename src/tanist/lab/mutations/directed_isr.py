@@ -55,7 +55,7 @@ def an_answer_is_lost(run: Directed) -> Script:
     behind = run.hold_answers(3, 1)
     run.scribe.write(1)
     yield Until(lambda: 3 not in run.state.isr)
-    yield Until(lambda: not _pending(run) and _partition_epoch(run) == run.state.partition_epoch)
+    yield from _answered(run)
     deaf = run.hold(1, CONTROLLER)
     behind.release()
     yield Until(lambda: 3 in run.state.isr)
@@ -124,6 +124,7 @@ def an_answer_comes_after_the_next_wish(run: Directed) -> Script:
     second, third = run.hold_answers(2, 1), run.hold_answers(3, 1)
     run.scribe.write(1, acks=1)
     yield Until(lambda: run.state.isr == (1,))
+    yield from _answered(run)
     late = run.hold(1, CONTROLLER, "to-controller")
     second.release()
     yield Until(lambda: set(run.state.isr) == {1, 2} and not _pending(run))
@@ -133,6 +134,31 @@ def an_answer_comes_after_the_next_wish(run: Directed) -> Script:
     late.release()
     yield 100
     away.release()
+
+
+def _answered(run: Directed) -> Script:
+    """Broker 1 knows the ISR, and has heard all that the controller has to say of it."""
+    yield Until(lambda: not _pending(run) and _partition_epoch(run) == run.state.partition_epoch)
+    yield 5
+
+
+def a_move_with_too_few(run: Directed) -> Script:
+    """An operator wants 4 in the place of 1. Before 4 has everything, 2 and 3 are fenced."""
+    yield Until(run.whole)
+    run.place((1, 2, 3), by=1)
+    yield Until(lambda: run.state.replicas == (1, 2, 3))
+    yield from settled(run, RECORDS)
+    nothing = run.hold_answers(4, 1)
+    run.place((2, 3, 4), by=1)
+    yield Until(lambda: run.state.removing == (1,))
+    for each in (2, 3):
+        run.host(each).kill()
+    yield Until(lambda: run.state.isr == (1,))
+    nothing.release()
+    yield 500
+    for each in (2, 3):
+        run.host(each).start()
+    yield Until(lambda: run.state.replicas == (2, 3, 4))
 
 
 def _pending(run: Directed) -> bool:

@@ -87,6 +87,50 @@ def a_middle_that_parts(run: Directed) -> Script:
         hold.release()
 
 
+def another_record_at_the_end(run: Directed) -> Script:
+    """1 has a record that nobody else has. 2 leads after it, and has another one in that place when 1 comes to ask."""
+    yield from settled(run, RECORDS)
+    nothing = [run.hold_answers(each, 1) for each in (2, 3)]
+    run.scribe.write(1, acks=1)
+    yield Until(lambda: run.end(1) == RECORDS + 1)
+    deaf = run.hold(1, CONTROLLER)
+    yield from run.move_leader(2, by=2)
+    yield Until(lambda: run.leader(2) is not None)
+    run.scribe.write(2, acks=1)
+    yield Until(lambda: run.end(3) == RECORDS + 1)
+    for hold in (deaf, *nothing):
+        hold.release()
+
+
+def a_tail_is_lost_behind_a_checkpoint(run: Directed) -> Script:
+    """3 has written down how far it knows all to be committed; then it loses its power, and some of its log."""
+    yield from settled(run, 30)
+    yield 3_000
+    run.host(3).kill()
+    yield Until(lambda: run.fenced(3))
+    run.host(3).lose_power()
+    run.block(3, 1)
+    yield 5
+    run.host(3).start()
+    yield Until(lambda: not run.fenced(3))
+    run.unblock(3, 1)
+
+
+def a_batch_comes_again(run: Directed) -> Script:
+    """A record is committed. Its producer, which does not know, sends it to 2, which was restarted and leads now."""
+    yield from settled(run, RECORDS)
+    send = run.scribe.write_once(1)
+    yield Until(lambda: send.offset == RECORDS)
+    run.host(2).kill()
+    yield Until(lambda: 2 not in run.state.isr)
+    run.host(2).start()
+    yield Until(lambda: 2 in run.state.isr)
+    yield from run.move_leader(2, by=2)
+    yield Until(lambda: run.leader(2) is not None)
+    run.scribe.again(send, 2)
+    yield 100
+
+
 def a_wait_that_is_too_long(run: Directed) -> Script:
     """Nobody fetches for longer than a producer waits, and what it wrote is committed after that."""
     yield from settled(run, RECORDS)

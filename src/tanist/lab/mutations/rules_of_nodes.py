@@ -26,6 +26,7 @@ from tanist.quorum.rules import QuorumRules
 from tanist.replica import reads
 from tanist.replica.follower import FollowerState
 from tanist.sim.disk import SimDisk
+from tanist.sim.scheduler import Process
 from tanist.wire.errors import ErrorCode
 
 # -- disks and logs
@@ -45,13 +46,14 @@ def a4_marked_early() -> tuple[Patch, ...]:
 
 
 def a36_lying_disks() -> tuple[Patch, ...]:
-    make = SimDisk.__init__
+    """What a node is told to be synced is in the page cache only. (What `tanist format` has written is there.)"""
+    view = SimDisk.view
 
-    def lies(disk: SimDisk, *arguments: Any) -> None:
-        make(disk, *arguments)
-        disk.lying = True
+    def lies(disk: SimDisk, process: Process) -> Any:
+        disk.lying = process.name != "format"
+        return view(disk, process)
 
-    return (Patch(SimDisk, "__init__", lies),)
+    return (Patch(SimDisk, "view", lies),)
 
 
 a37_epochs_outlive_records = fixed(LeaderEpochCache, "truncate_from_end", always(False))

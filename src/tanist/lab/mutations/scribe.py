@@ -1,7 +1,7 @@
 """A client that writes what it is told, when it is told: the hand by which a directed run fills logs.
 
-Owns one record a batch, without idempotence and without a second try, to a broker that the script names. What became of
-it is told to the run's history as honestly as a client can: refused, acknowledged, or not known.
+Owns one record a batch, to a broker that the script names; without idempotence and a second try, but where it is said.
+What became of it is told to the run's history as honestly as a client can: refused, acknowledged, or not known.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 
 _PRODUCE_VERSION = 9
+_PRODUCER_ID = 77
+"""None that a controller hands out: those begin at 0, and nobody asks for so many."""
 
 _OPEN = frozenset(
     {
@@ -40,15 +42,34 @@ class Scribe(SimClient):
 
     def write(self, broker_id: int, records: int = 1, *, acks: int = -1, topic: str = TOPIC) -> list[Send]:
         """Batches of one record each, to a broker that may or may not lead; nothing is tried twice."""
-        return [self._write_one(broker_id, acks, topic) for _ in range(records)]
+        return [self._write(self._new(topic, promised=acks == -1), broker_id, acks) for _ in range(records)]
 
-    def _write_one(self, broker_id: int, acks: int, topic: str) -> Send:
+    def write_once(self, broker_id: int) -> Send:
+        """One record, as the first of an idempotent producer. It may be sent again."""
+        send = self._new(TOPIC, promised=True)
+        send.ordered = True
+        return self._write(send, broker_id, -1)
+
+    def again(self, send: Send, broker_id: int) -> None:
+        """The same record of the same producer, perhaps to another broker, as if no answer had come."""
+        self._write(send, broker_id, -1)
+
+    def _new(self, topic: str, *, promised: bool) -> Send:
         self._count += 1
         value = f"scribe-{self._count}".encode()
-        send = Send(self.name, self._count, topic, 0, value, self.now_us, promised=acks == -1, ordered=False)
-        records = encode_batch([NewRecord(timestamp=self.clock.wall_ms(), key=None, value=value)])
-        data = TopicProduceData(name=topic, partition_data=(PartitionProduceData(index=0, records=bytes(records)),))
-        request = ProduceRequest(acks=acks, timeout_ms=2_000, topic_data=(data,))
+        return Send(self.name, self._count, topic, 0, value, self.now_us, promised=promised, ordered=False)
+
+    def _write(self, send: Send, broker_id: int, acks: int) -> Send:
+        record = NewRecord(timestamp=self.clock.wall_ms(), key=None, value=send.value)
+        batch = (
+            encode_batch([record], producer_id=_PRODUCER_ID, producer_epoch=0, base_sequence=0)
+            if send.ordered
+            else encode_batch([record])
+        )
+        data = (PartitionProduceData(index=0, records=bytes(batch)),)
+        request = ProduceRequest(
+            acks=acks, timeout_ms=2_000, topic_data=(TopicProduceData(name=send.topic, partition_data=data),)
+        )
         channel = self.channel((self.world.hosts[broker_id].name, BROKER_PORT))
 
         def answered(response: Any) -> None:
@@ -62,7 +83,8 @@ class Scribe(SimClient):
                 send.outcome, send.completed_us = "failed", self.now_us
 
         def go() -> None:
-            self.history.sent(send)
+            if send.value not in self.history.by_value:
+                self.history.sent(send)
             channel.call(request, _PRODUCE_VERSION, REQUEST_TIMEOUT_MS, answered)
 
         self.run(go)

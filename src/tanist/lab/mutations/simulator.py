@@ -19,7 +19,7 @@ from tanist.lab.mutations import rules_of_controllers as controllers
 from tanist.lab.mutations import rules_of_nodes as nodes
 from tanist.lab.mutations import rules_of_replicas as replicas
 from tanist.lab.mutations import situations
-from tanist.lab.mutations.directed import Directed, Script, config
+from tanist.lab.mutations.directed import CONTROLLER, Directed, Script, config
 from tanist.lab.mutations.patching import Breaks, replaced
 from tanist.lab.mutations.situations import Situation
 from tanist.sim.chaos import Run
@@ -59,6 +59,9 @@ def _directed(rule: str, patches: Breaks, script: Callable[[Directed], Script], 
     made = config(**settings)  # type: ignore[arg-type]
     return Mutation(rule, patches, lambda seed: Directed(seed, script, made), directed=script.__name__)
 
+
+_SHORT: Mapping[str, object] = {"fault_time_ms": 3_000, "settle_time_ms": 4_000, "latency_us": (2_000, 4_000)}
+"""For runs in which somebody asks again and again until the end."""
 
 MUTANTS: Mapping[str, Mutation] = {
     "A1": _drawn("the high watermark ignores min.insync.replicas", replicas.a1_ignores_min_isr),
@@ -112,15 +115,12 @@ MUTANTS: Mapping[str, Mutation] = {
         "fetches of other epochs are believed", replicas.a22_believes_other_epochs, logs.an_old_fetch_is_read
     ),
     "A23": _directed("any answer to a fetch is taken", nodes.a23_takes_any_answer, logs.an_old_answer_is_read),
-    "A24": _drawn("no divergence is looked for", replicas.a24_looks_for_no_divergence),
+    "A24": _directed(
+        "no divergence is looked for", replicas.a24_looks_for_no_divergence, logs.another_record_at_the_end
+    ),
     "A25": _drawn("a follower cuts its log at its high watermark", replicas.a25_cuts_at_the_high_watermark),
     "A26": _directed(
-        "one look-up of an epoch is enough",
-        replicas.a26_looks_up_one_epoch,
-        logs.a_middle_that_parts,
-        fault_time_ms=3_000,
-        settle_time_ms=4_000,
-        latency_us=(2_000, 4_000),
+        "one look-up of an epoch is enough", replicas.a26_looks_up_one_epoch, logs.a_middle_that_parts, **_SHORT
     ),
     "A27": _drawn("LastKnownElr is not recorded", controllers.a27_forgets_the_lost),
     "A28": _drawn("a new life is taken for the one before", controllers.a28_ignores_incarnations),
@@ -148,9 +148,24 @@ MUTANTS: Mapping[str, Mutation] = {
         isr.a_leader_that_knows_too_little,
         observers=1,
     ),
-    "A35": _drawn("a high watermark is trusted above the log's end", replicas.a35_trusts_the_checkpoint),
-    "A36": _drawn("disks lie about what is synced", nodes.a36_lying_disks),
-    "A37": _drawn("epochs outlive the records that were cut", nodes.a37_epochs_outlive_records),
+    "A35": _directed(
+        "a high watermark is trusted above the log's end",
+        replicas.a35_trusts_the_checkpoint,
+        logs.a_tail_is_lost_behind_a_checkpoint,
+        properties={"replica.high.watermark.checkpoint.interval.ms": "1000"},
+    ),
+    "A36": _directed(
+        "disks lie about what is synced",
+        nodes.a36_lying_disks,
+        logs.a_tail_is_lost_behind_a_checkpoint,
+        properties={"log.flush.interval.messages": "1"},
+    ),
+    "A37": _directed(
+        "epochs outlive the records that were cut",
+        nodes.a37_epochs_outlive_records,
+        logs.a_middle_that_parts,
+        **_SHORT,
+    ),
     "A38": _drawn(
         "Balanced asks those of LastKnownElr who are there",
         controllers.a38_some_will_do,
@@ -175,7 +190,7 @@ MUTANTS: Mapping[str, Mutation] = {
         situations.recovering("Aggressive"),
     ),
     "A42": _drawn("an unclean election keeps LastKnownElr", controllers.a42_forgets_nothing),
-    "A43": _drawn("producers are forgotten at a restart", nodes.a43_forgets_producers),
+    "A43": _directed("producers are forgotten at a restart", nodes.a43_forgets_producers, logs.a_batch_comes_again),
     "A44": _directed(
         "who waited too long is told that the record was refused",
         nodes.a44_late_is_refused,
@@ -188,8 +203,11 @@ MUTANTS: Mapping[str, Mutation] = {
         isr.a_follower_catches_up_slowly,
         properties={"replica.fetch.max.bytes": "300"},
     ),
-    "A46": _drawn(
-        "a reassignment is completed with too small an ISR", controllers.a46_completes_at_once, situations.moving
+    "A46": _directed(
+        "a reassignment is completed with too small an ISR",
+        controllers.a46_completes_at_once,
+        isr.a_move_with_too_few,
+        roles={**dict.fromkeys((1, 2, 3, 4), "broker"), CONTROLLER: "controller"},
     ),
     "A47": _directed(
         "an answer to any proposal is taken",
@@ -213,7 +231,9 @@ MUTANTS: Mapping[str, Mutation] = {
     "acks": _drawn("a produce is acknowledged with the next that is committed", nodes.acks_with_the_next),
     "deposed": _drawn("a leader that is none any more acknowledges what waits", nodes.deposed_leaders_acknowledge),
     "reads": _drawn("consumers read to the end of the log", nodes.consumers_read_to_the_end),
-    "duplicates": _drawn("a batch that comes twice is appended twice", nodes.duplicates_are_appended),
+    "duplicates": _directed(
+        "a batch that comes twice is appended twice", nodes.duplicates_are_appended, logs.a_batch_comes_again
+    ),
     "majority": _drawn("metadata is committed when the leader has it", nodes.commits_without_a_majority),
     "votes": _drawn("votes are not written down", nodes.votes_are_not_stored),
 }

@@ -52,5 +52,4 @@ def recovering(strategy: str, **changes: Any) -> Situation:
 
 
 busy_configs = as_drawn(operations=("min_isr", "cluster_min_isr"), operation_pause_ms=(50, 300))
-moving = as_drawn(operations=("reassign", "cancel"), operation_pause_ms=(50, 400))
 one_replica_too_few = as_drawn(topics=(Topic("events", 1, 2, (("min.insync.replicas", "3"),)),))
