@@ -128,7 +128,8 @@ def run_command(
         first = outcome.violation is not None and all(
             outcome.violation.property_id != known.violation.property_id for known in failures
         )
-        limits = Limits(seconds=shrink_seconds) if first and shrink_seconds > 0 else None
+        shrinks = first and shrink_seconds > 0 and not terms.scripted
+        limits = Limits(seconds=shrink_seconds) if shrinks else None
         with _shrinking(outcome, as_json or limits is None) as progress:
             failures.append(failure.examine(outcome, terms, out, limits, time.monotonic, progress))
         if not as_json:

@@ -58,11 +58,12 @@ class Diagram:
         text = moment.text if moment.about in (None, self._about) else f"{moment.about}: {moment.text}"
         texts = textwrap.wrap(text, self._text_width, subsequent_indent="  ", break_on_hyphens=False) or [""]
         if moment.why is not None and not self._was_given(moment.lane, moment.why):
+            label = "  rule: " if moment.broken else "  why: "
             why = textwrap.wrap(
                 moment.why,
                 self._text_width,
-                initial_indent="  why: ",
-                subsequent_indent="       ",
+                initial_indent=label,
+                subsequent_indent=" " * len(label),
                 break_on_hyphens=False,
             )
             texts += why
@@ -107,7 +108,7 @@ def _in_two(lane: str, width: int) -> tuple[str, str]:
     """A lane's name on two rows: its words, or the halves of its only word."""
     kind, _, number = lane.rpartition(" ")
     if kind:
-        return kind[:width], number[:width]
+        return (kind if len(kind) <= width else f"{kind[: width - 1]}."), number[:width]
     return (f"{lane[: width - 1]}-", lane[width - 1 :][:width]) if len(lane) > width else (lane, "")
 
 

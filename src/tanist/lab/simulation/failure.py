@@ -17,7 +17,7 @@ from tanist.lab.replay.selection import Choice, choose, lanes_of
 from tanist.lab.simulation.breaking import broken, rules
 from tanist.lab.simulation.plan import FAULTS, OPERATORS, Plan
 from tanist.lab.simulation.player import Played, play
-from tanist.lab.simulation.properties import breach, meaning
+from tanist.lab.simulation.properties import breach, meaning, readable
 from tanist.lab.simulation.running import Terms
 from tanist.lab.simulation.scenario import Scenario, save
 from tanist.lab.simulation.shrinking import Limits, Progress, Shrunk, shrink
@@ -86,23 +86,25 @@ def examine(
 
 
 def lines(failure: Failure, width: int = WIDTH) -> Iterator[str]:
-    """The report."""
+    """The report. With the last moments, if somebody has tried to make it small or it was made by hand."""
     property_id, mutation = failure.violation.property_id, failure.terms.mutation
     yield f"seed {failure.seed}: {breach(property_id)}"
     if meaning(property_id):
-        yield f"  What has to hold: {meaning(property_id)}."
+        yield from _wrapped(f"What has to hold: {meaning(property_id)}.", width)
     if mutation is not None:
-        yield f"  The rule {mutation} is broken for it: {rules()[mutation]}."
+        yield from _wrapped(f"The rule {mutation} is broken for it: {rules()[mutation]}.", width)
     least = failure.violation if failure.shrunk is None else failure.shrunk.violation
-    told = f"Violated at {least.now_us / 1e6:.3f} s of virtual time: {_told(least)}"
-    yield from textwrap.wrap(told, width, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
+    told = f"Violated at {least.now_us / 1e6:.3f} s of virtual time: {readable(least.message)}"
+    yield from _wrapped(told, width)
     yield ""
     if failure.shrunk is not None:
         yield from (f"  {note}" for note in _kept(failure.original, failure.shrunk))
         yield from (f"    {each}" for each in events(failure.shrunk.plan, width - 4))
         yield ""
+    if failure.shrunk is not None or failure.scenario is None:
         with broken(mutation):
-            played = play(failure.shrunk.plan.begin())
+            plan = None if failure.shrunk is None else failure.shrunk.plan
+            played = play(failure.terms.begin(failure.seed) if plan is None else plan.begin())
         yield f"  The last moments{'' if played.partition is None else f' of {played.partition}'}:"
         yield ""
         yield from (f"  {row}".rstrip() for row in timeline(played, width - 2))
@@ -110,6 +112,10 @@ def lines(failure: Failure, width: int = WIDTH) -> Iterator[str]:
     kept = "" if failure.file is None else f"Kept in {failure.file}. "
     yield f"  {kept}All of it, moment by moment:"
     yield f"    tanist lab replay {failure.replay}"
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
 
 
 def timeline(played: Played, width: int = WIDTH) -> Iterator[str]:
@@ -190,8 +196,3 @@ def _partitions(plan: Plan) -> int:
 
 def _producers(plan: Plan) -> int:
     return len(plan.config.topics) * (plan.config.producers + plan.config.careless_producers)
-
-
-def _told(violation: Violation) -> str:
-    """A crash is a traceback: its last line says it."""
-    return violation.message.strip().splitlines()[-1]

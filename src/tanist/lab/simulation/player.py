@@ -18,7 +18,7 @@ from tanist.lab.replay.moments import Moment, Weight
 from tanist.lab.simulation.committed import Situation, broker_changed, changed, is_turning_point, reason
 from tanist.lab.simulation.exchanges import Exchanges, Said
 from tanist.lab.simulation.plan import Plan
-from tanist.lab.simulation.properties import CRASH, breach, meaning
+from tanist.lab.simulation.properties import breach, meaning, readable
 from tanist.lab.simulation.replicas import Did, Replicas
 from tanist.sim.chaos import Outcome, Run
 from tanist.sim.truth import Key, Truth
@@ -254,7 +254,7 @@ class _Player:
             return
         self.tell_turn()
         lane = OPERATOR if violation.property_id.startswith("L") else self._acting
-        said = violation.message if violation.property_id != CRASH else violation.message.strip().splitlines()[-1]
+        said = readable(violation.message)
         about = failed_partition(self._run, violation)
         if about is not None:
             said = said.removeprefix(about).removeprefix(": ").lstrip()

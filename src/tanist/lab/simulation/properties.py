@@ -1,10 +1,12 @@
 """What the simulator's properties mean, a sentence each, for who reads of a failure and has never seen their numbers.
 
 The numbers are those of docs/simulator.md, where it is said who judges them. `tests/lab/test_lab_run.py` keeps both
-tables together.
+tables together. Also what a checker says of a violation, without the values that mean something to programs only.
 """
 
 from __future__ import annotations
+
+import re
 
 CRASH = "crash"
 """What the simulator calls an error that a node raises, in place of a property."""
@@ -63,3 +65,38 @@ def breach(property_id: str) -> str:
 def meaning(property_id: str) -> str:
     """The sentence; of a property that nobody has described, nothing."""
     return MEANINGS.get(property_id, "")
+
+
+def readable(message: str) -> str:
+    """What a checker says, with partitions and brokers as people write them; of a traceback, its last line."""
+    lines = message.strip().splitlines()
+    said = lines[-1] if lines and lines[0].startswith("Traceback") else message
+    return _REGISTRATION.sub(_registration, _STATE.sub(_state, said))
+
+
+_STATE = re.compile(
+    r"PartitionState\(.*?isr=\((?P<isr>[\d, ]*)\).*?leader=(?P<leader>-?\d+).*?leader_epoch=(?P<epoch>\d+).*?"
+    r"[( ]elr=\((?P<elr>[\d, ]*)\), last_known_elr=\((?P<known>[\d, ]*)\).*?last_unclean_epoch=-?\d+\)"
+)
+_REGISTRATION = re.compile(
+    r"BrokerRegistration\(id=(?P<id>\d+), .*?epoch=(?P<epoch>\d+), .*?fenced=(?P<fenced>True|False), "
+    r"in_controlled_shutdown=(?P<leaving>True|False).*?cordoned_directories=\([^)]*\)+"
+)
+
+
+def _state(found: re.Match[str]) -> str:
+    leader = "no leader" if found["leader"] == "-1" else f"leader {found['leader']}"
+    parts = [f"{leader}, epoch {found['epoch']}, ISR {_members(found['isr'])}"]
+    parts += [
+        f"{name} {_members(found[key])}" for name, key in (("ELR", "elr"), ("LastKnownElr", "known")) if found[key]
+    ]
+    return f"<{', '.join(parts)}>"
+
+
+def _registration(found: re.Match[str]) -> str:
+    state = "fenced" if found["fenced"] == "True" else "shutting down" if found["leaving"] == "True" else "unfenced"
+    return f"<broker {found['id']}, broker epoch {found['epoch']}, {state}>"
+
+
+def _members(text: str) -> str:
+    return "[" + ",".join(text.replace(" ", "").strip(",").split(",")) + "]"

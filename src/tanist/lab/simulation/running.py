@@ -25,9 +25,14 @@ class Terms:
     mutation: str | None = None
     """The rule that is broken, of `tanist lab mutants`."""
 
+    @property
+    def scripted(self) -> bool:
+        """Whether the broken rule has a script of its own, and no seed draws a plan."""
+        return directed(self.mutation) is not None
+
     def plan(self, seed: int) -> Plan | None:
-        """What a seed draws; None where the broken rule has a script of its own."""
-        if directed(self.mutation) is not None:
+        """What a seed draws, if it does."""
+        if self.scripted:
             return None
         return Plan.drawn(seed, self.restriction, profile(self.mutation))
 
