@@ -21,6 +21,7 @@ from tanist.broker.controller_channel import ControllerChannel
 from tanist.broker.controller_registration import ControllerRegistration
 from tanist.broker.directory_assignments import DirectoryAssignments
 from tanist.broker.endpoints import SECURITY_PROTOCOLS
+from tanist.broker.fetch_sessions import FetchSessions
 from tanist.broker.fetcher import Fetchers
 from tanist.broker.hosted import HostedPartition
 from tanist.broker.housekeeping import Housekeeping
@@ -66,6 +67,7 @@ _STOP_PATIENCE_MS = 10_000
 _STOP_WITHOUT_CONTROLLER_MS = 1_000
 _STOP_LOOK_MS = 250
 _COMPLAINT_INTERVAL_MS = 1_000
+_FETCH_SESSION_EVICTION_MS = 120_000
 
 
 class Node:
@@ -94,6 +96,9 @@ class Node:
         self.stopping_finally = False
         self.metrics = Metrics()
         self.purgatory = Purgatory(clock)
+        self.fetch_sessions = FetchSessions(
+            random, config.max_incremental_fetch_session_cache_slots, _FETCH_SESSION_EVICTION_MS
+        )
         self.turn = Turn(self)
         # The turn's marks are the hot path: reach them in one step.
         self.touch = self.turn.touch

@@ -2,8 +2,7 @@
 
 Record data is never touched: a read gives a range of a segment file, which the network sends from the page cache. A
 fetch that has too little to say waits on the partitions it asked for and in the purgatory; an append or a new high
-watermark looks at the waiters once, at the end of the turn. Sessions (KIP-227) are declined with session id 0, which
-every client answers with full fetches.
+watermark looks at the waiters once, at the end of the turn. Sessions (KIP-227) are `fetch_sessions`.
 """
 
 from __future__ import annotations
@@ -12,11 +11,12 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from tanist.broker.connection import ClientConnection, Slot
+from tanist.broker.fetch_reads import read_for_consumer, read_for_follower
+from tanist.broker.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, FetchSession
 from tanist.broker.hosted import HostedPartition
 from tanist.log.log import OffsetOutOfRange
 from tanist.ports import Chunk
-from tanist.replica.leader import FollowerFetch
-from tanist.replica.reads import READ_COMMITTED, READ_UNCOMMITTED, consumer_read
+from tanist.replica.reads import READ_UNCOMMITTED, consumer_read
 from tanist.wire.errors import ErrorCode
 from tanist.wire.fetch import (
     END_OF_PLAN,
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from tanist.broker.node import Node
 
 _NOT_LEADER = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-_OUT_OF_RANGE = int(ErrorCode.OFFSET_OUT_OF_RANGE)
-_FOLLOWER_READS_VERSION = 11  # KIP-392: older consumers are served by leaders only
 _LEADER_HINT_VERSION = 16  # KIP-951
 _NEWS_MS = 5
 """How long a follower that waits for records may be left without the news of a higher high watermark."""
@@ -46,7 +44,18 @@ _NEWS_MS = 5
 class FetchWait:
     """A fetch that waits for data or its deadline."""
 
-    __slots__ = ("_news_told", "call", "connection", "correlation_id", "done", "node", "slot", "targets", "version")
+    __slots__ = (
+        "_news_told",
+        "call",
+        "connection",
+        "correlation_id",
+        "done",
+        "node",
+        "session",
+        "slot",
+        "targets",
+        "version",
+    )
 
     def __init__(
         self,
@@ -56,6 +65,7 @@ class FetchWait:
         version: int,
         correlation_id: int,
         targets: dict[HostedPartition, FetchTarget],
+        session: FetchSession | None,
     ) -> None:
         self.node = node
         self.connection = connection
@@ -63,6 +73,7 @@ class FetchWait:
         self.version = version
         self.correlation_id = correlation_id
         self.targets = targets
+        self.session = session
         self.slot: Slot = connection.reserve()
         self.done = False
         self._news_told = False
@@ -123,11 +134,13 @@ class FetchWait:
         if connection.fetch_wait is self:
             connection.fetch_wait = None
         if not connection.closed:
-            chunks, size_bytes, _ = _respond(self.node, connection, self.call, self.version, self.correlation_id, False)
-            if self.call.replica_id < 0:
-                self.node.metrics.bytes_out += size_bytes
+            node, call, version = self.node, self.call, self.version
+            answers, size_bytes, unusual = _read(node, call, version, False)
+            if call.replica_id < 0:
+                node.metrics.bytes_out += size_bytes
             else:
-                self.node.metrics.replication_bytes_out += size_bytes
+                node.metrics.replication_bytes_out += size_bytes
+            chunks = _encode(node, connection, call, version, self.correlation_id, self.session, answers, unusual)
             connection.complete(self.slot, chunks)
 
 
@@ -144,33 +157,33 @@ def handle_fetch(
             return
     call = parse_fetch(frame, offset, version)
     connection.fetch_plan = plan_fetch(frame, offset, version, call)
-    if call.session_id != 0:
-        error = ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-        connection.respond(encode_fetch_response(version, correlation_id, [], error=error))
-        return
+    session: FetchSession | None = None
+    if call.session_epoch != FINAL_EPOCH or call.session_id:
+        found = node.fetch_sessions.resolve(call, node.turn_ms)
+        if isinstance(found, int):
+            connection.respond(encode_fetch_response(version, correlation_id, [], error=found))
+            return
+        session = found
     if connection.fetch_wait is not None:
         # A follower asks anew because its set of partitions has changed: let the one it waits for go first.
         connection.fetch_wait.expire()
     metrics = node.metrics
     metrics.fetch_requests += 1
     max_wait_ms = call.max_wait_ms
-    chunks, size_bytes, at_once = _respond(node, connection, call, version, correlation_id)
-    if at_once or size_bytes >= call.min_bytes or max_wait_ms <= 0:
+    answers, size_bytes, at_once = _read(node, call, version, True)
+    if at_once or size_bytes >= call.min_bytes or max_wait_ms <= 0 or not any(parts for _, parts in call.topics):
         if call.replica_id < 0:
             metrics.bytes_out += size_bytes
         else:
             metrics.replication_bytes_out += size_bytes
-        connection.respond(chunks)
+        connection.respond(_encode(node, connection, call, version, correlation_id, session, answers, at_once))
         return
     targets: dict[HostedPartition, FetchTarget] = {}
     lookup = node.replicas.by_topic
     for topic, parts in call.topics:
         for target in parts:
             targets[lookup[topic][target.partition]] = target
-    if not targets:
-        connection.respond(chunks)
-        return
-    wait = FetchWait(node, connection, call, version, correlation_id, targets)
+    wait = FetchWait(node, connection, call, version, correlation_id, targets, session)
     for hosted in targets:
         hosted.wait_for_data(wait)
     if call.replica_id >= 0:
@@ -237,10 +250,11 @@ def _respond_as_planned(
     return True
 
 
-def _respond(
-    node: Node, connection: ClientConnection, call: FetchCall, version: int, correlation_id: int, arriving: bool = True
-) -> tuple[list[Chunk], int, bool]:
-    """Read; give (encoded answer, bytes of records in it, must be sent at once: an error, divergence or hint).
+Answers = list[tuple["str | UUID", list[FetchedPartition]]]
+
+
+def _read(node: Node, call: FetchCall, version: int, arriving: bool) -> tuple[Answers, int, bool]:
+    """Read; give (what there is, bytes of records in it, must be sent at once: an error, divergence or hint).
 
     `arriving`: the request is new. A held one that is answered now says nothing new about its follower (fact 13).
     """
@@ -249,7 +263,7 @@ def _respond(
     total = 0
     at_once = False
     replica_id = call.replica_id
-    answers: list[tuple[str | UUID, list[FetchedPartition]]] = []
+    answers: Answers = []
     for topic, parts in call.topics:
         hosted_parts = lookup.get(topic)
         results: list[FetchedPartition] = []
@@ -261,9 +275,9 @@ def _respond(
                     target.partition, node.fetch_absent_error(topic, target.partition), -1, -1, -1, None
                 )
             elif replica_id >= 0:
-                result = _read_for_follower(node, hosted, call, target, left, total == 0, arriving)
+                result = read_for_follower(node, hosted, call, target, left, total == 0, arriving)
             else:
-                result = _read_for_consumer(node, hosted, call, target, left, total == 0, version)
+                result = read_for_consumer(node, hosted, call, target, left, total == 0, version)
             results.append(result)
             records = result.records
             if records is not None:
@@ -272,120 +286,29 @@ def _respond(
                 left = left - size_bytes if left > size_bytes else 0
             if result.error or result.diverging_epoch is not None or result.preferred_read_replica >= 0:
                 at_once = True
-    if at_once:
-        node.metrics.failed_fetches += sum(1 for _, results in answers for result in results if result.error)
-    endpoints: tuple[NodeEndpoint, ...] = ()
-    if at_once and version >= _LEADER_HINT_VERSION:
-        endpoints = _leader_hints(node, connection, answers)
-    return encode_fetch_response(version, correlation_id, answers, node_endpoints=endpoints), total, at_once
+    return answers, total, at_once
 
 
-def _read_for_follower(
+def _encode(
     node: Node,
-    hosted: HostedPartition,
+    connection: ClientConnection,
     call: FetchCall,
-    target: FetchTarget,
-    left: int,
-    first: bool,
-    arriving: bool,
-) -> FetchedPartition:
-    leader = hosted.leader
-    index = target.partition
-    if leader is None:
-        error = ErrorCode.KAFKA_STORAGE_ERROR if hosted.stale else _NOT_LEADER
-        return FetchedPartition(index, error, -1, -1, -1, None)
-    log = hosted.log
-    start = log.log_start_offset
-    if arriving or hosted.leader_epoch != target.current_leader_epoch:
-        decision = leader.follower_fetch(
-            FollowerFetch(
-                call.replica_id,
-                call.replica_epoch,
-                target.fetch_offset,
-                target.last_fetched_epoch,
-                target.current_leader_epoch,
-                target.log_start_offset,
-            ),
-            node.turn_ms,
-        )
-        if decision.error:
-            return FetchedPartition(index, decision.error, -1, -1, start, None)
-        if decision.effects:
-            node.apply_replica_effects(hosted, decision.effects)
-        high_watermark = decision.high_watermark
-        if decision.diverging is not None:
-            return FetchedPartition(
-                index, 0, high_watermark, high_watermark, start, None, diverging_epoch=decision.diverging
-            )
-    else:
-        high_watermark = leader.high_watermark
-    records = None
-    if left > 0 or first:
-        limit = target.max_bytes if target.max_bytes < left else left
-        try:
-            piece = log.read(target.fetch_offset, limit, log.log_end_offset, first)
-        except OffsetOutOfRange:
-            return FetchedPartition(index, _OUT_OF_RANGE, -1, -1, start, None)
-        except OSError as failure:
-            node.disk_failed(hosted, failure)
-            return FetchedPartition(index, ErrorCode.KAFKA_STORAGE_ERROR, -1, -1, -1, None)
-        if piece is not None:
-            records = piece.chunk
-    return FetchedPartition(index, 0, high_watermark, high_watermark, start, records)
-
-
-def _read_for_consumer(
-    node: Node, hosted: HostedPartition, call: FetchCall, target: FetchTarget, left: int, first: bool, version: int
-) -> FetchedPartition:
-    index = target.partition
-    leader = hosted.leader
-    if hosted.stale:
-        return FetchedPartition(index, ErrorCode.KAFKA_STORAGE_ERROR, -1, -1, -1, None)
-    log = hosted.log
-    start = log.log_start_offset
-    high_watermark = hosted.replica.high_watermark if leader is None else leader.high_watermark
-    stable_offset = log.last_stable_offset(high_watermark)
-    error, diverging, upper_offset = consumer_read(
-        hosted.replica,
-        target.fetch_offset,
-        target.current_leader_epoch,
-        target.last_fetched_epoch,
-        call.isolation_level,
-        stable_offset,
-        version < _FOLLOWER_READS_VERSION,
-    )
-    if error:
-        known = error == _OUT_OF_RANGE
-        return FetchedPartition(
-            index, error, high_watermark if known else -1, stable_offset if known else -1, start if known else -1, None
-        )
-    if call.rack_id and leader is not None:
-        preferred = node.preferred_read_replica(leader, call.rack_id, target.fetch_offset)
-        if preferred >= 0:
-            return FetchedPartition(
-                index, 0, high_watermark, stable_offset, start, None, preferred_read_replica=preferred
-            )
-    if diverging is not None:
-        return FetchedPartition(index, 0, high_watermark, stable_offset, start, None, diverging_epoch=diverging)
-    records = None
-    aborted = None
-    if target.fetch_offset < upper_offset and (left > 0 or first):
-        limit = target.max_bytes if target.max_bytes < left else left
-        try:
-            piece = log.read(target.fetch_offset, limit, upper_offset, first)
-            if piece is not None:
-                records = piece.chunk
-                if call.isolation_level == READ_COMMITTED:
-                    aborted = [
-                        (each.producer_id, each.first_offset)
-                        for each in log.aborted_transactions(target.fetch_offset, upper_offset)
-                    ]
-        except OffsetOutOfRange:
-            return FetchedPartition(index, _OUT_OF_RANGE, high_watermark, stable_offset, start, None)
-        except OSError as failure:
-            node.disk_failed(hosted, failure)
-            return FetchedPartition(index, ErrorCode.KAFKA_STORAGE_ERROR, -1, -1, -1, None)
-    return FetchedPartition(index, 0, high_watermark, stable_offset, start, records, aborted)
+    version: int,
+    correlation_id: int,
+    session: FetchSession | None,
+    answers: Answers,
+    unusual: bool,
+) -> list[Chunk]:
+    """The answer, of which a session leaves out what its client knows. What is encoded must be sent."""
+    endpoints: tuple[NodeEndpoint, ...] = ()
+    if unusual:
+        node.metrics.failed_fetches += sum(1 for _, results in answers for result in results if result.error)
+        if version >= _LEADER_HINT_VERSION:
+            endpoints = _leader_hints(node, connection, answers)
+    if session is None:
+        return encode_fetch_response(version, correlation_id, answers, node_endpoints=endpoints)
+    news = session.news(answers, whole=call.session_epoch == INITIAL_EPOCH)
+    return encode_fetch_response(version, correlation_id, news, session_id=session.id, node_endpoints=endpoints)
 
 
 def _leader_hints(
