@@ -457,7 +457,17 @@ def test_rule_53_without_elr_lost_members_are_forgotten_and_a_last_leader_is_lef
     assert after(before, replace(off, last_known_leader=False), target_isr=(1,)).last_known_elr == ()
 
 
-def test_deviation_53_an_unclean_election_without_elr_forgets_who_was_lost_before() -> None:
+def test_deviation_53_an_election_without_elr_forgets_who_was_lost_before() -> None:
     before = partition(isr=(), leader=-1, last_known_elr=(1, 2))
     made = record(before, context(elr=False, alive=(2,)), election=Election.UNCLEAN)
     assert made == change(isr=(2,), leader=2, last_known_elr=(), leader_recovery_state=1)
+    clean = record(partition(isr=(1, 2), leader=-1, last_known_elr=(3,)), context(elr=False, alive=(2,)))
+    assert clean == change(leader=2, last_known_elr=())
+    led = partition(isr=(2,), leader=2, last_known_elr=(3,))
+    assert after(led, context(elr=False, alive=()), target_isr=()).last_known_elr == ()
+
+
+def test_deviation_53_without_elr_only_replicas_are_left_behind() -> None:
+    """Dropped now and added again later, it would be elected as the last leader, with a log that was deleted."""
+    before = partition(isr=(1, 2), leader=-1, last_known_elr=(3,))
+    assert after(before, context(elr=False, alive=()), target_replicas=(1, 2)).last_known_elr == ()

@@ -307,9 +307,12 @@ def _last_known_elr(
 ) -> tuple[int, ...]:
     if not context.elr_enabled:
         # Rule 53: a last leader is left behind, for rule 34 does not read it then; lost members are forgotten.
-        # DEVIATION: not by an unclean election. Rule 36 holds without ELR, too: once ELR is on again, who was lost
-        # before it would be waited for as if it had what is committed.
-        return before.last_known_elr if context.last_known_leader and not elected.unclean else ()
+        # DEVIATION: not once others lead, or have led, and only while it is a replica (rules 36, 50, 62). With ELR on
+        # again, whoever was lost before would be elected, or waited for, as if it had what was committed since.
+        if not context.last_known_leader or elected.unclean or elected.leader != before.leader:
+            return ()
+        staying = _staying(before, target)
+        return tuple(replica for replica in before.last_known_elr if replica in staying)
     if not context.last_known_leader:
         return lost
     if elected.leader != NO_LEADER:
