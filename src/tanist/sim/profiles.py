@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from tanist.sim.clock import stream
+from tanist.sim.compacting import compacted_topics
 from tanist.sim.faults import KINDS
 from tanist.sim.operations import OPERATIONS, RISKY, Topic
 from tanist.sim.world import COMBINED
@@ -243,6 +244,8 @@ def changing_features(config: ChaosConfig, chance: random.Random) -> ChaosConfig
             *chance.sample(("min_isr", "reassign", "preferred", "strategy"), 2),
         ),
         operation_pause_ms=(100, chance.choice((800, 2_500))),
+        # Without ELR nobody but this task looks at who may be elected since a configuration has changed.
+        properties={**config.properties, "unclean.leader.election.interval.ms": "2000"},
     )
 
 
@@ -253,7 +256,8 @@ def _more(kinds: tuple[str, ...], added: Iterable[str], chance: random.Random) -
 
 
 EXTRAS: dict[Leaning, int] = {
-    _as_it_is: 50,
+    _as_it_is: 46,
+    compacted_topics: 4,
     crooked_links: 16,
     crooked_disks: 12,
     rolling_restarts: 6,
