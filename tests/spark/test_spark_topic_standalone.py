@@ -1,0 +1,40 @@
+"""The sources on a standalone master and two workers: other processes than the driver's, other executors."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from spark_standalone import Standalone
+
+from tanist.runtime.admin import create_topic
+from tanist.runtime.client import Client, parse_bootstrap
+from tanist.runtime.cluster import Cluster, bootstrap_of
+
+pytestmark = pytest.mark.slow
+QUERY = Path(__file__).with_name("spark_standalone_query.py")
+
+
+def test_read_and_written_by_two_workers(tmp_path: Path) -> None:
+    folder = tmp_path / "c"
+    cluster = Cluster(folder)
+    bootstrap = bootstrap_of(cluster.up(brokers=1, port=random.randint(20000, 40000)))
+    try:
+        with Client(parse_bootstrap(bootstrap)) as client:
+            for topic in ("written", "streamed"):
+                create_topic(client, topic, partitions=4)
+        with Standalone(tmp_path, random.randint(40001, 60000)) as spark:
+            command = [sys.executable, str(QUERY), spark.master, bootstrap, str(folder), str(tmp_path / "scratch")]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
+        assert done.returncode == 0, done.stderr[-4000:]
+        found = json.loads(done.stdout.splitlines()[-1])
+        assert found["topic"] == [20_000, 20_000, sum(range(20_000))]
+        assert found["segments"] == [20_000, 20_000]
+        assert found["metadata"] == 4
+        assert found["executors"] == 2
+    finally:
+        cluster.down()
