@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 
 from tanist.sim.checkers import Checkers
 from tanist.sim.clock import stream
+from tanist.sim.compacting import POLICY, key_of
 from tanist.sim.coverage import Counts
 from tanist.sim.faults import Fault, Nemesis, draw_faults
 from tanist.sim.history import History
 from tanist.sim.network import NetworkConditions
 from tanist.sim.operations import Admin, Operation, draw_operations
 from tanist.sim.peace import Peace
-from tanist.sim.producer import Producer
+from tanist.sim.producer import Producer, no_key
 from tanist.sim.profiles import ChaosConfig
 from tanist.sim.readers import Consumer, Observer
 from tanist.sim.situations import watching_situations
@@ -166,6 +167,7 @@ class Run:
                         pause_ms=config.pause_ms,
                         acks=-1 if careful else 1,
                         idempotent=careful,
+                        key_of=key_of if (POLICY, "compact") in topic.configs else no_key,
                     )
                 )
         return made

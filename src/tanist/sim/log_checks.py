@@ -13,7 +13,7 @@ from tanist.broker.hosted import HostedPartition
 from tanist.broker.node import Node
 from tanist.log.log import Log
 from tanist.log.log import Truncated as CutOff
-from tanist.sim.truth import Batch, Copy, Key, Truth, batches
+from tanist.sim.truth import Batch, Copy, Key, Truth
 from tanist.sim.violation import Violation
 from tanist.sim.world import Host, World
 from tanist.wire.batch import iterate_headers
@@ -38,7 +38,7 @@ class LogChecks:
         known = truth.copies.get(host.node_id)
         copy = Copy(host.node_id, host.lives, log)
         copy.log_start = log.log_start_offset
-        copy.batches = list(batches(log, log.log_start_offset, log.log_end_offset))
+        copy.batches = truth.content(name, log, log.log_start_offset, log.log_end_offset, self._world.now_us)
         if known is not None and known.released_epoch is None:
             self._check_restart(name, known, copy, rotten=(truth.key, host.node_id) in self.rotten)
             copy.cut = known.cut
@@ -88,7 +88,7 @@ class LogChecks:
             self._cut_off(name, truth, copy, end)  # not by a truncation that was handed out
         if not copy.batches:
             copy.log_start = log.log_start_offset
-        for batch in batches(log, copy.end, end):
+        for batch in truth.content(name, log, copy.end, end, self._world.now_us):
             before = copy.batches[-1] if copy.batches else None
             if before is not None and batch.first != before.end:
                 self._fail("S6", f"{name}: {batch} was appended behind {before}")

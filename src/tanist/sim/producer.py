@@ -21,6 +21,10 @@ _PRODUCE_VERSION = 9
 _INIT_PRODUCER_ID_VERSION = 4
 
 
+def no_key(value: bytes) -> None:
+    """Of a record whose topic is not compacted."""
+
+
 class Producer(SimClient):
     """Writes unique values to all partitions of a topic, one batch in flight a partition."""
 
@@ -35,6 +39,7 @@ class Producer(SimClient):
         acks: int = -1,
         pause_ms: int = 5,
         idempotent: bool = True,
+        key_of: Callable[[bytes], bytes | None] = no_key,
     ) -> None:
         super().__init__(world, name, history)
         self.topic = topic
@@ -42,6 +47,7 @@ class Producer(SimClient):
         self.acks = acks
         self.pause_ms = pause_ms
         self.idempotent = idempotent
+        self._key_of = key_of
         self._identities: dict[int, tuple[int, int]] = {}
         """Partition -> producer id and epoch. One for all, until a loss makes a partition begin anew."""
         self._sequences = dict.fromkeys(range(partitions), 0)
@@ -118,7 +124,7 @@ class Producer(SimClient):
         wall_ms = self.clock.wall_ms()
         producer_id, producer_epoch = self._identities[partition]
         records = encode_batch(
-            [NewRecord(timestamp=wall_ms, key=None, value=send.value) for send in batch],
+            [NewRecord(timestamp=wall_ms, key=self._key_of(send.value), value=send.value) for send in batch],
             producer_id=producer_id,
             producer_epoch=producer_epoch,
             base_sequence=self._sequences[partition] if self.idempotent else -1,

@@ -109,6 +109,8 @@ class Consumer(SimClient):
                         value = bytes(record.value or b"")
                         self.history.read(Read(self.topic, partition, record.offset, value, self.name, self.now_us))
                         self.positions[partition] = record.offset + 1
+                # Compaction may have taken the last records of a batch, or all of them.
+                self.positions[partition] = max(self.positions[partition], header.next_offset)
         self.world.scheduler.after(MICROSECONDS, lambda: self._fetch(partition), self.process)
 
     def _go_back(self, partition: int, leader_epoch: int, channel: Channel) -> None:

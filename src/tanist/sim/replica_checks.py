@@ -20,10 +20,11 @@ from tanist.controller.registration import BrokerRegistration
 from tanist.log.log import Log
 from tanist.replica.leader import LeaderState
 from tanist.replica.metadata import PartitionMetadata
+from tanist.sim.compacting import POLICY, Thinnings
 from tanist.sim.election_checks import ElectionChecks
 from tanist.sim.log_checks import LogChecks, logs_of
 from tanist.sim.metadata_checks import MetadataChecks
-from tanist.sim.truth import Batch, Copy, Key, Truth, batches, pieces
+from tanist.sim.truth import Batch, Copy, Key, Truth, pieces
 from tanist.sim.violation import Violation
 from tanist.sim.world import Host, World
 from tanist.wire.batch import decode_batch, iterate_headers
@@ -95,6 +96,8 @@ class ReplicaChecks:
         if found is None:
             topic = self.metadata.image.topics.get(key[0])
             found = self.truths[key] = Truth(key, f"{'?' if topic is None else topic.name}-{key[1]}")
+            if topic is not None and self.metadata.image.configs.get((2, topic.name), {}).get(POLICY) == "compact":
+                found.thinnings = Thinnings(found)
         return found
 
     def is_whole(self, core: frozenset[int]) -> bool:
@@ -347,6 +350,8 @@ class ReplicaChecks:
                     self.on_committed(truth, record.offset, value)
                     truth.values[record.offset] = value
                     truth.offsets[value] = record.offset
+                    if truth.thinnings is not None:
+                        truth.thinnings.committed(record.offset, value)
 
     def _check_candidates(self, truth: Truth) -> None:
         """S2: everybody whom the controller may elect, up or not, has all that was ever committed."""
@@ -419,10 +424,12 @@ class ReplicaChecks:
                         "L7", f"{name}: high watermark {hosted.replica.high_watermark}, end {log.log_end_offset}"
                     )
                 copy = truth.copies[node.node_id]
-                if copy.batches != list(batches(log, log.log_start_offset, log.log_end_offset)):
+                now_us = self._world.now_us
+                if copy.batches != truth.content(name, log, log.log_start_offset, log.log_end_offset, now_us):
                     self._fail("S22", f"{name}: its log is not what it was seen to become")
                 self.logs.check_epoch_cache(name, log, copy.batches)
-                content[node.node_id] = b"".join(pieces(log, log.log_start_offset, log.log_end_offset))
+                if truth.thinnings is None:  # else each replica has cleaned for itself
+                    content[node.node_id] = b"".join(pieces(log, log.log_start_offset, log.log_end_offset))
             first = next(iter(content.values()), b"")
             for node_id, found in content.items():
                 if found != first:

@@ -9,11 +9,14 @@ facts are judged by the checkers.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from tanist.log.log import Log
 from tanist.wire.batch import iterate_headers
+
+if TYPE_CHECKING:
+    from tanist.sim.compacting import Thinnings
 
 _READ_BYTES = 1 << 20
 
@@ -127,9 +130,17 @@ class Copy:
 class Truth:
     """One partition."""
 
+    def content(self, name: str, log: Log, start: int, end: int, now_us: int) -> list[Batch]:
+        """The batches of a replica's log, as they were before compaction."""
+        if self.thinnings is None:
+            return list(batches(log, start, end))
+        return self.thinnings.originals(name, log, start, end, now_us)
+
     def __init__(self, key: Key, name: str) -> None:
         self.key = key
         self.name = name
+        self.thinnings: Thinnings | None = None
+        """Of a compacted topic: what may be gone from its logs."""
         self.high_watermark = 0
         """T"""
         self.history: list[Batch] = []
