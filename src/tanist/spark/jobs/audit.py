@@ -343,6 +343,10 @@ class _Audit:
         metadata = replace(
             self._metadata, changes={place: self._metadata.changes.get(place, ()) for place in concerned}
         )
+        dropped_for: dict[Place, list[tuple[int, int, int]]] = {}
+        for entry in self._known.salvage:
+            place = entry.topic, entry.partition
+            dropped_for.setdefault(place, []).append((entry.from_offset, entry.to_offset, entry.leader_epoch))
         epochs = _EpochsOfReference(self._result.rails, self._result.facts)
 
         def explain(
@@ -358,6 +362,12 @@ class _Audit:
             place = (topic, partition)
             if kind == Kind.MISSING.value:
                 return metadata.explain(place, None, who or ())
+            if kind == Kind.LOST.value and offset is not None:
+                # The leader for which a replica dropped the record is known, if the record was saved.
+                dropped = [since for first, end, since in dropped_for.get(place, ()) if first <= offset < end]
+                told = metadata.of_epoch(place, max(dropped)) if dropped else None
+                if told is not None:
+                    return told
             epoch = min(of) if of and kind != Kind.READ_LOST.value else epochs.before(place, offset)
             return metadata.explain(place, epoch, who or ())
 

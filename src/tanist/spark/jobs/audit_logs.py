@@ -36,8 +36,10 @@ Holder = tuple[str, int, int]
 
 COLUMNS: Final = {
     "topic": "string", "partition": "int", "replica": "int", "leader_epoch": "int", "offset": "bigint",
-    "value": "binary", "is_control": "boolean", "crc_ok": "boolean", "fingerprint": "bigint",
+    "key": "binary", "value": "binary", "is_control": "boolean", "crc_ok": "boolean", "fingerprint": "bigint",
     "batch_position": "bigint", "segment": "bigint", "salvage_id": "string", "damage": "string",
+    "timestamp": "timestamp", "producer_id": "bigint", "producer_epoch": "int", "sequence": "int",
+    "is_transactional": "boolean",
 }  # fmt: skip
 
 
@@ -74,7 +76,7 @@ class Logs(Protocol):
         """Of all replicas, or of these only; all offsets, or these and some between them."""
         ...
 
-    def salvaged(self, columns: Sequence[str], near: Sequence[Stretch]) -> DataFrame | None:
+    def salvaged(self, columns: Sequence[str], near: Sequence[Stretch] | None) -> DataFrame | None:
         """The same of the salvage."""
         ...
 
@@ -119,7 +121,7 @@ class SegmentLogs:
         ]
         return self._read(files, columns, near)
 
-    def salvaged(self, columns: Sequence[str], near: Sequence[Stretch]) -> DataFrame:
+    def salvaged(self, columns: Sequence[str], near: Sequence[Stretch] | None) -> DataFrame:
         return self._read([file for file in self._files if file.salvage_id is not None], columns, near)
 
     def _read(self, files: Sequence[SegmentFile], columns: Sequence[str], near: Sequence[Stretch] | None) -> DataFrame:
@@ -174,7 +176,7 @@ class FrameLogs:
             found = found.join(F.broadcast(table), ["topic", "partition", "replica"], "left_semi")
         return _named(_within(found, near), columns)
 
-    def salvaged(self, columns: Sequence[str], near: Sequence[Stretch]) -> DataFrame | None:
+    def salvaged(self, columns: Sequence[str], near: Sequence[Stretch] | None) -> DataFrame | None:
         return None if self._salvage is None else _named(_within(self._salvage, near), columns)
 
 

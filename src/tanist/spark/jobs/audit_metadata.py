@@ -1,37 +1,22 @@
 """What the controllers decided about partitions, and which decision explains a finding.
 
-Owns the partition's history out of the metadata log: each change of leader, ISR or ELR, with the moment and the record
-that made it. The log is read on the driver: it is small beside the data. A snapshot keeps no history, so what happened
-before the log's beginning is not told.
+Owns the partition's history out of the rows of `tanist-metadata`: each change of leader, ISR or ELR, with the moment
+and the record that made it. The log is read on the driver: it is small beside the data. A snapshot keeps no history, so
+what happened before the log's beginning is not told.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Final
-from uuid import UUID
+from typing import Any, Final
 
-from tanist.controller.partition_state import PartitionState, merge, state_of
 from tanist.log.salvage_manifest import timestamp_text
-from tanist.log.salvage_reading import sound_batches
-from tanist.runtime.salvaged import SavedFile
 from tanist.spark.jobs.audit_logs import Place
-from tanist.spark.replica_files import METADATA_TOPIC, SegmentFile, segment_files
-from tanist.wire.batch import decode_batch
-from tanist.wire.errors import WireError
-from tanist.wire.metadata import decode_record
-from tanist.wire.metadata_records import (
-    ConfigRecord,
-    PartitionChangeRecord,
-    PartitionRecord,
-    RemoveTopicRecord,
-    TopicRecord,
-)
-
-_TOPIC_RESOURCE: Final = 2
+from tanist.spark.metadata_changes import changes, metadata_folders
+from tanist.spark.replica_files import NothingThere
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +60,10 @@ class Metadata:
         changes = self.changes.get(place)
         return changes[-1].replicas if changes else ()
 
+    def of_epoch(self, place: Place, epoch: int) -> str | None:
+        """The change that began a leader epoch."""
+        return next((str(each) for each in self.changes.get(place, ()) if each.leader_epoch == epoch), None)
+
     def explain(self, place: Place, epoch: int | None, replicas: Iterable[int] = ()) -> str | None:
         """What happened to records of `epoch`: the election after it, an unclean one rather than another.
 
@@ -97,92 +86,37 @@ NOTHING: Final = Metadata({})
 
 
 def read_metadata(folder: str | Path) -> Metadata:
-    """From the most advanced copy of the metadata log below a folder; nothing if there is none."""
-    copies: dict[Path, list[SegmentFile]] = {}
-    for file in segment_files(str(folder)):
-        if file.topic == METADATA_TOPIC:
-            copies.setdefault(Path(file.path).parent, []).append(file)
-    if not copies:
-        return NOTHING
-    return _replayed(max(copies.values(), key=_end))
-
-
-def _end(files: Sequence[SegmentFile]) -> tuple[int, int]:
-    """Epoch and offset of the last batch."""
-    end = (-1, -1)
-    for file in files:
-        for header in _headers(file):
-            end = max(end, header)
-    return end
-
-
-def _headers(file: SegmentFile) -> Iterator[tuple[int, int]]:
-    opened = SavedFile(Path(file.path))
+    """From the copy of the metadata log that has come farthest; nothing if there is none below the folder."""
     try:
-        for _, header in sound_batches(opened, 0, opened.size):
-            yield header.leader_epoch, header.last_offset
-    finally:
-        opened.close()
+        copies = metadata_folders(str(folder))
+    except NothingThere:
+        return NOTHING
+    return metadata_of(changes(max(copies, key=lambda copy: copy.end)))
 
 
-def _replayed(files: Sequence[SegmentFile]) -> Metadata:
-    names: dict[UUID, str] = {}
-    changes: dict[Place, list[Change]] = {}
-    states: dict[Place, PartitionState] = {}
+def metadata_of(rows: Iterable[Mapping[str, Any]]) -> Metadata:
+    """Of rows of `tanist-metadata`, in the log's order."""
+    found: dict[Place, list[Change]] = {}
     compacted: set[str] = set()
-    for offset, wall_ms, record in _records(files):
-        if isinstance(record, TopicRecord):
-            names[record.topic_id] = record.name
-        elif isinstance(record, RemoveTopicRecord):
-            name = names.pop(record.topic_id, "")
-            for place in [place for place in changes if place[0] == name]:
-                del changes[place]
-                del states[place]
-        elif isinstance(record, ConfigRecord):
-            if (record.resource_type, record.name) == (_TOPIC_RESOURCE, "cleanup.policy"):
-                (compacted.add if "compact" in (record.value or "") else compacted.discard)(record.resource_name)
-        elif isinstance(record, PartitionRecord | PartitionChangeRecord) and record.topic_id in names:
-            place = names[record.topic_id], record.partition_id
-            before = states.get(place)
-            try:
-                after = _after(before, record)
-            except ValueError:
-                continue  # a log that was damaged; what comes after is told as far as it can be
-            states[place] = after
-            changes.setdefault(place, []).append(_changed(offset, wall_ms, before, after))
-    return Metadata(changes, frozenset(compacted))
-
-
-def _after(before: PartitionState | None, record: PartitionRecord | PartitionChangeRecord) -> PartitionState:
-    if isinstance(record, PartitionRecord):
-        return state_of(record)
-    if before is None:
-        raise ValueError("a change of a partition that the log does not have")
-    return merge(before, record)
-
-
-def _changed(offset: int, wall_ms: int, before: PartitionState | None, after: PartitionState) -> Change:
-    known = -1 if before is None else before.last_unclean_epoch
-    return Change(
-        offset, wall_ms, after.leader, after.leader_epoch, after.replicas, after.isr, after.elr,
-        unclean=after.last_unclean_epoch > known,
-    )  # fmt: skip
-
-
-def _records(files: Sequence[SegmentFile]) -> Iterator[tuple[int, int, object]]:
-    for file in sorted(files, key=lambda each: each.base_offset):
-        opened = SavedFile(Path(file.path))
-        try:
-            for position, header in sound_batches(opened, 0, opened.size):
-                if header.is_control:
-                    continue
-                for record in decode_batch(opened.read(position, header.size_bytes)):
-                    try:
-                        yield record.offset, record.timestamp, decode_record(record.value or b"")
-                    except WireError:
-                        continue  # of a version that is not known here, which says nothing about partitions
-        finally:
-            opened.close()
+    unclean: dict[Place, int] = {}
+    for row in rows:
+        topic, partition = row.get("topic"), row.get("partition")
+        if row["record"] == "RemoveTopicRecord" and topic is not None:
+            for place in [place for place in found if place[0] == topic]:
+                del found[place]
+        elif row["record"] == "ConfigRecord" and row.get("name") == "cleanup.policy" and topic is not None:
+            (compacted.add if "compact" in (row.get("value") or "") else compacted.discard)(topic)
+        elif topic is not None and partition is not None and row.get("leader") is not None:
+            place = topic, partition
+            last_unclean = row["last_unclean_epoch"]
+            change = Change(
+                row["offset"], row["timestamp_ms"], row["leader"], row["leader_epoch"], tuple(row["replicas"]),
+                tuple(row["isr"]), tuple(row["elr"]),
+                unclean=last_unclean == row["leader_epoch"] and last_unclean != unclean.get(place, -1),
+            )  # fmt: skip
+            unclean[place] = last_unclean
+            found.setdefault(place, []).append(change)
+    return Metadata(found, frozenset(compacted))
 
 
 def _ids(brokers: Iterable[int]) -> str:

@@ -1,0 +1,363 @@
+"""`tanist spark`: the pipeline's jobs (docs/pipeline.md). PySpark is imported by the command that needs it.
+
+Each job tells on standard error what it is doing, and on standard output what came of it: for people, or with `--json`
+for programs.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from tanist.cli.options import client_options, data_option, json_option, key_value
+from tanist.cli.output import print_json, print_table
+from tanist.runtime.client import Address
+from tanist.runtime.cluster import addresses_of
+from tanist.runtime.cluster_file import load_existing
+
+if TYPE_CHECKING:
+    from tanist.spark.jobs.audit import AuditResult
+    from tanist.spark.jobs.merge_back import MergeResult
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+EXIT_FOUND = 1
+"""An audit that found something, as `tanist lab verify` has it."""
+_VERDICTS = ("lost", "re-sent", "kept", "superseded", "transactional")
+_TOLD_MAX = 10
+"""Findings of each kind that are printed; the Parquet result has all."""
+
+
+class Jobs(click.Group):
+    """Says in a sentence what is missing, where it can be installed."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        helps = {"--help", "-h"} & set(sys.argv)
+        if find_spec("pyspark") is None and not helps:
+            raise click.ClickException(
+                "the pipeline needs PySpark: pip install 'tanist[spark]' (500 MB, Java included)"
+            )
+        try:
+            return super().invoke(ctx)
+        except ValueError as error:
+            # What jobs raise for a path, an option or a history that can't be.
+            raise click.ClickException(str(error)) from error
+
+
+@click.group("spark", cls=Jobs)
+def spark_command() -> None:
+    """Jobs on topics, replicas' files and histories, by PySpark: here, or on a Spark cluster."""
+
+
+def _session_options(command: F) -> F:
+    command = click.option(
+        "--conf", "conf", type=key_value, metavar="KEY=VALUE", multiple=True, help="A setting of Spark. Repeatable."
+    )(command)
+    return click.option(
+        "--master",
+        default="local[*]",
+        show_default=True,
+        help="The Spark cluster, such as spark://host:7077. Its workers need tanist[spark], and the same paths.",
+    )(command)
+
+
+def _session(master: str, conf: tuple[tuple[str, str], ...]) -> Any:
+    from tanist.spark import session
+
+    return session(**{"spark.master": master, **dict(conf)})
+
+
+def _say(what: str) -> None:
+    click.echo(f"  {what}", err=True)
+
+
+@spark_command.command("audit")
+@click.option(
+    "--history",
+    "histories",
+    multiple=True,
+    type=click.Path(exists=True, path_type=Path),
+    help="What clients did and saw, JSON Lines or Parquet (docs/history.md). Repeatable. Without: replicas only.",
+)
+@click.option("--topic", "topics", multiple=True, help="This topic only. Repeatable.  [default: all but internal ones]")
+@click.option("--output", type=click.Path(path_type=Path), help="A folder for all findings as Parquet.")
+@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="A file for the report with pictures.")
+@click.option("--plan", type=click.Choice(["auto", "two-level", "flat"]), default="auto", show_default=True)
+@_session_options
+@data_option
+@json_option
+@click.pass_context
+def audit_command(
+    ctx: click.Context,
+    histories: tuple[Path, ...],
+    topics: tuple[str, ...],
+    output: Path | None,
+    html: Path | None,
+    plan: str,
+    master: str,
+    conf: tuple[tuple[str, str], ...],
+    folder: Path,
+    as_json: bool,
+) -> None:
+    """Find what was lost, duplicated, reordered, or differs between replicas.
+
+    Holds all replicas' segment files below --data against each other, and against what clients were told. The exit code
+    is 0 when nothing is wrong, 1 when something is.
+    """
+    from tanist.spark.jobs.audit import audit_folder
+
+    spark = _session(master, conf)
+    result = audit_folder(spark, folder, histories, topics=topics, output=output, plan=plan, progress=_say)
+    if html is not None:
+        from tanist.spark.report.audit_page import write_page
+
+        write_page(html, result, title=str(folder))
+        _say(f"the report is {html}")
+    if as_json:
+        print_json(_audit_json(result))
+    else:
+        for line in audit_lines(result):
+            click.echo(line)
+    if not result.clean:
+        ctx.exit(EXIT_FOUND)
+
+
+@spark_command.command("merge-back")
+@click.option("--topic", "topics", multiple=True, help="This topic only. Repeatable.  [default: all that was saved]")
+@click.option("--apply", is_flag=True, help="Put back what is lost. Without: a dry run, which changes nothing.")
+@click.option("--mark", is_flag=True, help="Add headers tanist.salvage.* to restored records: where they come from.")
+@click.option("--output", type=click.Path(path_type=Path), help="A folder for the verdict on each record, as Parquet.")
+@_session_options
+@client_options
+@json_option
+@click.pass_context
+def merge_back_command(
+    ctx: click.Context,
+    topics: tuple[str, ...],
+    apply: bool,
+    mark: bool,
+    output: Path | None,
+    master: str,
+    conf: tuple[tuple[str, str], ...],
+    bootstrap: list[Address] | None,
+    folder: Path,
+    as_json: bool,
+) -> None:
+    """Put records that replicas have dropped back into their topics: those, and only those, that the topics lack.
+
+    Twice is once: what an earlier run has restored is recognised.
+    """
+    from tanist.spark.jobs.merge_back import merge_back
+
+    addresses = bootstrap or addresses_of(load_existing(folder), folder)
+    result = merge_back(
+        _session(master, conf), folder, addresses, topics=topics, apply=apply, mark=mark, output=output, progress=_say
+    )
+    if as_json:
+        print_json(asdict(result))
+    else:
+        tell_merge(result)
+    if result.problems:
+        ctx.exit(1)
+
+
+@spark_command.command("story")
+@click.option("--port", type=click.IntRange(1024, 65000), default=29092, show_default=True, help="Of the first broker.")
+@click.option("--keep", type=click.Path(path_type=Path), help="An empty folder for the cluster, history and reports.")
+@_session_options
+def story_command(port: int, keep: Path | None, master: str, conf: tuple[tuple[str, str], ...]) -> None:
+    """From a broken cluster to a mended topic: a loss of power with ELR off, audit, merge-back, audit."""
+    from tanist.spark.jobs.story import StoryFailed, tell
+
+    with tempfile.TemporaryDirectory(prefix="tanist-story-") as scratch:
+        folder = Path(scratch) if keep is None else keep
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise click.ClickException(f"{folder} is not empty")
+
+        def tell_audit(name: str, result: AuditResult) -> None:
+            if keep is not None:
+                from tanist.spark.report.audit_page import write_page
+
+                write_page(folder / f"audit-{name}.html", result, title=f"the story, {name} the merge-back")
+            click.echo()
+            for line in audit_lines(result):
+                click.echo(line)
+            click.echo()
+
+        try:
+            story = tell(_session(master, conf), folder, port=port, say=_say, on_audit=tell_audit)
+        except StoryFailed as error:
+            raise click.ClickException(f"the story came out otherwise: {error}") from error
+    click.echo(
+        f"{story.acknowledged} records were acknowledged, {len(story.lost)} of them lost, and found by the audit; "
+        f"{story.merged.restored if story.merged else 0} were put back, and the second audit is clean."
+    )
+
+
+@spark_command.command("durability")
+@click.option("--rf", "factors", multiple=True, type=click.IntRange(1, 9), default=(3,), show_default=True)
+@click.option("--min-isr", "least", multiple=True, type=click.IntRange(1, 9), default=(1, 2), show_default=True)
+@click.option(
+    "--strategy",
+    "strategies",
+    multiple=True,
+    type=click.Choice(["None", "Balanced", "Aggressive"]),
+    default=("None", "Balanced", "Aggressive"),
+    show_default=True,
+    help="unclean.recovery.strategy. Repeatable, as --rf and --min-isr.",
+)
+@click.option("--seeds", type=click.IntRange(1), default=200, show_default=True, help="How many, for each setting.")
+@click.option("--first-seed", type=click.IntRange(0), default=1, show_default=True)
+@click.option("--fault", "kinds", multiple=True, metavar="KIND", help="What goes wrong. Repeatable.")
+@click.option("--down-max", type=click.IntRange(0, 9), default=3, show_default=True, help="Brokers down at once.")
+@click.option("--output", type=click.Path(path_type=Path), help="A folder for the outcome of each run, as Parquet.")
+@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="A file for the report with the plot.")
+@click.option("--scenarios", type=click.Path(path_type=Path), help="A folder for runs that lost, to be replayed.")
+@_session_options
+@json_option
+def durability_command(
+    factors: tuple[int, ...],
+    least: tuple[int, ...],
+    strategies: tuple[str, ...],
+    seeds: int,
+    first_seed: int,
+    kinds: tuple[str, ...],
+    down_max: int,
+    output: Path | None,
+    html: Path | None,
+    scenarios: Path | None,
+    master: str,
+    conf: tuple[tuple[str, str], ...],
+    as_json: bool,
+) -> None:
+    """Estimate how likely settings lose acknowledged records: the simulator over many seeds, as Spark tasks."""
+    from tanist.spark.jobs import durability as job
+
+    weather = job.Weather(kinds=kinds or job.FAULTS_USUAL, down_max=down_max)
+    asked = job.settings(factors, least, strategies)
+    played = range(first_seed, first_seed + seeds)
+    result = job.durability(_session(master, conf), asked, played, weather, output=output, progress=_say)
+    replays = job.keep_losing(result, scenarios) if scenarios is not None else []
+    if html is not None:
+        from tanist.spark.report.durability_page import write_page
+
+        write_page(html, result, replays)
+        _say(f"the report is {html}")
+    if as_json:
+        print_json({"seeds": [played.start, played.stop - 1], "settings": [asdict(row) for row in result.rows]})
+        return
+    print_table(
+        ("SETTING", "RUNS", "LOST RECORDS IN", "UNAVAILABLE IN", "TIME UNAVAILABLE", "SEEDS THAT LOST"),
+        [
+            (
+                row.setting,
+                row.loss.runs,
+                row.loss,
+                row.outage,
+                f"{100 * row.outage_share:.1f} %",
+                ", ".join(map(str, row.losing_seeds[:5])) or None,
+            )
+            for row in result.rows
+        ],
+    )
+    for path in replays:
+        click.echo(f"tanist lab replay {path}")
+    for row in result.rows:
+        for seed, violation in row.violations.items():
+            click.echo(f"{row.setting}, seed {seed} breaks a rule: {violation}", err=True)
+
+
+def audit_lines(result: AuditResult) -> list[str]:
+    """The summary for people."""
+    replicas = {(rail.topic, rail.partition, rail.replica) for rail in result.rails}
+    lines = [
+        f"{result.records} records in {len(replicas)} replicas of {len(result.facts)} partitions; "
+        f"{result.sends} acknowledged sends, {result.polled} records polled"
+    ]
+    counts: dict[Any, int] = {}
+    for (kind, _, _), count in result.counts.items():
+        counts[kind] = counts.get(kind, 0) + count
+    for kind, count in counts.items():
+        lines += ["", f"{kind.value}: {count}, {kind.meaning}"]
+        told = result.told(kind)
+        for each in _runs_of(told)[:_TOLD_MAX]:
+            lines.append(f"  {each}")
+        if len(told) > _TOLD_MAX and len(_runs_of(told)) > _TOLD_MAX:
+            lines.append(f"  and {len(_runs_of(told)) - _TOLD_MAX} more like these")
+        for explained in dict.fromkeys(each.explained for each in told if each.explained):
+            lines.append(f"  because of {explained}")
+    lines += ["", "nothing is wrong" if result.clean else f"{len(counts)} kinds of findings: " + ", ".join(
+        kind.value for kind in counts
+    )]  # fmt: skip
+    return lines
+
+
+def _runs_of(findings: list[Any]) -> list[str]:
+    """Findings in words; neighbouring ones that say the same are one line."""
+    lines: list[tuple[Any, ...]] = []
+    for each in findings:
+        key = (each.topic, each.partition, each.kind, each.replicas, each.epochs, each.detail)
+        last = lines[-1] if lines else None
+        if last is not None and last[0] == key and each.first_offset is not None and last[2] + 1 == each.first_offset:
+            lines[-1] = (key, last[1], each.last_offset or each.first_offset, last[3] + each.records, last[4])
+        else:
+            first = -1 if each.first_offset is None else each.first_offset
+            lines.append(
+                (key, first, first if each.last_offset is None else each.last_offset, each.records, each.value)
+            )
+    told = []
+    for (topic, partition, _, replicas, epochs, detail), first, last, records, value in lines:
+        where = "" if first < 0 else f" offset {first}" if first == last else f" offsets {first}..{last}"
+        epoch = f", epoch {', '.join(map(str, epochs))}" if epochs else ""
+        who = f", replica {', '.join(map(str, replicas))}" if replicas else ""
+        what = f", {value}" if value is not None and records == 1 else f", {records} records"
+        told.append(f"{topic}-{partition}{where}{epoch}{who}{what}: {detail}")
+    return told
+
+
+def _audit_json(result: AuditResult) -> dict[str, Any]:
+    return {
+        "records": result.records,
+        "acknowledged": result.sends,
+        "polled": result.polled,
+        "counts": [
+            {"kind": kind.value, "topic": topic, "partition": partition, "count": count}
+            for (kind, topic, partition), count in result.counts.items()
+        ],
+        "findings": [each.as_json() for each in result.findings],
+        "plan": result.plan,
+        "seconds": result.seconds,
+    }
+
+
+def tell_merge(result: MergeResult) -> None:
+    """The summary for people."""
+    lines = []
+    if result.places:
+        print_table(
+            ("PARTITION", "LOST", "RE-SENT", "KEPT", "SUPERSEDED", "TRANSACTIONAL", "RESTORED"),
+            [
+                (
+                    f"{each.topic}-{each.partition}",
+                    *(each.verdicts.get(name, 0) for name in _VERDICTS),
+                    each.restored if result.applied else "-",
+                )
+                for each in result.places
+            ],
+        )
+    else:
+        lines.append("nothing was saved: there is nothing to merge back")
+    if result.left_out:
+        lines.append(f"{result.left_out} entries are left out, for most of their records will have expired")
+    if not result.applied and result.count("lost"):
+        lines.append(f"a dry run: --apply puts the {result.count('lost')} lost records back")
+    for line in lines + [f"not done: {problem}" for problem in result.problems]:
+        click.echo(line)

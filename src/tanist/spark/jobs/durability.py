@@ -1,0 +1,268 @@
+"""How likely a cluster loses acknowledged records, or is unavailable: the simulator, seed by seed, as Spark tasks.
+
+Owns the settings that are compared (replication factor, min.insync.replicas, recovery strategy), the faults that all of
+them get alike, and the estimate: of N seeds so many lost something, with Wilson's interval at 95 %. Every
+setting meets the same seeds, so that they differ by what they are and not by luck.
+
+A seed is a cluster of whole nodes, ten virtual seconds or so of load and faults, and peace. What comes out is the
+probability *in such a run*: faults here come by the second, not by the month. It tells settings apart, and forecasts
+nothing. A run that breaks a rule of the protocol is told apart from one that loses what it may lose.
+
+A seed that lost something can be kept as a scenario, which `tanist lab replay FILE` plays again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise, product
+from math import sqrt
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from tanist.lab.simulation.plan import FAULTS, Plan
+from tanist.lab.simulation.scenario import Scenario, save
+from tanist.sim.history import History, Send
+from tanist.sim.operations import Topic
+from tanist.sim.profiles import TOPIC, ChaosConfig
+from tanist.sim.world import COMBINED
+from tanist.spark.jobs.audit import Progress
+
+STRATEGIES: Final = ("None", "Balanced", "Aggressive")
+FAULTS_USUAL: Final = ("kill", "power", "blackout", "partition", "stop", "freeze", "leader")
+OUTAGE_MS: Final = 3_000
+"""A partition that acknowledges nothing for so long is unavailable."""
+SEEDS_TOLD: Final = 20
+_Z: Final = 1.959963984540054
+"""Of the normal distribution, for 95 %."""
+_OUTCOME: Final = (
+    "acknowledged bigint, lost bigint, unclean int, outage_ms bigint, load_ms bigint, faults int, violation string"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What is asked about."""
+
+    replication_factor: int = 3
+    min_insync_replicas: int = 2
+    strategy: str = "Balanced"
+
+    def __post_init__(self) -> None:
+        if self.strategy not in STRATEGIES:
+            raise ValueError(f"the strategy is one of {', '.join(STRATEGIES)}, not {self.strategy!r}")
+        if not 1 <= self.min_insync_replicas <= self.replication_factor:
+            raise ValueError(
+                f"min.insync.replicas is {self.min_insync_replicas}: with {self.replication_factor} replicas it is "
+                f"from 1 to {self.replication_factor}"
+            )
+
+    def __str__(self) -> str:
+        return f"RF {self.replication_factor}, min ISR {self.min_insync_replicas}, {self.strategy}"
+
+
+@dataclass(frozen=True, slots=True)
+class Weather:
+    """What goes wrong, the same for every setting."""
+
+    kinds: tuple[str, ...] = FAULTS_USUAL
+    pause_ms: tuple[int, int] = (200, 2_500)
+    """Between two faults."""
+    down_max: int = 3
+    """So many brokers may be down at once."""
+    load_ms: int = 10_000
+
+    def __post_init__(self) -> None:
+        unknown = sorted(set(self.kinds) - FAULTS.keys())
+        if unknown:
+            raise ValueError(f"{', '.join(unknown)}: the faults are {', '.join(FAULTS)}")
+
+    def config(self, setting: Setting) -> ChaosConfig:
+        """A run of the simulator."""
+        topic = Topic(TOPIC, 2, setting.replication_factor, (("unclean.recovery.strategy", setting.strategy),))
+        return ChaosConfig(
+            roles=dict.fromkeys(range(1, max(3, setting.replication_factor) + 1), COMBINED),
+            topics=(topic,),
+            min_insync_replicas=setting.min_insync_replicas,
+            fault_time_ms=self.load_ms,
+            kinds=self.kinds,
+            fault_pause_ms=self.pause_ms,
+            down_max=self.down_max,
+            may_lose=True,
+            properties={
+                "unclean.recovery.manager.enabled": "true",
+                "broker.session.timeout.ms": "1500",
+                "broker.heartbeat.interval.ms": "300",
+                "replica.lag.time.max.ms": "1000",
+            },
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A probability out of so many runs, with its interval at 95 %."""
+
+    hits: int
+    runs: int
+
+    @property
+    def share(self) -> float:
+        return self.hits / self.runs if self.runs else 0.0
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Wilson's: right for few hits too, and for none."""
+        if not self.runs:
+            return 0.0, 1.0
+        runs, share = self.runs, self.share
+        centre = share + _Z**2 / (2 * runs)
+        spread = _Z * sqrt(share * (1 - share) / runs + _Z**2 / (4 * runs**2))
+        scale = 1 + _Z**2 / runs
+        low = 0.0 if self.hits == 0 else max(0.0, (centre - spread) / scale)
+        high = 1.0 if self.hits == runs else min(1.0, (centre + spread) / scale)
+        return low, high
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        return f"{100 * self.share:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
+
+
+@dataclass(slots=True)
+class Row:
+    """What came of one setting."""
+
+    setting: Setting
+    loss: Estimate
+    outage: Estimate
+    acknowledged: int = 0
+    lost: int = 0
+    outage_share: float = 0.0
+    """Of the time under load, over all partitions."""
+    losing_seeds: list[int] = field(default_factory=list)
+    """The first of those that lost."""
+    violations: dict[int, str] = field(default_factory=dict)
+    """Seeds in which a rule of the protocol was broken: no estimate, but bugs. They count as runs without a loss."""
+
+
+@dataclass(slots=True)
+class DurabilityResult:
+    weather: Weather
+    seeds: range
+    rows: list[Row] = field(default_factory=list)
+
+
+def settings(
+    replication_factors: Iterable[int], min_insync_replicas: Iterable[int], strategies: Iterable[str]
+) -> list[Setting]:
+    """All that can be of these."""
+    found = product(sorted(set(replication_factors)), sorted(set(min_insync_replicas)), dict.fromkeys(strategies))
+    return [Setting(factor, least, strategy) for factor, least, strategy in found if least <= factor]
+
+
+def durability(
+    spark: SparkSession,
+    asked: Sequence[Setting],
+    seeds: range,
+    weather: Weather = Weather(),
+    *,
+    output: str | Path | None = None,
+    progress: Progress = lambda _: None,
+) -> DurabilityResult:
+    """Play each seed in each setting. `output`: a folder for the outcome of every run, as Parquet."""
+    if not asked or not seeds:
+        raise ValueError("there is nothing to play: name at least one setting and one seed")
+    progress(f"{len(asked) * len(seeds)} runs: {len(seeds)} seeds in {len(asked)} settings")
+    listed = list(asked)
+
+    def play(number: int, seed: int) -> tuple[Any, ...]:
+        return played(seed, listed[number], weather)
+
+    # Short tasks, so that one slow seed holds up nobody: at most 8 runs a task.
+    runs = len(listed) * len(seeds)
+    table = spark.range(0, runs, 1, max(1, min(runs, max(runs // 8, 2)))).select(
+        (F.col("id") % len(listed)).cast("int").alias("setting"),
+        (F.col("id").cast("bigint") / len(listed)).cast("bigint").alias("_turn"),
+    )
+    table = table.select("setting", (F.col("_turn") * seeds.step + seeds.start).alias("seed"))
+    run = F.udf(play, _OUTCOME, useArrow=False).asNondeterministic()
+    outcomes = table.select("setting", "seed", run("setting", "seed").alias("of")).select("setting", "seed", "of.*")
+    outcomes = outcomes.persist()
+    try:
+        result = DurabilityResult(weather, seeds, [_row(outcomes, number, each) for number, each in enumerate(listed)])
+        if output is not None:
+            named = spark.createDataFrame(
+                [
+                    (number, each.replication_factor, each.min_insync_replicas, each.strategy)
+                    for number, each in enumerate(listed)
+                ],
+                "setting int, replication_factor int, min_insync_replicas int, strategy string",
+            )
+            outcomes.join(F.broadcast(named), "setting").drop("setting").write.mode("overwrite").parquet(str(output))
+    finally:
+        outcomes.unpersist()
+    return result
+
+
+def plan_of(seed: int, setting: Setting, weather: Weather) -> Plan:
+    return Plan.drawn(seed, profile=lambda _: weather.config(setting))
+
+
+def played(seed: int, setting: Setting, weather: Weather) -> tuple[Any, ...]:
+    """One run, as `_OUTCOME` has it."""
+    run = plan_of(seed, setting, weather).begin()
+    outcome = run.run()
+    return (
+        outcome.acknowledged, outcome.lost, outcome.unclean, outage_ms(run.history, weather.load_ms),
+        weather.load_ms * 2, outcome.faults, None if outcome.violation is None else str(outcome.violation)[:500],
+    )  # fmt: skip
+
+
+def outage_ms(history: History, load_ms: int, *, least_ms: int = OUTAGE_MS) -> int:
+    """How long partitions acknowledged nothing, of all stretches of `least_ms` or more while there was load."""
+    first_us = min((send.invoked_us for send in history.sends), default=0)
+    end_us = first_us + load_ms * 1000
+    total = 0
+    for times in _acknowledged_at(history.sends).values():
+        moments = [first_us, *(moment for moment in sorted(times) if moment < end_us), end_us]
+        total += sum(later - earlier for earlier, later in pairwise(moments) if later - earlier >= least_ms * 1000)
+    return total // 1000
+
+
+def _acknowledged_at(sends: Iterable[Send]) -> Mapping[tuple[str, int], list[int]]:
+    found: dict[tuple[str, int], list[int]] = {}
+    for send in sends:
+        of = found.setdefault((send.topic, send.partition), [])
+        if send.outcome == "ok" and send.promised:
+            of.append(send.completed_us)
+    return found
+
+
+def _row(outcomes: Any, number: int, setting: Setting) -> Row:
+    mine = outcomes.where(F.col("setting") == number)
+    sums = mine.agg(
+        F.count("*").alias("runs"), F.expr("count_if(lost > 0)").alias("losing"),
+        F.expr("count_if(outage_ms > 0)").alias("out"), F.sum("acknowledged").alias("acknowledged"),
+        F.sum("lost").alias("lost"), F.expr("sum(outage_ms) / sum(load_ms)").alias("share"),
+    ).first()  # fmt: skip
+    losing = mine.where("lost > 0").orderBy("seed").limit(SEEDS_TOLD).collect()
+    broken = mine.where("violation is not null").orderBy("seed").limit(SEEDS_TOLD).collect()
+    return Row(
+        setting, Estimate(sums.losing, sums.runs), Estimate(sums.out, sums.runs), sums.acknowledged, sums.lost,
+        float(sums.share or 0.0), [row.seed for row in losing], {row.seed: row.violation for row in broken},
+    )  # fmt: skip
+
+
+def keep_losing(result: DurabilityResult, folder: Path, *, most: int = 3) -> list[Path]:
+    """Of each setting the first seeds that lost, as scenarios for `tanist lab replay`."""
+    written = []
+    for row in result.rows:
+        for seed in row.losing_seeds[:most]:
+            plan = plan_of(seed, row.setting, result.weather)
+            name = f"{row.setting}".lower().replace(", ", "-").replace(" ", "-")
+            path = folder / f"{name}-seed-{seed}.json"
+            save(Scenario(plan, title=f"{row.setting}: acknowledged records are lost (seed {seed})"), path)
+            written.append(path)
+    return written

@@ -1,0 +1,269 @@
+"""Salvaged records held against the live topic, and those that it lacks put back.
+
+Owns the verdict on each salvaged record, by a join of the salvage with the leaders' logs, and the report of what was
+done. What is written, and that writing twice is writing once, is `tanist.runtime.merge_back`'s: each partition's is one
+task that reads the topic again before it sends anything, so a task that Spark repeats restores nothing twice.
+
+A record is *kept* if the log has it where it was; *re-sent* if the log has it elsewhere: the same producer's send under
+the same sequence number, or the same timestamp, key, value and headers from somebody else, each record of the log
+counting once; *superseded* if a compacted topic has a newer record of its key. Transactional records are left out, for
+nobody knows whether they were committed. The rest is *lost*. Nothing of payload is moved for this but keys: records are
+compared by fingerprint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+from tanist.log.salvage_manifest import Why
+from tanist.runtime.client import Address, Client
+from tanist.runtime.merge_back import describe_target
+from tanist.runtime.merge_back import merge_back as restore_partition
+from tanist.runtime.salvaged import PartitionSalvage, by_partition, find_entries
+from tanist.spark.jobs.audit import Progress
+from tanist.spark.jobs.audit_logs import Place, SegmentLogs
+from tanist.wire.ids import id_text
+
+VERDICTS: Final = ("lost", "re-sent", "kept", "superseded", "transactional")
+_COLUMNS: Final = (
+    "topic", "partition", "replica", "leader_epoch", "offset", "timestamp", "key", "producer_id", "producer_epoch",
+    "sequence", "is_control", "is_transactional", "fingerprint", "salvage_id", "damage",
+)  # fmt: skip
+_RESTORED: Final = "found int, present int, restored int, expired int, problem string"
+_TIMEOUT_S: Final = 60.0
+
+
+class MergeRefused(ValueError):
+    """What cannot be merged back, and why."""
+
+
+@dataclass(slots=True)
+class PlaceOutcome:
+    """What became of one partition's salvage."""
+
+    topic: str
+    partition: int
+    verdicts: dict[str, int] = field(default_factory=dict)
+    """Salvaged records, each once, by verdict."""
+    restored: int = 0
+    expired: int = 0
+    """From before the topic's present start: left out."""
+    problem: str | None = None
+
+
+@dataclass(slots=True)
+class MergeResult:
+    applied: bool
+    """False: a dry run, which changed nothing."""
+    places: list[PlaceOutcome] = field(default_factory=list)
+    left_out: int = 0
+    """Entries of whole logs that were dropped behind a leader that begins later: most will have expired there."""
+
+    def count(self, verdict: str) -> int:
+        return sum(each.verdicts.get(verdict, 0) for each in self.places)
+
+    @property
+    def restored(self) -> int:
+        return sum(each.restored for each in self.places)
+
+    @property
+    def problems(self) -> list[str]:
+        return [f"{each.topic}-{each.partition}: {each.problem}" for each in self.places if each.problem]
+
+
+def merge_back(
+    spark: SparkSession,
+    folder: str | Path,
+    bootstrap: Sequence[Address],
+    *,
+    topics: Sequence[str] = (),
+    apply: bool = False,
+    mark: bool = False,
+    output: str | Path | None = None,
+    progress: Progress = lambda _: None,
+) -> MergeResult:
+    """Judge the salvage below a cluster's folder, and with `apply` put back what its topics lack.
+
+    `output`: a folder for the verdicts, one row a record, as Parquet.
+    """
+    progress("looking for salvage")
+    salvages, left_out = _salvages(Path(folder), topics)
+    result = MergeResult(apply, left_out=left_out)
+    if not salvages:
+        return result
+    wanted = {(each.topic, each.partition) for each in salvages}
+    names = sorted({each.topic for each in salvages})
+    compacted = _targets(bootstrap, salvages)
+    progress(f"comparing the salvage of {len(wanted)} partitions with their leaders' logs")
+    told = verdicts(spark, folder, names, leaders_of(bootstrap, names), compacted, _entry_ids(salvages))
+    told = told.cache()
+    try:
+        if output is not None:
+            told.write.mode("overwrite").parquet(str(output))
+        counted = told.groupBy("topic", "partition", "verdict").count().collect()
+    finally:
+        told.unpersist()
+    places = {place: PlaceOutcome(*place) for place in sorted(wanted)}
+    for row in counted:
+        places[row.topic, row.partition].verdicts[row.verdict] = row["count"]
+    result.places = list(places.values())
+    if apply:
+        progress("putting back what is lost")
+        _restore(spark, str(folder), list(bootstrap), places, mark=mark)
+    return result
+
+
+def verdicts(
+    spark: SparkSession,
+    folder: str | Path,
+    topics: Sequence[str],
+    leaders: Mapping[Place, int],
+    compacted: frozenset[str],
+    entries: set[str],
+) -> DataFrame:
+    """One row for each salvaged record, with `verdict`."""
+    logs = SegmentLogs(spark, folder, topics)
+    holders = {(topic, partition, leader) for (topic, partition), leader in leaders.items()}
+    saved = logs.salvaged(_COLUMNS, None).where(F.col("salvage_id").isin(sorted(entries)))
+    live = logs.rows(_COLUMNS, holders=holders).where("damage is null and not is_control")
+    return judged(saved.where("damage is null and not is_control"), live, compacted)
+
+
+def judged(saved: DataFrame, live: DataFrame, compacted: frozenset[str]) -> DataFrame:
+    """The verdicts, over rows of `tanist-segments`. Several replicas may have saved the same record: it is one."""
+    place = ["topic", "partition"]
+    once = saved.dropDuplicates([*place, "leader_epoch", "offset"])
+    known = live.select(
+        *place, F.col("leader_epoch").alias("_epoch"), F.col("offset").alias("_offset"), "timestamp", "fingerprint",
+        F.col("producer_id").alias("_producer"), F.col("producer_epoch").alias("_producer_epoch"),
+        F.col("sequence").alias("_sequence"), F.xxhash64("key").alias("_key"), F.col("key").isNull().alias("_keyless"),
+    )  # fmt: skip
+    same_place = known.select(*place, "_epoch", "_offset", "fingerprint", F.lit(True).alias("kept"))
+    once = once.join(
+        same_place.withColumnsRenamed({"_epoch": "leader_epoch", "_offset": "offset"}),
+        [*place, "leader_epoch", "offset", "fingerprint"],
+        "left",
+    )
+    sends = known.where("_producer >= 0").select(
+        *place, "fingerprint", F.col("_producer").alias("producer_id"),
+        F.col("_producer_epoch").alias("producer_epoch"), F.col("_sequence").alias("sequence"),
+        F.lit(True).alias("sent_again"),
+    ).distinct()  # fmt: skip
+    once = once.join(sends, [*place, "fingerprint", "producer_id", "producer_epoch", "sequence"], "left")
+    # Records that are alike, by who sent them: what bears the sender's own name under another number is another send.
+    alike = known.groupBy(*place, "timestamp", "fingerprint").agg(F.count("*").alias("_all"))
+    own = known.where("_producer >= 0").groupBy(
+        *place, "timestamp", "fingerprint", F.col("_producer").alias("producer_id"),
+        F.col("_producer_epoch").alias("producer_epoch"),
+    ).agg(F.count("*").alias("_own"))  # fmt: skip
+    once = once.join(alike, [*place, "timestamp", "fingerprint"], "left")
+    once = once.join(own, [*place, "timestamp", "fingerprint", "producer_id", "producer_epoch"], "left")
+    settled = F.coalesce("kept", F.lit(False)) | F.coalesce("sent_again", F.lit(False))
+    turn = Window.partitionBy(*place, "timestamp", "fingerprint", settled).orderBy("leader_epoch", "offset")
+    others = F.coalesce("_all", F.lit(0)) - F.coalesce("_own", F.lit(0))
+    once = once.withColumn("_settled", settled).withColumn("_alike", (F.row_number().over(turn) <= others) & ~settled)
+    if compacted:
+        newest = known.where(~F.col("_keyless") & F.col("topic").isin(sorted(compacted)))
+        newest = newest.select(*place, "_key", F.lit(True).alias("newer")).distinct()
+        once = once.withColumn("_key", F.when(F.col("key").isNotNull(), F.xxhash64("key"))).join(
+            newest, [*place, "_key"], "left"
+        )
+    else:
+        once = once.withColumn("newer", F.lit(None).cast("boolean"))
+    verdict = (
+        F.when(F.col("is_transactional"), "transactional")
+        .when(F.col("kept"), "kept")
+        .when(F.col("sent_again") | F.col("_alike"), "re-sent")
+        .when(F.col("newer"), "superseded")
+        .otherwise("lost")
+    )
+    return once.select(
+        *place, "leader_epoch", "offset", "timestamp", "key", "fingerprint", "replica", "salvage_id",
+        verdict.alias("verdict"),
+    )  # fmt: skip
+
+
+def leaders_of(bootstrap: Sequence[Address], topics: Sequence[str]) -> dict[Place, int]:
+    """Who leads, by the cluster itself. Partitions without a leader are refused: nothing could be put back there."""
+    with Client(bootstrap, timeout_s=_TIMEOUT_S) as client:
+        view = client.metadata(topics)
+    found = {}
+    for topic in topics:
+        about = view.topics.get(topic)
+        for partition in () if about is None else about.partitions.values():
+            if partition.leader < 0:
+                raise MergeRefused(f"{topic}-{partition.partition} has no leader: merge back when it has one")
+            found[topic, partition.partition] = partition.leader
+    return found
+
+
+def _salvages(folder: Path, topics: Sequence[str]) -> tuple[list[PartitionSalvage], int]:
+    entries, _ = find_entries(folder)
+    wanted = [each for each in entries if not topics or each.manifest.topic in topics]
+    kept = [each for each in wanted if each.manifest.why is not Why.OUT_OF_RANGE]
+    return by_partition(kept), len(wanted) - len(kept)
+
+
+def _entry_ids(salvages: Sequence[PartitionSalvage]) -> set[str]:
+    return {entry.entry_id for salvage in salvages for entry in salvage.entries}
+
+
+def _targets(bootstrap: Sequence[Address], salvages: Sequence[PartitionSalvage]) -> frozenset[str]:
+    """Refuse topics that are not those of the salvage; gives the compacted ones."""
+    compacted = set()
+    with Client(bootstrap, timeout_s=_TIMEOUT_S) as client:
+        for name in sorted({each.topic for each in salvages}):
+            target, topic_id = describe_target(client, name)
+            if any(id_text(each.topic_id) != topic_id for each in salvages if each.topic == name):
+                raise MergeRefused(
+                    f"topic {name} was deleted and created anew since: `tanist salvage export --target {name}` puts "
+                    "the old records into the new topic"
+                )
+            if target.compacted:
+                compacted.add(name)
+    return frozenset(compacted)
+
+
+def _restore(
+    spark: SparkSession, folder: str, bootstrap: list[Address], places: Mapping[Place, PlaceOutcome], *, mark: bool
+) -> None:
+    """One task a partition."""
+
+    def restore(topic: str, partition: int) -> tuple[int, int, int, int, str | None]:
+        return _restored(folder, bootstrap, topic, partition, mark=mark)
+
+    wanted = [place for place, each in places.items() if each.verdicts.get("lost")]
+    if not wanted:
+        return
+    table = spark.createDataFrame(wanted, "topic string, partition int").repartition(len(wanted))
+    run = F.udf(restore, _RESTORED, useArrow=False)
+    # Collected as they are: a projection that is looked at twice would be run twice.
+    for row in table.select(
+        "topic", "partition", run.asNondeterministic()("topic", "partition").alias("did")
+    ).collect():
+        outcome = places[row.topic, row.partition]
+        outcome.restored, outcome.expired, outcome.problem = row.did.restored, row.did.expired, row.did.problem
+
+
+def _restored(
+    folder: str, bootstrap: list[Address], topic: str, partition: int, *, mark: bool
+) -> tuple[int, int, int, int, str | None]:
+    from tanist.runtime.client import KafkaError, Unreachable
+    from tanist.runtime.merge_back import MergeInterrupted
+
+    salvages, _ = _salvages(Path(folder), [topic])
+    salvage = next(each for each in salvages if each.partition == partition)
+    try:
+        with Client(bootstrap, timeout_s=_TIMEOUT_S) as client:
+            target, _ = describe_target(client, topic)
+            outcome = restore_partition(client, salvage, target, mark=mark)
+    except (MergeInterrupted, KafkaError, Unreachable) as error:
+        # Told, not raised: the other partitions go on, and running it again is safe.
+        return 0, 0, 0, 0, str(error)
+    return outcome.found, outcome.present, outcome.restored, outcome.expired, None
