@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from cluster_rig import Cluster
+from groups_rig import Client, groups_cluster
 
 from tanist.broker.cleaning import LogCleaner
 from tanist.log.cleaner_offsets import CLEANER_OFFSET_CHECKPOINT
@@ -185,6 +188,27 @@ def test_a_damaged_log_is_said_and_left_alone_and_others_are_cleaned() -> None:
     assert [each[0] for each in records_of(cluster.hosted("good")[1].log)] == [2]
     cluster.run(30_000)
     assert cleaner(cluster, 1).failures == 1
+
+
+def test_a_coordinator_that_takes_over_reads_little() -> None:
+    cluster = groups_cluster(partitions=1, config=QUICK)
+    cluster.create_topic("t")
+    client = Client(cluster)
+    assert client.commit(0) == 0
+    alter(cluster, "__consumer_offsets", segment_ms="1000", min_cleanable_dirty_ratio="0.01")
+    for offset in range(1, 121):
+        assert client.commit(offset) == 0
+        if offset % 30 == 0:
+            cluster.run(3_000)
+    assert client.commit(121) == 0
+    first = client.coordinator()
+    cluster.until(lambda: all(cleaner(cluster, node_id).dropped_records > 90 for node_id in (1, 2, 3)))
+    cluster.world.hosts[first].kill()
+    assert client.committed() == 121
+    read = [int(found[1]) for line in cluster.log if (found := re.search(r" (\d+) records, \d+ ms after", line))]
+    assert 0 < read[-1] < 40, "of 122"
+    assert client.commit(122) == 0
+    assert client.committed() == 122
 
 
 def test_append_time_is_the_brokers_everywhere() -> None:
