@@ -70,7 +70,7 @@ def test_a_loss_of_power_takes_what_was_not_durable() -> None:
 
 
 def test_a_start_that_is_no_way_to_go_is_refused() -> None:
-    with pytest.raises(ValueError, match="'append 1' is 0 of the steps"):
+    with pytest.raises(ValueError, match="'append 1' is none of the steps"):
         _model("append 1", writes=1).initial()
 
 

@@ -40,7 +40,7 @@ class Losses:
     def __init__(self, model: PartitionModel) -> None:
         self._parts = model.parts
         self._all = model.configuration.acks == ACKS_ALL
-        self._writes = model.writes
+        self._model = model
         self._end = BROKERS + model.configuration.brokers
         self._known: dict[tuple[int, int, int, int], Loss] = {}
 
@@ -58,7 +58,7 @@ class Losses:
         history = self._parts.histories[state[HISTORY]]
         kept = None if chosen < 0 else self._parts.brokers[chosen].log
         if not self._all:
-            written = range(self._writes - self._parts.budgets[state[BUDGET]].writes)
+            written = range(self._model.writes - self._parts.budgets[state[BUDGET]].writes)
             has = None if kept is None else {payload for _, payload in kept}
             return Loss(() if has is None else tuple(each for each in written if each not in has), len(written))
         if history.lost:

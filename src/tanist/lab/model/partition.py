@@ -16,6 +16,8 @@ What is one step, and why that is enough:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tanist.lab.model.components import (
     AlterAnswer,
     AlterRequest,
@@ -72,19 +74,25 @@ class PartitionModel:
 
     def initial(self) -> State:
         """Everybody is in sync, has applied all metadata, and the log is empty; then the directed start is taken."""
+        return self.begin([self.configuration.start])[0]
+
+    def begin(self, starts: Sequence[tuple[str, ...]]) -> list[State]:
+        """The state at the end of each directed start. All of them write the same number of records."""
         budget = self.configuration.budget
-        if not self.configuration.start:
-            self.events.afford(budget)
-            return self._beginning(budget)
-        # What the start costs is known when it is over; it begins with enough of everything.
-        start = self.configuration.start
-        self.writes = budget.writes + len(start)
-        everything = Budget(*(left + len(start) for left in budget))
-        self.events.afford(everything)
-        state = directed(self, self._beginning(everything), start)
-        self.writes = budget.writes + sum(1 for text in start if text.startswith("write "))
+        written = {sum(1 for text in start if text.startswith("write ")) for start in starts}
+        if len(written) != 1:
+            raise ValueError(f"directed starts with {sorted(written)} records have no model in common")
+        self.writes = budget.writes + written.pop()
+        # What a start costs is not taken from the budget; it begins with enough of everything.
+        longest = max(len(start) for start in starts)
+        everything = Budget(*(left + longest for left in budget))._replace(writes=self.writes)
+        if longest:
+            self.events.afford(everything)
+            states = [directed(self, self._beginning(everything), start) for start in starts]
+        else:
+            states = [self._beginning(budget)]
         self.events.afford(budget)
-        return (*state[:BUDGET], self.parts.budget(budget), *state[BUDGET + 1 :])
+        return [(*state[:BUDGET], self.parts.budget(budget), *state[BUDGET + 1 :]) for state in states]
 
     def _beginning(self, budget: Budget) -> State:
         configuration = self.configuration
@@ -139,21 +147,10 @@ class PartitionModel:
             at = BROKERS + broker
             leader = follows[number]
             if leader >= 0:
-                other = brokers[leader]
                 if self.configuration.split_fetches:
                     self._send_fetch(state, broker, steps)
-                elif follows[other] == LEADS:
-                    found = events.fetched.get((broker, number, other))
-                    if found is None:
-                        found = events.fetch(broker, number, leader, other)
-                    for heard, after, effects, label in found:
-                        changed = list(state)
-                        changed[BROKERS + leader] = heard
-                        if effects is None:
-                            changed[at] = after
-                            steps.append((label, tuple(changed), None))
-                        else:
-                            self._fetch_with_effects(state, changed, leader, at, after, effects, label, steps)
+                elif follows[brokers[leader]] == LEADS:
+                    self._fetch(state, broker, leader, steps)
             elif leader == LEADS:
                 if spent[WRITES] >= 0:
                     self._write(state, broker, spent[WRITES], steps)
@@ -163,26 +160,62 @@ class PartitionModel:
                         changed = list(state)
                         changed[at], changed[BUDGET] = after, spent[SHRINKS]
                         self._finish(changed, broker, effects, label, steps)
-            inbox = state[inboxes + broker]
-            if inbox != NOTHING:
-                told = events.told.get((broker, number, inbox))
-                if told is None:
-                    told = events.tell(broker, number, inbox)
-                for after, left, effects, old_fetch, label in told:
-                    changed = list(state)
-                    changed[at], changed[inboxes + broker] = after, left
-                    if changed[NETWORK] != NOTHING:
-                        self._forget_moot(changed)
-                    if effects is None:
-                        steps.append((label, tuple(changed), None))
-                    else:
-                        self._finish(changed, broker, effects, label, steps)
-                    if old_fetch >= 0 and spent[OLD_FETCHES] >= 0:
-                        changed = list(state)
-                        changed[at], changed[inboxes + broker] = after, left
-                        changed[BUDGET] = spent[OLD_FETCHES]
-                        changed[NETWORK] = parts.exchange(state[NETWORK], -1, (old_fetch,))
-                        self._finish(changed, broker, effects, leaving_something(label), steps)
+            if state[inboxes + broker] != NOTHING:
+                self._learn(state, broker, spent, steps)
+
+    def arrivals(self, state: State) -> list[Step]:
+        """Of all steps those by which something under way arrives: metadata, a proposal, its answer, a reply."""
+        steps: list[Step] = []
+        spent = self.parts.spent[state[BUDGET]] or self.parts.spend(state[BUDGET])
+        for broker in range(self._brokers):
+            if state[self._inboxes + broker] != NOTHING:
+                self._learn(state, broker, spent, steps)
+        self._expand_messages(state, steps)
+        self._ask_replicas(state, steps)
+        return steps
+
+    def fetches(self, state: State, broker: int) -> list[Step]:
+        """Of all steps the fetches of a broker, if it follows one that leads."""
+        steps: list[Step] = []
+        follows = self.parts.follows
+        leader = follows[state[BROKERS + broker]]
+        if leader >= 0 and follows[state[BROKERS + leader]] == LEADS:
+            self._fetch(state, broker, leader, steps)
+        return steps
+
+    def _fetch(self, state: State, broker: int, leader: int, steps: list[Step]) -> None:
+        events, at = self.events, BROKERS + broker
+        number, other = state[at], state[BROKERS + leader]
+        found = events.fetched.get((broker, number, other))
+        for heard, after, effects, label in events.fetch(broker, number, leader, other) if found is None else found:
+            changed = list(state)
+            changed[BROKERS + leader] = heard
+            if effects is None:
+                changed[at] = after
+                steps.append((label, tuple(changed), None))
+            else:
+                self._fetch_with_effects(state, changed, leader, at, after, effects, label, steps)
+
+    def _learn(self, state: State, broker: int, spent: tuple[int, ...], steps: list[Step]) -> None:
+        events, parts = self.events, self.parts
+        at, waiting = BROKERS + broker, self._inboxes + broker
+        key = (broker, state[at], state[waiting])
+        told = events.told.get(key)
+        for after, left, effects, old_fetch, label in events.tell(*key) if told is None else told:
+            changed = list(state)
+            changed[at], changed[waiting] = after, left
+            if changed[NETWORK] != NOTHING:
+                self._forget_moot(changed)
+            if effects is None:
+                steps.append((label, tuple(changed), None))
+            else:
+                self._finish(changed, broker, effects, label, steps)
+            if old_fetch >= 0 and spent[OLD_FETCHES] >= 0:
+                changed = list(state)
+                changed[at], changed[waiting] = after, left
+                changed[BUDGET] = spent[OLD_FETCHES]
+                changed[NETWORK] = parts.exchange(state[NETWORK], -1, (old_fetch,))
+                self._finish(changed, broker, effects, leaving_something(label), steps)
 
     def _write(self, state: State, broker: int, budget: int, steps: list[Step]) -> None:
         payload = self.writes - self.parts.budgets[state[BUDGET]].writes
@@ -325,13 +358,20 @@ class PartitionModel:
                 changed = list(state)
                 changed[BUDGET] = budget
                 self._decide(state, changed, after, label, steps, compared=compared)
+        self._ask_replicas(state, steps)
+        for broker in range(self._brokers):
+            self._restart(state, broker, spent, steps)
+
+    def _ask_replicas(self, state: State, steps: list[Step]) -> None:
+        """Whom an unclean recovery waits for may reply."""
+        events, controller = self.events, state[CONTROLLER]
+        if controller not in events.asking:
+            events.order(controller)
         for broker in events.asking[controller]:
             key = (controller, broker, state[BROKERS + broker])
             replied = events.replied.get(key)
             for _, after, compared, label in events.reply(*key) if replied is None else replied:
                 self._decide(state, list(state), after, label, steps, compared=compared)
-        for broker in range(self._brokers):
-            self._restart(state, broker, spent, steps)
 
     def _restart(self, state: State, broker: int, spent: tuple[int, ...], steps: list[Step]) -> None:
         events, parts = self.events, self.parts

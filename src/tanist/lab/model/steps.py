@@ -57,6 +57,14 @@ class Model(Protocol):
         """The property that does not hold in this state."""
 
 
+class Telling(Model, Protocol):
+    """A model whose states can be told of."""
+
+    @property
+    def words(self) -> Words:
+        """Tells of them."""
+
+
 class Words(Protocol):
     """Tells of a model's states."""
 
@@ -76,7 +84,7 @@ class Words(Protocol):
         """The state, for programs."""
 
 
-def directed(model: Model, state: State, start: Iterable[str]) -> State:
+def directed(model: Telling, state: State, start: Iterable[str]) -> State:
     """Take the steps of a directed start. `ValueError` where a text does not name one of the steps there are."""
     for text in start:
         _, state, broken = take(model, state, text)
@@ -85,29 +93,35 @@ def directed(model: Model, state: State, start: Iterable[str]) -> State:
     return state
 
 
-def take(model: Model, state: State, text: str) -> Step:
+def take(model: Telling, state: State, text: str) -> Step:
     """The step that `named` gives this text. `ValueError` if there is none."""
-    steps = model.expand(state)
-    fits = [step for name, step in _names(steps) if name == text]
-    if len(fits) != 1:
-        raise ValueError(f"{text!r} is {len(fits)} of the steps {sorted({name for name, _ in _names(steps)})}")
-    return fits[0]
+    names = _names(model, state)
+    if text not in names:
+        raise ValueError(f"{text!r} is none of the steps {sorted(names)}")
+    return names[text]
 
 
-def named(model: Model, state: State, after: State, label: Label) -> str:
+def named(model: Telling, state: State, after: State, label: Label) -> str:
     """A text for the step from `state` to `after`, by which `take` finds it."""
-    return next(name for name, step in _names(model.expand(state)) if step[0] == label and step[1] == after)
+    return next(name for name, step in _names(model, state).items() if step[0] == label and step[1] == after)
 
 
-def _names(steps: Iterable[Step]) -> list[tuple[str, Step]]:
-    """Labels; of those that stand for several outcomes, each with a number: "restart 1 #2"."""
+def _names(model: Telling, state: State) -> dict[str, Step]:
+    """Labels; of those that stand for several outcomes, each with a number: "restart 1 #2".
+
+    They are numbered in the order of what can be said of them, which is the same in every search.
+    """
     outcomes: dict[str, dict[State, Step]] = {}
-    for step in steps:
+    for step in model.expand(state):
         known = outcomes.setdefault(str(step[0]), {})
         if step[1] not in known or step[2] is not None:
             known[step[1]] = step
-    names = []
+    names = {}
     for text, found in outcomes.items():
-        for number, step in enumerate(found.values(), 1):
-            names.append((text if len(found) == 1 else f"{text} #{number}", step))
+        steps = list(found.values())
+        if len(steps) == 1:
+            names[text] = steps[0]
+            continue
+        steps.sort(key=lambda step: model.words.picture(step[1]))
+        names |= {f"{text} #{number}": step for number, step in enumerate(steps, 1)}
     return names

@@ -1,0 +1,159 @@
+"""All schedules of a question, cell by cell: what they lose, and what they leave without a leader.
+
+Owns `answer`. A cell is searched from each situation with the model of its row, breadth first; nothing is held against
+a state but what a producer or a consumer would (`model.losses`). A way to the worst that was found is found again by a
+second search that ends there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tanist.lab.model.losses import Loss, Losses, Until
+from tanist.lab.model.scenario import LOSS, document
+from tanist.lab.model.search import Limits, search
+from tanist.lab.model.steps import State, Violation
+from tanist.lab.what_if.question import SETTINGS, Question, Setting, budget
+from tanist.lab.what_if.schedules import Schedules
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What becomes of a setting with so many unclean shutdowns."""
+
+    setting: Setting
+    unclean: int
+    states: int = 0
+    depth: int | None = None
+    """All schedules of so many events were enumerated, from each situation. None: all there are."""
+    lost: int = 0
+    acknowledged: int = 0
+    """Of the worst schedule: how many records are lost of how many."""
+    waits: frozenset[Until] = frozenset()
+    scenario: dict[str, Any] | None = None
+    """The shortest way to the worst, for `model.scenario.moments`."""
+
+    @property
+    def safe(self) -> bool:
+        return not self.lost
+
+    @property
+    def name(self) -> str:
+        return f"{self.setting.name}-{self.unclean}"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The answer."""
+
+    question: Question
+    cells: tuple[Cell, ...]
+
+    def settings(self) -> tuple[Setting, ...]:
+        """Its rows."""
+        return tuple(dict.fromkeys(cell.setting for cell in self.cells))
+
+    def row(self, setting: Setting) -> list[Cell]:
+        return [cell for cell in self.cells if cell.setting is setting]
+
+
+def answer(
+    question: Question, on_cell: Callable[[Cell], None] | None = None, settings: Sequence[Setting] = SETTINGS
+) -> Table:
+    """Enumerate."""
+    return Table(question, tuple(_cells(question, on_cell, settings)))
+
+
+def _cells(question: Question, on_cell: Callable[[Cell], None] | None, settings: Sequence[Setting]) -> Iterator[Cell]:
+    for setting in settings:
+        row = _Row(question, setting)
+        before: Cell | None = None
+        for unclean in range(question.unclean + 1):
+            cell = before = _no_better(row.cell(unclean), before)
+            if on_cell is not None:
+                on_cell(cell)
+            yield cell
+
+
+def _no_better(cell: Cell, before: Cell | None) -> Cell:
+    """What happens with fewer shutdowns may happen with more, too, though a bound may have hidden it."""
+    if before is None:
+        return cell
+    known = replace(cell, waits=cell.waits | before.waits)
+    if before.lost <= cell.lost:
+        return known
+    return replace(known, lost=before.lost, acknowledged=before.acknowledged, scenario=before.scenario)
+
+
+class _Row:
+    """The schedules of one setting. What the real objects have said stays known for all its cells."""
+
+    def __init__(self, question: Question, setting: Setting) -> None:
+        self._question = question
+        self._setting = setting
+        self._starts = [situation.start for situation in question.situations()]
+        configuration = question.configuration(setting, question.unclean, ())
+        self._schedules = Schedules(configuration, races=question.races)
+        self._schedules.begin(self._starts)
+
+    def cell(self, unclean: int) -> Cell:
+        """Search, and then find the way to the worst."""
+        schedules, question = self._schedules, self._question
+        schedules.allow(budget(unclean))
+        seen = _Seen(schedules.losses)
+        schedules.look = seen.look
+        depth = None if question.depth is None else question.depth + 1  # the first step is the choice of a beginning
+        outcome = search(schedules, Limits(depth=depth, states=question.states + 1))
+        worst = seen.worst
+        return Cell(
+            self._setting,
+            unclean,
+            states=outcome.states - 1,
+            depth=None if outcome.exhausted else outcome.depth - 1,
+            lost=len(worst.lost),
+            acknowledged=worst.acknowledged,
+            waits=frozenset(seen.waits),
+            scenario=self._way_to(worst, unclean) if worst.lost else None,
+        )
+
+    def _way_to(self, worst: Loss, unclean: int) -> dict[str, Any]:
+        """The shortest way to it."""
+        schedules, question = self._schedules, self._question
+
+        def judge(state: State) -> Violation | None:
+            loss = schedules.losses.of(state)
+            found = (len(loss.lost), loss.acknowledged) == (len(worst.lost), worst.acknowledged)
+            return Violation(LOSS, f"{len(loss.lost)} of {loss.acknowledged}") if found else None
+
+        schedules.look = judge
+        found = search(schedules).counterexample
+        if found is None:
+            raise RuntimeError(f"{worst} was found once, and not again")
+        beginning, way = schedules.in_full(found)
+        shutdowns = f"{unclean} unclean shutdown{'s' * (unclean != 1)}"
+        title = (
+            f"{self._setting.says}: {len(worst.lost)} of {worst.acknowledged} acknowledged records lost, with up to "
+            f"{shutdowns}"
+        )
+        configuration = question.configuration(self._setting, unclean, self._starts[beginning])
+        return document(title, configuration, schedules.partition, way)
+
+
+class _Seen:
+    """What was seen of the states of one cell."""
+
+    def __init__(self, losses: Losses) -> None:
+        self._losses = losses
+        self.worst = Loss((), 0)
+        self.waits: set[Until] = set()
+
+    def look(self, state: State) -> Violation | None:
+        loss = self._losses.of(state)
+        if (len(loss.lost), -loss.acknowledged) > (len(self.worst.lost), -self.worst.acknowledged):
+            self.worst = loss
+        waiting = self._losses.unavailable(state)
+        if waiting is not None:
+            self.waits.add(waiting)
+        return None

@@ -1,0 +1,154 @@
+"""What is asked: a replication factor, a min ISR, a strategy, and how much may happen.
+
+Owns `Question`, and what follows from it: the rows (`SETTINGS`), and the situations from which schedules begin. Must
+never search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from tanist.controller.recovery_strategy import Strategy
+from tanist.lab.model.components import Budget
+from tanist.lab.model.configuration import ACKS_ALL, Configuration
+
+MOST_REPLICAS = 5
+MOST_UNCLEAN = 3
+DEFAULT_STATES = 16_000
+"""With the other defaults well under a minute of one core."""
+
+STRATEGIES: Mapping[str, Strategy] = {each.value.lower(): each for each in Strategy}
+
+_FENCINGS = 1
+_CLEAN_SHUTDOWNS = 1
+_WRITES = 1
+"""What may happen besides unclean shutdowns, in each schedule."""
+
+
+class QuestionError(ValueError):
+    """It cannot be asked so; the text says what to do instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A row: what a cluster and its producers are set to."""
+
+    name: str
+    says: str
+    acks: int = ACKS_ALL
+    elr: bool = True
+    recovery_manager: bool = True
+    strategy: Strategy | None = None
+    """None: the one that is asked about."""
+
+
+SETTINGS = (
+    Setting("acks-1", "acks=1", acks=1),
+    Setting(
+        "before-elr",
+        "acks=all, eligible.leader.replicas.version=0",
+        elr=False,
+        recovery_manager=False,
+        strategy=Strategy.NONE,
+    ),
+    Setting("elr", "acks=all, unclean.recovery.manager.enabled=false", recovery_manager=False, strategy=Strategy.NONE),
+    Setting("balanced", "acks=all, unclean.recovery.strategy=Balanced", strategy=Strategy.BALANCED),
+    Setting("aggressive", "acks=all, unclean.recovery.strategy=Aggressive", strategy=Strategy.AGGRESSIVE),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked. `QuestionError` if it makes no sense."""
+
+    replication_factor: int = 3
+    min_isr: int = 2
+    strategy: Strategy = Strategy.BALANCED
+    unclean: int = MOST_UNCLEAN
+    """The table has a column for each number of unclean shutdowns up to this."""
+    depth: int | None = None
+    states: int = DEFAULT_STATES
+    """How many states are visited for one cell."""
+
+    races: bool = False
+    """Whether metadata and answers may be late (`schedules`)."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.replication_factor <= MOST_REPLICAS:
+            raise QuestionError(
+                f"a replication factor of {self.replication_factor} is not enumerated: ask for 1 to {MOST_REPLICAS}"
+            )
+        if self.min_isr < 1:
+            raise QuestionError(f"min.insync.replicas is {self.min_isr}: it is 1 or more")
+        if self.min_isr > self.replication_factor:
+            raise QuestionError(
+                f"min.insync.replicas {self.min_isr} is more than the {self.replication_factor} replicas: no record "
+                "would ever be acknowledged. Ask for more replicas, or for a smaller min ISR"
+            )
+        if not 0 <= self.unclean <= MOST_UNCLEAN:
+            raise QuestionError(f"{self.unclean} unclean shutdowns are not enumerated: ask for up to {MOST_UNCLEAN}")
+        if self.states < 1 or (self.depth is not None and self.depth < 1):
+            raise QuestionError("a bound of less than one state, or one step, enumerates nothing")
+
+    def highlighted(self) -> Setting:
+        """The row of the strategy that is asked about."""
+        name = "elr" if self.strategy is Strategy.NONE else self.strategy.value.lower()
+        return next(setting for setting in SETTINGS if setting.name == name)
+
+    def situations(self) -> Iterator[Situation]:
+        """A record is acknowledged, and the ISR is as large as can be, one smaller, and so on down to one."""
+        for in_sync in range(self.replication_factor, 0, -1):
+            yield Situation(in_sync, tuple(self._way_to(in_sync)))
+
+    def _way_to(self, in_sync: int) -> Iterator[str]:
+        """All but so many are fenced, before the record if it can be acknowledged without them, else after it."""
+        replicas = self.replication_factor
+        committed_by = max(in_sync, self.min_isr)
+        for broker in range(replicas, committed_by, -1):
+            yield f"fence {broker}"
+        if committed_by < replicas:
+            yield "learn 1"
+        yield "write 1"
+        for broker in range(2, committed_by + 1):
+            yield f"fetch {broker}"
+        for broker in range(2, committed_by + 1):
+            yield f"fetch {broker}"
+        for broker in range(committed_by, in_sync, -1):
+            yield f"fence {broker}"
+        if in_sync < committed_by:
+            yield "learn 1"
+
+    def configuration(self, setting: Setting, unclean: int, start: tuple[str, ...]) -> Configuration:
+        """What the model is told of one cell."""
+        return Configuration(
+            name=f"what-if-{setting.name}-{unclean}",
+            about=f"{setting.says}; {unclean} unclean shutdown(s)",
+            budget=budget(unclean),
+            brokers=self.replication_factor,
+            replication_factor=self.replication_factor,
+            min_isr=self.min_isr,
+            strategy=self.strategy if setting.strategy is None else setting.strategy,
+            recovery_manager=setting.recovery_manager,
+            elr=setting.elr,
+            acks=setting.acks,
+            start=start,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """Where schedules begin."""
+
+    in_sync: int
+    start: tuple[str, ...]
+
+
+def budget(unclean: int) -> Budget:
+    """What may happen in a schedule: whatever is not limited may happen as often as it can."""
+    return Budget(writes=_WRITES, losses=unclean, fences=_FENCINGS, restarts=_CLEAN_SHUTDOWNS)
+
+
+def bounds() -> str:
+    """The same in words, but for the unclean shutdowns."""
+    return f"{_WRITES} more record, {_FENCINGS} fencing, {_CLEAN_SHUTDOWNS} clean shutdown"

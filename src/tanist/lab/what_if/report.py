@@ -1,0 +1,154 @@
+"""The table in words, for people (`lines`) and for programs (`as_json`).
+
+Owns no number: what was not enumerated is said to be bounded, and what waits is said to wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tanist.lab.model.losses import Until
+from tanist.lab.what_if.enumeration import Cell, Table
+from tanist.lab.what_if.question import Question, bounds
+
+_LETTERS = {Until.CANDIDATE: "c", Until.LAST_KNOWN: "l", Until.RECOVERY: "r", Until.OPERATOR: "o"}
+_GAP = "  "
+
+
+def lines(table: Table, written: Mapping[str, str], seconds: float) -> Iterator[str]:
+    """The report. `written` has for each cell that loses the file that shows it."""
+    question = table.question
+    yield (
+        f"Replication factor {question.replication_factor}, min.insync.replicas {question.min_isr}, strategy "
+        f"{question.strategy.value}: what becomes of acknowledged records"
+    )
+    yield ""
+    yield from _grid(table)
+    yield ""
+    yield from _legend(table)
+    yield from _shown(table, written)
+    yield ""
+    yield from _enumerated(table, seconds)
+    yield ""
+    yield summary(table)
+
+
+def _grid(table: Table) -> Iterator[str]:
+    unclean = range(table.question.unclean + 1)
+    rows = [["unclean shutdowns:", *(str(number) for number in unclean)]]
+    chosen = table.question.highlighted()
+    for setting in table.settings():
+        mark = "> " if setting is chosen else "  "
+        rows.append([mark + setting.says, *(_cell(cell) for cell in table.row(setting))])
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    for row in rows:
+        yield _GAP.join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _cell(cell: Cell) -> str:
+    waits = "".join(_LETTERS[until] for until in Until if until in cell.waits)
+    return f"{verdict(cell)} {waits}".rstrip()
+
+
+def verdict(cell: Cell) -> str:
+    if cell.lost:
+        return f"loses {cell.lost} of {cell.acknowledged}"
+    return "safe" if cell.depth is None else f"safe to {cell.depth}"
+
+
+def _legend(table: Table) -> Iterator[str]:
+    yield "safe          no schedule there is loses a record"
+    yield "safe to 5     no schedule of up to 5 events does; longer ones were not all enumerated"
+    yield "loses 1 of 2  some schedule does: up to so many, of so many that were acknowledged"
+    for until, letter in _LETTERS.items():
+        if any(until in cell.waits for cell in table.cells):
+            yield f"{letter.ljust(14)}has no leader, though a replica with everything is up, until {until.value}"
+
+
+def _shown(table: Table, written: Mapping[str, str]) -> Iterator[str]:
+    """Of each row the cell with the fewest shutdowns; the others have their files, too."""
+    if written:
+        yield ""
+        yield "The shortest way to a loss, of each row (each other cell that loses has a file beside it):"
+    for setting in table.settings():
+        first = next((cell for cell in table.row(setting) if cell.name in written), None)
+        if first is not None:
+            yield f"  tanist lab replay {written[first.name]}"
+
+
+def _enumerated(table: Table, seconds: float) -> Iterator[str]:
+    question = table.question
+    states = sum(cell.states for cell in table.cells)
+    depths = [cell.depth for cell in table.cells if cell.depth is not None]
+    bounded = (
+        f"all of up to {min(depths)} events or more, {question.states:,} states a cell" if depths else "all there are"
+    )
+    yield (
+        f"Enumerated: schedules ({bounded}) of the real controller and replicas, each from {_situations(question)}, "
+        f"with up to {bounds()}, and unclean shutdowns that each take records along; {_arrivals(question)}."
+    )
+    yield f"{states:,} states in {seconds:.1f} s. More: --states, --depth."
+
+
+def _situations(question: Question) -> str:
+    sizes = [str(situation.in_sync) for situation in question.situations()]
+    listed = sizes[0] if len(sizes) == 1 else f"{', '.join(sizes[:-1])} or {sizes[-1]}"
+    return f"where a record is acknowledged and the ISR has {listed} member{'s' * (sizes != ['1'])}"
+
+
+def _arrivals(question: Question) -> str:
+    if question.races:
+        return "whatever is under way may be late"
+    return "whatever is under way arrives before the next event"
+
+
+def summary(table: Table) -> str:
+    """What the row that was asked about comes to."""
+    question = table.question
+    row = table.row(question.highlighted())
+    lossy = next((cell for cell in row if cell.lost), None)
+    survived = len(row) if lossy is None else lossy.unclean
+    name = f"With strategy {question.strategy.value}"
+    if not survived:
+        return f"{name}, acknowledged records can be lost without any unclean shutdown."
+    kept = row[survived - 1]
+    depth = "in any schedule" if kept.depth is None else f"in any schedule of up to {kept.depth} events"
+    without = f"{name}, {_shutdowns(kept.unclean)} cost{'s' * (kept.unclean < 2)} no acknowledged record {depth}"
+    if lossy is None:
+        return f"{without}."
+    return f"{without}; {_shutdowns(lossy.unclean)} can cost {lossy.lost} of {lossy.acknowledged}."
+
+
+def _shutdowns(number: int) -> str:
+    return f"{number or 'no'} unclean shutdown{'s' * (number > 1)}"
+
+
+def as_json(table: Table, written: Mapping[str, str], seconds: float) -> dict[str, Any]:
+    question = table.question
+    return {
+        "replication_factor": question.replication_factor,
+        "min_isr": question.min_isr,
+        "strategy": question.strategy.value,
+        "states_a_cell": question.states,
+        "races": question.races,
+        "situations": [{"in_sync": each.in_sync, "start": list(each.start)} for each in question.situations()],
+        "seconds": round(seconds, 3),
+        "cells": [
+            {
+                "setting": cell.setting.name,
+                "says": cell.setting.says,
+                "unclean_shutdowns": cell.unclean,
+                "safe": cell.safe,
+                "lost": cell.lost,
+                "acknowledged": cell.acknowledged if cell.lost else None,
+                "unavailable_until": [until.value for until in Until if until in cell.waits],
+                "states": cell.states,
+                "depth": cell.depth,
+                "exhausted": cell.depth is None,
+                "scenario": written.get(cell.name),
+            }
+            for cell in table.cells
+        ],
+        "summary": summary(table),
+    }
