@@ -181,6 +181,22 @@ def test_a_script_that_waits_in_vain_lets_go_and_says_so() -> None:
     assert fault.property_id == "script"
 
 
+def test_a_script_that_fails_is_no_finding() -> None:
+    def fails(run: Directed) -> Script:
+        yield from settled(run, 3)
+        raise LookupError("nobody there")
+
+    def asks_in_vain(run: Directed) -> Script:
+        yield from settled(run, 3)
+        yield Until(lambda: run.world.hosts[99].up, within_ms=100)
+
+    for script in (fails, asks_in_vain):
+        run = Directed(1, script, config(fault_time_ms=1_000))
+        assert run.run().violation is None
+        assert not run.completed
+        assert run.line > 0
+
+
 # -- what counts as noticed
 
 

@@ -136,7 +136,7 @@ class Directed(Run):
         awaited = self._awaited
         if awaited is None:
             return
-        if awaited.condition():
+        if self._holds_now(awaited):
             self._awaited = None
             self.world.scheduler.after(0, self._go_on)  # not within the turn that has just ended
         elif self.world.now_us > self._deadline_us:
@@ -150,14 +150,26 @@ class Directed(Run):
                 self.completed = True
                 self._give_up()
                 return
+            except Violation:
+                raise
+            except Exception:  # the script's own, in a cluster that is not as it should be: no finding
+                self._give_up()
+                return
             self.line = _line_of(self._script)
             if not isinstance(wait, Until):
                 self.world.scheduler.after(wait * MICROSECONDS, self._go_on)
                 return
-            if not wait.condition():
+            if not self._holds_now(wait):
                 self._awaited = wait
                 self._deadline_us = self.world.now_us + wait.within_ms * MICROSECONDS
                 return
+
+    def _holds_now(self, wait: Until) -> bool:
+        """A condition that cannot even be asked does not hold."""
+        try:
+            return wait.condition()
+        except (AttributeError, LookupError):
+            return False
 
     def _give_up(self) -> None:
         """Everything that was held goes its way, as it does at the end."""
