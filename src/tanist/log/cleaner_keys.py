@@ -13,7 +13,7 @@ from hashlib import blake2b
 from typing import Final
 
 BYTES_PER_KEY: Final = 200
-"""Measured with a million keys on CPython 3.11: a bytes object of 16, an int, and their slot in the dict."""
+"""A bytes object of 16, an int, and their slot in the dict. CPython 3.11: 138 of a million keys, 158 when it has grown."""
 _LOAD_FACTOR: Final = 0.9
 _DIGEST_BYTES: Final = 16
 
