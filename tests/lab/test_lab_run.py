@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import traceback
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -229,6 +230,13 @@ def test_values_are_told_as_people_write_them() -> None:
     assert readable(f"3 was elected, and is {broker}") == (
         "3 was elected, and is <broker 3, broker epoch 17, shutting down>"
     )
+
+
+def test_an_error_is_told_without_the_folders_of_this_machine() -> None:
+    with pytest.raises(ValueError, match="nonsense") as raised:
+        Plan.drawn(1, Restriction(only=frozenset({"nonsense"})))
+    told = readable("".join(traceback.format_exception(raised.value)))
+    assert re.fullmatch(r"ValueError: nonsense: the faults are .* \(in lab/simulation/plan::__post_init__\)", told)
     assert readable("Traceback (most recent call last):\n  x\nValueError: no\n") == "ValueError: no"
 
 

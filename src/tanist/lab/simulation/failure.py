@@ -77,7 +77,7 @@ def examine(
         title=f"{breach(least.property_id)} (seed {plan.seed}). What has to hold: {meaning(least.property_id)}",
         property_id=least.property_id,
         mutation=terms.mutation,
-        violation=str(least),
+        violation=f"at {least.now_us / 1e6:.6f} s: {readable(least.message)}",
         notes=tuple(_kept(plan, shrunk)),
     )
     file = folder / f"{outcome.seed}.json"

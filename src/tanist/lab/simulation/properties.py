@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 CRASH = "crash"
-"""What the simulator calls an error that a node raises, in place of a property."""
+"""What the simulator calls an error that is raised by a node, or by who looks on, in place of a property."""
 
 MEANINGS: dict[str, str] = {
     "S1": "whoever leads a partition has every record that was ever committed",
@@ -53,13 +53,13 @@ MEANINGS: dict[str, str] = {
     "L11": "Aggressive recovery elects as soon as any replica is there",
     "L12": "consumers read all that is committed",
     "L13": "the cluster comes to rest: elections and changes of ISRs end",
-    CRASH: "no input makes a node raise an error of its own",
+    CRASH: "nobody raises an error of his own: no node, whatever comes in, and nobody who looks on",
 }
 
 
 def breach(property_id: str) -> str:
     """That the property is violated, in a few words."""
-    return "a node has raised an error of its own" if property_id == CRASH else f"{property_id} does not hold"
+    return "an error was raised" if property_id == CRASH else f"{property_id} does not hold"
 
 
 def meaning(property_id: str) -> str:
@@ -68,12 +68,18 @@ def meaning(property_id: str) -> str:
 
 
 def readable(message: str) -> str:
-    """What a checker says, with partitions and brokers as people write them; of a traceback, its last line."""
+    """What a checker says, with partitions and brokers as people write them.
+
+    Of a traceback: the error, and the functions through which it came, which are the same wherever tanist is installed.
+    """
     lines = message.strip().splitlines()
-    said = lines[-1] if lines and lines[0].startswith("Traceback") else message
-    return _REGISTRATION.sub(_registration, _STATE.sub(_state, said))
+    if lines and lines[0].startswith("Traceback"):
+        frames = _FRAME.findall(message)
+        message = lines[-1] + (f" (in {' > '.join(f'{module}::{name}' for module, name in frames)})" if frames else "")
+    return _REGISTRATION.sub(_registration, _STATE.sub(_state, message))
 
 
+_FRAME = re.compile(r'File "[^"]*\btanist/([^"]+)\.py", line \d+, in (\S+)')
 _STATE = re.compile(
     r"PartitionState\(.*?isr=\((?P<isr>[\d, ]*)\).*?leader=(?P<leader>-?\d+).*?leader_epoch=(?P<epoch>\d+).*?"
     r"[( ]elr=\((?P<elr>[\d, ]*)\), last_known_elr=\((?P<known>[\d, ]*)\).*?last_unclean_epoch=-?\d+\)"
