@@ -11,6 +11,7 @@ from groups_rig import Client, groups_cluster
 from tanist.broker.cleaning import LogCleaner
 from tanist.log.cleaner_offsets import CLEANER_OFFSET_CHECKPOINT
 from tanist.log.log import Log
+from tanist.sim.scheduler import Process
 from tanist.sim.truth import pieces
 from tanist.wire.batch import NewRecord, decode_batch, encode_batch, iterate_headers
 from tanist.wire.errors import ErrorCode
@@ -188,6 +189,27 @@ def test_a_damaged_log_is_said_and_left_alone_and_others_are_cleaned() -> None:
     assert [each[0] for each in records_of(cluster.hosted("good")[1].log)] == [2]
     cluster.run(30_000)
     assert cleaner(cluster, 1).failures == 1
+
+
+def test_a_checkpoint_of_another_log_is_put_right() -> None:
+    """What was written of an earlier topic of this name must not make a part of this one look clean later."""
+    cluster = Cluster(nodes=1, config=QUICK)
+    path = f"/data/{CLEANER_OFFSET_CHECKPOINT}"
+    cluster.world.hosts[1].disk.view(Process("before")).write_file(path, b"0\n1\nt 0 999\n")
+    cluster.create_topic("t", factor=1, config=COMPACT)
+    cluster.until(lambda: cluster.world.hosts[1].disk.content(path) == b"0\n1\nt 0 0\n")
+    fill(cluster, "t")
+    cluster.until(lambda: cleaner(cluster, 1).dropped_records > 0)
+
+
+def test_a_checkpoint_that_cannot_be_read_makes_all_dirty() -> None:
+    cluster = Cluster(nodes=1, config=QUICK)
+    path = f"/data/{CLEANER_OFFSET_CHECKPOINT}"
+    cluster.world.hosts[1].disk.view(Process("before")).write_file(path, b"0\n7\nt 0\n")
+    cluster.create_topic("t", factor=1, config=COMPACT)
+    fill(cluster, "t")
+    cluster.until(lambda: cleaner(cluster, 1).dropped_records > 0)
+    assert any("taken for dirty" in line for line in cluster.log)
 
 
 def test_a_coordinator_that_takes_over_reads_little() -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 from tanist.broker.hosted import HostedPartition
 from tanist.controller.broker_settings import BROKER_SETTINGS
@@ -41,7 +42,7 @@ class LogCleaner:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._offsets: dict[LogDirectory, CleanerOffsets] = {}
-        self._uncleanable: set[tuple[LogDirectory, str, int]] = set()
+        self._uncleanable: set[tuple[LogDirectory, UUID, int]] = set()
         """Only asked whether one is in it."""
         self._timer: Timer | None = None
         self._current: tuple[HostedPartition, Steps] | None = None
@@ -94,12 +95,16 @@ class LogCleaner:
         wall_ms = self._node.clock.wall_ms()
         best: tuple[HostedPartition, Cleanable] | None = None
         for hosted in list(self._node.replicas):
-            if not self._may_clean(hosted) or (hosted.directory, hosted.topic, hosted.index) in self._uncleanable:
+            if not self._may_clean(hosted) or (hosted.directory, hosted.topic_id, hosted.index) in self._uncleanable:
                 continue
             log = hosted.log
             try:
-                checkpoint = self._offsets_of(hosted.directory).get((hosted.topic, hosted.index))
+                offsets, key = self._offsets_of(hosted.directory), (hosted.topic, hosted.index)
+                checkpoint = offsets.get(key)
                 found = log.cleanable(checkpoint, hosted.replica.high_watermark, wall_ms)
+                if checkpoint is not None and found.first_dirty_offset < checkpoint:
+                    # Cut off since, or the log of an earlier topic of this name: not to be believed later either.
+                    offsets.set(key, found.first_dirty_offset, hosted.directory.logs.keys())
             except OSError as failure:
                 self._node.disk_failed(hosted, failure)
                 continue
@@ -199,6 +204,6 @@ class LogCleaner:
 
     def _leave_alone(self, hosted: HostedPartition, failure: Exception) -> None:
         self.failures += 1
-        self._uncleanable.add((hosted.directory, hosted.topic, hosted.index))
+        self._uncleanable.add((hosted.directory, hosted.topic_id, hosted.index))
         words = str(failure) if isinstance(failure, (CannotClean, CorruptIndexError, DamagedBatch)) else repr(failure)
         self._node.report("ERROR", f"{hosted.topic}-{hosted.index} cannot be compacted and is left as it is: {words}")
