@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,7 +87,9 @@ def replay_command(
     )
     shown = list(choose(story.moments, choice))
     for line in story.introduction:
-        click.echo(line)
+        # (What is indented has been broken into lines already.)
+        for row in [line] if line.startswith(" ") else textwrap.wrap(line, width, break_on_hyphens=False):
+            click.echo(row)
     if story.introduction:
         click.echo()
     if step:
