@@ -1,0 +1,237 @@
+"""Topics into tables, each record once, and tables back into topics.
+
+Owns the order of a commit. Spark's query says which offsets a batch has, and says the same again after a crash; the
+batch is written by the tasks into a folder of its own, anew if it was there; then one commit of a Delta log adds its
+files and, in the same breath, the query's id with the batch's number. A batch that has a number which the table knows
+is done. So whatever is killed, and when, each record is in the table once. Readers of the plain folder see whole
+batches only if they look for `_SUCCESS`; readers of the table always do.
+
+Delta's log is written by the `deltalake` package: Spark's own Delta libraries do not run on PySpark 4.3
+(docs/decisions/0003-delta-without-the-jvm.md). Records never pass through the driver, only the names of files.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tanist.spark.jobs.audit import Progress
+
+TableKind = Literal["delta", "parquet"]
+PARTITIONED_BY: Final = ("topic", "partition")
+_DATA: Final = "data"
+_CHECKPOINT: Final = "_checkpoint"
+"""Beside the data: Delta and Spark pass over names that begin so."""
+_ROWS_A_FILE: Final = 4_000_000
+
+
+class TableUnfit(ValueError):
+    """What is at the path is no table that this can write or read."""
+
+
+@dataclass(slots=True)
+class IngestResult:
+    """What a run has added."""
+
+    batches: int = 0
+    records: int = 0
+    known: int = 0
+    """Batches that the table had already: an earlier run was killed between its commit and Spark's."""
+    files: list[str] = field(default_factory=list)
+
+
+def ingest(
+    spark: SparkSession,
+    bootstrap: str,
+    topics: Sequence[str],
+    table: str | Path,
+    *,
+    kind: TableKind = "delta",
+    every: str | None = None,
+    options: Mapping[str, str] | None = None,
+    progress: Progress = lambda _: None,
+) -> IngestResult:
+    """Append what the topics have, and the table lacks; with `every` ("5 seconds") go on until the query is stopped.
+
+    The table keeps how far it has come, so that the same call goes on where the last one ended, or was killed.
+    """
+    if not topics:
+        raise TableUnfit("no topic was named")
+    sink = TableSink(Path(table).absolute(), kind, progress)
+    if (sink.table / _DATA).exists() and not (sink.checkpoint / "metadata").exists():
+        raise TableUnfit(f"{table} has records, and its {_CHECKPOINT} is gone: all would be written once more")
+    reader = spark.readStream.format("tanist").option("kafka.bootstrap.servers", bootstrap)
+    reader = reader.option("subscribe", ",".join(topics)).option("startingOffsets", "earliest")
+    for name, value in (options or {}).items():
+        reader = reader.option(name, value)
+    writer = reader.load().writeStream.foreachBatch(sink.take).option("checkpointLocation", str(sink.checkpoint))
+    writer = writer.trigger(availableNow=True) if every is None else writer.trigger(processingTime=every)
+    query = writer.start()
+    query.awaitTermination()
+    return sink.result
+
+
+class TableSink:
+    """Writes the batches of one query; `take` is for `foreachBatch`."""
+
+    def __init__(self, table: Path, kind: TableKind, progress: Progress = lambda _: None) -> None:
+        self.table = table
+        self._kind = kind
+        self._progress = progress
+        self.result = IngestResult()
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.table / _CHECKPOINT
+
+    def take(self, batch: DataFrame, number: int) -> None:
+        if self._kind == "delta" and self._committed() >= number:
+            self.result.known += 1
+            return
+        began_s = time.monotonic()
+        folder = self.table / _DATA / f"batch={number:012d}"
+        # Delta's reader wants microseconds; Spark's default is a form of 12 bytes that nobody else writes any more.
+        batch.sparkSession.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+        written = batch.write.mode("overwrite").partitionBy(*PARTITIONED_BY)
+        written.option("maxRecordsPerFile", _ROWS_A_FILE).parquet(str(folder))
+        files = list(_files(self.table, folder))
+        if self._kind == "delta" and files:
+            self._commit(batch, files, number)
+        records = sum(file.records for file in files)
+        self.result.batches += 1
+        self.result.records += records
+        self.result.files += [file.path for file in files]
+        self._progress(f"batch {number}: {records} records in {time.monotonic() - began_s:.1f} s")
+
+    def _committed(self) -> int:
+        """The last batch of this query that the table has; -1: none."""
+        from deltalake import DeltaTable
+
+        if not DeltaTable.is_deltatable(str(self.table)):
+            return -1
+        version = DeltaTable(str(self.table)).transaction_version(self._query_id())
+        return -1 if version is None else version
+
+    def _commit(self, batch: DataFrame, files: Sequence[WrittenFile], number: int) -> None:
+        from deltalake import CommitProperties, DeltaTable, Transaction
+        from deltalake.transaction import AddAction
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        schema = to_arrow_schema(batch.schema, timezone="UTC")
+        by = list(PARTITIONED_BY)
+        if not DeltaTable.is_deltatable(str(self.table)):
+            DeltaTable.create(str(self.table), schema, mode="ignore", partition_by=by)
+        actions: list[Any] = [
+            AddAction(file.path, file.size_bytes, file.partition_values, file.modified_ms, True, file.stats)
+            for file in files
+        ]
+        once = CommitProperties(app_transactions=[Transaction(self._query_id(), number)])
+        DeltaTable(str(self.table)).create_write_transaction(
+            actions, "append", schema, partition_by=by, commit_properties=once
+        )
+
+    def _query_id(self) -> str:
+        """Spark's, which a query keeps for as long as its checkpoint."""
+        try:
+            return str(json.loads((self.checkpoint / "metadata").read_text())["id"])
+        except (OSError, ValueError, KeyError) as error:
+            raise TableUnfit(f"{self.checkpoint} is no checkpoint: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    path: str
+    """Below the table."""
+    size_bytes: int
+    modified_ms: int
+    records: int
+    partition_values: dict[str, str | None]
+    stats: str
+    """As Delta's log has them, so that readers leave out files by their offsets."""
+
+
+def _files(table: Path, folder: Path) -> Iterator[WrittenFile]:
+    import pyarrow.parquet as pq
+
+    for path in sorted(folder.rglob("*.parquet")):
+        about = pq.read_metadata(path)
+        status = path.stat()
+        relative = path.relative_to(table)
+        named = dict(part.split("=", 1) for part in relative.parts[:-1] if "=" in part)
+        values: dict[str, str | None] = {name: named[name] for name in PARTITIONED_BY}
+        yield WrittenFile(
+            str(relative), status.st_size, int(status.st_mtime * 1000), about.num_rows, values, _stats(about)
+        )
+
+
+def _stats(about: Any) -> str:
+    least: dict[str, int] = {}
+    most: dict[str, int] = {}
+    names = about.schema.to_arrow_schema().names
+    number = names.index("offset")
+    for group in range(about.num_row_groups):
+        found = next(
+            column.statistics
+            for column in (about.row_group(group).column(each) for each in range(about.num_columns))
+            if column.path_in_schema == names[number]
+        )
+        if found is not None and found.has_min_max:
+            least["offset"] = min(found.min, least.get("offset", found.min))
+            most["offset"] = max(found.max, most.get("offset", found.max))
+    return json.dumps({"numRecords": about.num_rows, "minValues": least, "maxValues": most})
+
+
+def read_table(spark: SparkSession, table: str | Path) -> DataFrame:
+    """The records of a table: of a Delta log's files if there is one, else of whole batches in the folder."""
+    path = Path(table).absolute()
+    from deltalake import DeltaTable
+
+    if DeltaTable.is_deltatable(str(path)):
+        files = [uri.removeprefix("file://") for uri in DeltaTable(str(path)).file_uris()]
+    else:
+        batches = sorted(each for each in (path / _DATA).glob("batch=*") if (each / "_SUCCESS").exists())
+        files = [str(file) for batch in batches for file in sorted(batch.rglob("*.parquet"))]
+    if not files:
+        raise TableUnfit(f"no table is at {path}, or it has no records yet")
+    return spark.read.option("basePath", str(path / _DATA)).parquet(*files).drop("batch")
+
+
+def egress(
+    spark: SparkSession,
+    table: str | Path,
+    bootstrap: str,
+    *,
+    topic: str | None = None,
+    keep_partitions: bool = True,
+    options: Mapping[str, str] | None = None,
+    progress: Progress = lambda _: None,
+) -> int:
+    """Write a table's records into their topics, or into `topic`; gives how many. At least once, as Spark's own sink.
+
+    The order within a partition is that of the offsets, if partitions are kept.
+    """
+    records = read_table(spark, table)
+    names = ["key", "value", *(name for name in ("headers",) if name in records.columns)]
+    records = records.select(*names, "topic", "partition", "offset")
+    count = int(records.count())
+    progress(f"writing {count} records")
+    if topic is not None:
+        from pyspark.sql import functions as F
+
+        records = records.withColumn("topic", F.lit(topic))
+    if keep_partitions:
+        records = records.repartition("topic", "partition").sortWithinPartitions("topic", "partition", "offset")
+        records = records.select(*names, "topic", "partition")
+    else:
+        records = records.select(*names, "topic")
+    writer = records.write.format("tanist").option("kafka.bootstrap.servers", bootstrap)
+    for name, value in (options or {}).items():
+        writer = writer.option(name, value)
+    writer.mode("append").save()
+    return count

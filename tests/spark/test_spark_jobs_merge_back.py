@@ -1,0 +1,65 @@
+"""The verdicts on salvaged records, over rows as `tanist-segments` has them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+SCHEMA = (
+    "topic string, partition int, replica int, leader_epoch int, offset bigint, timestamp timestamp, key binary,"
+    " producer_id bigint, producer_epoch int, sequence int, is_transactional boolean, fingerprint bigint,"
+    " salvage_id string"
+)
+
+
+def record(
+    offset: int, fingerprint: int, *, epoch: int = 1, replica: int = 2, key: bytes | None = None, ms: int = 0,
+    producer: tuple[int, int, int] = (-1, -1, -1), transactional: bool = False, topic: str = "t",
+    salvage: str | None = "1-2-0",
+) -> tuple[Any, ...]:  # fmt: skip
+    when = datetime(2026, 1, 1, 0, 0, 0, 1000 * ms)
+    return (topic, 0, replica, epoch, offset, when, key, *producer, transactional, fingerprint, salvage)
+
+
+def verdicts(spark: Any, saved: list[Any], live: list[Any], compacted: frozenset[str] = frozenset()) -> dict[int, str]:
+    from tanist.spark.jobs.merge_back import judged
+
+    found = judged(spark.createDataFrame(saved, SCHEMA), spark.createDataFrame(live, SCHEMA), compacted).collect()
+    assert len({(row.topic, row.leader_epoch, row.offset) for row in found}) == len(found)
+    return {row.offset: row.verdict for row in found}
+
+
+def test_each_verdict(spark: Any) -> None:
+    saved = [
+        record(10, 100),
+        record(10, 100, replica=3, salvage="1-3-0"),
+        record(11, 101),
+        record(12, 102, producer=(7, 0, 12)),
+        record(13, 103),
+        record(14, 104, transactional=True),
+    ]
+    live = [
+        record(11, 101, salvage=None),
+        record(30, 102, epoch=5, producer=(7, 0, 12), ms=9, salvage=None),
+        record(31, 103, epoch=5, producer=(8, 0, 0), salvage=None),
+        record(13, 999, epoch=5, salvage=None),
+    ]
+    assert verdicts(spark, saved, live) == {10: "lost", 11: "kept", 12: "re-sent", 13: "re-sent", 14: "transactional"}
+
+
+def test_each_record_of_the_log_counts_for_one_that_is_like_it(spark: Any) -> None:
+    saved = [record(offset, 100) for offset in (10, 11, 12)]
+    assert verdicts(spark, saved, [record(50, 100, epoch=5)]) == {10: "re-sent", 11: "lost", 12: "lost"}
+
+
+def test_the_senders_own_record_under_another_number_is_another_send(spark: Any) -> None:
+    saved = [record(10, 100, producer=(7, 0, 3))]
+    assert verdicts(spark, saved, [record(9, 100, epoch=0, producer=(7, 0, 2))]) == {10: "lost"}
+    assert verdicts(spark, saved, [record(9, 100, epoch=0, producer=(7, 0, 3))]) == {10: "re-sent"}
+
+
+def test_a_compacted_topic_keeps_what_is_newer(spark: Any) -> None:
+    saved = [record(10, 100, key=b"a"), record(11, 101, key=b"b"), record(12, 102)]
+    live = [record(40, 200, epoch=5, key=b"a"), record(41, 201, epoch=5)]
+    assert verdicts(spark, saved, live, frozenset({"t"})) == {10: "superseded", 11: "lost", 12: "lost"}
+    assert verdicts(spark, saved, live) == {10: "lost", 11: "lost", 12: "lost"}
