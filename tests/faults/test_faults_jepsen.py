@@ -45,14 +45,16 @@ def _run(out: Path, *arguments: str) -> tuple[int, dict[str, Any]]:
     return done.returncode, json.loads((out / "summary.json").read_text())
 
 
-@pytest.mark.parametrize("client", ["tanist", "confluent"])
-def test_nothing_is_lost_with_the_defaults(tmp_path: Path, client: str) -> None:
-    tests = ("--test", "last-replica", "--test", "last-standing")
-    code, summary = _run(tmp_path / "out", "--minutes", "1", "--client", client, *tests)
+@pytest.mark.parametrize(("client", "test"), [("tanist", "last-standing"), ("confluent", "last-replica")])
+def test_nothing_is_lost_with_the_defaults(tmp_path: Path, client: str, test: str) -> None:
+    code, summary = _run(tmp_path / "out", "--minutes", "0.7", "--client", client, "--test", test)
     assert (code, summary["lost"], summary["unexpected"], summary["anomalies"]) == (0, 0, 0, {})
-    assert summary["acknowledged"] > 2000
-    assert {episode["kind"] for episode in summary["episodes"]} == {"last-replica", "last-standing"}
+    assert summary["settings"]["client"] == client
+    # Whatever is drawn, the time has room for one.
+    assert {episode["kind"] for episode in summary["episodes"]} == {test}
     assert all(episode["in_sync_after_s"] is not None for episode in summary["episodes"])
+    # Five calm seconds at the end alone have a thousand.
+    assert summary["acknowledged"] > 500
     assert not (tmp_path / "out" / "cluster").exists()
     assert (tmp_path / "out" / "picture.svg").read_text().startswith("<svg")
 
