@@ -28,6 +28,7 @@ STALE, GHOSTS, BUDGET, MEMBERS = range(4)
 """The places in a state: asks of candidates that are none any more, ghosts, budget, then each member."""
 
 _NO_TURN = -1
+_NOBODY = (_NO_TURN, _NO_TURN)
 
 Turns: TypeAlias = tuple[tuple[int, int], ...]
 """Who, and the number of its turn; in the order in which they happen."""
@@ -100,7 +101,7 @@ class QuorumModel:
             return _NO_TURN if turn is None else turn_number(turn)
 
         def both(turns: tuple[Turn, Turn | None] | None) -> tuple[int, int]:
-            return (_NO_TURN, _NO_TURN) if turns is None else (one(turns[0]), one(turns[1]))
+            return _NOBODY if turns is None else (one(turns[0]), one(turns[1]))
 
         self._timeout = cache(lambda voter, number: one(quorum.timeout(voter, at(number))))
         self._append = cache(lambda voter, number, payload: one(quorum.append(voter, at(number), payload)))
@@ -108,6 +109,7 @@ class QuorumModel:
         self._restart = cache(lambda voter, number, keep: one(quorum.restart(voter, at(number), keep)))
         self._asks = cache(lambda voter, number: quorum.asks(voter, at(number)))
         self._ask = cache(lambda asker, voter, ask: both(quorum.ask(at(asker), at(voter), ask)))
+        self._fetches = cache(lambda voter, number, peer: quorum.fetches(voter, at(number), peer))
         self._fetch = cache(lambda voter, here, peer, there: both(quorum.fetch(voter, at(here), peer, at(there))))
         self._claim = cache(lambda voter, here, peer, there: both(quorum.claim(voter, at(here), peer, at(there))))
         self._renamed_member = cache(lambda number, to: self.members.number(at(number).renamed(to)))
@@ -171,7 +173,7 @@ class QuorumModel:
                 heard, told = self._ask(here, there, ask)
                 said = f"the {'pre-vote' if ask.pre_vote else 'vote'} of {peer + 1}"
                 self._exchange(state, Label("ask", voter, said), (peer, heard), (voter, told), steps)
-        heard, told = self._fetch(voter, here, peer, there)
+        heard, told = self._fetch(voter, here, peer, there) if self._fetches(voter, here, peer) else _NOBODY
         if heard != _NO_TURN:
             self._exchange(state, Label("fetch", voter, f"from {peer + 1}"), (peer, heard), (voter, told), steps)
         heard, told = self._claim(voter, here, peer, there)

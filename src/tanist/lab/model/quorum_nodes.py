@@ -228,11 +228,14 @@ class Quorum:
         told = self._turn(ask.candidate, candidate, asker, lambda: asker.response(sent[0].request_id, answer, NOW_MS))
         return heard, told
 
+    def fetches(self, voter: int, member: Member, peer: int) -> bool:
+        """Whether it would ask this peer for records."""
+        return bool(_fetches(self._node(voter, member, _asking(voter, peer)), peer))
+
     def fetch(self, voter: int, member: Member, peer: int, peer_state: Member) -> tuple[Turn, Turn] | None:
         """The leader's turn, and the follower's if the answer arrives. None: it does not fetch from there."""
-        node = self._node(voter, member, Chance(pick=peer - (peer > voter)))
-        fetches = [send for send in _sends(node.tick(NOW_MS)) if isinstance(send.request, FetchRequest)]
-        sent = [send for send in fetches if send.to == peer + 1]
+        node = self._node(voter, member, _asking(voter, peer))
+        sent = _fetches(node, peer)
         if not sent:
             return None
         heard, answer = self._hear(peer, peer_state, sent[0].request)
@@ -243,6 +246,8 @@ class Quorum:
 
     def claim(self, voter: int, member: Member, peer: int, peer_state: Member) -> tuple[Turn, Turn] | None:
         """A leader tells a voter that its epoch has begun, or one that resigned that it is over."""
+        if member.role not in (Leader.NAME, Resigned.NAME):
+            return None
         node = self._node(voter, member)
         role = node.present
         if isinstance(role, Leader):
@@ -467,6 +472,17 @@ def _saved(state: ElectionState) -> Saved:
 
 def _sends(effects: Iterable[Effect]) -> list[Send]:
     return [effect for effect in effects if isinstance(effect, Send)]
+
+
+def _asking(voter: int, peer: int) -> Chance:
+    """One that knows no leader asks one of the others, who are in order: have it ask this one."""
+    return Chance(pick=peer - (peer > voter))
+
+
+def _fetches(node: Node, peer: int) -> list[Send]:
+    return [
+        send for send in _sends(node.tick(NOW_MS)) if isinstance(send.request, FetchRequest) and send.to == peer + 1
+    ]
 
 
 def _is_vote(request: Request) -> bool:
