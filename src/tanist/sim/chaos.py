@@ -147,9 +147,12 @@ class Run:
         world.run_for(config.fault_time_ms // 2)
         late = self._consumers("late", config.late_consumers)
         for consumer in late:
+            consumer.reads_again = True
             consumer.start()
         consumers += late
         world.run_for(config.fault_time_ms - config.fault_time_ms // 2)
+        for consumer in late:
+            consumer.reads_again = False
         peace.make(stream(self.seed, "peace"), config.left_out, producers, consumers, observers)
 
     def _producers(self) -> list[Producer]:

@@ -48,6 +48,7 @@ RARE_KINDS: dict[str, str] = {
     "lossy": "packets to and from one other node get lost, and come late",
     "strand": "connections to another node break at one end, with bytes under way that arrive after those of new ones",
     "strand_clients": "the same of clients' connections",
+    "reborn": "SIGKILL and a start at once, while what the former life has sent to another node is still under way",
     "disk_full": "no room: writes fail, perhaps half done; the node is started again when there is room",
     "rot": "a bit of a synced batch turns over; somebody notices, and the replica's log is thrown away or restored",
     "quorum": "most controllers die, or hear each other no more",
@@ -57,6 +58,9 @@ RARE_KINDS: dict[str, str] = {
 
 _ROLL_US = 100_000
 """So often an operator who restarts or mends nodes looks whether he may go on."""
+_REBORN_US = 30_000
+_LATE_US = (1_000_000, 4_000_000, 11_000_000)
+"""Longer than it takes to be registered again; the last one also if the former life's session must expire first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,6 +292,21 @@ class Nemesis:
         if struck:
             self._power(fault, other, host)
         return struck
+
+    def _reborn(self, fault: Fault, host: Host, other: Host) -> bool:
+        """Its last words arrive when it lives again, and is perhaps registered anew."""
+        if not self._may_die(host):
+            return False
+        links, link = self._world.network.conditions.slow_links, (host.name, other.name)
+        links[link] = _LATE_US[int(fault.detail * len(_LATE_US))]
+
+        def die() -> None:
+            host.kill()
+            links.pop(link, None)
+            self._after(_REBORN_US, lambda: self._start_again(host))
+
+        self._after(_REBORN_US, die)
+        return True
 
     def _stop(self, fault: Fault, host: Host, other: Host) -> bool:
         if not self._may_go_down(host):

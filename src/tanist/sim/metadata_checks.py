@@ -72,6 +72,10 @@ class MetadataChecks:
             start = seen[1] + 1
         else:
             start = raft.log.start_offset
+        if start < raft.log.start_offset:
+            # Applied, written to a snapshot and cut off in this very turn.
+            start = raft.log.start_offset
+            self._hear_from_others(host, start)
         if applied_offset >= start:
             self._compare(host, node, start, applied_offset + 1)
         replaced = seen is None or seen[0] is not metadata.image
@@ -113,6 +117,20 @@ class MetadataChecks:
             elif known != batch:
                 self._fail("S16", f"{host.name}: applied {batch}, committed was {known}")
         self.applied_offset = max(self.applied_offset, end - 1)
+
+    def _hear_from_others(self, host: Host, end: int) -> None:
+        """What is committed is in the logs of a majority: somebody else has what this node has cut off."""
+        start = self.applied_offset + 1
+        if start >= end:
+            return
+        for other in self._world.hosts.values():
+            if other is host or other.node is None:
+                continue
+            log = other.node.quorum.raft.log
+            if log.start_offset <= start and log.end_offset >= end:
+                self._compare(other, other.node, start, end)
+                return
+        self._fail("S16", f"{host.name}: has cut its log off below {end}, and nobody else has {start} to {end}")
 
     def _commit(self, batch: MetadataBatch) -> None:
         self._batches[batch.offset] = batch

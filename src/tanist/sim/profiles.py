@@ -43,7 +43,7 @@ class ChaosConfig:
     """With acks=1: what they write may be lost, and makes logs diverge."""
     observers: int = 1
     late_consumers: int = 0
-    """Of each topic: they begin when half of the time is over, and read all from the start."""
+    """Of each topic: they begin when half of the time is over, and read all from the start, again and again."""
     pause_ms: int = 60
     kinds: tuple[str, ...] = _FAULTS
     fault_pause_ms: tuple[int, int] = (100, 2_500)
@@ -191,9 +191,10 @@ def _with_extras(seed: int, config: ChaosConfig) -> ChaosConfig:
 
 def crooked_links(config: ChaosConfig, chance: random.Random) -> ChaosConfig:
     """Links that lead one way only, flap, lose packets; connections of old whose bytes come after those of new ones."""
-    kinds = ("mute", "deaf", "clients", "flap", "lossy", "strand", "strand_clients")
+    kinds = ("mute", "deaf", "clients", "flap", "lossy", "strand", "strand_clients", "reborn")
     return replace(
         config,
+        properties={**config.properties, "unclean.recovery.timeout.ms": "3000"},
         kinds=_more(config.kinds, chance.sample(kinds, chance.randint(2, len(kinds))), chance),
         fault_pause_ms=chance.choice((config.fault_pause_ms, (50, 800))),
         skew_ms_max=chance.choice((0, 5_000, 3_600_000)),
@@ -223,9 +224,15 @@ def rolling_restarts(config: ChaosConfig, chance: random.Random) -> ChaosConfig:
 
 
 def lost_quorums(config: ChaosConfig, chance: random.Random) -> ChaosConfig:
-    """Most controllers are gone for a while, again and again, with brokers that leave meanwhile."""
+    """Most controllers are gone for a while, again and again, with brokers that leave meanwhile; logs are short."""
     kinds = ("quorum", "quorum", "controller", *chance.sample(("kill", "stop", "flap", "strand", "rolling"), 2))
-    return replace(config, kinds=_more((), kinds, chance), fault_pause_ms=(300, 1_500))
+    properties = {
+        **config.properties,
+        "metadata.log.max.record.bytes.between.snapshots": "1000",
+        # So much that the records of one turn are still there when it has ended: the checkers read them.
+        "metadata.max.retention.bytes": "20000",
+    }
+    return replace(config, kinds=_more((), kinds, chance), fault_pause_ms=(300, 1_500), properties=properties)
 
 
 def changing_features(config: ChaosConfig, chance: random.Random) -> ChaosConfig:

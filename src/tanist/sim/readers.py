@@ -31,6 +31,8 @@ class Consumer(SimClient):
         super().__init__(world, name, history)
         self.topic = topic
         self.positions = dict.fromkeys(range(partitions), 0)
+        self.reads_again = False
+        """At the end it begins anew."""
 
     def start(self) -> None:
         for partition in self.positions:
@@ -111,6 +113,9 @@ class Consumer(SimClient):
                         self.positions[partition] = record.offset + 1
                 # Compaction may have taken the last records of a batch, or all of them.
                 self.positions[partition] = max(self.positions[partition], header.next_offset)
+        if self.reads_again and position and self.positions[partition] == position:
+            self.positions[partition] = 0
+            self.history.on_moved(self.topic, partition, self.name, 0)
         self.world.scheduler.after(MICROSECONDS, lambda: self._fetch(partition), self.process)
 
     def _go_back(self, partition: int, leader_epoch: int, channel: Channel) -> None:

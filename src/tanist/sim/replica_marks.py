@@ -8,7 +8,7 @@ from tanist.broker.isr_changes import IsrChanges
 from tanist.broker.node import Node
 from tanist.log.producers import ProducerStates
 from tanist.log.tail import LogTail
-from tanist.replica.effects import AskOffsets, ProposeIsr, SalvageFirst, Truncated
+from tanist.replica.effects import ProposeIsr, SalvageFirst, Truncated
 from tanist.replica.follower import FollowerState, Phase
 from tanist.replica.leader import LeaderState
 from tanist.replica.membership import IsrMembership
@@ -30,10 +30,8 @@ REPLICA_SITUATIONS: dict[str, str] = {
     "leader: high watermark moves while a proposal is pending": "the maximal ISR counted",
     "leader: high watermark waits for one about to join": "so that it need not chase a moving one",
     "leader: answer to an overtaken proposal dropped": "metadata, or another proposal, came first",
-    "leader: success older than the metadata dropped": "the answer came behind the record",
     "leader: proposal without an answer sent again": "it may have been applied, so nothing is taken back",
     "leader: proposal refused and taken back": "the committed ISR counts again",
-    "leader: proposal of unclear fate kept": "an error that does not say whether it was applied",
     "leader: metadata ends a proposal": "the controller has moved on",
     "leader: followers remembered in a new epoch": "it succeeded itself: nobody can have cut meanwhile",
     "leader: followers forgotten in a new epoch": "more than one election: others may have led in between",
@@ -46,8 +44,6 @@ REPLICA_SITUATIONS: dict[str, str] = {
     "follower: cut below its high watermark": "only an unclean election explains that",
     "follower: salvage before the cut": "what it is about to drop is copied first",
     "follower: salvage overtaken by a new role": "what was saved for the one epoch is not cut in the other",
-    "follower: out of the leader's range": "it asks where the leader's log begins and ends",
-    "follower: cut to the end of a shorter leader": "after an unclean election",
     "follower: learns a lower high watermark": "a new leader knows less than its predecessor did",
     "follower: fenced until it hears of its epoch": "the leader knows a newer one",
     "follower: waits for a leader that has yet to hear": "NOT_LEADER_OR_FOLLOWER or UNKNOWN_LEADER_EPOCH",
@@ -116,16 +112,10 @@ def _watch_proposals(marks: Marks) -> None:
     def answered(leader: IsrMembership, proposal: ProposeIsr, result: Any, *_: Any) -> None:
         if not leader._is_awaited(proposal):
             marks.hit("leader: answer to an overtaken proposal dropped")
-        elif not result.error and result.partition_epoch < leader.partition_epoch:
-            marks.hit("leader: success older than the metadata dropped")
 
     def failed(result: list[Any], *_: Any) -> None:
         if result:
             marks.hit("leader: proposal without an answer sent again")
-
-    def erred(result: list[Any], *_: Any) -> None:
-        if any(isinstance(effect, ProposeIsr) for effect in result):
-            marks.hit("leader: proposal of unclear fate kept")
 
     def had_pending(leader: LeaderState, *_: Any) -> bool:
         return leader.pending is not None
@@ -149,7 +139,6 @@ def _watch_proposals(marks: Marks) -> None:
     marks.after(IsrMembership, "_propose", proposed)
     marks.before(IsrMembership, "alter_partition_done", answered)
     marks.after(IsrMembership, "alter_partition_failed", failed)
-    marks.after(IsrMembership, "_on_error", erred)
     marks.before(IsrMembership, "_on_rejected", lambda *_: marks.hit("leader: proposal refused and taken back"))
     marks.around(LeaderState, "apply_metadata", had_pending, applied)
     marks.after(LeaderState, "_remembers_followers", remembers)
@@ -176,9 +165,7 @@ def _watch_followers(marks: Marks) -> None:
             marks.hit("follower: answer to an older fetch dropped")
 
     def erred(result: list[Any], follower: FollowerState, error: int, *_: Any) -> None:
-        if any(isinstance(effect, AskOffsets) for effect in result):
-            marks.hit("follower: out of the leader's range")
-        elif follower.phase is Phase.FENCED:
+        if follower.phase is Phase.FENCED:
             marks.hit("follower: fenced until it hears of its epoch")
         elif error in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_LEADER_EPOCH):
             marks.hit("follower: waits for a leader that has yet to hear")
@@ -186,10 +173,6 @@ def _watch_followers(marks: Marks) -> None:
     def target(result: tuple[int, bool], *_: Any) -> None:
         if not result[1]:
             marks.hit("follower: a further round of truncation")
-
-    def offsets(follower: FollowerState, log_start: int, log_end: int, *_: Any) -> None:
-        if follower.phase is Phase.ASKING and log_end < follower.log.log_end_offset:
-            marks.hit("follower: cut to the end of a shorter leader")
 
     def watermark(follower: FollowerState, *_: Any) -> int:
         return follower.high_watermark
@@ -219,7 +202,6 @@ def _watch_followers(marks: Marks) -> None:
     marks.after(FollowerState, "_answers_present_fetch", answers_present)
     marks.after(FollowerState, "_on_error", erred)
     marks.after(FollowerState, "truncation_target", target)
-    marks.before(FollowerState, "offsets_answered", offsets)
     marks.around(FollowerState, "_adopt_high_watermark", watermark, adopted)
     marks.after(FollowerState, "salvaged", salvaged)
     marks.after(LogTail, "append_as_follower", appended)

@@ -24,7 +24,10 @@ NODE_SITUATIONS: dict[str, tuple[str, str]] = {
     "node: quorum's leader found dead": (r"quorum leader \d+ is gone", "connection refused: no timeout is waited for"),
     "node: broker found dead": (r"broker \d+ is gone .*: fenced", "connection refused: fenced at once"),
     "node: fenced while it runs": (r"broker \d+ was fenced", "its controller did not hear of it in time"),
-    "node: registers anew in the same life": (r"epoch \d+ is stale, registering anew", "its registration is not known"),
+    "node: registers anew in the same life": (
+        r"broker \d+: epoch \d+ is stale, registering anew",
+        "its registration is not known",
+    ),
     "node: shuts down without a controller": (r"no controller answers", "leaderships are not handed over"),
     "node: recovery cuts a log": (r"\S+: cut \d+ bytes at offset", "torn, lost or rotten: the first batch not whole"),
     "node: salvage saved": (r"salvage \S+ .* is saved before it is dropped", "what was cut is kept"),
