@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cluster_rig import Cluster
 
+from tanist.sim.scheduler import Process
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 
@@ -65,3 +66,29 @@ def test_a_replica_that_could_not_be_made_is_not_a_leader_that_answers_nobody() 
     cluster.until(lambda: cluster.produce("t", [b"x"], partition=lost).error_code == 0)
     cluster.until(lambda: not len(node.directory_assignments))
     assert cluster.produce("t", [b"x"], partition=lost, to=1).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_of_two_logs_of_one_partition_the_newer_is_kept() -> None:
+    """A directory failed, the replica was taken away and given back, so it was made elsewhere; then the directory is
+    mended. The older log must not be gone on with, nor lie there for ever."""
+    cluster = Cluster(config={"log.dirs": "/data,/more", "file.delete.delay.ms": "1000"})
+    cluster.create_topic("t", assignment=[[1, 2, 3]] * 2)
+    newer = next(n for n in range(2) if cluster.node(3).replicas.get("t", n).directory.path == "/data")
+    cluster.produce("t", [b"x"], partition=newer)
+    cluster.run(500)
+    host, folder = cluster.world.hosts[3], f"t-{newer}"
+    of_old = {path: host.disk.content(path) for path in host.disk.paths() if path.startswith(f"/data/{folder}/")}
+    cluster.produce("t", [b"y"], partition=newer)
+    cluster.run(500)
+    host.kill()
+    view = host.disk.view(Process("somebody"))
+    view.make_directory(f"/more/{folder}")
+    for path, content in of_old.items():
+        view.write_file(path.replace("/data/", "/more/"), content)
+    host.start()
+    cluster.until(lambda: 3 in cluster.hosted("t", newer))
+    hosted = cluster.node(3).replicas.get("t", newer)
+    assert (hosted.directory.path, hosted.log.log_end_offset) == ("/data", 2)
+    cluster.run(70_000)
+    assert not [path for path in host.disk.paths() if path.startswith(f"/more/{folder}")]
+    cluster.until(lambda: len(cluster.hosted("t", newer)[cluster.leader("t", newer)].leader.isr) == 3)

@@ -35,7 +35,9 @@ class Replicas:
         self.directories = directories
         self.by_topic: dict[str | UUID, dict[int, HostedPartition]] = {}
         """Under its name and under its id, the same inner table: index -> partition."""
-        self._logs: dict[tuple[str, int], tuple[Log, LogDirectory]] = {}
+        self._logs: dict[tuple[str, int], list[tuple[Log, LogDirectory]]] = {}
+        """Found on the disk and not hosted. In two directories at once, if one had failed while the replica was taken
+        away from here and given back."""
         """Logs found at start and not hosted (yet)."""
         self._offline: dict[tuple[UUID, int], LogDirectory] = {}
         self._reported: set[LogDirectory] = set()
@@ -97,7 +99,7 @@ class Replicas:
                         f"{log.topic}-{log.partition}: cut {recovery.bytes_cut} bytes at offset "
                         f"{recovery.cut_at_offset} ({'; '.join(recovery.reasons)})",
                     )
-                self._logs[(log.topic, log.partition)] = (log, directory)
+                self._logs.setdefault((log.topic, log.partition), []).append((log, directory))
         if all(directory.failed is not None for directory in self.directories):
             node.fatal("all log directories are offline")
 
@@ -118,7 +120,8 @@ class Replicas:
 
     def _drop_strays(self, image: MetadataImage) -> None:
         """Logs that the metadata does not place here any more."""
-        for (topic, index), (log, directory) in list(self._logs.items()):
+        found = [(name, *each) for name, logs in self._logs.items() for each in logs]
+        for (topic, index), log, directory in found:
             topic_id = image.topic_ids.get(topic)
             state = None if topic_id is None else image.partition(topic_id, index)
             if log.topic_id == ZERO_UUID:
@@ -128,7 +131,7 @@ class Replicas:
             if state is None or self._node.node_id not in state.replicas or topic_id != log.topic_id:
                 self._node.report("INFO", f"{topic}-{index} is not ours any more: deleting its log")
                 self._delete_log(directory, topic, index)
-                del self._logs[(topic, index)]
+                self._logs.pop((topic, index), None)
 
     def close(self, broker_epoch: int) -> None:
         """Flush, checkpoint and close all logs, and leave the mark of a clean shutdown (facts 86, 87)."""
@@ -207,12 +210,7 @@ class Replicas:
 
     def _host(self, name: str, topic_id: UUID, index: int) -> HostedPartition | None:
         node = self._node
-        found = self._logs.pop((name, index), None)
-        if found is not None and found[0].topic_id not in (ZERO_UUID, topic_id):
-            # Deleted and created anew while we were away: the old log is another topic's (A50).
-            node.report("INFO", f"{name}-{index}: the log on disk belongs to a deleted topic of that name")
-            self._delete_log(found[1], name, index)
-            found = None
+        found = self._take_log(name, topic_id, index)
         config = node.log_config(name)
         if found is None:
             directory = self._emptiest_directory()
@@ -247,6 +245,26 @@ class Replicas:
         self.by_topic.setdefault(topic_id, {})[index] = hosted
         self.by_topic[name] = self.by_topic[topic_id]
         return hosted
+
+    def _take_log(self, name: str, topic_id: UUID, index: int) -> tuple[Log, LogDirectory] | None:
+        """The log of this partition that lies on the disk; of two, the one that was written last (Apache stops there).
+
+        A broker whose directory had failed has not ended in good order, so no log of it makes it eligible.
+        """
+        found: tuple[Log, LogDirectory] | None = None
+        for each in self._logs.pop((name, index), []):
+            log, directory = each
+            if log.topic_id not in (ZERO_UUID, topic_id):
+                # Deleted and created anew while we were away: the old log is another topic's (A50).
+                self._node.report("INFO", f"{name}-{index}: the log on disk belongs to a deleted topic of that name")
+                self._delete_log(directory, name, index)
+            elif found is None:
+                found = each
+            else:
+                older, found = (found, each) if _position(log) > _position(found[0]) else (each, found)
+                self._node.report("WARN", f"{name}-{index} lies in two log directories: {older[1].path} has the older")
+                self._delete_log(older[1], name, index)
+        return found
 
     def _emptiest_directory(self) -> LogDirectory | None:
         online = [d for d in self.directories if d.failed is None]
@@ -326,3 +344,8 @@ class Replicas:
                 directory.checkpoint_log_starts()
             except OSError as failure:
                 self.directory_failed(directory, failure)
+
+
+def _position(log: Log) -> tuple[int, int]:
+    """By this the logs of one partition are compared (KIP-966, "Unclean recovery")."""
+    return (log.latest_epoch, log.log_end_offset)

@@ -10,6 +10,7 @@ that a client who once was promised it is told apart from one who was lied to.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import NoReturn
 
@@ -114,10 +115,16 @@ class ReplicaChecks:
         if self._lives.get(host.node_id) != host.lives:
             self._lives[host.node_id] = host.lives
             self.elections.began(host, node)
-            for log in logs_of(node):
+            found = logs_of(node)
+            places = Counter((log.topic_id, log.partition) for log in found)
+            for log in found:
                 key = (log.topic_id, log.partition)
-                if key in self.truths:
+                if key not in self.truths:
+                    continue
+                if places[key] == 1:
                     self.logs.meet(host, log, self.truths[key])
+                else:
+                    self._in_two_places(host, self.truths[key])
         self.metadata.look(host, node)
         for topic, partitions in node.replicas.by_topic.items():
             if topic.__class__ is not str:
@@ -133,6 +140,13 @@ class ReplicaChecks:
                 if leader is not None:
                     self._check_quorum_superset(self.truth(key), leader, state)
             self._changed.clear()
+
+    def _in_two_places(self, host: Host, truth: Truth) -> None:
+        """A directory had failed, and the replica was made anew elsewhere: which log counts is yet to be seen."""
+        self._world.counts["logs in two directories"] += 1
+        copy = truth.copies.get(host.node_id)
+        if copy is not None:
+            copy.mid_turn = True
 
     def went_down(self, host: Host, *, lost_power: bool, mid_turn: bool) -> None:
         broker = self.metadata.image.brokers.get(host.node_id)
