@@ -69,23 +69,31 @@ def test_jepsens_losses_are_found_and_are_in_the_salvage(tmp_path: Path) -> None
     assert "inconsistent-offsets" in summary["anomalies"]
 
 
-def test_an_interrupt_leaves_nothing_running(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_leaves_nothing_running(tmp_path: Path, number: signal.Signals) -> None:
     out = tmp_path / "out"
     with subprocess.Popen(
-        _command(out, "--minutes", "5", "--client", "tanist"), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        _command(out, "--minutes", "5", "--client", "tanist"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        # Where the tests run in the background the shell has them ignore SIGINT, and that is inherited.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
         try:
             writer = out / "clients" / "w1.jsonl"
             wait_for(lambda: writer.exists() and writer.stat().st_size > 0, "the first writes", timeout_s=60)
             pids = [int(entry.name) for entry in Path("/proc").iterdir() if _is_of(entry, str(out))]
             assert len(pids) >= 5, "four clients and the command itself, at least"
-            process.send_signal(signal.SIGINT)
+            process.send_signal(number)
             assert process.wait(60) == 2
+            assert load_existing(out / "cluster").running == []
         finally:
             process.kill()
+            for node in load_existing(out / "cluster").running:
+                if node.process is not None:
+                    node.process.kill()
         assert process.stdout is not None
         assert b"interrupted" in process.stdout.read()
-    assert load_existing(out / "cluster").running == []
     assert [pid for pid in pids if _is_of(Path(f"/proc/{pid}"), str(out))] == []
 
 
