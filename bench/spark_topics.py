@@ -19,12 +19,12 @@ import statistics
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from bench.spark_segments import cpu_of_descendants
 from tanist.runtime.admin import create_topic
 from tanist.runtime.client import Client, parse_bootstrap
 from tanist.runtime.cluster import Cluster, bootstrap_of
@@ -62,13 +62,14 @@ class Bench:
 
     def fill(self, total_bytes: int) -> None:
         options = SinkOptions.parse(self.place | {"topic": "read"})
-        started = time.perf_counter()
+        started, spent = time.perf_counter(), time.process_time()
         write_rows(some_rows(total_bytes), options, None)
-        self._note("writing alone, one process", total_bytes, [(time.perf_counter() - started, 0.0)])
+        cpu_s = time.process_time() - spent
+        self._note("writing alone, one process", total_bytes, [time.perf_counter() - started], cpu_s)
 
     def fetching(self, total_bytes: int) -> None:
         """One process reads all partitions, one after another."""
-        took = []
+        took, cpu_s = [], []
         with Client(parse_bootstrap(self._bootstrap)) as client:
             ends = [list_offset(client, "read", partition, LATEST) for partition in range(PARTITIONS)]
             for _ in range(self._rounds):
@@ -79,25 +80,26 @@ class Bench:
                         client, wanted, COLUMNS, fetch_bytes=8 << 20, fail_on_data_loss=True, read_committed=False
                     ):
                         pass
-                took.append((time.perf_counter() - started, time.process_time() - spent))
-        self._note("fetching and decoding alone, one process", total_bytes, took)
+                took.append(time.perf_counter() - started)
+                cpu_s.append(time.process_time() - spent)
+        self._note("fetching and decoding alone, one process", total_bytes, took, min(cpu_s))
 
-    def reading(self, spark: Any, source: str, total_bytes: int) -> None:
-        def read() -> None:
+    def reading(self, spark: Any, sources: list[str], total_bytes: int) -> None:
+        def read(source: str) -> None:
             frame = spark.read.format(source).options(**self.place, subscribe="read").load()
             frame.write.format("noop").mode("overwrite").save()
 
-        self._note(f"read, {source}", total_bytes, [self._timed(read) for _ in range(self._rounds)])
+        self._in_turn("read", sources, total_bytes, read)
 
-    def writing(self, spark: Any, source: str, records: int) -> None:
+    def writing(self, spark: Any, sources: list[str], records: int) -> None:
         value = f"cast(repeat(cast(rand() as string), {RECORD_BYTES // 18}) as binary) value"
         rows = spark.range(0, records, 1, 2).selectExpr("cast(cast(id as string) as binary) key", value).cache()
         total = rows.selectExpr("sum(length(key) + length(value))").first()[0]
 
-        def write() -> None:
+        def write(source: str) -> None:
             rows.write.format(source).options(**self.place, topic="write").mode("append").save()
 
-        self._note(f"write, {source}", total, [self._timed(write) for _ in range(self._rounds)])
+        self._in_turn("write", sources, total, write)
         rows.unpersist()
 
     def latency(self, spark: Any, source: str, folder: Path, seconds: int) -> None:
@@ -142,23 +144,27 @@ class Bench:
                 time.sleep(max(0.0, begun + number / PER_SECOND - time.monotonic()))
                 producer.send(topic, number % PARTITIONS, [NewRecord(value=repr(time.time()).encode())])
 
-    def _timed(self, what: Any) -> tuple[float, float]:
-        started, spent = time.perf_counter(), cpu_of_descendants()
-        what()
-        return time.perf_counter() - started, cpu_of_descendants() - spent
+    def _in_turn(self, what: str, sources: list[str], total_bytes: int, act: Callable[[str], None]) -> None:
+        """The sources by turns, so that what else the machine does is the same for all."""
+        took: dict[str, list[float]] = {source: [] for source in sources}
+        for _ in range(self._rounds):
+            for source in sources:
+                started = time.perf_counter()
+                act(source)
+                took[source].append(time.perf_counter() - started)
+        for source in sources:
+            self._note(f"{what}, {source}", total_bytes, took[source])
 
-    def _note(self, what: str, total_bytes: int, took: list[tuple[float, float]]) -> None:
-        best = min(took)
+    def _note(self, what: str, total_bytes: int, took: list[float], cpu_s: float | None = None) -> None:
         found = {
-            "what": what, "mb": round(total_bytes / 1e6), "mb_per_s": round(total_bytes / 1e6 / best[0]),
-            "seconds": [round(each, 2) for each, _ in took], "cpu_s": round(min(cpu for _, cpu in took), 2),
+            "what": what, "mb": round(total_bytes / 1e6), "mb_per_s": round(total_bytes / 1e6 / min(took)),
+            "seconds": [round(each, 2) for each in took], "cpu_s": None if cpu_s is None else round(cpu_s, 2),
             "load": round(os.getloadavg()[0], 1),
         }  # fmt: skip
         self.results.append(found)
-        print(
-            "{what:44} {mb_per_s:5} MB/s, best of {seconds} s; {cpu_s} s of CPU  (load {load})".format(**found),
-            flush=True,
-        )
+        spent = "" if cpu_s is None else f"; {cpu_s:.2f} s of CPU"
+        line = "{what:44} {mb_per_s:5} MB/s, of {seconds} s{spent}  (load {load})"
+        print(line.format(**found, spent=spent), flush=True)
 
 
 def main() -> None:
@@ -187,10 +193,8 @@ def main() -> None:
             more: dict[str, str | int | bool] = {"spark.jars": asked.jars} if asked.jars else {}
             spark = session(master="local[2]", spark__driver__memory="2g", **more)
             try:
-                for source in sources:
-                    bench.reading(spark, source, total_bytes)
-                for source in sources:
-                    bench.writing(spark, source, asked.write_records)
+                bench.reading(spark, sources, total_bytes)
+                bench.writing(spark, sources, asked.write_records)
                 for source in sources:
                     bench.latency(spark, source, Path(scratch), asked.seconds)
             finally:
