@@ -26,6 +26,11 @@ _ALL = (
         budget=Budget(writes=1, losses=2, fences=1),
     ),
     Configuration(
+        name="two-of-each",
+        about="two fencings, and two crashes that take records",
+        budget=Budget(writes=1, losses=2, fences=2),
+    ),
+    Configuration(
         name="min-isr-1",
         about="min.insync.replicas is 1: one crash that takes records, and one fencing",
         budget=Budget(writes=1, losses=1, fences=1),

@@ -114,14 +114,17 @@ def summary(table: Table) -> str:
         return f"{name}, acknowledged records can be lost without any unclean shutdown."
     kept = row[survived - 1]
     depth = "in any schedule" if kept.depth is None else f"in any schedule of up to {kept.depth} events"
-    without = f"{name}, {_shutdowns(kept.unclean)} cost{'s' * (kept.unclean < 2)} no acknowledged record {depth}"
+    if kept.unclean:
+        without = f"{name}, {_shutdowns(kept.unclean)} cost{'s' * (kept.unclean == 1)} no acknowledged record {depth}"
+    else:
+        without = f"{name} and no unclean shutdown, no acknowledged record is lost {depth}"
     if lossy is None:
         return f"{without}."
     return f"{without}; {_shutdowns(lossy.unclean)} can cost {lossy.lost} of {lossy.acknowledged}."
 
 
 def _shutdowns(number: int) -> str:
-    return f"{number or 'no'} unclean shutdown{'s' * (number > 1)}"
+    return f"{number} unclean shutdown{'s' * (number > 1)}"
 
 
 def as_json(table: Table, written: Mapping[str, str], seconds: float) -> dict[str, Any]:
