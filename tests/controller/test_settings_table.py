@@ -75,6 +75,11 @@ controller.quorum.voters LIST read-only
 default.replication.factor INT read-only 1
 delete.topic.enable BOOLEAN read-only true
 fetch.max.bytes INT read-only 57671680
+group.consumer.assignors LIST read-only uniform,range
+group.consumer.heartbeat.interval.ms INT read-only 5000
+group.consumer.max.size INT read-only 2147483647
+group.consumer.migration.policy STRING read-only bidirectional
+group.consumer.session.timeout.ms INT read-only 45000
 group.initial.rebalance.delay.ms INT read-only 3000
 group.max.session.timeout.ms INT read-only 1800000
 group.max.size INT read-only 2147483647
