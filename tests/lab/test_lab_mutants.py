@@ -169,6 +169,7 @@ def test_a_script_that_waits_in_vain_lets_go_and_says_so() -> None:
         yield from settled(run, 3)
         run.hold_answers(3, 1)
         run.scribe.write(1)
+        run.host(2).kill()
         yield Until(lambda: False, within_ms=2_000)
 
     mutation = Mutation("nothing", tuple, lambda seed: Directed(seed, script, config()), directed="script")

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from io import StringIO
 from typing import Any
 
@@ -23,16 +23,16 @@ from tanist.controller.partition_state import PartitionState
 from tanist.lab.history import Checker
 from tanist.lab.history.report import failures
 from tanist.lab.history.simulated import Recorder
+from tanist.lab.mutations.holds import Hold
 from tanist.lab.mutations.scribe import Scribe
 from tanist.replica.leader import LeaderState
 from tanist.sim.chaos import Run
-from tanist.sim.connection import SimConnection
 from tanist.sim.operations import Topic
 from tanist.sim.profiles import TOPIC, ChaosConfig
 from tanist.sim.scheduler import MICROSECONDS
 from tanist.sim.truth import Key
 from tanist.sim.violation import Violation
-from tanist.sim.world import BROKER_PORT, Host, World
+from tanist.sim.world import BROKER_PORT, Host
 from tanist.wire.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
@@ -100,7 +100,7 @@ class Directed(Run):
         self.scribe = Scribe(self)
         self._recorder = Recorder(self.history)
         self._forgotten: set[str] = set()
-        self._holds: list[_Hold] = []
+        self._holds: list[Hold] = []
         self._script: Script | None = script(self)
         self._awaited: Until | None = None
         self.line = 0
@@ -131,8 +131,9 @@ class Directed(Run):
 
     def _looked(self) -> None:
         """After every turn of a node: hold what is new, and go on with the script if it waits for this."""
+        self._holds = [hold for hold in self._holds if not hold.released]
         for hold in self._holds:
-            hold.extend(self.world)
+            hold.extend()
         awaited = self._awaited
         if awaited is None:
             return
@@ -140,7 +141,8 @@ class Directed(Run):
             self._awaited = None
             self.world.scheduler.after(0, self._go_on)  # not within the turn that has just ended
         elif self.world.now_us > self._deadline_us:
-            self._give_up()
+            self._awaited = None
+            self.world.scheduler.after(0, self._give_up)
 
     def _go_on(self) -> None:
         while self._script is not None:
@@ -172,10 +174,13 @@ class Directed(Run):
             return False
 
     def _give_up(self) -> None:
-        """Everything that was held goes its way, as it does at the end."""
+        """Everything that was held goes its way, as at the end; and if it is not the end, who is down comes back."""
         self._script, self._awaited = None, None
-        for hold in list(self._holds):
+        for hold in self._holds:
             hold.release()
+        for host in self.world.hosts.values():
+            if not self.completed and not host.up:
+                host.start()
 
     # -- what there is
 
@@ -247,20 +252,29 @@ class Directed(Run):
 
     # -- what a script may do
 
-    def hold(self, reader: int, sender: int, client: str = "") -> _Hold:
+    def hold(self, reader: int, sender: int, client: str = "") -> Hold:
         """The reader does not read what comes from the sender, until `release`. `client`: of these channels only."""
-        found = _Hold(self, self.host(reader).name, self.host(sender).name, client)
+        found = Hold(self.world, self.host(reader).name, self.host(sender).name, client)
         self._holds.append(found)
-        found.extend(self.world)
         return found
 
-    def hold_answers(self, follower: int, leader: int) -> _Hold:
+    def hold_answers(self, follower: int, leader: int) -> Hold:
         """The follower does not read what the leader answers to its fetches."""
         return self.hold(follower, leader, f"broker-{follower}-fetcher")
 
-    def hold_fetches(self, follower: int, leader: int) -> _Hold:
+    def hold_fetches(self, follower: int, leader: int) -> Hold:
         """The leader does not read the follower's fetches."""
         return self.hold(leader, follower, f"broker-{follower}-fetcher")
+
+    def stop(self, node_id: int) -> None:
+        """A controlled shutdown. It is for the script to start the node again."""
+        host = self.host(node_id)
+
+        def stopped() -> None:
+            if self._script is None:
+                host.start()
+
+        host.stop(stopped)
 
     def block(self, source: int, target: int) -> None:
         """No packet of the source reaches the target."""
@@ -351,39 +365,3 @@ class _Eyes:
 
     def went_down(self, host: Host, *, lost_power: bool, mid_turn: bool) -> None:
         pass
-
-
-@dataclass(eq=False)
-class _Hold:
-    """Connections that one process does not come to read."""
-
-    run: Directed
-    reader: str
-    sender: str
-    client: str
-    _held: dict[SimConnection, None] = field(default_factory=dict)
-
-    def extend(self, world: World) -> None:
-        """Also those that have come since."""
-        for end in list(world.network.connections.values()):
-            is_theirs = end.host == self.reader and end.peer_host == self.sender
-            if is_theirs and end not in self._held and self.client in _client_of(end):
-                self._held[end] = None
-                end.pause()
-
-    def release(self) -> None:
-        """It reads them now."""
-        if self in self.run._holds:
-            self.run._holds.remove(self)
-            for end in self._held:
-                if not end.closed:
-                    end.resume()
-
-
-def _client_of(end: SimConnection) -> str:
-    """The client id of the channel that the connection belongs to, whichever of its ends this is."""
-    for each in (end, end.other):
-        channel = getattr(getattr(each, "handler", None), "channel", None)
-        if channel is not None:
-            return str(channel._client_id)
-    return ""

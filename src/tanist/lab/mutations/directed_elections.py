@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tanist.broker.hosted import HostedPartition
 from tanist.controller.partition_state import PartitionState
 from tanist.lab.mutations.directed import CONTROLLER, Directed, Script, Until, settled
 from tanist.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
@@ -74,7 +75,7 @@ def the_last_one_is_leaving(run: Directed) -> Script:
     yield from settled(run, RECORDS)
     run.host(3).kill()
     yield Until(lambda: set(run.state.isr) == {1, 2})
-    run.host(1).stop(lambda: None)
+    run.stop(1)
     yield Until(lambda: run.leaving(1))
     late = run.hold(1, CONTROLLER, "to-controller")
     run.host(2).kill()
@@ -165,16 +166,20 @@ def _state(run: Directed) -> PartitionState:
     return run.checkers.metadata.image.topics[run.checkers.metadata.image.topic_ids[_NAME]].partitions[0]
 
 
+def _hosted(run: Directed, node_id: int) -> HostedPartition | None:
+    """The topic as it is now, on a node that has heard of it."""
+    node, topic_id = run.host(node_id).node, run.checkers.metadata.image.topic_ids.get(_NAME)
+    return None if node is None or topic_id is None else node.replicas.get(topic_id, 0)
+
+
 def _led(run: Directed) -> bool:
     """The topic is there, and its leader knows."""
     if _NAME not in run.checkers.metadata.image.topic_ids or _state(run).leader < 0:
         return False
-    node = run.host(_state(run).leader).node
-    hosted = None if node is None else node.replicas.get(_NAME, 0)
+    hosted = _hosted(run, _state(run).leader)
     return hosted is not None and hosted.leader is not None
 
 
 def _end(run: Directed, node_id: int) -> int:
-    node = run.host(node_id).node
-    hosted = None if node is None else node.replicas.get(_NAME, 0)
+    hosted = _hosted(run, node_id)
     return -1 if hosted is None else hosted.log.log_end_offset

@@ -1,0 +1,48 @@
+"""Connections that a process does not come to read for a while: how a directed run makes messages late.
+
+Owns which connections are meant: those between two hosts, of channels with a certain client id if one is given, also
+those that are made later. What was sent over them waits in the reader's kernel, in its order, and nothing is lost.
+"""
+
+from __future__ import annotations
+
+from tanist.sim.connection import SimConnection
+from tanist.sim.world import World
+
+
+class Hold:
+    """From its making until `release`."""
+
+    def __init__(self, world: World, reader: str, sender: str, client: str) -> None:
+        self._world = world
+        self._reader = reader
+        self._sender = sender
+        self._client = client
+        self._held: dict[SimConnection, None] = {}
+        self.released = False
+        self.extend()
+
+    def extend(self) -> None:
+        """Also those that have come since."""
+        for end in list(self._world.network.connections.values()):
+            is_theirs = end.host == self._reader and end.peer_host == self._sender
+            if is_theirs and end not in self._held and self._client in _client_of(end):
+                self._held[end] = None
+                end.pause()
+
+    def release(self) -> None:
+        """It reads them now."""
+        if not self.released:
+            self.released = True
+            for end in self._held:
+                if not end.closed:
+                    end.resume()
+
+
+def _client_of(end: SimConnection) -> str:
+    """The client id of the channel that the connection belongs to, whichever of its ends this is."""
+    for each in (end, end.other):
+        channel = getattr(getattr(each, "handler", None), "channel", None)
+        if channel is not None:
+            return str(channel._client_id)
+    return ""
