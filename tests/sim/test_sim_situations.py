@@ -116,7 +116,6 @@ CHANGES = [
     (state(1, 1, (1,), elr=(2,)), state(-1, 2, (), elr=(1, 2)), "partition: ISR empty with several eligible"),
     (state(1, 1, (1, 2)), state(1, 1, (1,), elr=(2,)), "partition: ISR too small, made up for by the ELR"),
     (state(1, 1, (1,), elr=(2,)), state(1, 1, (1, 3)), "partition: ELR emptied by an ISR that is large enough"),
-    (state(1, 1, (1, 3), elr=(2,)), state(1, 1, (1, 3)), "partition: ELR emptied by a lower min.insync.replicas"),
     (
         state(-1, 1, (), elr=(1, 2)),
         state(1, 2, (1,), elr=(2,)),

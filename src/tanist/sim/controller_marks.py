@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from tanist.controller import controller, unclean_recovery
+from tanist.controller import controller, elections, unclean_recovery
 from tanist.controller.alter_partition import _IsrChange
 from tanist.controller.brokers import Brokers
 from tanist.controller.image import MetadataImage
@@ -42,6 +42,7 @@ CONTROLLER_SITUATIONS: dict[str, str] = {
     "controller: registration of the same life again": "the answer to the first one was lost",
     "controller: broker fenced by the end of its session": "no heartbeat in time",
     "controller: broker fenced by an operator's restart": "in good order: the broker said that it goes",
+    "controller: ELR emptied by a lower min.insync.replicas": "the configuration alone makes the ISR large enough",
     "controller: log directories lost": "a broker says that some of its directories are offline",
     "recovery: members of the ELR are waited for": "leader election 3b",
     "recovery: an operator is waited for": "leader election 4c, strategy None",
@@ -61,7 +62,6 @@ CONTROLLER_SITUATIONS: dict[str, str] = {
     "partition: leader elected to succeed itself": "another epoch, the same leader",
     "partition: leader handed over to a member of the ISR": "a clean election with the old leader alive or not",
     "partition: recovery ended by its leader": "the first change of the ISR after an unclean election says so",
-    "partition: ELR emptied by a lower min.insync.replicas": "the configuration alone makes the ISR large enough",
     "partition: member of ISR or ELR dropped by a reassignment": "it is no replica any more",
     "partition: last member of the ISR kept without ELR": "eligible leader replicas are off: it alone may lead again",
 }
@@ -108,6 +108,12 @@ def _watch_requests(marks: Marks) -> None:
     marks.after(Brokers, "heartbeat", heartbeat)
     marks.around(Brokers, "register", register, registered)
     marks.after(Brokers, "fence_expired", expired)
+
+    def min_isr_changed(result: list[Any], *_: Any) -> None:
+        if any(record.eligible_leader_replicas == () for record in result):
+            marks.hit("controller: ELR emptied by a lower min.insync.replicas")
+
+    marks.after(elections, "min_isr_changed", min_isr_changed)
     marks.before(Brokers, "_directories_lost", lambda *_: marks.hit("controller: log directories lost"))
 
 
@@ -152,9 +158,6 @@ def mark_partition(
         "partition: ELR emptied by an ISR that is large enough": bool(before.elr and not elr)
         and large_enough
         and len(isr) > len(before.isr),
-        "partition: ELR emptied by a lower min.insync.replicas": bool(before.elr and not elr)
-        and large_enough
-        and isr == set(before.isr),
         "partition: rest of the ELR kept at an election from it": elected
         and after.leader in before.elr
         and bool(elr & set(before.elr)),

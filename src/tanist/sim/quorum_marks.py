@@ -7,7 +7,6 @@ from typing import Any
 from tanist.broker.metadata_quorum import MetadataQuorum
 from tanist.quorum import effects
 from tanist.quorum.elections import Elections
-from tanist.quorum.following import Following
 from tanist.quorum.leading import Leading
 from tanist.quorum.roles import Candidate, Follower, Leader, Prospective
 from tanist.quorum.rules import QuorumRules, Validity
@@ -27,7 +26,6 @@ QUORUM_SITUATIONS: dict[str, str] = {
     "quorum: successor told that the leader leaves": "it need not wait for its timeout",
     "quorum: fetch refused by who does not lead": "the fetcher is told who does",
     "quorum: uncommitted records cut off": "a new leader's log has others there",
-    "quorum: answer to an older fetch dropped": "the log has grown, or was cut, since it was asked for",
     "quorum: fetch answered with a snapshot": "what the fetcher lacks is not in the log any more",
     "quorum: snapshot downloaded": "and loaded in place of the log",
     "quorum: snapshot loaded by a controller": "from its own disk or from the leader",
@@ -91,10 +89,6 @@ def _watch_logs(marks: Marks) -> None:
         if result == ErrorCode.NOT_LEADER_OR_FOLLOWER:
             marks.hit("quorum: fetch refused by who does not lead")
 
-    def about_our_end(result: bool, *_: Any) -> None:
-        if not result:
-            marks.hit("quorum: answer to an older fetch dropped")
-
     def position(result: Any, *_: Any) -> None:
         if result.validity is Validity.SNAPSHOT:
             marks.hit("quorum: fetch answered with a snapshot")
@@ -117,7 +111,6 @@ def _watch_logs(marks: Marks) -> None:
             marks.hit(f"quorum: snapshot loaded by {who}")
 
     marks.after(Leading, "_fetch_error", fetch_refused)
-    marks.after(Following, "_is_about_our_end", about_our_end)
     marks.after(QuorumRules, "fetch_position", position)
     marks.before(MetadataQuorum, "_carry_out", carried_out)
     marks.around(MetadataQuorum, "_load_snapshot", applied, loaded)

@@ -6,6 +6,7 @@ from typing import Any
 
 from tanist.broker.isr_changes import IsrChanges
 from tanist.broker.node import Node
+from tanist.broker.salvage import Salvage
 from tanist.log.producers import ProducerStates
 from tanist.log.tail import LogTail
 from tanist.replica.effects import ProposeIsr, SalvageFirst, Truncated
@@ -181,8 +182,8 @@ def _watch_followers(marks: Marks) -> None:
         if follower.high_watermark < before:
             marks.hit("follower: learns a lower high watermark")
 
-    def salvaged(result: list[Any], follower: FollowerState, saving: SalvageFirst) -> None:
-        if not result:
+    def saved(salvage: Salvage, request: Any, *_: Any) -> None:
+        if not request.current:
             marks.hit("follower: salvage overtaken by a new role")
 
     def appended(result: Any, *_: Any) -> None:
@@ -203,6 +204,6 @@ def _watch_followers(marks: Marks) -> None:
     marks.after(FollowerState, "_on_error", erred)
     marks.after(FollowerState, "truncation_target", target)
     marks.around(FollowerState, "_adopt_high_watermark", watermark, adopted)
-    marks.after(FollowerState, "salvaged", salvaged)
+    marks.before(Salvage, "_saved", saved)
     marks.after(LogTail, "append_as_follower", appended)
     marks.before(Node, "apply_replica_effects", effects)
