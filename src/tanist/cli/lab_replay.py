@@ -211,6 +211,8 @@ def _stepped(shown: Iterable[Shown], lanes: Sequence[str], width: int, about: st
     from tanist.lab.replay.diagram import Diagram
 
     diagram = Diagram(lanes, width, about)
+    if sys.stdin.isatty():
+        click.echo("Enter goes on, q ends it.", err=True)
     for row in diagram.heading():
         click.echo(row)
     for each in shown:
