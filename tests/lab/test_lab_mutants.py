@@ -8,7 +8,7 @@ import pytest
 
 from tanist.lab.mutations import examination, model, simulator
 from tanist.lab.mutations.directed import Directed, Script, Until, config, settled
-from tanist.lab.mutations.examination import Row, examine, examine_all, healthy, hunt, play, search
+from tanist.lab.mutations.examination import FaultyWithout, Row, examine, examine_all, healthy, hunt, play, search
 from tanist.lab.mutations.patching import Patch, no_records, replaced
 from tanist.lab.mutations.simulator import MUTANTS, Mutation
 from tanist.sim.violation import Violation
@@ -241,6 +241,31 @@ def test_a_seed_that_fails_with_the_rule_as_it_is_shows_nothing(monkeypatch: pyt
     assert row.simulated is None
     assert "seed 4 fails with the rules as they are" in row.fault
     assert row.missed
+
+
+@pytest.mark.parametrize(
+    ("place", "ours"), [("src/tanist/lab/mutations/rules_of_nodes.py", True), ("src/tanist/broker/replicas.py", False)]
+)
+def test_a_mutation_that_does_not_fit_the_product_any_more_shows_nothing(place: str, ours: bool) -> None:
+    crash = Violation("crash", f'File "/x/node.py", line 1, in f\nFile "/x/{place}", line 2, in g\nKeyError', 0)
+
+    class Crashes(_Played):
+        @property
+        def violation(self) -> Violation | None:
+            return crash if self.fails else None
+
+    class Owner:
+        broken = False
+
+    def runs(seed: int) -> _Played:
+        return Crashes(seed, Owner.broken)
+
+    misfit = Mutation("a rule", lambda: (Patch(Owner, "broken", True),), runs)  # type: ignore[arg-type, return-value]
+    if ours:
+        with pytest.raises(FaultyWithout, match="what stands in the rule's place fails"):
+            hunt(misfit, range(1, 2))
+    else:
+        assert hunt(misfit, range(1, 2))[0] is not None
 
 
 def test_a_row_says_who_was_asked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,18 +79,17 @@ duplicates_are_appended = fixed(ProducerStates, "check", always(SimpleNamespace(
 
 def a50_ignores_topic_ids() -> tuple[Patch, ...]:
     """A log on disk is that of the topic which has its name now, whatever topic it was written for."""
-    host = Replicas._host
+    take = Replicas._take_log
 
-    def hosts(replicas: Any, name: str, topic_id: Any, index: int) -> Any:
-        found = replicas._logs.get((name, index))
-        if found is not None:
-            found[0].topic_id = topic_id
-        return host(replicas, name, topic_id, index)
+    def takes(replicas: Any, name: str, topic_id: Any, index: int) -> Any:
+        for log, _ in replicas._logs.get((name, index), ()):
+            log.topic_id = topic_id
+        return take(replicas, name, topic_id, index)
 
     def assign(log: Any, topic_id: Any) -> None:
         log.topic_id = topic_id
 
-    return (Patch(Replicas, "_host", hosts), Patch(Log, "assign_topic_id", assign))
+    return (Patch(Replicas, "_take_log", takes), Patch(Log, "assign_topic_id", assign))
 
 
 # -- answers
