@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from cluster_rig import Cluster
 
 from tanist.sim.scheduler import Process
@@ -92,3 +93,21 @@ def test_of_two_logs_of_one_partition_the_newer_is_kept() -> None:
     cluster.run(70_000)
     assert not [path for path in host.disk.paths() if path.startswith(f"/more/{folder}")]
     cluster.until(lambda: len(cluster.hosted("t", newer)[cluster.leader("t", newer)].leader.isr) == 3)
+
+
+@pytest.mark.parametrize(
+    "flush", [{"log.flush.interval.messages": "2"}, {"log.flush.interval.ms": "500"}], ids=["of a turn", "of its time"]
+)
+def test_a_flush_that_cannot_begin_takes_its_directory_offline_and_nothing_else(flush: dict[str, str]) -> None:
+    """The epochs are written before the files are synced: here only that fails."""
+    cluster = Cluster(config={"log.dirs": "/data,/more", **flush})
+    cluster.create_topic("t", assignment=[[1, 2, 3]] * 2)
+    node, host = cluster.node(1), cluster.world.hosts[1]
+    lost = next(n for n in range(2) if node.replicas.get("t", n).directory.path == "/more")
+    cluster.produce("t", [b"x"], partition=lost, to=1)
+    host.disk.failing.append(f"/more/t-{lost}/leader-epoch-checkpoint")
+    cluster.produce("t", [b"y"], partition=lost, to=1, timeout_ms=100)
+    cluster.until(lambda: cluster.leader("t", lost) in (2, 3))
+    assert cluster.produce("t", [b"y"], partition=lost, to=1).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert cluster.produce("t", [b"y"], partition=1 - lost, to=1).error_code == 0
+    assert host.up

@@ -105,7 +105,11 @@ class Housekeeping:
     def _sync(self, hosted: HostedPartition) -> None:
         log = hosted.log
         end_offset = log.log_end_offset
-        log.write_pending()
+        try:
+            files = log.unflushed_files()
+        except OSError as failure:
+            self._node.disk_failed(hosted, failure)
+            return
         self._syncing.add(hosted)
 
         def done(error: OSError | None) -> None:
@@ -117,7 +121,7 @@ class Housekeeping:
             else:
                 log.mark_flushed(end_offset)
 
-        self._node.disk.sync(log.unflushed_files(), done)
+        self._node.disk.sync(files, done)
 
     def _close_idle(self) -> None:
         now_ms = self._node.clock.now_ms()

@@ -101,8 +101,11 @@ class Turn:
                 hosted.dirty = False
                 continue
             log = hosted.log
+            files: list[File] | None = None
             try:
                 log.write_pending()
+                if log.flush_messages_due:
+                    files = log.unflushed_files()
             except OSError as failure:
                 hosted.dirty = False
                 self._write_failed(hosted, failure)
@@ -110,8 +113,8 @@ class Turn:
             if grown and hosted.leader is not None:
                 node.leader_has_appended(hosted, hosted.leader, self.now_ms)
             hosted.dirty = False  # not before: news of the append are no reason for another turn
-            if log.flush_messages_due:
-                sync_files = log.unflushed_files() + (sync_files or [])
+            if files is not None:
+                sync_files = files + (sync_files or [])
                 synced.append((hosted, log.log_end_offset))
         if sync_files is None and not self._held:
             # The common case: the page cache is durable enough. Looking at waiters may touch more connections.
