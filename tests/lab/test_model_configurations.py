@@ -9,9 +9,15 @@ from tanist.lab.model import CONFIGURATIONS, Limits, check, checking
 EXHAUSTED = {"one-outside": 8_263, "preferred-leaders": 2_311}
 """All states of the smallest configurations. A change of these numbers is a change of what may happen: look at it."""
 
-EXHAUSTED_SLOWLY = {"one-fencing": 50_053, "min-isr-1": 40_285, "min-isr-3": 40_815, "two-outside": 44_808, "quorum-old-epoch": 56_098}
+EXHAUSTED_SLOWLY = {
+    "one-fencing": 50_053,
+    "min-isr-1": 40_285,
+    "min-isr-3": 40_815,
+    "two-outside": 44_808,
+    "quorum-old-epoch": 56_098,
+}
 
-KNOWN_FAULTS = {"min-isr-changes": "S3", "quorum-losses": "E3"}
+KNOWN_FAULTS = {"min-isr-changes": "S3"}
 """What the search finds in the rooms as they are; docs/model-checker.md tells each story."""
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from itertools import permutations
-from typing import Any
 
 import pytest
 
@@ -14,7 +13,6 @@ from tanist.lab.model.quorum_nodes import Member
 from tanist.lab.model.steps import State, directed
 from tanist.lab.mutations.model import applied
 from tanist.lab.mutations.quorum import QUORUM_MUTATIONS
-from tanist.quorum.elections import Elections
 
 ELECTED = ("timeout 1", "ask 1 the pre-vote of 2", "ask 1 the vote of 2")
 
@@ -92,11 +90,19 @@ def test_who_is_who_makes_no_difference(name: str) -> None:
             state = chance.choice(steps)[1]
 
 
-@pytest.mark.parametrize("number", QUORUM_MUTATIONS)
+DEEP = {"E-N": 80_000}
+"""States that it takes to find these; the others show within 20,000."""
+
+
+@pytest.mark.parametrize(
+    "number", [pytest.param(each, marks=[pytest.mark.slow] if each in DEEP else []) for each in QUORUM_MUTATIONS]
+)
 def test_a_broken_rule_is_noticed(number: str) -> None:
     mutation = QUORUM_MUTATIONS[number]
     with applied(mutation):
-        found = check(CONFIGURATIONS[mutation.configuration], Limits(states=20_000)).outcome.counterexample
+        found = check(
+            CONFIGURATIONS[mutation.configuration], Limits(states=DEEP.get(number, 20_000))
+        ).outcome.counterexample
     assert found is not None
     assert found.violation.name in mutation.caught_by
     assert len(found.steps) == FEWEST_STEPS.get(number, len(found.steps))
@@ -116,17 +122,3 @@ def test_the_story_of_a_quorum() -> None:
     assert told[-2] == "E9 does not hold: 1 records were committed, and only 1 would still have them all"
     values = checking.as_json(checked)["counterexample"]
     assert values["steps"][-1]["voters"][0]["role"] == "Leader"
-
-
-@pytest.mark.slow
-def test_a_candidate_that_waits_for_its_disk_is_no_danger(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What `quorum-losses` finds (docs/model-checker.md) is gone if who asks for votes has made its log durable."""
-    ask = Elections._ask_for_votes
-
-    def asks(elections: Any, role: Any, now_ms: int, *, pre_vote: bool) -> None:
-        quorum = elections._quorum
-        if quorum.durability.durable_end >= quorum.log.end_offset:
-            ask(elections, role, now_ms, pre_vote=pre_vote)
-
-    monkeypatch.setattr(Elections, "_ask_for_votes", asks)
-    assert check(CONFIGURATIONS["quorum-losses"], Limits(states=150_000)).passed

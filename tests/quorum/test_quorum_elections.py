@@ -164,6 +164,24 @@ class TestElection:
         assert LeaderChanged(ME, 5) in effects
         assert kit.node.leader_id == ME
 
+    def test_votes_are_asked_for_when_the_log_is_durable_and_pre_votes_before(self) -> None:
+        """What a voter has granted it grants again without another look: the log must outlive a loss of power."""
+        kit = Kit(stored=ElectionState(5), log=log_of([(5, 3)]))
+        kit.auto_sync = False
+        kit.node._quorum.durability.durable_end = 2
+        kit.node._quorum.log_grew()
+        kit.role_timeout()
+        kit.respond(kit.sent(VoteRequest)[0], granted(5))
+        assert (kit.node.role, kit.node.epoch) == ("Candidate", 6)
+
+        def asked() -> list[int]:
+            sent = (send for send in kit.sent(VoteRequest) if not send.request.topics[0].partitions[0].pre_vote)
+            return sorted(send.to for send in sent)
+
+        assert asked() == []
+        kit.take(kit.node.log_synced(3, kit.now_ms))
+        assert asked() == [1, 2]
+
     def test_five_voters_need_three_votes(self) -> None:
         kit = Kit((0, 1, 2, 3, 4), stored=ElectionState(5, None, SELF))
         first, second, *_ = kit.sent(VoteRequest)

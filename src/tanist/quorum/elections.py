@@ -292,9 +292,13 @@ class Elections:
             quorum.become_unattached(quorum.rules.next_epoch(role.epoch), now_ms)
 
     def _ask_for_votes(self, role: Prospective | Candidate, now_ms: int, *, pre_vote: bool) -> None:
+        quorum = self._quorum
+        durable_end = quorum.durability.durable_end
+        if not pre_vote and not quorum.rules.may_ask_for_votes(quorum.log.end_offset, durable_end):
+            return  # `log_synced` comes, and asks then
         for voter_id in role.tally.unrecorded:
-            voter = self._quorum.voters.get(voter_id)
-            if voter is not None and self._quorum.requests.is_free(voter_id, now_ms):
+            voter = quorum.voters.get(voter_id)
+            if voter is not None and quorum.requests.is_free(voter_id, now_ms):
                 self._ask(voter, role, now_ms, pre_vote=pre_vote)
 
     def _ask(self, voter: Voter, role: Prospective | Candidate, now_ms: int, *, pre_vote: bool) -> None:

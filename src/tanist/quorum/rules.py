@@ -125,6 +125,11 @@ class QuorumRules:
         """A voter's fetch from offset N says "I have all below N", so it waits until that is true of its disk."""
         return durable_end >= log_end
 
+    def may_ask_for_votes(self, log_end: int, durable_end: int) -> bool:
+        """A candidate's vote request says "I have all below N" for as long as the epoch lasts, and a voter that has
+        said yes says so again without looking: it must be true after a loss of power, too."""
+        return durable_end >= log_end
+
     def commit_offset(self, ends: Sequence[int], epoch_start_offset: int) -> int | None:
         """Rule 142: what a majority has, if that includes a record of the leader's own epoch."""
         candidate = ends[len(ends) // 2]

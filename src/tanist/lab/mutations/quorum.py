@@ -126,5 +126,12 @@ QUORUM_MUTATIONS: Mapping[str, Mutation] = {
             "E8",
             _rule("initial_role", _forgets_that_it_led),
         ),
+        (
+            "E-N",
+            "votes are asked for before the log is durable",
+            "quorum-losses",
+            "E3",
+            _rule("may_ask_for_votes", _always(True)),
+        ),
     )
 }
