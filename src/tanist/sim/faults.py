@@ -58,6 +58,8 @@ RARE_KINDS: dict[str, str] = {
 
 _ROLL_US = 100_000
 """So often an operator who restarts or mends nodes looks whether he may go on."""
+_HEARD_US = 500_000
+"""Longer than work off the loop takes to tell of its failure."""
 _REBORN_US = 30_000
 _LATE_US = (1_000_000, 4_000_000, 11_000_000)
 """Longer than it takes to be registered again; the last one also if the former life's session must expire first."""
@@ -369,6 +371,7 @@ class Nemesis:
             host.disk.full = False
             self._world.note(host.name, "FAULT", "there is room on the disk again")
             self._restart_if_failed(host)
+            self._after(_HEARD_US, lambda: self._restart_if_failed(host))  # it may hear of its last failure only now
 
         self._after(fault.duration_us, mend)
         return True

@@ -49,8 +49,8 @@ class MetadataChecks:
         """Epoch of the quorum -> its leader."""
         self._seen: dict[int, tuple[MetadataImage, int]] = {}
         """Node -> its image (another one after a snapshot or a restart), and how far it was compared."""
-        self._before_elr: dict[Key, int] = {}
-        """Partition -> its epoch when eligible leader replicas were switched on: until it changes, it is as it was."""
+        self._before_elr: dict[Key, PartitionState] = {}
+        """Partition -> as it was when eligible leader replicas were switched on. Until it is led it may stay so."""
         self.changes = 0
 
     def look(self, host: Host, node: Node) -> None:
@@ -170,7 +170,7 @@ class MetadataChecks:
         self._world.counts[f"ELR switched {'on' if on else 'off'}"] += bool(self.image.topics)
         self._world.note("metadata", "STATE", f"eligible leader replicas are {'on' if on else 'off'}")
         self._before_elr = {
-            (topic.topic_id, index): state.partition_epoch
+            (topic.topic_id, index): state
             for topic in self.image.topics.values()
             for index, state in topic.partitions.items()
         }
@@ -188,7 +188,7 @@ class MetadataChecks:
             self._fail("S12", f"{name}: ISR, ELR, LastKnownElr and replicas do not fit in {state}")
         if state.leader >= 0 and state.leader not in isr:
             self._fail("S12", f"{name}: leader {state.leader} is not in its ISR {state.isr}")
-        if not image.elr_enabled or self._before_elr.get(key) == state.partition_epoch:
+        if not image.elr_enabled or self._is_from_before_elr(key, state):
             return
         if state.leader < 0 and isr:
             self._fail("S12", f"{name}: no leader, but ISR {state.isr}")
@@ -201,6 +201,16 @@ class MetadataChecks:
             if broker is None or broker.fenced:
                 self._fail("S12", f"{name}: fenced broker {broker_id} is in ISR {state.isr}")
 
+    def _is_from_before_elr(self, key: Key, state: PartitionState) -> bool:
+        """As Kafka before KIP-966 left it: without a leader, and with the last member of its ISR still in it."""
+        before = self._before_elr.get(key)
+        if before is None:
+            return False
+        if before.partition_epoch == state.partition_epoch or (state.leader < 0 and set(before.isr) == set(state.isr)):
+            return True
+        del self._before_elr[key]
+        return False
+
     def _check_all_structures(self) -> None:
         """S12 after a change of min.insync.replicas, by which an ELR may have become one too many (A32)."""
         for topic in self.image.topics.values():
@@ -212,10 +222,7 @@ class MetadataChecks:
         broker = self.image.brokers.get(broker_id)
         if self.image.elr_enabled and (broker is None or broker.fenced):
             for topic_id, index in self.image.partitions_in_isr(broker_id):
-                if (
-                    self._before_elr.get((topic_id, index))
-                    == self.image.topics[topic_id].partitions[index].partition_epoch
-                ):
+                if self._is_from_before_elr((topic_id, index), self.image.topics[topic_id].partitions[index]):
                     continue
                 self._fail("S12", f"broker {broker_id} is fenced, but in the ISR of {topic_id}-{index}")
 

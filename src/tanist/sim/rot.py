@@ -11,6 +11,7 @@ What must hold all the while: nobody takes a rotten batch for a whole one.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import NamedTuple
 
 from tanist.log.checkpoints import CLEAN_SHUTDOWN
@@ -19,6 +20,7 @@ from tanist.sim.scheduler import Process
 from tanist.sim.truth import Copy, Key
 from tanist.sim.world import Host, World
 from tanist.wire.batch import HEADER_BYTES, crc_matches, iterate_headers
+from tanist.wire.errors import WireError
 
 
 class _Spot(NamedTuple):
@@ -85,10 +87,11 @@ class Rot:
             if not path.startswith(folder) or not path.endswith(".log"):
                 continue
             inode = host.disk.inode(path)
-            for at, header in iterate_headers(memoryview(bytes(inode.data[: inode.synced_bytes]))):
-                room = header.size_bytes - HEADER_BYTES
-                if header.next_offset <= committed and room > 0:
-                    spots.append(_Spot(path, at + HEADER_BYTES + int(detail * room), 1 << int(detail * 8)))
+            with suppress(WireError):  # not recovered since the last loss of power
+                for at, header in iterate_headers(memoryview(bytes(inode.data[: inode.synced_bytes]))):
+                    room = header.size_bytes - HEADER_BYTES
+                    if header.next_offset <= committed and room > 0:
+                        spots.append(_Spot(path, at + HEADER_BYTES + int(detail * room), 1 << int(detail * 8)))
         return spots
 
     def _others_have_it(self, key: Key, node_id: int) -> bool:
@@ -127,7 +130,8 @@ class Rot:
 
 def _is_damaged(content: bytes, offset: int) -> bool:
     """Whether the batch that has this byte is not whole: it may have been cut off, and another written in its place."""
-    for at, header in iterate_headers(content):
-        if at <= offset < at + header.size_bytes:
-            return not crc_matches(content, at, header.size_bytes)
+    with suppress(WireError):
+        for at, header in iterate_headers(content):
+            if at <= offset < at + header.size_bytes:
+                return not crc_matches(content, at, header.size_bytes)
     return False
