@@ -67,7 +67,7 @@ stories: setup
 	$(BIN)/python -m pytest -m "stories and not slow" $(or $(TESTS),tests/stories)
 
 spark: $(SPARK)
-	$(BIN)/python -m pytest -m spark $(or $(TESTS),tests/spark)
+	$(BIN)/python -m pytest -m "spark and not slow" $(or $(TESTS),tests/spark)
 
 $(SPARK): $(SETUP) requirements/spark.lock
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/spark.lock

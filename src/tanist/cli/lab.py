@@ -19,7 +19,7 @@ EXIT_USAGE = 2
 
 @click.group("lab")
 def lab_command() -> None:
-    """Scenarios and histories: what holds of tanist, and of any Kafka."""
+    """What holds of tanist: runs in virtual time, a model checker, broken rules, histories of any Kafka."""
 
 
 @lab_command.command("scenarios")
