@@ -1,0 +1,79 @@
+"""Clients that are not Python's: their packages and programs, in `.cache`, made from locks when first asked for.
+
+`missing_node()` and `missing_go()` say why a client cannot be run on this machine, None if it can.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from tests.clients.install import CACHE, InstallFailed
+
+HERE = Path(__file__).parent
+KAFKAJS = HERE / "kafkajs"
+FRANZ = HERE / "franz"
+INSTALL_S = 600.0
+
+
+def missing_node() -> str | None:
+    lacking = [name for name in ("node", "npm") if shutil.which(name) is None]
+    return f"needs Node.js ({' and '.join(lacking)} not on PATH)" if lacking else None
+
+
+def missing_go() -> str | None:
+    return "needs Go (go is not on PATH)" if shutil.which("go") is None else None
+
+
+def node_modules() -> Path:
+    """The folder of packages that `kafkajs/package-lock.json` names."""
+    sources = [KAFKAJS / name for name in ("package.json", "package-lock.json")]
+
+    def fill(folder: Path) -> None:
+        for source in sources:
+            shutil.copy(source, folder)
+        _run(("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"), cwd=folder)
+
+    return _made("clients-node", sources, fill) / "node_modules"
+
+
+def franz_member() -> Path:
+    """The program `franz/member.go`, built."""
+    sources = [FRANZ / name for name in ("go.mod", "go.sum", "member.go")]
+
+    def fill(folder: Path) -> None:
+        _run(("go", "build", "-mod=readonly", "-o", str(folder / "member"), "."), cwd=FRANZ, env=go_environment())
+
+    return _made("clients-franz", sources, fill) / "member"
+
+
+def go_environment() -> Mapping[str, str]:
+    """A Go that is older than go.mod asks for says so, and does not fetch a newer one."""
+    return os.environ | {"GOTOOLCHAIN": "local"}
+
+
+def _made(name: str, sources: Sequence[Path], fill: Callable[[Path], None]) -> Path:
+    """The folder of that name in the cache; emptied and filled anew when one of its sources has changed."""
+    folder = CACHE / name
+    stamp = folder / ".complete"
+    digest = hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()
+    CACHE.mkdir(exist_ok=True)
+    with (CACHE / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (stamp.exists() and stamp.read_text() == digest):
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            fill(folder)
+            stamp.write_text(digest)
+    return folder
+
+
+def _run(command: Sequence[str], *, cwd: Path, env: Mapping[str, str] | None = None) -> None:
+    done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=INSTALL_S, check=False)
+    if done.returncode != 0:
+        raise InstallFailed(f"{' '.join(command)}\n{done.stdout}\n{done.stderr}")
