@@ -282,6 +282,23 @@ def test_what_the_log_refuses_was_never_decided(rig: Rig) -> None:
     assert one.indexes() == set(range(6))
 
 
+def test_who_never_became_a_member_is_never_overdue(rig: Rig) -> None:
+    """Found by the simulator: a session without a member was due for ever, and the broker did nothing else any more."""
+    Member(rig, "m1", "t").ask()
+    rig.commits = False
+    beat(
+        rig, member_id="m2", member_epoch=0, rebalance_timeout_ms=9, topic_partitions=(), subscribed_topic_names=("t",)
+    )
+    rig.fail(ErrorCode.NOT_ENOUGH_REPLICAS)
+    assert set(consumers(rig).deadlines) == {"m1"}
+    rig.commits = True
+    rig.run(44_000)
+    Member(rig, "m3", "t").ask()
+    rig.run(10_000)  # the session of m1 ends, and that of m2 would have
+    assert set(consumers(rig).members) == {"m3"}
+    assert rig.shard.check_ms > rig.now_ms
+
+
 def test_a_removal_that_cannot_be_written_is_tried_again_later_not_at_once(rig: Rig) -> None:
     Member(rig, "m1", "t").ask()
     rig.commits = False

@@ -1,21 +1,19 @@
 """One partition of `__consumer_offsets`: its groups, and what they have committed.
 
-Owns the tables that the partition's records make. They are replayed twice over: from the log when this broker takes the
-partition over, and one by one as what is decided here is committed. So offsets that a consumer is told are always
-committed ones, and never go back when the coordinator moves. Members are ahead of the log until their group settles.
+Owns what requests and records do to the tables that the partition's records make (the table of offsets is that of
+`offsets`). They are replayed twice over: from the log when this broker takes the partition over, and one by one as what
+is decided here is committed. So offsets that a consumer is told are always committed ones, and never go back when the
+coordinator moves. Members are ahead of the log until their group settles.
 
 It must not know of leaders or high watermarks; whoever holds it calls it only while its broker leads the partition.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from heapq import heappop, heappush
-from typing import Final, NamedTuple
-from uuid import UUID
+from typing import Final
 
 from tanist.coordinator.consumer.group import ConsumerGroup
-from tanist.coordinator.consumer.groups import ConsumerGroups
 from tanist.coordinator.consumer.tables import CONSUMER_KEYS
 from tanist.coordinator.consumer.topics import Topics
 from tanist.coordinator.effects import (
@@ -31,6 +29,7 @@ from tanist.coordinator.effects import (
 )
 from tanist.coordinator.group import Asker, Group
 from tanist.coordinator.membership import GroupState
+from tanist.coordinator.offsets import GroupOffsets, offsets_written, tombstones_of
 from tanist.coordinator.rebalance import NEVER_MS, GroupSettings, join_refused, sync_refused
 from tanist.wire.errors import ErrorCode
 from tanist.wire.group_record import GroupRecordKey, GroupRecordValue
@@ -42,47 +41,16 @@ from tanist.wire.messages.heartbeat_response import HeartbeatResponse
 from tanist.wire.messages.join_group_request import JoinGroupRequest
 from tanist.wire.messages.leave_group_request import MemberIdentity
 from tanist.wire.messages.leave_group_response import LeaveGroupResponse, MemberResponse
-from tanist.wire.messages.offset_commit_request import OffsetCommitRequest
-from tanist.wire.messages.offset_commit_response import (
-    OffsetCommitResponse,
-    OffsetCommitResponsePartition,
-    OffsetCommitResponseTopic,
-)
-from tanist.wire.messages.offset_delete_request import OffsetDeleteRequest
-from tanist.wire.messages.offset_delete_response import (
-    OffsetDeleteResponse,
-    OffsetDeleteResponsePartition,
-    OffsetDeleteResponseTopic,
-)
 from tanist.wire.messages.sync_group_request import SyncGroupRequest
-from tanist.wire.schema import ZERO_UUID
 
 _NO_ERROR: Final = int(ErrorCode.NONE)
 
 
-class Committed(NamedTuple):
-    """A committed offset."""
-
-    offset: int
-    leader_epoch: int = -1
-    metadata: str = ""
-    commit_timestamp: int = -1
-    topic_id: UUID = ZERO_UUID
-    expire_timestamp: int = -1
-    """Of commits by clients that asked for a retention of their own (before Kafka 2.1)."""
-
-
-class Shard:
+class Shard(GroupOffsets):
     """The groups of one partition."""
 
     def __init__(self, settings: GroupSettings, topics: Topics) -> None:
-        self._settings = settings
-        self.groups: dict[str, Group] = {}
-        """Of the classic protocol."""
-        self.consumers = ConsumerGroups(settings, topics, self.groups)
-        """Those of the consumer protocol (KIP-848). A group is in one of the two."""
-        self.offsets: dict[str, dict[tuple[str, int], Committed]] = {}
-        """By group, then by topic and partition."""
+        super().__init__(settings, topics)
         # When to look at groups: (time, number, group id). A group has one entry that counts, noted in `_queued_ms`.
         self._wakes: list[tuple[int, int, str]] = []
         self._queued_ms: dict[str, int] = {}
@@ -118,22 +86,9 @@ class Shard:
 
     def _apply(self, key: GroupRecordKey, value: GroupRecordValue | None) -> None:
         if isinstance(key, OffsetCommitKey):
-            place = (key.topic, key.partition)
-            if isinstance(value, OffsetCommitValue):
-                if key.group not in self.consumers.groups:
-                    self._group(key.group)
-                self.offsets.setdefault(key.group, {})[place] = Committed(
-                    value.offset,
-                    value.leader_epoch,
-                    value.metadata,
-                    value.commit_timestamp,
-                    value.topic_id,
-                    value.expire_timestamp,
-                )
-            elif key.group in self.offsets:
-                self.offsets[key.group].pop(place, None)
-                if not self.offsets[key.group]:
-                    del self.offsets[key.group]
+            if isinstance(value, OffsetCommitValue) and key.group not in self.consumers.groups:
+                self._group(key.group)
+            self.apply_offset(key, value if isinstance(value, OffsetCommitValue) else None)
         elif isinstance(key, GroupMetadataKey) and value is None:
             self.groups.pop(key.group, None)
             self._queued_ms.pop(key.group, None)
@@ -153,16 +108,8 @@ class Shard:
             answers = self.consumers.written(purpose, error, now_ms)
             self._requeue(append.group_id)
             return answers
-        if isinstance(purpose, OffsetsStored):
-            error = group_error(error, too_large=ErrorCode.INVALID_COMMIT_OFFSET_SIZE)
-            return [Answer(purpose.ticket, _with_error(purpose.response, error) if error else purpose.response)]
-        if isinstance(purpose, OffsetsDeleted):
-            if purpose.ticket is None:
-                return []  # nobody asked
-            if error:
-                purpose.response.error_code = group_error(error)
-                purpose.response.topics = ()
-            return [Answer(purpose.ticket, purpose.response)]
+        if isinstance(purpose, OffsetsStored | OffsetsDeleted):
+            return offsets_written(purpose, error)
         group = self.groups.get(append.group_id)
         if isinstance(purpose, GroupDeleted):
             if error and error != ErrorCode.REQUEST_TIMED_OUT and group is not None:
@@ -260,101 +207,12 @@ class Shard:
         self._settle(group)
         return effects
 
-    # -- offsets
-
-    def commit(self, request: OffsetCommitRequest, ticket: object, now_ms: int) -> list[Effect]:
-        """Remember up to where a group has come. Topics are named by name and, where known, by id."""
-        generation_id = request.generation_id_or_member_epoch
-        group = self.groups.get(request.group_id)
-        consumers = self.consumers.groups.get(request.group_id)
-        if consumers is not None:
-            error = consumers.commit_error(request.member_id, generation_id)
-        elif group is None:
-            error = _NO_ERROR if generation_id < 0 else int(ErrorCode.ILLEGAL_GENERATION)
-        else:
-            error = group.commit_error(request.member_id, request.group_instance_id, generation_id)
-        records: list[GroupRecord] = []
-        topics: list[OffsetCommitResponseTopic] = []
-        for topic in request.topics:
-            results: list[OffsetCommitResponsePartition] = []
-            for each in topic.partitions:
-                metadata = each.committed_metadata or ""
-                fault = error
-                if not fault and len(metadata.encode()) > self._settings.offset_metadata_max_bytes:
-                    fault = ErrorCode.OFFSET_METADATA_TOO_LARGE
-                if (
-                    not fault
-                    and consumers is not None
-                    and not consumers.may_commit(request.member_id, generation_id, topic.topic_id, each.partition_index)
-                ):
-                    fault = ErrorCode.STALE_MEMBER_EPOCH
-                results.append(OffsetCommitResponsePartition(partition_index=each.partition_index, error_code=fault))
-                if not fault:
-                    key = OffsetCommitKey(group=request.group_id, topic=topic.name, partition=each.partition_index)
-                    value = OffsetCommitValue(
-                        offset=each.committed_offset,
-                        leader_epoch=each.committed_leader_epoch,
-                        metadata=metadata,
-                        topic_id=topic.topic_id,
-                    )
-                    records.append((key, value))
-            topics.append(
-                OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=tuple(results))
-            )
-        if group is not None and not error and request.member_id in group.members:
-            group.heard_of(request.member_id, now_ms)
-        response = OffsetCommitResponse(topics=tuple(topics))
-        if not records:
-            return [Answer(ticket, response)]
-        return [Append(request.group_id, tuple(records), OffsetsStored(ticket, response))]
-
-    def committed(self, group_id: str) -> dict[tuple[str, int], Committed]:
-        """What the group has committed: nothing, if nobody knows it. Not to be changed."""
-        return self.offsets.get(group_id, {})
-
-    def forget_topics(self, names: Iterable[str]) -> list[Effect]:
-        """Topics were deleted: a new one of the same name begins at its beginning."""
-        doomed = frozenset(names)
-        effects: list[Effect] = []
-        for group_id, committed in self.offsets.items():
-            places = [place for place in committed if place[0] in doomed]
-            if places:
-                effects.append(Append(group_id, _tombstones(group_id, places), OffsetsDeleted(None, None)))
-        return effects
-
     # -- operators
-
-    def delete_offsets(self, request: OffsetDeleteRequest, ticket: object) -> list[Effect]:
-        """Forget offsets, but not of topics that members of the group read."""
-        group, consumers = self.groups.get(request.group_id), self.consumers.groups.get(request.group_id)
-        in_use: frozenset[str] | None
-        if consumers is not None:
-            in_use = consumers.subscribed_topics()
-        elif group is None or group.state is GroupState.DEAD:
-            return [Answer(ticket, OffsetDeleteResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND))]
-        else:
-            in_use = frozenset() if group.state is GroupState.EMPTY else group.subscribed_topics()
-        if in_use is None:
-            return [Answer(ticket, OffsetDeleteResponse(error_code=ErrorCode.NON_EMPTY_GROUP))]
-        committed = self.committed(request.group_id)
-        places: list[tuple[str, int]] = []
-        topics: list[OffsetDeleteResponseTopic] = []
-        for topic in request.topics:
-            error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if topic.name in in_use else ErrorCode.NONE
-            indexes = [each.partition_index for each in topic.partitions]
-            if not error:
-                places += [(topic.name, index) for index in indexes if (topic.name, index) in committed]
-            results = tuple(OffsetDeleteResponsePartition(partition_index=index, error_code=error) for index in indexes)
-            topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=results))
-        response = OffsetDeleteResponse(topics=tuple(topics))
-        if not places:
-            return [Answer(ticket, response)]
-        return [Append(request.group_id, _tombstones(request.group_id, places), OffsetsDeleted(ticket, response))]
 
     def delete_group(self, group_id: str, ticket: object) -> list[Effect]:
         """Forget a group that has no members, with all that it has committed."""
         if group_id in self.consumers.groups:
-            return self.consumers.delete(group_id, _tombstones(group_id, self.committed(group_id)), ticket)
+            return self.consumers.delete(group_id, tombstones_of(group_id, self.committed(group_id)), ticket)
         group = self.groups.get(group_id)
         if group is None or group.state is not GroupState.EMPTY:
             missing = group is None or group.state is GroupState.DEAD
@@ -362,56 +220,8 @@ class Shard:
             return [Answer(ticket, DeletableGroupResult(group_id=group_id, error_code=error))]
         group.state = GroupState.DEAD
         tombstone: GroupRecord = (GroupMetadataKey(group=group_id), None)
-        records = (*_tombstones(group_id, self.committed(group_id)), tombstone)
+        records = (*tombstones_of(group_id, self.committed(group_id)), tombstone)
         return [Append(group_id, records, GroupDeleted(ticket))]
-
-    # -- retention
-
-    def expire(self, wall_ms: int, retention_ms: int) -> list[Effect]:
-        """Forget what nobody has used for so long (KIP-211), and groups of which nothing is left."""
-        effects: list[Effect] = []
-        for group_id in {*self.groups, *self.consumers.groups, *self.offsets}:
-            committed = self.committed(group_id)
-            old = self._expired(group_id, committed, wall_ms, retention_ms)
-            group, consumers = self.groups.get(group_id), self.consumers.groups.get(group_id)
-            over = len(old) == len(committed)
-            if consumers is not None and over and not consumers.members:
-                effects += self.consumers.delete(group_id, _tombstones(group_id, old), None)
-                continue
-            if group is not None and over and group.state is GroupState.EMPTY and not group.pending_members:
-                idle = old or wall_ms - group.state_timestamp_ms >= retention_ms
-                if idle and (old or group.generation_id):
-                    group.state = GroupState.DEAD
-                    tombstone: GroupRecord = (GroupMetadataKey(group=group_id), None)
-                    records = (*_tombstones(group_id, old), tombstone)
-                    effects.append(Append(group_id, records, GroupDeleted(None)))
-                    continue
-            if old:
-                effects.append(Append(group_id, _tombstones(group_id, old), OffsetsDeleted(None, None)))
-        return effects
-
-    def _expired(
-        self, group_id: str, committed: Mapping[tuple[str, int], Committed], wall_ms: int, retention_ms: int
-    ) -> list[tuple[str, int]]:
-        """Committed offsets that have been kept long enough: of an empty group, or of topics that it reads no more."""
-        group, consumers = self.groups.get(group_id), self.consumers.groups.get(group_id)
-        in_use: frozenset[str] | None = frozenset()
-        since_ms = -1
-        if consumers is not None:
-            in_use = consumers.subscribed_topics()
-        elif group is not None and group.state is not GroupState.EMPTY:
-            in_use = group.subscribed_topics() if group.state is GroupState.STABLE else None
-        elif group is not None and group.protocol_type is not None:
-            since_ms = group.state_timestamp_ms
-        if in_use is None:
-            return []  # who uses what cannot be known now
-        old: list[tuple[str, int]] = []
-        for place, offset in committed.items():
-            last_used_ms = max(since_ms, offset.commit_timestamp)
-            expires_ms = offset.expire_timestamp if offset.expire_timestamp >= 0 else last_used_ms + retention_ms
-            if place[0] not in in_use and expires_ms <= wall_ms:
-                old.append(place)
-        return old
 
     # -- time
 
@@ -422,12 +232,16 @@ class Shard:
 
     def tick(self, now_ms: int) -> list[Effect]:
         effects: list[Effect] = []
+        due: list[tuple[int, str]] = []
         while self._wakes and self._wakes[0][0] <= now_ms:
             when_ms, _, group_id = heappop(self._wakes)
-            group, consumers = self.groups.get(group_id), self.consumers.groups.get(group_id)
+            due.append((when_ms, group_id))
+        for when_ms, group_id in due:
+            # Each once: whoever is due again at once has the next tick, and nobody is kept waiting by it.
             if self._queued_ms.get(group_id) != when_ms:
                 continue
             del self._queued_ms[group_id]
+            group, consumers = self.groups.get(group_id), self.consumers.groups.get(group_id)
             # A heartbeat may have put it off: then this only finds out until when.
             if consumers is not None:
                 effects += self.consumers.tick(consumers, now_ms)
@@ -469,16 +283,5 @@ class Shard:
         return group
 
 
-def _tombstones(group_id: str, places: Iterable[tuple[str, int]]) -> tuple[GroupRecord, ...]:
-    return tuple((OffsetCommitKey(group=group_id, topic=topic, partition=index), None) for topic, index in places)
-
-
 def _unknown_member(group_id: str) -> int:
     return ErrorCode.UNKNOWN_MEMBER_ID if group_id else ErrorCode.INVALID_GROUP_ID
-
-
-def _with_error(response: OffsetCommitResponse, error: int) -> OffsetCommitResponse:
-    for topic in response.topics:
-        for partition in topic.partitions:
-            partition.error_code = partition.error_code or error
-    return response

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from tanist.broker.connection import Call
-from tanist.coordinator.shard import Committed
+from tanist.coordinator.offsets import Committed
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
 from tanist.wire.messages.offset_fetch_response import (

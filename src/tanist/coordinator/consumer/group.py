@@ -119,6 +119,9 @@ class ConsumerGroup(ConsumerTables):
         for key, value in undo:
             self.replay(key, value)
         self.refresh_wanted = True
+        for table in (self.deadlines, self.patience):
+            for member_id in table.keys() - self.members.keys():
+                del table[member_id]  # its joining was taken back: who is no member is never overdue
         for member_id in self.members:
             if self.deadlines.get(member_id, 0) <= now_ms:
                 self.deadlines[member_id] = now_ms + self.session_timeout_ms(member_id)
