@@ -189,8 +189,8 @@ class ReplicaChecks:
         truth = self.truth(key)
         self._world.note("metadata", "STATE", f"{truth.name}: {_told(after)}")
         for node_id, copy in truth.copies.items():
-            if node_id not in after.replicas and copy.released_epoch is None:
-                copy.released_epoch = after.partition_epoch
+            if node_id not in after.replicas:
+                copy.released_epoch = after.partition_epoch  # the newest: the node may be several changes behind
         self.elections.partition_changed(truth, before, after, marked_unclean=unclean)
         truth.began.setdefault(after.leader_epoch, truth.high_watermark)
         self._check_candidates(truth)
