@@ -43,6 +43,10 @@ class SimDisk:
         self.generation += 1
         self.cache.lose_power(self.scheduler.now_us)
 
+    def sync_all(self) -> None:
+        """The names of everything, as the command `sync` does; files keep what they have not synced."""
+        self.cache.commit_names()
+
     def corrupt(self, path: str, offset: int, mask: int = 0xFF) -> None:
         """Bit rot: flip bits of one byte, in the cache and on the disk."""
         inode = self.inode(path)

@@ -15,7 +15,8 @@ from tanist.controller.delta import ImageDelta
 from tanist.controller.image import ELR_VERSION, MetadataImage
 from tanist.controller.partition_state import RECOVERING, PartitionState
 from tanist.controller.registration import BrokerRegistration
-from tanist.quorum.raft_log import MetadataBatch
+from tanist.quorum.raft_log import MetadataBatch, RaftLog
+from tanist.quorum.voters import SnapshotId
 from tanist.sim.truth import Key
 from tanist.sim.violation import Violation
 from tanist.sim.world import Host, World
@@ -121,13 +122,16 @@ class MetadataChecks:
     def _hear_from_others(self, host: Host, end: int) -> None:
         """What is committed is in the logs of a majority: somebody else has what this node has cut off."""
         start = self.applied_offset + 1
-        if start >= end:
+        if start >= end or host.node is None:
             return
+        snapshot = host.node.quorum.raft.log.earliest_snapshot_id
+        if snapshot is None or snapshot.end_offset < end:
+            self._fail("S16", f"{host.name}: its log begins at {end}, and its snapshot is {snapshot}")
         for other in self._world.hosts.values():
             if other is host or other.node is None:
                 continue
             log = other.node.quorum.raft.log
-            if log.start_offset <= start and log.end_offset >= end:
+            if log.start_offset <= start and _has_all_of(log, snapshot):
                 self._compare(other, other.node, start, end)
                 return
         self._fail("S16", f"{host.name}: has cut its log off below {end}, and nobody else has {start} to {end}")
@@ -236,3 +240,9 @@ class MetadataChecks:
             self._fail("S9", f"{name}: leader epoch {after.leader_epoch} after {before.leader_epoch}, of {after}")
         if after.leader not in (before.leader, -1) and after.leader_epoch == before.leader_epoch:
             self._fail("S9", f"{name}: leader {after.leader} without a new epoch")
+
+
+def _has_all_of(log: RaftLog, snapshot: SnapshotId) -> bool:
+    """Whether the log has what the snapshot stands for: the same epoch at its end, hence the same before it."""
+    end = log.end_of_epoch(snapshot.epoch)
+    return end.epoch == snapshot.epoch and end.offset >= snapshot.end_offset

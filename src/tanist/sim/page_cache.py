@@ -248,6 +248,10 @@ class PageCache:
 
         self._commit_where(concerned)
 
+    def commit_names(self) -> None:
+        """All names, of all folders."""
+        self._commit_where(lambda entry: bool(entry.names))
+
     def lose_power(self, now_us: int) -> None:
         """What is left is what was on the disk, and the beginning of the journal that came to it in time."""
         journal = self._journal

@@ -123,6 +123,7 @@ class Rot:
         for path in host.directories:
             view.remove(f"{path}/{CLEAN_SHUTDOWN}")
         view.remove(copy.log.directory)
+        host.disk.sync_all()  # as an operator does, who would not see it all come back
         host.clean_ends.discard(host.lives)
         self._replicas.thrown_away(host, copy)
         self._world.note("operator", "DOES", f"removes {copy.log.directory} of {host.name}")
