@@ -62,8 +62,11 @@ EXPECTED: dict[str, str] = {
 
 SELDOM: frozenset[str] = frozenset(
     (
+        "controller: AlterPartition of an older broker epoch refused",
+        "follower: a further round of truncation",
         "follower: salvage overtaken by a new role",
         "leader: fetch of a broker's former life refused",
+        "recovery: answer of an older broker epoch dropped",
         "recovery: decided without all live replicas",
     )
 )
