@@ -34,6 +34,8 @@ FIRST_PHASE = "first phase"
 
 _TOPIC, _BROKER = 2, 4
 _BY_AN_OPERATOR = -2
+_QUESTION_US = 15_000_000
+"""No question to a replica about its log, with all its repetitions, takes longer."""
 """In place of a broker epoch."""
 _REPORT = re.compile(r"POSSIBLE DATA LOSS: (\S+) is led by -?\d+ from leader epoch (\d+) on")
 
@@ -331,11 +333,16 @@ class ElectionChecks:
         """U2: of all who were asked, none had a longer log by (last epoch, end).
 
         Nobody appends while nobody leads, so what each of them has now is no less than what it had when it was asked;
-        only who lost its power since may have less.
+        only who lost its power since may have less. Whom the controller could not reach has not answered; Balanced
+        waits for those of LastKnownElr, and for nobody else.
         """
         if strategy not in (BALANCED, AGGRESSIVE) or truth.key in self.asked_for:
             return
-        asked = {broker_id for broker_id in before.replicas if self._is_live(before, broker_id)}
+        asked = {
+            broker_id
+            for broker_id in before.replicas
+            if self._is_live(before, broker_id) and not self._was_cut_off(broker_id)
+        }
         if strategy == BALANCED:
             asked |= {broker_id for broker_id in before.last_known_elr if broker_id in self._image.brokers}
         for broker_id in asked:
@@ -346,6 +353,16 @@ class ElectionChecks:
                     f"{truth.name}: {chosen.node_id} was elected ({strategy}) with its log at {chosen.position}, "
                     f"{broker_id} has {copy.position}",
                 )
+
+    def _was_cut_off(self, broker_id: int) -> bool:
+        """From any controller, of late: the answer to a question may not have come."""
+        network, host = self._world.network, self._world.hosts[broker_id]
+        since_us = self._world.now_us - _QUESTION_US
+        return any(
+            network.was_troubled(host.name, other.name, since_us)
+            for other in self._world.hosts.values()
+            if other is not host and other.node is not None and other.node.is_controller
+        )
 
     def _lossy(self, truth: Truth, strategy: str) -> set[int]:
         """Whose word counts for nothing."""

@@ -68,6 +68,8 @@ class SimNetwork:
         """Ends that are not gone yet, in order of their making."""
         self._blocked: dict[tuple[str, str], int] = {}
         """(from host, to host) -> since when."""
+        self._healed_us: dict[tuple[str, str], int] = {}
+        """(from host, to host) -> when it was last opened again."""
         self._dark: dict[str, int] = {}
         self._last_id = 0
         self._last_port = _EPHEMERAL
@@ -86,6 +88,7 @@ class SimNetwork:
             since_us = self._blocked.pop((source, target), None)
             healed = {} if since_us is None else {(source, target): since_us}
         for (one, other), since_us in healed.items():
+            self._healed_us[(one, other)] = self.scheduler.now_us
             for end in list(self.connections.values()):
                 if (end.host, end.peer_host) in ((one, other), (other, one)):
                     end.link_healed(self.scheduler.now_us - since_us)
@@ -93,6 +96,15 @@ class SimNetwork:
     def blocked(self, source: str, target: str) -> bool:
         return bool(self._blocked or self._dark) and (
             (source, target) in self._blocked or source in self._dark or target in self._dark
+        )
+
+    def was_troubled(self, one: str, other: str, since_us: int) -> bool:
+        """Whether a question between the two may have gone without an answer since then."""
+        return any(
+            self.blocked(source, target)
+            or self._healed_us.get((source, target), -1) >= since_us
+            or (source, target) in self.conditions.lossy_links
+            for source, target in ((one, other), (other, one))
         )
 
     def is_dark(self, host: str) -> bool:
