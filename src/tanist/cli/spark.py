@@ -74,6 +74,10 @@ def _session(master: str, conf: tuple[tuple[str, str], ...]) -> Any:
     return session(**{"spark.master": master, **dict(conf)})
 
 
+def _servers(bootstrap: list[Address] | None, folder: Path) -> str:
+    return ",".join(f"{host}:{port}" for host, port in bootstrap or addresses_of(load_existing(folder), folder))
+
+
 def _say(what: str) -> None:
     click.echo(f"  {what}", err=True)
 
@@ -200,6 +204,73 @@ def story_command(port: int, keep: Path | None, master: str, conf: tuple[tuple[s
         f"{story.acknowledged} records were acknowledged, {len(story.lost)} of them lost, and found by the audit; "
         f"{story.merged.restored if story.merged else 0} were put back, and the second audit is clean."
     )
+
+
+@spark_command.command("ingest")
+@click.argument("table", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--topic", "topics", multiple=True, required=True, help="Repeatable.")
+@click.option("--kind", type=click.Choice(["delta", "parquet"]), default="delta", show_default=True)
+@click.option("--every", metavar="INTERVAL", help='Go on, with a micro-batch each "5 seconds".  [default: to the end]')
+@click.option(
+    "--option", "options", type=key_value, metavar="KEY=VALUE", multiple=True, help="Of the source. Repeatable."
+)
+@_session_options
+@client_options
+@json_option
+def ingest_command(
+    table: Path,
+    topics: tuple[str, ...],
+    kind: Any,
+    every: str | None,
+    options: tuple[tuple[str, str], ...],
+    master: str,
+    conf: tuple[tuple[str, str], ...],
+    bootstrap: list[Address] | None,
+    folder: Path,
+    as_json: bool,
+) -> None:
+    """Append what topics have to TABLE, each record once; the same command goes on where the last one ended.
+
+    TABLE becomes a folder: a Delta table, partitioned by topic and partition, or with --kind parquet its files only.
+    """
+    from tanist.spark.jobs.ingest import ingest
+
+    result = ingest(
+        _session(master, conf), _servers(bootstrap, folder), topics, table, kind=kind, every=every,
+        options=dict(options), progress=_say,
+    )  # fmt: skip
+    if as_json:
+        print_json(asdict(result))
+    else:
+        click.echo(f"{result.records} records in {result.batches} batches; {result.known} batches were there already")
+
+
+@spark_command.command("egress")
+@click.argument("table", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--topic", help="Write all of it here.  [default: each record to the topic it came from]")
+@click.option("--by-key", is_flag=True, help="Choose partitions by the records' keys, instead of keeping them.")
+@_session_options
+@client_options
+@json_option
+def egress_command(
+    table: Path,
+    topic: str | None,
+    by_key: bool,
+    master: str,
+    conf: tuple[tuple[str, str], ...],
+    bootstrap: list[Address] | None,
+    folder: Path,
+    as_json: bool,
+) -> None:
+    """Write the records of TABLE, which `tanist spark ingest` made, into topics. At least once."""
+    from tanist.spark.jobs.ingest import egress
+
+    servers = _servers(bootstrap, folder)
+    count = egress(_session(master, conf), table, servers, topic=topic, keep_partitions=not by_key, progress=_say)
+    if as_json:
+        print_json({"records": count})
+    else:
+        click.echo(f"{count} records written")
 
 
 @spark_command.command("durability")

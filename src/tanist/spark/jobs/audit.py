@@ -28,6 +28,7 @@ from tanist.spark.jobs.audit_replicas import PartitionFacts, Rail
 from tanist.spark.jobs.findings import FINDINGS_MAX, Finding, Kind, finding_of, merged
 
 PLANS: Final = ("auto", "two-level", "flat")
+_EACH_MOMENT_MAX: Final = 2_000_000
 _MOMENTS: Final = 200
 """In how many steps the way of the high watermark is told."""
 _LOST_STRETCHES_MAX: Final = 10_000
@@ -215,7 +216,9 @@ class _Audit:
     def _values(self, history: History) -> list[DataFrame]:
         result, facts = self._result, self._result.facts
         self._begin("comparing what clients were told with the log")
-        suspects = audit_values.suspects(self._logs, history, facts, plan=self._plan)
+        sums = audit_values.summed(history).cache()
+        self._cached.append(sums)
+        suspects = audit_values.suspects(self._logs, history, sums, facts, plan=self._plan)
         values = suspects.values.cache()
         self._cached.append(values)
         count = values.count()
@@ -230,38 +233,46 @@ class _Audit:
             known.count()
             found.append(audit_values.judged(values.sparkSession, known, facts))
         self._begin("checking each producer's order")
-        found.append(audit_order.reordered(audit_order.placed(history, known)))
+        sends = audit_order.placed(history, known)
+        producers = audit_order.disordered(sends).cache()
+        self._cached.append(producers)
+        if producers.count():
+            reordered = audit_order.reordered(sends, producers).cache()
+            self._cached.append(reordered)
+            if reordered.count():
+                log = audit_values.reference(self._logs, facts)
+                found.append(audit_order.findings(reordered, log, history))
         self._begin("following the high watermark")
-        self._clients(history)
+        self._clients(history, sums)
         return found
 
-    def _clients(self, history: History) -> None:
+    def _clients(self, history: History, sums: DataFrame) -> None:
         """How much clients did, and how far each partition had come by when."""
-        told = (
-            history.sends.where("outcome = 'ok' and promised")
-            .select(
-                "place", F.col("ended_ns").alias("at_ns"), "offset", F.lit(1).alias("sends"), F.lit(0).alias("polls")
-            )
-            .unionByName(
-                history.polls.select("place", "at_ns", "offset", F.lit(0).alias("sends"), F.lit(1).alias("polls"))
-            )
-        )
-        span = told.agg(F.min("at_ns").alias("first"), F.max("at_ns").alias("last")).first()
+        result = self._result
+        counted = sums.groupBy("place").agg(
+            F.sum("acknowledged").alias("sends"),
+            F.sum(F.expr("if(reader is null, 0, records)")).alias("polls"),
+        ).collect()  # fmt: skip
+        result.sends, result.polled = sum(row.sends for row in counted), sum(row.polls for row in counted)
+        moments = sums.select("place", "at_ns", "offset")
+        if result.sends + result.polled <= _EACH_MOMENT_MAX:
+            # By the buckets alone a small history would be a single point.
+            told = audit_values.told(history)
+            moments = told.select("place", F.col("ended_ns").alias("at_ns"), "offset")
+        moments = moments.where("at_ns is not null")
+        span = moments.agg(F.min("at_ns").alias("first"), F.max("at_ns").alias("last")).first()
         step = 1 if span is None or span["first"] is None else max(1, (span["last"] - span["first"]) // _MOMENTS)
-        moments = (
-            told.groupBy("place", F.expr(f"at_ns div {step} * {step}").alias("at_ns"))
-            .agg(F.max("offset").alias("offset"), F.sum("sends").alias("sends"), F.sum("polls").alias("polls"))
+        points = (
+            moments.groupBy("place", F.expr(f"at_ns div {step} * {step}").alias("at_ns"))
+            .agg(F.max("offset").alias("offset"))
             .orderBy("place", "at_ns")
             .collect()
         )
-        for row in moments:
-            self._result.sends += row.sends
-            self._result.polled += row.polls
+        for row in points:
             topic, _, partition = row.place.rpartition("-")
-            if row.at_ns is not None and row.offset is not None and (topic, partition) != ("", ""):
-                place = topic, int(partition) if partition.isdecimal() else -1
-                if place in self._result.facts:
-                    self._result.high_watermarks.append(HighWatermarkPoint(*place, row.at_ns, row.offset))
+            place = topic, int(partition) if partition.isdecimal() else -1
+            if place in result.facts:
+                result.high_watermarks.append(HighWatermarkPoint(*place, row.at_ns, row.offset))
 
     # -- findings
 
@@ -284,7 +295,7 @@ class _Audit:
         result.findings = [replace(each, explained=self._explained(each)) for each in findings]
         if output is not None:
             self._begin("writing the result")
-            explained = F.udf(self._explanations(), "string")
+            explained = F.udf(self._explanations(), "string", useArrow=False)
             told = together.withColumn(
                 "explained", explained("kind", "topic", "partition", "first_offset", "epochs", "replicas")
             )

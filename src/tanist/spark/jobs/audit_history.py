@@ -36,15 +36,26 @@ class HistoryUnfit(ValueError):
     """A history that cannot be audited: what is wrong, and what to do."""
 
 
+SEND: Final = 0
+POLL: Final = 1
+
+
 @dataclass(frozen=True, slots=True)
 class History:
-    """What the clients did."""
+    """What the clients did, as one table: what is asked of it is asked of sends and polls in one pass."""
 
-    sends: DataFrame
-    """process, place ("orders-3"), value, hash, offset, outcome (ok, fail, info), promised (acks=all), ordered
-    (idempotent), aborted, began_ns, ended_ns. One row for each send; began_ns is null if nobody knows."""
-    polls: DataFrame
-    """process, place, offset, value, hash, committed (read_committed), at_ns. One row for each record."""
+    events: DataFrame
+    """One row for each send, and for each polled record: side (`SEND` or `POLL`), process, place ("orders-3"), value,
+    hash, offset, began_ns (null if nobody knows), ended_ns. Of sends: outcome (ok, fail, info), promised (acks=all),
+    ordered (idempotent), aborted. Of polls: committed (read_committed)."""
+
+    @property
+    def sends(self) -> DataFrame:
+        return self.events.where(f"side = {SEND}")
+
+    @property
+    def polls(self) -> DataFrame:
+        return self.events.where(f"side = {POLL}")
 
 
 def read_history(spark: SparkSession, paths: Sequence[str | Path]) -> History:
@@ -58,8 +69,7 @@ def read_history(spark: SparkSession, paths: Sequence[str | Path]) -> History:
     if parquet[0]:
         return history(spark.read.parquet(*named))
     # Text is read and parsed once: an audit looks at a history several times.
-    found = history(spark.read.schema(_JSON_SCHEMA).json(named))
-    return History(found.sends.persist(), found.polls.persist())
+    return History(history(spark.read.schema(_JSON_SCHEMA).json(named)).events.persist())
 
 
 def history(operations: DataFrame) -> History:
@@ -72,7 +82,12 @@ def history(operations: DataFrame) -> History:
         *(_field(name, kind, there) for name, kind in _FIELDS.items()),
         *([F.col("records")] if "records" in there else []),
     ).where(F.col("process") != F.lit(NEMESIS))
-    return History(_sends(lines), _polls(lines, there.get("records")))
+    if lines.where("f = 'send' and type = 'invoke'").limit(1).count():
+        events = _events(_paired(lines.where("f = 'send'"))).unionByName(_events(lines.where("f = 'poll'")))
+    else:
+        events = _events(lines)
+    several = _several(lines, there.get("records"))
+    return History(events if several is None else events.unionByName(several))
 
 
 def _field(name: str, kind: str, there: dict[str, str]) -> F.Column:
@@ -88,24 +103,24 @@ def _is_parquet(path: Path) -> bool:
         return file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC
 
 
-def _sends(lines: DataFrame) -> DataFrame:
-    sends = lines.where("f = 'send'")
-    if sends.where("type = 'invoke'").limit(1).count():
-        sends = _paired(sends)
-    else:
-        sends = sends.withColumn("began_ns", F.col("invoked_ns")).withColumn("ended_ns", F.col("time_ns"))
-    return sends.where("partition is not null and value is not null").select(
+def _events(lines: DataFrame) -> DataFrame:
+    """Of operations that stand on one line each."""
+    is_send = F.col("f") == "send"
+    known = lines.where("(f = 'send' or (f = 'poll' and type = 'ok' and offset is not null)) and value is not null")
+    return known.where("partition is not null").select(
+        F.when(is_send, SEND).otherwise(POLL).cast("int").alias("side"),
         "process",
         F.col("partition").alias("place"),
         "value",
         value_hash(F.col("value")).alias("hash"),
         "offset",
-        F.col("type").alias("outcome"),
+        F.col("invoked_ns").alias("began_ns"),
+        F.col("time_ns").alias("ended_ns"),
+        F.when(is_send, F.col("type")).alias("outcome"),
         F.coalesce(F.col("acks").isin("all", "-1"), F.lit(True)).alias("promised"),
         F.coalesce("idempotent", F.lit(True)).alias("ordered"),
         F.coalesce("aborted", F.lit(False)).alias("aborted"),
-        "began_ns",
-        "ended_ns",
+        F.coalesce(F.col("isolation") == "read_committed", F.lit(False)).alias("committed"),
     )
 
 
@@ -124,43 +139,33 @@ def _paired(sends: DataFrame) -> DataFrame:
     for name in told:
         paired = paired.withColumn(name, F.when(invoked, F.coalesce(name, f"_before.{name}")).otherwise(F.col(name)))
     open_still = F.col("type") == "invoke"
+    began = F.when(open_still, F.col("time_ns")).when(invoked, F.col("_before.time_ns")).otherwise(F.col("invoked_ns"))
     return (
-        paired.withColumn(
-            "began_ns",
-            F.when(open_still, F.col("time_ns")).when(invoked, F.col("_before.time_ns")).otherwise(F.col("invoked_ns")),
-        )
-        .withColumn("ended_ns", F.when(~open_still, F.col("time_ns")))
+        paired.withColumn("invoked_ns", began)
+        .withColumn("time_ns", F.when(~open_still, F.col("time_ns")))
         .withColumn("type", F.when(open_still, "info").otherwise(F.col("type")))
+        .drop("_before", "_next")
     )
 
 
-def _polls(lines: DataFrame, records_kind: str | None) -> DataFrame:
-    polls = lines.where("f = 'poll' and type = 'ok'")
-    common = ["process", (F.coalesce("isolation", F.lit("")) == "read_committed").alias("committed"), "time_ns"]
-    found = polls.where("offset is not null and value is not null").select(
-        *common, F.col("partition").alias("place"), "offset", "value"
+def _several(lines: DataFrame, kind: str | None) -> DataFrame | None:
+    """Records of polls that gave several; None if lines cannot have such."""
+    if kind is None:
+        return None
+    polls = lines.where("f = 'poll' and type = 'ok' and records is not null")
+    rest = [name for name in _FIELDS if name not in ("partition", "offset", "value")]
+    if kind.startswith("map"):
+        pairs = polls.select(*rest, F.explode("records").alias("partition", "_pairs"))
+        apart = pairs.select(*rest, "partition", F.explode("_pairs").alias("_pair"))
+        offset, value, partition = F.col("_pair")[0], F.col("_pair")[1], F.col("partition")
+    else:
+        apart = polls.select(*rest, F.explode("records").alias("_one"))
+        offset, value, partition = (F.col(f"_one.{name}") for name in ("offset", "value", "partition"))
+    return _events(
+        apart.withColumn("partition", partition.cast("string"))
+        .withColumn("offset", offset.cast("bigint"))
+        .withColumn("value", value.cast("string"))
     )
-    if records_kind is not None and records_kind.startswith("map"):
-        several = polls.where("records is not null").select(*common, F.explode("records").alias("place", "_pairs"))
-        several = several.select(*common[:1], "committed", "time_ns", "place", F.explode("_pairs").alias("_pair"))
-        found = found.unionByName(
-            several.select(
-                "process", "committed", "time_ns", "place",
-                F.col("_pair")[0].cast("bigint").alias("offset"), F.col("_pair")[1].alias("value"),
-            )
-        )  # fmt: skip
-    elif records_kind is not None:
-        each = polls.where("records is not null").select(*common, F.explode("records").alias("_one"))
-        found = found.unionByName(
-            each.select(
-                "process", "committed", "time_ns", F.col("_one.partition").cast("string").alias("place"),
-                F.col("_one.offset").cast("bigint").alias("offset"), F.col("_one.value").cast("string").alias("value"),
-            )
-        )  # fmt: skip
-    return found.select(
-        "process", "place", "offset", "value", value_hash(F.col("value")).alias("hash"), "committed",
-        F.col("time_ns").alias("at_ns"),
-    )  # fmt: skip
 
 
 def value_hash(value: F.Column) -> F.Column:

@@ -19,46 +19,62 @@ from tanist.spark.jobs.findings import Kind, columns
 
 
 def placed(history: History, known: DataFrame | None) -> DataFrame:
-    """Acknowledged sends with their places: from the evidence if the value is suspect, else as acknowledged."""
-    sends = history.sends.where("outcome = 'ok' and ordered").select(
-        "process", "place", "hash", "value", "offset", "began_ns", "ended_ns"
-    )
-    if known is not None:
-        first = known.select("place", "hash", F.expr("get(places, 0)").alias("first"), F.lit(True).alias("suspect"))
-        sends = sends.join(F.broadcast(first), ["place", "hash"], "left")
-        sends = sends.withColumn("offset", F.when(F.col("suspect"), F.col("first")).otherwise(F.col("offset")))
-    return sends.where("offset is not null and ended_ns is not null").drop("first", "suspect")
+    """Acknowledged sends with their places: as acknowledged, or if the value is suspect as the evidence has it.
+
+    No values: this is every acknowledged send there is.
+    """
+    sends = history.sends.where("outcome = 'ok' and ordered and offset is not null and ended_ns is not null")
+    names = ["process", "place", "offset", "began_ns", "ended_ns"]
+    sends = sends.select(*names)
+    if known is None:
+        return sends
+    suspect = known.select("place", F.expr("get(places, 0)").alias("first"), F.explode("sends").alias("send"))
+    suspect = suspect.select("place", "first", "send.*")
+    told = suspect.select("process", "place", "offset", "ended_ns")
+    moved = suspect.withColumn("offset", F.col("first")).where("offset is not null and ended_ns is not null")
+    trusted = sends.join(F.broadcast(told), ["process", "place", "offset", "ended_ns"], "left_anti")
+    return trusted.select(*names).unionByName(moved.select(*names))
 
 
-def reordered(sends: DataFrame) -> DataFrame:
-    """Findings: each record that stands before one that had been acknowledged, and the greatest offset of such."""
+def disordered(sends: DataFrame) -> DataFrame:
+    """The (process, place) whose sends do not stand in the order of their acknowledgements. Mostly there are none."""
+    so_far = Window.partitionBy("process", "place").orderBy("ended_ns", "offset")
+    greatest = F.max("offset").over(so_far.rowsBetween(Window.unboundedPreceding, Window.currentRow))
+    found = sends.withColumn("greatest", greatest).where("greatest > offset and began_ns is not null")
+    return found.select("process", "place").distinct()
+
+
+def reordered(sends: DataFrame, producers: DataFrame) -> DataFrame:
+    """Each record of these producers that stands before one that had been acknowledged when it was sent.
+
+    process, place, offset, began_ns; `behind` is the greatest offset of those before it.
+    """
     by_producer = Window.partitionBy("process", "place")
-    so_far = by_producer.orderBy("ended_ns", "offset").rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    slim = sends.select("process", "place", "hash", "offset", "began_ns", "ended_ns")
-    disordered = (
-        slim.withColumn("greatest", F.max("offset").over(so_far))
-        .where("greatest > offset and began_ns is not null")
-        .select("process", "place")
-        .distinct()
-    )
-    suspects = slim.join(F.broadcast(disordered), ["process", "place"], "left_semi")
+    suspects = sends.join(F.broadcast(producers), ["process", "place"], "left_semi")
     # What happened to a producer, in time: acknowledgements, and beginnings of sends, which come after those of the
     # same moment.
     events = suspects.select(
-        "process", "place", "hash", "offset", F.col("ended_ns").alias("at_ns"), F.lit(0).alias("began")
+        "process", "place", "offset", F.col("ended_ns").alias("at_ns"), F.lit(0).alias("began")
     ).unionByName(
         suspects.where("began_ns is not null").select(
-            "process", "place", "hash", "offset", F.col("began_ns").alias("at_ns"), F.lit(1).alias("began")
+            "process", "place", "offset", F.col("began_ns").alias("at_ns"), F.lit(1).alias("began")
         )
     )
     until = by_producer.orderBy("at_ns", "began").rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    found = (
+    return (
         events.withColumn("behind", F.max(F.expr("if(began = 0, offset, null)")).over(until))
         .where("began = 1 and behind > offset")
-        .select("process", "place", "hash", "offset", "behind")
+        .select("process", "place", "offset", F.col("at_ns").alias("began_ns"), "behind")
     )
-    values = sends.select("process", "place", "hash", "value").distinct()
-    told = values.join(F.broadcast(found), ["process", "place", "hash"])
+
+
+def findings(found: DataFrame, log: DataFrame, history: History) -> DataFrame:
+    """The same as findings, with the values that stand there. `found` is small, and was looked at: it is not empty."""
+    there = log.join(F.broadcast(found.select("place", "offset").distinct()), ["place", "offset"], "left_semi")
+    there = there.select("place", "offset", "hash").dropDuplicates(["place", "offset"])
+    named = found.join(there, ["place", "offset"], "left")
+    values = history.sends.select("process", "place", "hash", "began_ns", "value")
+    told = values.join(F.broadcast(named), ["process", "place", "hash", "began_ns"])
     return told.select(
         *columns(
             kind=F.lit(Kind.REORDERED.value),

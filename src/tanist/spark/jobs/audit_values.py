@@ -1,9 +1,10 @@
 """What clients were told, held against the log: lost, doubled, aborted, phantom.
 
 Owns the judgement of values. First the *suspects*: values of which not simply one send was acknowledged where the log
-has it. In two levels: buckets of 4096 offsets whose acknowledged sends, or whose polled records, do not come to the
-same exclusive-or of hashes as the log's, and in those the values that differ. Flat, if most buckets differ: all values
-in one aggregation. Either gives more than is wrong; then everything known of the suspects is put together, and judged.
+has it. In two levels: buckets of 4096 offsets whose acknowledged sends, or what some consumer polled there, do not come
+to the same exclusive-or of hashes as the log's, and in those the values that differ. Flat, if most buckets differ: all
+values in one aggregation. Either gives more than is wrong; then everything known of the suspects is put together, and
+judged. Each of these passes reads the history once.
 
 The log is that of each partition's reference replica: the leader's.
 """
@@ -18,7 +19,7 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tanist.spark.jobs.audit_history import History, value_hash
+from tanist.spark.jobs.audit_history import POLL, SEND, History, value_hash
 from tanist.spark.jobs.audit_logs import Logs, Place, Stretch
 from tanist.spark.jobs.audit_replicas import BUCKET, BUCKET_OFFSETS, FLAT_SHARE, PartitionFacts
 from tanist.spark.jobs.findings import Kind, columns
@@ -26,7 +27,6 @@ from tanist.spark.jobs.findings import Kind, columns
 OFFSETS_TOLD: Final = 20
 """Of one value: enough to see what happened; a value may have been polled a million times."""
 _STRETCHES_MAX: Final = 20_000
-_ZERO: Final = "cast(0 as bigint)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,57 +51,77 @@ def place_of() -> F.Column:
     return F.concat("topic", F.lit("-"), "partition")
 
 
-def suspects(logs: Logs, history: History, facts: Mapping[Place, PartitionFacts], *, plan: str = "auto") -> Suspects:
-    """`plan`: two-level, flat, or auto."""
+def told(history: History) -> DataFrame:
+    """What clients were told stands at an offset: acknowledged sends, and polled records."""
+    return history.events.where(f"offset is not null and (side = {POLL} or outcome = 'ok')")
+
+
+def summed(history: History) -> DataFrame:
+    """Level one of a history: by place, reader (null: the producers) and bucket. A row for 4096 records."""
+    reader = F.when(F.col("side") == POLL, F.col("process"))
+    return (
+        told(history)
+        .groupBy("place", reader.alias("reader"), F.expr(BUCKET).alias("bucket"))
+        .agg(
+            F.count("*").alias("records"),
+            F.expr("bit_xor(xxhash64(offset, hash))").alias("sum"),
+            F.expr(f"count_if(side = {SEND} and promised)").alias("acknowledged"),
+            F.max("ended_ns").alias("at_ns"),
+            F.max("offset").alias("offset"),
+        )
+    )
+
+
+def suspects(
+    logs: Logs, history: History, sums: DataFrame, facts: Mapping[Place, PartitionFacts], *, plan: str = "auto"
+) -> Suspects:
+    """`sums` are those of `summed`; `plan` is two-level, flat, or auto."""
     if plan != "flat":
-        found = _two_level(logs, history, facts, forced=plan == "two-level")
+        found = _two_level(logs, history, sums, facts, forced=plan == "two-level")
         if found is not None:
             return found
     return Suspects(_flat(reference(logs, facts), history), "flat")
 
 
-def _summed(rows: DataFrame, *keys: str) -> DataFrame:
-    return rows.groupBy(*keys, F.expr(BUCKET).alias("bucket")).agg(
-        F.count("*").alias("records"), F.expr("bit_xor(xxhash64(offset, hash))").alias("sum")
-    )
-
-
-def _two_level(logs: Logs, history: History, facts: Mapping[Place, PartitionFacts], *, forced: bool) -> Suspects | None:
-    acknowledged = history.sends.where("outcome = 'ok' and offset is not null")
-    # Collected once: a row for each bucket, which is the data divided by 4096.
-    log_sums = _summed(reference(logs, facts), "place").cache()
-    send_sums = _summed(acknowledged, "place")
-    poll_sums = _summed(history.polls, "place", "process")
-    there = log_sums.select("place", "bucket", F.col("records").alias("log_records"), F.col("sum").alias("log_sum"))
-    unlike = "not (records <=> log_records and sum <=> log_sum)"
-    sends = send_sums.join(there, ["place", "bucket"], "full").where(unlike).select("place", "bucket").collect()
-    polls = (
-        poll_sums.join(there, ["place", "bucket"], "left").where(unlike).select("place", "bucket").distinct().collect()
-    )
-    total = max(log_sums.count(), 1)
-    log_sums.unpersist()
-    odd_sends, odd_polls = {(row.place, row.bucket) for row in sends}, {(row.place, row.bucket) for row in polls}
-    most = max(len(odd_sends), len(odd_polls))
-    if most > _STRETCHES_MAX or (not forced and most > FLAT_SHARE * total):
-        return None
-    spark = history.sends.sparkSession
-    found = history.sends.where("outcome = 'ok' and offset is null").select("place", "hash")
-    if odd_sends:
-        table, stretches = _table(spark, odd_sends), _stretches(odd_sends)
-        sent = _in_buckets(acknowledged, table).select("place", "offset", "hash", F.lit(1).alias("side"))
-        held = _in_buckets(reference(logs, facts, stretches), table)
-        sides = sent.unionByName(held.select("place", "offset", "hash", F.lit(2).alias("side")))
-        odd = sides.groupBy("place", "offset", "hash").agg(
-            F.count("*").alias("rows"), F.countDistinct("side").alias("sides")
+def _two_level(
+    logs: Logs, history: History, sums: DataFrame, facts: Mapping[Place, PartitionFacts], *, forced: bool
+) -> Suspects | None:
+    log_sums = (
+        reference(logs, facts)
+        .groupBy("place", F.expr(BUCKET).alias("bucket"))
+        .agg(
+            F.count("*").alias("log_records"),
+            F.expr("bit_xor(xxhash64(offset, hash))").alias("log_sum"),
         )
-        found = found.unionByName(odd.where("rows <> 2 or sides <> 2").select("place", "hash"))
-    if odd_polls:
-        table, stretches = _table(spark, odd_polls), _stretches(odd_polls)
-        seen = _in_buckets(history.polls, table).select("place", "offset", "hash").distinct()
-        held = _in_buckets(reference(logs, facts, stretches), table).select("place", "offset", "hash")
-        found = found.unionByName(seen.join(held, ["place", "offset", "hash"], "left_anti").select("place", "hash"))
-    level = f"two-level: {len(odd_sends | odd_polls)} of {total} buckets differ"
-    return Suspects(found.distinct(), level)
+    )
+    # Not only readers' buckets are looked for in the log, but also the log's among what was acknowledged: both joins in
+    # one, by counting the producers' rows of each bucket.
+    joined = log_sums.join(sums, ["place", "bucket"], "full").groupBy("place", "bucket").agg(
+        F.count(F.when(F.expr("records is not null and reader is null"), 1)).alias("producers"),
+        F.max(F.expr("records is not null and not (records <=> log_records and sum <=> log_sum)")).alias("unlike"),
+    )  # fmt: skip
+    judged = joined.withColumn("odd", F.expr("unlike or producers = 0"))
+    total_row = judged.agg(F.count("*").alias("total"), F.expr("count_if(odd)").alias("odd")).first()
+    total, count = max(total_row.total, 1), total_row.odd
+    if count > _STRETCHES_MAX or (not forced and count > FLAT_SHARE * total):
+        return None
+    odd = (
+        {(row.place, row.bucket) for row in judged.where("odd").select("place", "bucket").collect()} if count else set()
+    )
+    found = history.sends.where("outcome = 'ok' and offset is null").select("place", "hash")
+    if odd:
+        table, stretches = _table(history.events.sparkSession, odd), _stretches(odd)
+        heard = told(history).select(
+            "place", "offset", "hash", F.expr(f"int(side = {SEND})").alias("sent"), F.lit(0).alias("held")
+        )
+        log = reference(logs, facts, stretches)
+        held = log.select("place", "offset", "hash", F.lit(0).alias("sent"), F.lit(1).alias("held"))
+        sides = _in_buckets(heard, table).unionByName(_in_buckets(held, table))
+        together = sides.groupBy("place", "offset", "hash").agg(
+            F.sum("sent").alias("sent"), F.sum("held").alias("held")
+        )
+        found = found.unionByName(together.where("not (sent = 1 and held = 1)").select("place", "hash"))
+    return Suspects(found.distinct(), f"two-level: {count} of {total} buckets differ")
 
 
 def _table(spark: SparkSession, buckets: set[tuple[str, int]]) -> DataFrame:
@@ -138,32 +158,30 @@ def _flat(log: DataFrame, history: History) -> DataFrame:
 
 def _rows(log: DataFrame, history: History, *, slim: bool) -> DataFrame:
     """Sends, polls and records of the log as rows of one shape."""
-    sends = history.sends.select(
-        "place", "hash", F.lit(1).alias("sent"), F.expr("int(outcome = 'ok' and promised)").alias("acknowledged"),
-        F.expr("int(outcome = 'fail')").alias("failed"), F.expr("0").alias("polled"), F.expr("0").alias("held"),
-        F.expr("if(outcome = 'ok', offset, null)").alias("offset"),
-        F.expr("int(aborted)").alias("aborted"), F.expr("int(not ordered)").alias("unordered"),
-        F.expr("int(outcome = 'info')").alias("unknown"), "value", "process", F.lit(None).cast("int").alias("epoch"),
-        F.lit(0).alias("committed"),
+    is_send, is_ok = f"side = {SEND}", f"(side = {SEND} and outcome = 'ok')"
+    names = ["place", "hash", "sent", "acknowledged", "failed", "polled", "held", "offset"]
+    clients = history.events.select(
+        "place", "hash", F.expr(f"int({is_send})").alias("sent"),
+        F.expr(f"int({is_ok} and promised)").alias("acknowledged"),
+        F.expr(f"int({is_send} and outcome = 'fail')").alias("failed"), F.expr(f"int(side = {POLL})").alias("polled"),
+        F.lit(0).alias("held"), F.expr(f"if({is_ok} or side = {POLL}, offset, null)").alias("offset"),
+        F.expr(f"int({is_send} and aborted)").alias("aborted"),
+        F.expr(f"int({is_send} and not ordered)").alias("unordered"),
+        F.expr(f"int({is_send} and outcome = 'info')").alias("unknown"),
+        F.expr("int(committed)").alias("committed"), "value", "process", F.lit(None).cast("int").alias("epoch"),
+        F.expr(f"if({is_ok} and ordered, struct(process, offset, began_ns, ended_ns), null)").alias("send"),
     )  # fmt: skip
-    polls = history.polls.select(
-        "place", "hash", *(F.lit(0).alias(name) for name in ("sent", "acknowledged", "failed")),
-        F.lit(1).alias("polled"), F.lit(0).alias("held"), "offset",
-        *(F.lit(0).alias(name) for name in ("aborted", "unordered", "unknown")), "value", "process",
-        F.lit(None).cast("int").alias("epoch"), F.expr("int(committed)").alias("committed"),
-    )  # fmt: skip
+    none = (F.lit(0).alias(name) for name in ("sent", "acknowledged", "failed", "polled"))
     held = log.select(
-        "place", "hash", *(F.lit(0).alias(name) for name in ("sent", "acknowledged", "failed", "polled")),
-        F.lit(1).alias("held"), "offset", *(F.lit(0).alias(name) for name in ("aborted", "unordered", "unknown")),
-        F.lit(None).cast("string").alias("value"), F.lit(None).cast("string").alias("process"),
-        F.col("leader_epoch").alias("epoch"), F.lit(0).alias("committed"),
+        "place", "hash", *none, F.lit(1).alias("held"), "offset",
+        *(F.lit(0).alias(name) for name in ("aborted", "unordered", "unknown", "committed")),
+        *(F.lit(None).cast("string").alias(name) for name in ("value", "process")),
+        F.col("leader_epoch").alias("epoch"),
+        F.lit(None).cast("struct<process: string, offset: bigint, began_ns: bigint, ended_ns: bigint>").alias("send"),
     )  # fmt: skip
-    together = sends.unionByName(polls).unionByName(held)
-    return (
-        together.select("place", "hash", "sent", "acknowledged", "failed", "polled", "held", "offset")
-        if slim
-        else together
-    )
+    if slim:
+        return clients.select(*names).unionByName(held.select(*names))
+    return clients.unionByName(held)
 
 
 def evidence(log: DataFrame, history: History, found: DataFrame) -> DataFrame:
@@ -179,6 +197,7 @@ def evidence(log: DataFrame, history: History, found: DataFrame) -> DataFrame:
         F.expr(offsets.format("held")).alias("places"), F.expr(offsets.format("polled")).alias("seen"),
         F.array_sort(F.collect_set("epoch")).alias("epochs"),
         F.array_sort(F.collect_set(F.expr("if(polled > 0, process, null)"))).alias("readers"),
+        F.collect_list("send").alias("sends"),
     )  # fmt: skip
 
 
