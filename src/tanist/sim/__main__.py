@@ -5,6 +5,7 @@
     python -m tanist.sim 1..200 --jobs 2    many, in processes
     python -m tanist.sim 1..10000 --budget 600    as many of them as begin within ten minutes
     python -m tanist.sim 1..500 --situation 'quorum: vote split or lost'    the first seeds that come by it
+    python -m tanist.sim 1..200 --groups    seeds of the runs with consumer groups (`group_run.py`)
 
 A range is summed up by what it has exercised (`coverage.py`), how often, and in how many of its seeds. Ends with 1 if a
 property was violated, or if something did not happen even once in a large range; with 2 if the arguments make no sense.
@@ -16,11 +17,12 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 
 from tanist.sim.chaos import Outcome, Run, run
 from tanist.sim.coverage import EXPECTED, added, lacking
+from tanist.sim.group_run import GROUPS_EXPECTED, GroupRun, run_groups
 
 _COVERED_FROM = 50
 """A range of so many seeds is summed up by what it has exercised."""
@@ -40,6 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--situation", metavar="NAME", help=f"look for the first {_EXAMPLES} seeds that come by it, and end"
     )
+    parser.add_argument("--groups", action="store_true", help="runs with consumer groups: seeds of their own")
     options = parser.parse_args(arguments)
     first, dots, last = options.seeds.partition("..")
     try:
@@ -51,17 +54,19 @@ def main(arguments: list[str] | None = None) -> int:
     if options.trace:
         if len(seeds) > 1:
             parser.error("--trace is for one seed")
-        return _trace(seeds[0])
+        return _trace(GroupRun if options.groups else Run, seeds[0])
     if options.situation is not None:
+        if options.groups:
+            parser.error("--situation is not for runs with groups")
         if options.situation not in EXPECTED:
             near = "".join(f"\n  {name}" for name in sorted(EXPECTED) if options.situation.lower() in name.lower())
             parser.error(f"no situation is called {options.situation!r}" + (f"; do you mean{near}" if near else ""))
         return _look_for(options.situation, seeds, options.jobs, options.budget)
-    return _play(seeds, options.jobs, options.budget, options.keep_going)
+    return _play(seeds, options.jobs, options.budget, options.keep_going, groups=options.groups)
 
 
-def _trace(seed: int) -> int:
-    one = Run(
+def _trace(kind: type[Run], seed: int) -> int:
+    one = kind(
         seed, trace=lambda now_us, who, level, message: print(f"{now_us / 1e6:11.6f} {who:9} {level:5} {message}")
     )
     print(f"seed {seed}: {one.config}")
@@ -74,15 +79,17 @@ def _trace(seed: int) -> int:
     return 1 if outcome.violation is not None else 0
 
 
-def _play(seeds: range, jobs: int, budget_s: float | None, keep_going: bool) -> int:
+def _play(seeds: range, jobs: int, budget_s: float | None, keep_going: bool, *, groups: bool) -> int:
+    expected: Mapping[str, str] = GROUPS_EXPECTED if groups else EXPECTED
+    option = " --groups" if groups else ""
     began_s = time.monotonic()
     deadline_s = None if budget_s is None else began_s + budget_s
     outcomes: list[Outcome] = []
-    for outcome in _outcomes(seeds, jobs, deadline_s):
+    for outcome in _outcomes(run_groups if groups else run, seeds, jobs, deadline_s):
         outcomes.append(outcome)
         if outcome.violation is not None:
             print(_line(outcome), flush=True)
-            print(f"    see it again: python -m tanist.sim {outcome.seed} --trace", flush=True)
+            print(f"    see it again: python -m tanist.sim {outcome.seed}{option} --trace", flush=True)
             if not keep_going:
                 break
         elif len(seeds) == 1:
@@ -100,9 +107,10 @@ def _play(seeds: range, jobs: int, budget_s: float | None, keep_going: bool) -> 
     counts, reached = added(outcome.counts for outcome in outcomes)
     if len(outcomes) >= _COVERED_FROM:
         print("    times  seeds")
-        for name in sorted({*counts, *EXPECTED}):
+        for name in sorted({*counts, *expected}):
             print(f"{counts[name]:9} {reached[name]:6} {name}")
-    missing = lacking(counts) if len(outcomes) >= _COMPLETE_FROM else []
+    absent = [name for name in expected if not counts[name]] if groups else lacking(counts)
+    missing = absent if len(outcomes) >= _COMPLETE_FROM else []
     if missing:
         print(f"never happened: {', '.join(missing)}")
     return 1 if bad or missing else 0
@@ -113,7 +121,7 @@ def _look_for(name: str, seeds: range, jobs: int, budget_s: float | None) -> int
     deadline_s = None if budget_s is None else time.monotonic() + budget_s
     print(f"{name}: {EXPECTED[name]}")
     played = found = 0
-    for outcome in _outcomes(seeds, jobs, deadline_s):
+    for outcome in _outcomes(run, seeds, jobs, deadline_s):
         played += 1
         if not outcome.counts[name]:
             continue
@@ -125,7 +133,7 @@ def _look_for(name: str, seeds: range, jobs: int, budget_s: float | None) -> int
     return 0 if found else 1
 
 
-def _outcomes(seeds: range, jobs: int, deadline_s: float | None) -> Iterator[Outcome]:
+def _outcomes(play: Callable[[int], Outcome], seeds: range, jobs: int, deadline_s: float | None) -> Iterator[Outcome]:
     """The outcomes, as they come. Seeds are begun only as processes come free, so that a deadline means something."""
 
     def in_time() -> bool:
@@ -134,7 +142,7 @@ def _outcomes(seeds: range, jobs: int, deadline_s: float | None) -> Iterator[Out
     if jobs <= 1:
         for seed in seeds:
             if in_time():
-                yield run(seed)
+                yield play(seed)
         return
     left = iter(seeds)
     with ProcessPoolExecutor(max_workers=min(jobs, len(seeds), os.cpu_count() or jobs)) as pool:
@@ -145,7 +153,7 @@ def _outcomes(seeds: range, jobs: int, deadline_s: float | None) -> Iterator[Out
                     begun = next(left, None)
                     if begun is None:
                         break
-                    under_way.add(pool.submit(run, begun))
+                    under_way.add(pool.submit(play, begun))
                 if not under_way:
                     return
                 done, under_way = wait(under_way, return_when=FIRST_COMPLETED)

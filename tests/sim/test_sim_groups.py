@@ -1,0 +1,213 @@
+"""Runs with consumer groups: what members do, what the ledger judges, and that it does judge."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from tanist.coordinator.consumer.member import Current, current_record
+from tanist.sim.__main__ import main
+from tanist.sim.group_ledger import Ledger
+from tanist.sim.group_profiles import CLASSIC, CONSUMER, MIXED, GroupConfig, GroupPlan
+from tanist.sim.group_run import GroupRun
+from tanist.sim.replica_checks import ReplicaChecks
+from tanist.sim.truth import Truth
+from tanist.sim.violation import Violation
+from tanist.sim.world import World
+from tanist.wire.consumer_group_records import MemberCurrentKey
+from tanist.wire.group_records import (
+    GroupMetadataKey,
+    GroupMetadataMember,
+    GroupMetadataValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
+
+PLACE = ("g", "t", 0)
+
+
+def calm(protocol: str, **changes: Any) -> GroupConfig:
+    """One group of four, and nothing happens but what is asked for."""
+    plan = GroupPlan("g", protocol, 4, ("events", "orders"))
+    return replace(GroupConfig.drawn(1).calm(), plans=(plan,), fault_time_ms=2_000, **changes)
+
+
+@pytest.mark.parametrize("protocol", [CLASSIC, CONSUMER, MIXED])
+def test_a_group_shares_its_topics_out_and_commits(protocol: str) -> None:
+    run = GroupRun(3, calm(protocol))
+    outcome = run.run()
+    assert outcome.violation is None
+    counts = outcome.counts
+    assert counts["groups: commits told"] > 5
+    assert counts["groups: offsets told"] > 10
+    # The last of the new protocol leave, and the classic ones go on by themselves.
+    assert (counts["groups: downgraded"] > 0) == (protocol == MIXED)
+    assert not any(member.owned for member in run.members), "all have left"
+
+
+def test_a_partition_more_gets_an_owner() -> None:
+    for protocol in (CLASSIC, CONSUMER):
+        outcome = GroupRun(3, calm(protocol, grows=True)).run()
+        assert outcome.violation is None
+        assert outcome.counts["groups: topics grown"] == 1
+
+
+def test_the_same_seed_is_the_same_run() -> None:
+    short = replace(GroupConfig.drawn(2), fault_time_ms=2_500)
+    first, second = GroupRun(2, short).run(), GroupRun(2, short).run()
+    assert first.violation is None
+    assert first.faults > 0
+    assert (first.digest, first.events) == (second.digest, second.events)
+    assert first.digest != GroupRun(2, short.calm()).run().digest
+
+
+def test_a_group_that_does_not_settle_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tanist.sim.group_members.ClassicMember._divided", lambda self, members: {})
+    violation = GroupRun(3, calm(CLASSIC, settle_time_ms=5_000)).run().violation
+    assert violation is not None
+    assert violation.property_id == "C5"
+    assert "is nobody's" in violation.message
+
+
+def test_the_command_plays_groups(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["1..1", "--groups", "--budget", "0"]) == 0
+    assert "0 of 1 seeds" in capsys.readouterr().out
+    assert main(["11", "--groups"]) == 0
+    assert capsys.readouterr().out.startswith("seed 11: ok, ")
+    with pytest.raises(SystemExit):
+        main(["1..2", "--groups", "--situation", "elections"])
+
+
+# -- the ledger alone
+
+
+class Book(Ledger):
+    """A ledger with a log that is written by hand."""
+
+    def __init__(self) -> None:
+        world = World(1)
+        super().__init__(world, ReplicaChecks(world))
+        self.truth = Truth((UUID(int=7), 0), "__consumer_offsets-0")
+        self.at = 0
+
+    def _truth_of(self, group: str) -> Truth:
+        return self.truth
+
+    def log(self, key: Any, value: Any) -> None:
+        self._replay(self.at, key, value)
+        self.at += 1
+
+    def log_commit(self, offset: int, tag: str) -> None:
+        group, topic, partition = PLACE
+        self.log(
+            OffsetCommitKey(group=group, topic=topic, partition=partition),
+            OffsetCommitValue(offset=offset, metadata=tag),
+        )
+
+    def log_generation(self, generation: int, *members: str) -> None:
+        each = tuple(GroupMetadataMember(member_id=member, client_id="", client_host="") for member in members)
+        self.log(
+            GroupMetadataKey(group="g"),
+            GroupMetadataValue(protocol_type="consumer", generation=generation, members=each),
+        )
+
+    def log_epoch(self, member: str, epoch: int | None) -> None:
+        value = None if epoch is None else current_record(Current(epoch=epoch))
+        self.log(MemberCurrentKey(group="g", member_id=member), value)
+
+    def tell(self, client: str, epoch: int, *, classic: bool = False) -> None:
+        self.told(client, "g", f"{client}-id", epoch, [PLACE[1:]], classic=classic)
+
+
+@pytest.fixture
+def book() -> Book:
+    return Book()
+
+
+def violates(property_id: str) -> Any:
+    return pytest.raises(Violation, match=f"^{property_id} at ")
+
+
+def test_what_is_told_is_in_the_log(book: Book) -> None:
+    book.commits("one", PLACE, 5, "one#1")
+    with violates("C1"):
+        book.committed("one", PLACE, 5, "one#1")
+    with violates("C1"):
+        book.fetched("two", "g", book.asks("g"), {("t", 0): (5, "one#1")})
+    book.log_commit(5, "one#1")
+    book.committed("one", PLACE, 5, "one#1")
+    with violates("C1"):
+        book.fetched("two", "g", book.asks("g"), {("t", 0): (6, "one#1")})
+
+
+def test_told_offsets_do_not_go_back(book: Book) -> None:
+    book.log_commit(5, "one#1")
+    book.log_commit(7, "one#2")
+    early = book.asks("g")
+    book.fetched("two", "g", book.asks("g"), {("t", 0): (7, "one#2")})
+    book.fetched("three", "g", early, {("t", 0): (5, "one#1")})  # asked before anybody was told
+    with violates("C2"):
+        book.fetched("three", "g", book.asks("g"), {("t", 0): (5, "one#1")})
+    with violates("C2"):
+        book.fetched("three", "g", book.asks("g"), {("t", 0): (-1, "")})
+
+
+def test_an_owner_goes_on_where_the_one_before_was(book: Book) -> None:
+    for client, offset, tag in (("one", 5, "one#1"), ("one", 4, "one#2"), ("two", 4, "two#1"), ("one", 3, "one#3")):
+        book.commits(client, PLACE, offset, tag)
+    book.log_commit(5, "one#1")
+    book.log_commit(4, "one#2")  # its own retry, overtaken
+    book.log_commit(4, "two#1")
+    with violates("C4"):
+        book.log_commit(3, "one#3")
+
+
+def test_an_assignment_is_stored_before_it_is_told(book: Book) -> None:
+    with violates("C3"):
+        book.tell("one", 1)
+    book.log_epoch("one-id", 1)
+    book.tell("one", 1)
+    with violates("C3"):
+        book.tell("one", 2)
+    book.log_generation(3, "two-id")
+    with violates("C3"):
+        book.tell("three", 3, classic=True)
+
+
+def test_a_partition_has_one_owner_until_the_log_or_the_owner_says_otherwise(book: Book) -> None:
+    for name in ("one-id", "two-id"):
+        book.log_epoch(name, 1)
+    book.tell("one", 1)
+    with violates("C3"):
+        book.tell("two", 1)
+    book.gave_up("one", "g", [("t", 0)])
+    book.tell("two", 1)
+    book.log_epoch("two-id", None)  # its session is over, whatever it believes
+    book.tell("one", 1)
+    book.tell("two", 1)  # an answer of old, read too late
+    with violates("C3"):
+        book.log_epoch("three-id", 4)
+        book.tell("three", 4)
+
+
+def test_a_generation_ends_the_one_before(book: Book) -> None:
+    book.log_generation(1, "one-id", "two-id")
+    book.tell("one", 1, classic=True)
+    with violates("C3"):
+        book.tell("two", 1, classic=True)
+    book.log_generation(2, "one-id", "two-id")
+    book.tell("two", 2, classic=True)
+    book.tell("one", 1, classic=True)  # has yet to hear of it
+    with violates("C3"):
+        book.tell("one", 2, classic=True)
+
+
+def test_what_was_given_up_is_not_judged(book: Book) -> None:
+    book.truth.unclean = 1
+    book.tell("one", 1)
+    book.fetched("two", "g", book.asks("g"), {("t", 0): (5, "one#1")})
+    book.committed("one", PLACE, 5, "one#1")
+    assert book.asks("g") == {}
