@@ -1,0 +1,233 @@
+"""Rules of consumer groups, broken: what coordinators tell too early, believe, forget, or go on with.
+
+Owns the patches, and `GROUP_MUTANTS`: each with the runs in which it shows. Those runs have consumer groups in them
+(`sim.group_run`), which the runs of the other mutations have not; so these have a table of their own (docs/groups.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from tanist.broker import coordinator as hosted
+from tanist.coordinator.consumer import group as consumer_group
+from tanist.coordinator.consumer.group import ConsumerGroup
+from tanist.coordinator.consumer.groups import ConsumerGroups
+from tanist.coordinator.effects import (
+    Answer,
+    Append,
+    AssignmentStored,
+    ConsumerGroupChanged,
+    Effect,
+    OffsetsDeleted,
+    OffsetsStored,
+)
+from tanist.coordinator.group import Group
+from tanist.coordinator.offsets import GroupOffsets
+from tanist.coordinator.partitioning import OFFSETS_TOPIC, partition_of
+from tanist.coordinator.rebalance import Rebalancing
+from tanist.coordinator.shard import Shard
+from tanist.lab.mutations.patching import Patch, always, fixed
+from tanist.lab.mutations.simulator import Mutation
+from tanist.sim.group_profiles import CLASSIC, CONSUMER, GroupConfig
+from tanist.sim.group_run import GroupRun
+from tanist.wire.errors import ErrorCode
+
+# -- offsets
+
+
+def g1_tells_before_the_commit() -> tuple[Patch, ...]:
+    commit = GroupOffsets.commit
+
+    def told_at_once(shard: Shard, request: Any, ticket: object, now_ms: int) -> list[Effect]:
+        effects = commit(shard, request, ticket, now_ms)
+        for effect in effects:
+            if isinstance(effect, Append):
+                shard.apply(effect)
+        return effects
+
+    return (Patch(GroupOffsets, "commit", told_at_once),)
+
+
+def g2_answers_before_the_commit() -> tuple[Patch, ...]:
+    commit = GroupOffsets.commit
+
+    def answered_at_once(shard: Shard, request: Any, ticket: object, now_ms: int) -> list[Effect]:
+        effects: list[Effect] = []
+        for effect in commit(shard, request, ticket, now_ms):
+            if isinstance(effect, Append) and isinstance(effect.purpose, OffsetsStored):
+                effects.append(replace(effect, purpose=OffsetsDeleted(None, None)))
+                effects.append(Answer(ticket, effect.purpose.response))
+            else:
+                effects.append(effect)
+        return effects
+
+    return (Patch(GroupOffsets, "commit", answered_at_once),)
+
+
+g3_any_generation_commits = fixed(Group, "commit_error", always(0))
+
+
+def g3b_any_epoch_commits() -> tuple[Patch, ...]:
+    return (
+        Patch(ConsumerGroup, "commit_error", always(0)),
+        Patch(ConsumerGroup, "may_commit", always(True)),
+    )
+
+
+# -- coordinators that come and go
+
+
+def _serves_what_is_not_loaded(coordinator: hosted.Coordinator, group_id: str) -> Any:
+    topic = coordinator._node.metadata.image.topic(OFFSETS_TOPIC)
+    if topic is None or coordinator._closed:
+        return ErrorCode.NOT_COORDINATOR
+    partition = coordinator._partitions.get(partition_of(group_id, len(topic.partitions)))
+    return ErrorCode.NOT_COORDINATOR if partition is None else partition
+
+
+g4_serves_before_it_has_loaded = fixed(hosted.Coordinator, "find", _serves_what_is_not_loaded)
+
+
+def g5_deposed_coordinators_go_on() -> tuple[Patch, ...]:
+    role_changed = hosted.Coordinator.role_changed
+
+    def goes_on(coordinator: hosted.Coordinator, partition: Any) -> None:
+        if partition.leader is not None and not partition.stale:
+            role_changed(coordinator, partition)
+
+    return (Patch(hosted.Coordinator, "role_changed", goes_on),)
+
+
+# -- assignments
+
+
+def g6_tells_before_it_is_stored() -> tuple[Patch, ...]:
+    sync = Group.sync
+
+    def told_at_once(group: Group, request: Any, ticket: object, now_ms: int) -> list[Effect]:
+        effects = sync(group, request, ticket, now_ms)
+        for effect in list(effects):
+            if isinstance(effect, Append) and isinstance(effect.purpose, AssignmentStored):
+                effects += group.written(effect.purpose, 0, now_ms)
+        return effects
+
+    return (Patch(Group, "sync", told_at_once),)
+
+
+def g6b_tells_before_it_is_stored() -> tuple[Patch, ...]:
+    append = ConsumerGroups._append
+
+    def told_at_once(groups: ConsumerGroups, *args: Any) -> list[Effect]:
+        effects: list[Effect] = []
+        for effect in append(groups, *args):
+            if isinstance(effect, Append) and isinstance(effect.purpose, ConsumerGroupChanged):
+                purpose = effect.purpose
+                effects.append(replace(effect, purpose=replace(purpose, ticket=None)))
+                if purpose.ticket is not None:
+                    effects.append(Answer(purpose.ticket, purpose.response))
+            else:
+                effects.append(effect)
+        return effects
+
+    return (Patch(ConsumerGroups, "_append", told_at_once),)
+
+
+def g7_gives_on_what_is_not_given_up() -> tuple[Patch, ...]:
+    next_current = vars(consumer_group)["next_current"]
+
+    def free_for_all(current: Any, epoch: int, target: Any, reported: Any, _is_free: Any, *, wanted: Any) -> Any:
+        return next_current(current, epoch, target, reported, always(True), wanted=wanted)
+
+    return (Patch(consumer_group, "next_current", free_for_all),)
+
+
+def g8_refused_decisions_stand() -> tuple[Patch, ...]:
+    return (Patch(ConsumerGroup, "take_back", always(None)),)
+
+
+def g9_sessions_never_end() -> tuple[Patch, ...]:
+    tick = Rebalancing.tick
+
+    def tick_for_the_living(group: Rebalancing, now_ms: int) -> list[Effect]:
+        for member in group.members.values():
+            member.deadline_ms = max(member.deadline_ms, now_ms + member.session_timeout_ms)
+        return tick(group, now_ms)
+
+    return (Patch(Rebalancing, "tick", tick_for_the_living),)
+
+
+def _nobody_is_late(group: ConsumerGroup, now_ms: int) -> list[str]:
+    for member_id in group.members:
+        group.deadlines[member_id] = now_ms + group.session_timeout_ms(member_id)
+    return []
+
+
+g9b_sessions_never_end = fixed(ConsumerGroup, "overdue", _nobody_is_late)
+g10_topics_are_not_looked_at = fixed(consumer_group, "hash_of", always(0))
+
+
+# -- the table
+
+
+def _drawn(rule: str, patches: Any) -> Mutation:
+    """Shows in what the simulator draws."""
+    return Mutation(rule, patches, GroupRun)
+
+
+def _among(
+    protocol: str, rule: str, patches: Any, properties: Mapping[str, str] | None = None, **changes: Any
+) -> Mutation:
+    """Shows in what the simulator draws, with all groups of one protocol, and perhaps something else."""
+
+    def play(seed: int) -> GroupRun:
+        config = GroupConfig.drawn(seed)
+        plans = tuple(replace(plan, protocol=protocol) for plan in config.plans)
+        merged = {**config.properties, **(properties or {})}
+        return GroupRun(seed, replace(config, plans=plans, properties=merged, **changes))
+
+    return Mutation(rule, patches, play)
+
+
+_QUIET: Mapping[str, Any] = {"kinds": (), "operations": (), "churn": (), "grows": True}
+"""Nothing happens but that a topic grows."""
+
+GROUP_MUTANTS: Mapping[str, Mutation] = {
+    "G1": _drawn("an offset is told before it is committed", g1_tells_before_the_commit),
+    "G2": _drawn("a commit is answered before it is committed", g2_answers_before_the_commit),
+    "G3": _among(
+        CLASSIC,
+        "a member of another generation may commit",
+        g3_any_generation_commits,
+        churn=("pause",),
+        session_timeout_ms=1_500,
+    ),
+    "G3b": _among(
+        CONSUMER,
+        "a member of any epoch may commit anything",
+        g3b_any_epoch_commits,
+        churn=("pause",),
+    ),
+    "G4": _among(
+        CLASSIC,
+        "a successor serves before it has loaded",
+        g4_serves_before_it_has_loaded,
+        # What a follower has yet to sync is long in being committed, and so is the loading.
+        {"log.flush.interval.messages": "1"},
+        kinds=("disk_slow", "disk_slow", "leader", "stop"),
+        operations=("preferred",),
+        commit_pause_ms=40,
+        watch_pause_ms=10,
+    ),
+    "G5": _drawn("a coordinator goes on when another has its partition", g5_deposed_coordinators_go_on),
+    "G6": _drawn("an assignment is told before it is stored (classic)", g6_tells_before_it_is_stored),
+    "G6b": _drawn("an assignment is told before it is stored (consumer)", g6b_tells_before_it_is_stored),
+    "G7": _drawn("a partition is given on before its owner has given it up", g7_gives_on_what_is_not_given_up),
+    "G8": _drawn("what the log has refused stays decided", g8_refused_decisions_stand),
+    "G9": _among(CLASSIC, "a session that ended keeps its partitions (classic)", g9_sessions_never_end, churn=("die",)),
+    "G9b": _among(
+        CONSUMER, "a session that ended keeps its partitions (consumer)", g9b_sessions_never_end, churn=("die",)
+    ),
+    "G10": _among(CONSUMER, "the hash of the topics is not looked at", g10_topics_are_not_looked_at, **_QUIET),
+}
