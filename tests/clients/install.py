@@ -1,7 +1,8 @@
-"""The client libraries, in a virtual environment of their own: `.cache/clients-venv`.
+"""Python's clients, in virtual environments of their own: `.cache/clients-venv`, and one for the frameworks.
 
-They are no dependency of the project: the lock (`requirements.txt`, with hashes) is theirs alone. `activate()` makes
-them importable behind the project's own packages, so the tests run in the project's interpreter and see its `tanist`.
+They are no dependency of the project: the locks (`requirements.txt`, with hashes) are theirs alone. `activate()` makes
+the libraries importable behind the project's own packages, so the tests run in the project's interpreter and see its
+`tanist`. Frameworks want other versions of the same libraries, and run as processes of their own.
 
     python -m tests.clients.install     installs, if the lock has changed since, and prints the folder
 """
@@ -16,33 +17,53 @@ import sys
 from pathlib import Path
 
 CACHE = Path(__file__).resolve().parents[2] / ".cache"
-VENV = CACHE / "clients-venv"
-LOCK = Path(__file__).with_name("requirements.txt")
+HERE = Path(__file__).parent
 
 
 class InstallFailed(RuntimeError):
-    """pip could not install the locked packages."""
-
-
-def _stamp() -> str:
-    return f"{sys.version}\n{hashlib.sha256(LOCK.read_bytes()).hexdigest()}\n"
+    """A package manager could not install what is locked."""
 
 
 def install() -> Path:
-    """The site-packages folder with the locked packages in it. Does nothing when they are there."""
-    site = VENV / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
-    stamp = VENV / ".complete"
+    """The site-packages folder with the client libraries in it. Does nothing when they are there."""
+    return _site_packages(venv("clients-venv", HERE / "requirements.txt"))
+
+
+def frameworks() -> Path:
+    """The interpreter that has faststream and quixstreams."""
+    return _python(venv("frameworks-venv", HERE / "frameworks" / "requirements.txt"))
+
+
+def venv(name: str, requirements: Path) -> Path:
+    """A virtual environment in the cache with what the lock names; made anew when the lock has changed."""
+    folder = CACHE / name
+    stamp = folder / ".complete"
+    wanted = f"{sys.version}\n{hashlib.sha256(requirements.read_bytes()).hexdigest()}\n"
     CACHE.mkdir(exist_ok=True)
-    with (CACHE / "clients-venv.lock").open("w") as lock:
+    with (CACHE / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if stamp.exists() and stamp.read_text() == _stamp():
-            return site
-        shutil.rmtree(VENV, ignore_errors=True)
-        _run(sys.executable, "-m", "venv", str(VENV))
-        pip = (str(VENV / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "-q")
-        _run(*pip, "install", "--require-hashes", "--no-deps", "--only-binary", ":all:", "-r", str(LOCK))
-        stamp.write_text(_stamp())
-    return site
+        if not (stamp.exists() and stamp.read_text() == wanted):
+            shutil.rmtree(folder, ignore_errors=True)
+            _run(sys.executable, "-m", "venv", "--without-pip", str(folder))
+            uv = (
+                str(Path(sys.executable).with_name("uv")),
+                "pip",
+                "install",
+                "--quiet",
+                "--python",
+                str(_python(folder)),
+            )
+            _run(*uv, "--require-hashes", "--no-deps", "--only-binary", ":all:", "-r", str(requirements))
+            stamp.write_text(wanted)
+    return folder
+
+
+def _python(folder: Path) -> Path:
+    return folder / "bin" / "python"
+
+
+def _site_packages(folder: Path) -> Path:
+    return folder / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
 
 
 def activate() -> None:
