@@ -75,6 +75,7 @@ _BROKER: dict[ApiKey, ColdHandler] = {
     ApiKey.UNREGISTER_BROKER: _forward,
     ApiKey.CONSUMER_GROUP_HEARTBEAT: _later("consumer_group_heartbeat"),
     ApiKey.CONSUMER_GROUP_DESCRIBE: _later("consumer_group_describe"),
+    ApiKey.LIST_CONFIG_RESOURCES: _later("list_config_resources"),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: _later("describe_topic_partitions"),
     ApiKey.GET_REPLICA_LOG_INFO: _later("get_replica_log_info"),
 }

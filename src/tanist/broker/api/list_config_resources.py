@@ -1,0 +1,40 @@
+"""ListConfigResources (key 74), versions 0-1: what has a configuration that DescribeConfigs would tell.
+
+Version 0 asks for client metrics subscriptions (KIP-714), of which there are none. Version 1 names the types it wants,
+or none for all of them (KIP-1142); those that no resource here has give none.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tanist.broker.connection import Call
+from tanist.controller.settings import BROKER_RESOURCE, TOPIC_RESOURCE
+from tanist.wire.errors import ErrorCode
+from tanist.wire.messages.list_config_resources_request import ListConfigResourcesRequest
+from tanist.wire.messages.list_config_resources_response import ConfigResource, ListConfigResourcesResponse
+
+if TYPE_CHECKING:
+    from tanist.broker.node import Node
+
+_BROKER_LOGGER = 8
+_CLIENT_METRICS = 16
+_GROUP = 32
+_KNOWN = frozenset((TOPIC_RESOURCE, BROKER_RESOURCE, _BROKER_LOGGER, _CLIENT_METRICS, _GROUP))
+
+
+def handle(node: Node, request: ListConfigResourcesRequest, call: Call) -> None:
+    """List topics by name, then the brokers that are alive by id."""
+    wanted = frozenset(request.resource_types) if call.version >= 1 else frozenset((_CLIENT_METRICS,))
+    if not wanted <= _KNOWN:
+        call.reply(ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION))
+        return
+    wanted = wanted or _KNOWN
+    image = node.metadata.image
+    found: list[ConfigResource] = []
+    if TOPIC_RESOURCE in wanted:
+        found += (ConfigResource(resource_name=name, resource_type=TOPIC_RESOURCE) for name in sorted(image.topic_ids))
+    if BROKER_RESOURCE in wanted:
+        alive = sorted(broker.id for broker in image.brokers.values() if not broker.fenced)
+        found += (ConfigResource(resource_name=str(each), resource_type=BROKER_RESOURCE) for each in alive)
+    call.reply(ListConfigResourcesResponse(config_resources=tuple(found)))
