@@ -110,6 +110,10 @@ class GroupClient:
 
     # -- lives
 
+    def start(self) -> None:
+        """Begin with what it is there for."""
+        raise NotImplementedError
+
     def end_life(self) -> None:
         """As if the process was killed: its connections close, and it tells nobody."""
         self.life += 1

@@ -162,7 +162,7 @@ class GroupMember(GroupClient):
         pause_ms = self.pause_ms + chance.randint(0, self.pause_ms)
         ready = sorted(self.positions)
         if not ready:
-            self.later(pause_ms, self._commit_again)
+            self.later(max(pause_ms, BACKOFF_MS), self._commit_again)
             return
         part = ready[chance.randrange(len(ready))]
         tenure = self.owned[part]

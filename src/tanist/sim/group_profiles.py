@@ -44,6 +44,8 @@ class GroupConfig(ChaosConfig):
     churn_pause_ms: tuple[int, int] = (400, 4_000)
     away_ms: tuple[int, int] = (50, 6_000)
     """How long a member that went stays away, or is paused: a session's length is among it."""
+    all_return: bool = True
+    """In the end all members are there; else only those who are, and one of each group at least."""
     grows: bool = True
     """Topics get partitions while groups read them."""
 
@@ -74,6 +76,7 @@ class GroupConfig(ChaosConfig):
             churn=tuple(sorted(chance.sample(_CHURN, chance.randint(1, len(_CHURN))))),
             churn_pause_ms=(300, chance.choice((1_500, 5_000))),
             grows=chance.random() < 0.6,
+            all_return=chance.random() < 0.6,
             properties={
                 "broker.session.timeout.ms": "3000",
                 "broker.heartbeat.interval.ms": "500",

@@ -144,13 +144,17 @@ class GroupRun(Run):
         world.counts["groups: commits refused"] += sum(sum(member.refused.values()) for member in self.members)
 
     def _settle(self, peace: Peace) -> None:
-        """C5: with all mended and all members there, every partition gets an owner whose commits count."""
+        """C5: with all mended, every partition gets an owner whose commits count, whoever is gone for good."""
         self._churning = False
         self.nemesis.end()
         for member in self.members:
             self._resume(member)
+        for plan in self.groups.plans:
+            members = [member for member in self.members if member.group == plan.group]
+            there = [member for member in members if member.running] or members[:1]
+            for member in members if self.groups.all_return else there:
+                self._as(member, member.start)
         for member in self.members:
-            self._as(member, member.start)
             member.commits_told.clear()
         peace.must(lambda: not self._unsettled(), "C5", lambda: f"groups do not settle: {'; '.join(self._unsettled())}")
 

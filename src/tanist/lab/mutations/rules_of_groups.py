@@ -190,7 +190,15 @@ def _among(
     return Mutation(rule, patches, play)
 
 
-_QUIET: Mapping[str, Any] = {"kinds": (), "operations": (), "churn": (), "grows": True}
+_DYING: Mapping[str, Any] = {
+    "churn": ("die",),
+    "churn_pause_ms": (1_000, 40_000),
+    "away_ms": (60_000, 60_000),
+    "all_return": False,
+    "settle_time_ms": 25_000,
+}
+"""Some members die, and never come back."""
+_QUIET: Mapping[str, Any] = {"kinds": (), "operations": (), "churn": (), "grows": True, "settle_time_ms": 10_000}
 """Nothing happens but that a topic grows."""
 
 GROUP_MUTANTS: Mapping[str, Mutation] = {
@@ -225,9 +233,7 @@ GROUP_MUTANTS: Mapping[str, Mutation] = {
     "G6b": _drawn("an assignment is told before it is stored (consumer)", g6b_tells_before_it_is_stored),
     "G7": _drawn("a partition is given on before its owner has given it up", g7_gives_on_what_is_not_given_up),
     "G8": _drawn("what the log has refused stays decided", g8_refused_decisions_stand),
-    "G9": _among(CLASSIC, "a session that ended keeps its partitions (classic)", g9_sessions_never_end, churn=("die",)),
-    "G9b": _among(
-        CONSUMER, "a session that ended keeps its partitions (consumer)", g9b_sessions_never_end, churn=("die",)
-    ),
+    "G9": _among(CLASSIC, "a session that ended keeps its partitions (classic)", g9_sessions_never_end, **_DYING),
+    "G9b": _among(CONSUMER, "a session that ended keeps its partitions (consumer)", g9b_sessions_never_end, **_DYING),
     "G10": _among(CONSUMER, "the hash of the topics is not looked at", g10_topics_are_not_looked_at, **_QUIET),
 }

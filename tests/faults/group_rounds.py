@@ -1,0 +1,304 @@
+"""Many members of many groups, while the brokers that coordinate them are killed and started again; and the account.
+
+    python -m tests.faults.group_rounds --minutes 5 --members 200 --groups 20 --kill-every 10
+
+Three brokers, a topic of as many partitions as twice a group has members. Half of the groups are of the classic
+protocol, half of the consumer protocol (KIP-848); their members are those of the simulator (`tanist.sim.group_members`)
+on real sockets, all in this process, and commit all the time. Every few seconds a broker that leads a partition of
+`__consumer_offsets` gets SIGKILL, and is started again. Judged, as members hear of it:
+
+* what was told to be committed is what is told afterwards, or something newer: committed offsets never go back;
+* no two members have a partition in one generation, or member epoch;
+* in the end every partition has one owner, whose commits succeed.
+
+There is nobody here who could read the log at each moment, as in the simulator, so what is late is judged with care: a
+commit whose answer never came may overtake a later one of the same member, over another connection.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.interop.cluster import Cluster, interrupt_on_sigterm, metadata, wait_in_sync, wait_ready
+from tests.interop.raw import RawClient
+from tests.interop.tanist_cluster import TanistCluster
+
+from tanist.coordinator.partitioning import OFFSETS_TOPIC
+from tanist.runtime.loop import Loop
+from tanist.runtime.network import SocketNetwork
+from tanist.sim.group_client import Ground, Offsets, OffsetWatcher, Part, Place
+from tanist.sim.group_members import ClassicMember, ConsumerMember, GroupMember
+from tanist.wire.errors import ErrorCode
+
+TOPIC = "shared"
+SETTLE_S = 120.0
+DOWN_S = 2.0
+"""How long a killed broker stays down."""
+SESSION_MS = 10_000
+COMMIT_PAUSE_MS = 1_000
+WATCH_PAUSE_MS = 1_000
+"""Of those who ask from outside, again and again, what each group has committed."""
+PROPERTIES = {
+    "group.consumer.session.timeout.ms": str(SESSION_MS),
+    "group.consumer.heartbeat.interval.ms": "1000",
+    "group.initial.rebalance.delay.ms": "500",
+    "offsets.topic.num.partitions": "6",
+    "min.insync.replicas": "2",
+}
+
+
+@dataclass(slots=True)
+class Told:
+    """The newest commit of one partition that anybody was told of."""
+
+    offset: int
+    tag: str
+
+
+@dataclass(slots=True)
+class Account:
+    """The `Witness` of all members, and what it has to say in the end."""
+
+    members: dict[str, GroupMember] = field(default_factory=dict)
+    violations: list[str] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    kills: int = 0
+    settled_s: float = -1.0
+    unsettled: list[str] = field(default_factory=list)
+    _told: dict[Place, Told] = field(default_factory=dict)
+    _authors: dict[str, str] = field(default_factory=dict)
+    _succeeded: set[str] = field(default_factory=set)
+    _generations: dict[tuple[Place, int], str] = field(default_factory=dict)
+
+    # -- Witness
+
+    def told(
+        self, client: str, group: str, member_id: str, epoch: int, parts: Iterable[Part], *, classic: bool
+    ) -> None:
+        self.counts["assignments told"] += 1
+        for part in parts:
+            place = (group, *part)
+            for other in self.members.values():
+                if other.group == group and other.name != client and part in other.owned and other.epoch == epoch:
+                    self.violations.append(f"{place} is {client}'s and {other.name}'s in epoch {epoch}")
+            if classic:
+                owner = self._generations.setdefault((place, epoch), member_id)
+                if owner != member_id:
+                    self.violations.append(f"{place} is {owner}'s and {member_id}'s in generation {epoch}")
+
+    def gave_up(self, client: str, group: str, parts: Iterable[Part]) -> None:
+        self.counts["partitions given up"] += len(list(parts))
+
+    def asks(self, group: str) -> object:
+        return {place: Told(told.offset, told.tag) for place, told in self._told.items() if place[0] == group}
+
+    def fetched(self, client: str, group: str, asked: object, offsets: Offsets) -> None:
+        self.counts["offsets told"] += 1
+        known = asked if isinstance(asked, dict) else {}
+        for part, (offset, tag) in offsets.items():
+            place = (group, *part)
+            least = known.get(place)
+            if least is not None and offset < least.offset and not self._overtaken(tag, least.tag):
+                self.violations.append(
+                    f"{place}: {client} is told {offset} ({tag or 'nothing'}), {least.offset} ({least.tag}) was told"
+                )
+            elif offset >= 0:
+                self._hears(place, offset, tag)
+
+    def commits(self, client: str, place: Place, offset: int, tag: str) -> None:
+        self._authors[tag] = client
+
+    def committed(self, client: str, place: Place, offset: int, tag: str) -> None:
+        self.counts["commits told"] += 1
+        self._succeeded.add(tag)
+        self._hears(place, offset, tag)
+
+    def _overtaken(self, tag: str, newer: str) -> bool:
+        """Whether the commit may have come behind a later one of the same member: its answer was never heard."""
+        return tag not in self._succeeded and tag != "" and self._authors.get(tag) == self._authors.get(newer)
+
+    def _hears(self, place: Place, offset: int, tag: str) -> None:
+        known = self._told.get(place)
+        if known is None or offset > known.offset:
+            self._told[place] = Told(offset, tag)
+
+    # -- at the end
+
+    def look(self, groups: Sequence[str], partitions: int) -> bool:
+        """Whether every partition has one owner whose commits are told; what is not so is in `unsettled`."""
+        self.unsettled = []
+        for group in groups:
+            members = [member for member in self.members.values() if member.group == group]
+            for index in range(partitions):
+                owners = [member for member in members if (TOPIC, index) in member.owned]
+                if len(owners) != 1 or not owners[0].commits_told.get((TOPIC, index)):
+                    told = ", ".join(owner.name for owner in owners) or "nobody"
+                    self.unsettled.append(f"{TOPIC}-{index} of {group} is {told}'s")
+        return not self.unsettled
+
+    @property
+    def passed(self) -> bool:
+        return not self.violations and not self.unsettled
+
+    def __str__(self) -> str:
+        refused: Counter[str] = Counter()
+        for member in self.members.values():
+            refused.update({ErrorCode(error).name: count for error, count in member.refused.items()})
+        counted = ", ".join(f"{count} {what}" for what, count in sorted(self.counts.items()))
+        lines = [
+            f"{len(self.members)} members, {self.kills} coordinators killed: {counted}",
+            f"  refused: {', '.join(f'{name} {count}' for name, count in refused.most_common()) or 'nothing'}",
+            f"  violations {len(self.violations)}; settled {self.settled_s:.1f} s after the last broker was back"
+            if not self.unsettled
+            else f"  violations {len(self.violations)}; NOT SETTLED: {'; '.join(self.unsettled[:5])}",
+        ]
+        return "\n".join(lines + [f"  ! {violation}" for violation in self.violations[:20]])
+
+
+class Killer(threading.Thread):
+    """Kills coordinators and starts them again, one at a time: no sooner than the one before is back and in sync."""
+
+    def __init__(self, cluster: Cluster, every_s: float, seed: int, done: Callable[[], None]) -> None:
+        super().__init__(daemon=True)
+        self._cluster = cluster
+        self._every_s = every_s
+        self._chance = random.Random(seed)
+        self._done = done
+        self._ended = threading.Event()
+        self.kills = 0
+        self.failure: BaseException | None = None
+
+    def end(self) -> None:
+        self._ended.set()
+
+    def run(self) -> None:
+        try:
+            killed_s = time.monotonic()
+            while not self._ended.wait(max(0.0, killed_s + self._every_s - time.monotonic())):
+                killed_s = time.monotonic()
+                self._kill_one()
+        except BaseException as failure:
+            self.failure = failure
+        finally:
+            self._done()
+
+    def _kill_one(self) -> None:
+        cluster = self._cluster
+        leaders = metadata(cluster, cluster.node_ids[0], (OFFSETS_TOPIC,)).leaders(OFFSETS_TOPIC)
+        victim = self._chance.choice(sorted({leader for leader in leaders.values() if leader >= 0}))
+        cluster.kill_node(victim)
+        self.kills += 1
+        self._ended.wait(DOWN_S)
+        cluster.start_node(victim)
+        wait_ready(cluster, timeout_s=90)
+        # Two at once would be more than the topic promises to survive.
+        wait_in_sync(cluster, OFFSETS_TOPIC, timeout_s=90)
+
+
+def run(cluster: Cluster, *, seconds: float, members: int, groups: int, kill_every_s: float, seed: int = 1) -> Account:
+    """All of it, on a cluster that is up."""
+    per_group = members // groups
+    partitions = 2 * per_group
+    with RawClient(*cluster.address(cluster.node_ids[0])) as client:
+        client.create_topic(TOPIC, partitions, 3, {})
+    wait_in_sync(cluster, TOPIC)
+    account = Account()
+    loop = Loop(on_failure=lambda where, error: account.violations.append(f"{where}: {error!r}"))
+    network = SocketNetwork(loop)
+    bootstrap = [cluster.address(node_id) for node_id in cluster.node_ids]
+    names = [f"g{n}" for n in range(groups)]
+
+    def ground_of(name: str) -> Ground:
+        return Ground(loop, network, bootstrap, random.Random(f"{seed}/{name}"), account)
+
+    watchers = [
+        OffsetWatcher(ground_of(f"{name}/watcher"), f"{name}/watcher", name, (TOPIC,), pause_ms=WATCH_PAUSE_MS)
+        for name in names
+    ]
+    for n in range(per_group * groups):
+        group = n % groups
+        name = f"{names[group]}/member{n // groups}"
+        account.members[name] = (ClassicMember if group % 2 else ConsumerMember)(
+            ground_of(name),
+            name,
+            names[group],
+            (TOPIC,),
+            session_timeout_ms=SESSION_MS,
+            rebalance_timeout_ms=SESSION_MS,
+            pause_ms=COMMIT_PAUSE_MS,
+        )
+    killer = Killer(cluster, kill_every_s, seed, lambda: loop.post_from_thread(calm))
+    began_s = time.monotonic()
+
+    def calm() -> None:
+        nonlocal began_s
+        began_s = time.monotonic()
+        for member in account.members.values():
+            member.commits_told.clear()
+        settle()
+
+    def settle() -> None:
+        waited_s = time.monotonic() - began_s
+        if account.look(names, partitions) or waited_s > SETTLE_S:
+            account.settled_s = waited_s
+            loop.stop()
+        else:
+            loop.call_at(loop.now_ms() + 200, settle)
+
+    for each in (*account.members.values(), *watchers):
+        loop.call_soon(each.start)
+    loop.call_at(loop.now_ms() + round(seconds * 1000), killer.end)
+    killer.start()
+    try:
+        loop.run()
+    finally:
+        killer.end()
+        killer.join(120)
+        network.close()
+        loop.close()
+    account.kills = killer.kills
+    if killer.failure is not None:
+        raise killer.failure
+    return account
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.faults.group_rounds", description=__doc__.split("\n\n")[0])
+    parser.add_argument("--minutes", type=float, default=5.0)
+    parser.add_argument("--members", type=int, default=200)
+    parser.add_argument("--groups", type=int, default=20)
+    parser.add_argument("--kill-every", type=float, default=10.0, metavar="SECONDS")
+    parser.add_argument("--seed", type=int, default=1)
+    chosen = parser.parse_args(arguments)
+    if chosen.groups < 1 or chosen.members < chosen.groups:
+        parser.error("each group has a member at least")
+    interrupt_on_sigterm()
+    with tempfile.TemporaryDirectory(prefix="group-rounds-") as folder:
+        cluster = TanistCluster(Path(folder), properties=PROPERTIES)
+        try:
+            cluster.start()
+            account = run(
+                cluster,
+                seconds=chosen.minutes * 60,
+                members=chosen.members,
+                groups=chosen.groups,
+                kill_every_s=chosen.kill_every,
+                seed=chosen.seed,
+            )
+        finally:
+            cluster.stop()
+    print(account, flush=True)
+    return 0 if account.passed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
