@@ -167,7 +167,14 @@ class ReplicaChecks:
         self._is_lossy(host, copy)
 
     def thrown_away(self, host: Host, copy: Copy) -> None:
-        """An operator has removed a log while its broker was down: for the protocol, a loss of all that was synced."""
+        """An operator has removed a log while its broker was down: for the protocol, a loss of all that was synced.
+
+        With it goes the mark of a clean end, so the controller will doubt all that the broker has.
+        """
+        for truth in self.truths.values():
+            other = truth.copies.get(host.node_id)
+            if other is not None:
+                other.doubtful = True
         copy.cut.update(copy.batches)
         copy.batches.clear()
         copy.agreeing = 0
