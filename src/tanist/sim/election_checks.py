@@ -258,8 +258,8 @@ class ElectionChecks:
         strategy = self.strategy(truth)
         risky = self._check_allowed(truth, before, after, strategy)
         copy = truth.copies.get(leader)
-        if copy is None:
-            copy = Copy(leader, 0, None)
+        if copy is None or copy.released_epoch is not None:
+            copy = Copy(leader, 0, None)  # it was let go since it was last seen, and begins anew
         excused = copy.lossy_since_epoch is not None and copy.lossy_since_epoch == self._image.brokers[leader].epoch
         if not excused:
             self._check_choice(truth, before, copy, strategy)
