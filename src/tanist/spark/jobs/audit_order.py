@@ -36,21 +36,20 @@ def placed(history: History, known: DataFrame | None) -> DataFrame:
     return trusted.select(*names).unionByName(moved.select(*names))
 
 
-def disordered(sends: DataFrame) -> DataFrame:
-    """The (process, place) whose sends do not stand in the order of their acknowledgements. Mostly there are none."""
-    so_far = Window.partitionBy("process", "place").orderBy("ended_ns", "offset")
-    greatest = F.max("offset").over(so_far.rowsBetween(Window.unboundedPreceding, Window.currentRow))
-    found = sends.withColumn("greatest", greatest).where("greatest > offset and began_ns is not null")
-    return found.select("process", "place").distinct()
-
-
-def reordered(sends: DataFrame, producers: DataFrame) -> DataFrame:
-    """Each record of these producers that stands before one that had been acknowledged when it was sent.
+def reordered(sends: DataFrame) -> DataFrame:
+    """Each record that stands before one that had been acknowledged when it was sent.
 
     process, place, offset, began_ns; `behind` is the greatest offset of those before it.
     """
     by_producer = Window.partitionBy("process", "place")
-    suspects = sends.join(F.broadcast(producers), ["process", "place"], "left_semi")
+    so_far = by_producer.orderBy("ended_ns", "offset").rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    disordered = (
+        sends.withColumn("greatest", F.max("offset").over(so_far))
+        .where("greatest > offset and began_ns is not null")
+        .select("process", "place")
+        .distinct()
+    )
+    suspects = sends.join(F.broadcast(disordered), ["process", "place"], "left_semi")
     # What happened to a producer, in time: acknowledgements, and beginnings of sends, which come after those of the
     # same moment.
     events = suspects.select(
