@@ -349,3 +349,18 @@ def test_topics_are_described_page_by_page(cluster: Cluster) -> None:
     missing = cluster.ask(DescribeTopicPartitionsRequest(topics=(TopicRequest(name="nope"),)), 0)
     assert missing.topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert missing.topics[0].topic_id == UUID(int=0)
+
+
+def test_a_node_whose_disk_fails_as_it_closes_stops_all_the_same_and_comes_back(cluster: Cluster) -> None:
+    host = cluster.world.hosts[1]
+    cluster.node(1).quorum._log.close = _fails  # type: ignore[method-assign]
+    host.stop(lambda: None)
+    cluster.until(lambda: not host.up)
+    assert any("the metadata log could not be closed" in line for line in cluster.log)
+    assert any("node 1 has shut down" in line for line in cluster.log)
+    host.start()
+    cluster.until(cluster.world.ready)
+
+
+def _fails() -> None:
+    raise OSError(5, "input/output error")

@@ -122,7 +122,11 @@ class MetadataQuorum:
             channel.close()
         if self._probe is not None:
             self._probe.end()
-        self._log.close()
+        try:
+            self._log.close()
+        except OSError as failure:
+            # Nothing that was promised hangs on it: what counts was synced before it was told.
+            self._node.report("ERROR", f"the metadata log could not be closed, the next start recovers it: {failure}")
 
     # -- what others ask
 
