@@ -120,3 +120,32 @@ def test_fields_are_apaches(name: str) -> None:
 def test_what_is_written_is_read(key: GroupRecordKey, value: Any) -> None:
     assert decode_group_record(encode_key(key), encode_value(value)) == (key, value)
     assert decode_group_record(encode_key(key), None) == (key, None)
+
+
+@pytest.mark.parametrize(
+    ("classic", "tags"),
+    [
+        (records.ClassicMemberMetadata(), "00"),
+        (None, "01 00 01 00"),
+        (
+            records.ClassicMemberMetadata(
+                session_timeout_ms=6000,
+                supported_protocols=(records.ClassicProtocol(name="range", metadata=b"\1\2\3"),),
+            ),
+            "01 00 12 01 00001770 02 06 72616e6765 04 010203 00 00",
+        ),
+    ],
+    ids=["default", "none", "some"],
+)
+def test_whether_a_member_is_a_classic_one_is_said_as_apache_says_it(
+    classic: records.ClassicMemberMetadata | None, tags: str
+) -> None:
+    """The bytes are those that Apache Kafka 4.3.1's class writes."""
+    value = records.ConsumerMemberValue(
+        instance_id="", rack_id="", client_id="c", client_host="h", subscribed_topic_names=("t",),
+        subscribed_topic_regex="", server_assignor="", classic_member_metadata=classic,
+    )  # fmt: skip
+    written = bytes.fromhex("0000 01 01 0263 0268 020274 01 ffffffff 01" + tags)
+    assert encode_value(value) == written
+    key = records.ConsumerMemberKey(group="g", member_id="m")
+    assert decode_group_record(encode_key(key), written) == (key, value)

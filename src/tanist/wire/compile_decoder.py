@@ -217,7 +217,11 @@ class DecoderCompiler:
         for i, field in enumerate(fields):
             self.emit(f"{'elif' if i else 'if'} t == {field.tag}:")
             self.indent += 1
-            self.value(field.type, f"{target}.{field.name}", within(self.version, field.nullable), compact=True)
+            nullable = within(self.version, field.nullable)
+            if isinstance(field.type, type) and nullable:
+                self.nested(field.type, f"{target}.{field.name}", nullable, null="n == 0")
+            else:
+                self.value(field.type, f"{target}.{field.name}", nullable, compact=True)
             self.flush()
             self.emit(f"if p != {stop}: fail('tagged field {field.name} has another size than it says')")
             self.indent -= 1
@@ -235,12 +239,12 @@ class DecoderCompiler:
         else:
             self.sized(kind, target, nullable, compact)
 
-    def nested(self, cls: type[Struct], target: str, nullable: bool) -> None:
-        """A struct in a struct. One that may be null has a byte before it, negative for null."""
+    def nested(self, cls: type[Struct], target: str, nullable: bool, null: str = "n < 0") -> None:
+        """A struct in a struct. One that may be null has a byte before it, negative for null; 0 among tagged fields."""
         if nullable:
             self.fixed("b", "n")
             self.flush()
-            self.emit(f"if n < 0: {target} = None")
+            self.emit(f"if {null}: {target} = None")
             self.emit("else:")
             self.indent += 1
         self.depth += 1

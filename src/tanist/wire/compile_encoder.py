@@ -163,7 +163,8 @@ class EncoderCompiler:
         self.prefix("i", f"len({source})", compact)
         self.emit(f"{self.put}({source})")
 
-    def nested(self, cls: type[Struct], source: str, nullable: bool) -> None:
+    def nested(self, cls: type[Struct], source: str, nullable: bool, null: str = "-1") -> None:
+        """A struct in a struct. One that may be null has a byte before it, -1 for null; 0 among tagged fields."""
         self.depth += 1
         inner = f"o{self.depth}"
         self.emit(f"{inner} = {source}")
@@ -171,7 +172,7 @@ class EncoderCompiler:
             run = self.run
             self.emit(f"if {inner} is None:")
             self.indent += 1
-            self.run = [*run, ("b", "-1")]
+            self.run = [*run, ("b", null)]
             self.flush()
             self.indent -= 1
             self.emit("else:")
@@ -229,7 +230,11 @@ class EncoderCompiler:
             body = f"b{self.depth}"
             outer, self.put = self.put, f"{body}.append"
             self.emit(f"{body} = []")
-            self.value(field.type, f"{source}.{field.name}", within(self.version, field.nullable), compact=True)
+            nullable = within(self.version, field.nullable)
+            if isinstance(field.type, type) and nullable:
+                self.nested(field.type, f"{source}.{field.name}", nullable, null="0")
+            else:
+                self.value(field.type, f"{source}.{field.name}", nullable, compact=True)
             self.flush()
             self.put = outer
             self.depth -= 1

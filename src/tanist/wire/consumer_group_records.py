@@ -11,7 +11,7 @@ from typing import ClassVar
 from uuid import UUID
 
 from tanist.wire.group_record import GroupRecordKey, GroupRecordValue
-from tanist.wire.schema import ZERO_UUID, Array, Field, Struct
+from tanist.wire.schema import ZERO_UUID, Array, Field, Struct, own
 
 
 class ConsumerGroupKey(GroupRecordKey):
@@ -75,7 +75,11 @@ class ClassicMemberMetadata(Struct):
 
 
 class ConsumerMemberValue(GroupRecordValue):
-    """Who a member is and what it wants."""
+    """Who a member is and what it wants.
+
+    A member that speaks the consumer protocol has no `classic_member_metadata`, and its record says so: where it says
+    nothing a reader takes it that there is some.
+    """
 
     instance_id: str | None = None
     rack_id: str | None = None
@@ -85,7 +89,7 @@ class ConsumerMemberValue(GroupRecordValue):
     subscribed_topic_regex: str | None = None
     rebalance_timeout_ms: int = -1
     server_assignor: str | None = None
-    classic_member_metadata: ClassicMemberMetadata | None = None
+    classic_member_metadata: ClassicMemberMetadata | None = own(ClassicMemberMetadata)
 
     WRITTEN: ClassVar[int] = 0
     VERSIONS: ClassVar[tuple[int, int]] = (0, 0)
