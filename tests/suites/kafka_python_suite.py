@@ -70,7 +70,8 @@ def run(bootstrap: str, *, only: str | None, transactions: bool, limit_s: float)
         report = Path(scratch) / "report.xml"
         command = [
             str(python), "-m", "pytest", "test/integration", "-q", f"--timeout={TEST_S}", f"--junitxml={report}",
-            f"--session-timeout={limit_s:.0f}", "-p", "no:cacheprovider", *(("-k", only) if only else ()),
+            f"--session-timeout={limit_s:.0f}", "--timeout-method=signal", "-p", "no:cacheprovider",
+            *(("-k", only) if only else ()),
         ]  # fmt: skip
         environment = {
             "KAFKA_URI": f"kafka://{bootstrap.partition(',')[0]}",

@@ -21,6 +21,7 @@ _GO_ACTIONS: dict[str, Outcome] = {"pass": "passed", "fail": "failed", "skip": "
 # What the test runner itself says of a test, and where a message comes from.
 _GO_NOISE = re.compile(r"\s*(=== |--- |PASS\b|ok\b)")
 _GO_PLACE = re.compile(r"^\s*\S+_test\.go:\d+: ")
+_GO_CLEANUP = re.compile(r"NOT DELETING|: deleting (topic|group) ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +82,8 @@ def from_go(lines: Iterable[str]) -> list[Result]:
 
 
 def _go_reason(output: Sequence[str]) -> str:
-    """The last of what the test itself said; log lines of the client come before that."""
-    told = [line for line in output if _GO_PLACE.match(line)] or list(output)
+    """The last of what the test itself said before it cleaned up; log lines of the client come before that."""
+    told = [line for line in output if _GO_PLACE.match(line) and not _GO_CLEANUP.search(line)] or list(output)
     return _short(_GO_PLACE.sub("", told[-1])) if told else ""
 
 
