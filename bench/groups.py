@@ -7,8 +7,8 @@ One combined node of each kind, side by side, at the same server.properties, and
 that nobody waits for nothing. The members are the simulator's (`tanist.sim.group_members`) on real sockets, all in this
 process, so they share the two cores with both brokers; they are the same for both sides.
 
-*Settled*: all members have been started at once, and every partition (two for each member) has one owner. *Commits*:
-each member commits one offset after the other, and waits for each answer. Each round has its own group and topic.
+*Settled*: all members have been started at once, and each has its two of the partitions. *Commits*: each member
+commits one offset after the other, and waits for each answer. Each round has its own group and topic.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.interop import apache
-from tests.interop.cluster import Cluster, interrupt_on_sigterm, wait_in_sync
+from tests.interop.cluster import Cluster, cpu_seconds, interrupt_on_sigterm, pids, wait_in_sync
 from tests.interop.raw import RawClient
 
 from bench.stands import single_node
@@ -40,6 +40,8 @@ PROPERTIES = {
 KINDS: dict[str, type[GroupMember]] = {"classic": ClassicMember, "consumer": ConsumerMember}
 SETTLE_MS = 180_000
 LOOK_MS = 10
+SHARE = 2
+"""Partitions of each member, when all have their share."""
 SESSION_MS = 45_000
 
 
@@ -76,15 +78,17 @@ class Measured:
 
     settled_s: float
     commits_per_s: float
+    cpu_us: float
+    """Of the broker, for each commit: what else the machine does changes this least."""
 
 
 class NeverSettled(Exception):
-    """Not every partition had an owner in time."""
+    """Not every member had its share in time."""
 
 
 def measure(cluster: Cluster, kind: str, name: str, members: int, commit_s: float) -> Measured:
     """One group, from the first request to the last commit."""
-    partitions = 2 * members
+    partitions = SHARE * members
     with RawClient(*cluster.address(cluster.node_ids[0])) as client:
         client.create_topic(name, partitions, 1, {})
     wait_in_sync(cluster, name)
@@ -106,12 +110,13 @@ def measure(cluster: Cluster, kind: str, name: str, members: int, commit_s: floa
     began_ms = loop.now_ms()
     settled_ms = 0
     before = 0
+    cpu_s = 0.0
 
     def look() -> None:
-        nonlocal settled_ms, before
-        owned = [part for member in group for part in member.owned]
-        if len(owned) == partitions == len(set(owned)):
-            settled_ms, before = loop.now_ms(), witness.commits_told
+        nonlocal settled_ms, before, cpu_s
+        owned = {part for member in group for part in member.owned}
+        if len(owned) == partitions and all(len(member.owned) == SHARE for member in group):
+            settled_ms, before, cpu_s = loop.now_ms(), witness.commits_told, cpu_seconds(pids(cluster))
             loop.call_at(settled_ms + round(commit_s * 1000), loop.stop)
         elif loop.now_ms() > began_ms + SETTLE_MS:
             loop.stop()
@@ -128,13 +133,14 @@ def measure(cluster: Cluster, kind: str, name: str, members: int, commit_s: floa
     look()
     loop.run()
     took_ms, commits = loop.now_ms() - settled_ms, witness.commits_told - before
+    used_s = cpu_seconds(pids(cluster)) - cpu_s
     loop.call_soon(leave)
     loop.run()
     network.close()
     loop.close()
     if not settled_ms:
         raise NeverSettled(f"{cluster.name}: {kind} group of {members}: not within {SETTLE_MS // 1000} s")
-    return Measured((settled_ms - began_ms) / 1000, commits * 1000 / took_ms)
+    return Measured((settled_ms - began_ms) / 1000, commits * 1000 / took_ms, used_s * 1e6 / max(commits, 1))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -163,7 +169,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                         found.setdefault((kind, target), []).append(one)
                         print(
                             f"{kind:9} {target:7} round {number + 1}: settled in {one.settled_s:.2f} s, "
-                            f"{one.commits_per_s:.0f} commits/s",
+                            f"{one.commits_per_s:.0f} commits/s, {one.cpu_us:.0f} us of CPU each",
                             flush=True,
                         )
         finally:
@@ -175,7 +181,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(
                 f"{kind:9} {target:7} median of {len(rounds)}: {chosen.members} members settled in "
                 f"{statistics.median(each.settled_s for each in rounds):.2f} s, "
-                f"{statistics.median(each.commits_per_s for each in rounds):.0f} commits/s"
+                f"{statistics.median(each.commits_per_s for each in rounds):.0f} commits/s, "
+                f"{statistics.median(each.cpu_us for each in rounds):.0f} us of the broker's CPU each"
             )
     return 0
 

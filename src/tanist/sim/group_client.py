@@ -114,10 +114,14 @@ class GroupClient:
         """Begin with what it is there for."""
         raise NotImplementedError
 
-    def end_life(self) -> None:
-        """As if the process was killed: its connections close, and it tells nobody."""
+    def next_life(self) -> None:
+        """What is asked for or due is of no interest any more."""
         self.life += 1
         self._finding = False
+
+    def end_life(self) -> None:
+        """As if the process was killed: its connections close, and it tells nobody."""
+        self.next_life()
         self._coordinator = None
         channels, self._channels = self._channels, {}
         for channel in channels.values():

@@ -97,7 +97,7 @@ class GroupMember(GroupClient):
 
     def _stop(self) -> None:
         self.running = False
-        self.life += 1
+        self.next_life()
         self.member_id, self.epoch = "", 0
         self._loading = False
 
