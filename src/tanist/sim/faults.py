@@ -355,6 +355,7 @@ class Nemesis:
             host.disk.failing.clear()
             self._world.note(host.name, "FAULT", "the disk is mended")
             self._restart_if_failed(host)
+            self._after(_HEARD_US, lambda: self._restart_if_failed(host))  # it may hear of its last failure only now
 
         self._after(fault.duration_us, mend)
         return True
