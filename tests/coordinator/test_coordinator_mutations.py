@@ -34,7 +34,7 @@ NOTICED_BY: dict[str, Callable[[], None]] = {
     "G10": lambda: consumer.test_new_topics_and_partitions_are_assigned_with_the_next_heartbeats(rig()),
 }
 IN_A_NODE = {"G4", "G5"}
-"""Rules of whoever hosts the groups: the simulator notices them (tests/sim/test_sim_groups_mutants.py)."""
+"""Rules of whoever hosts the groups: `tests/broker/test_node_groups.py` notices them."""
 
 
 def test_each_rule_has_a_test() -> None:

@@ -176,16 +176,13 @@ def _drawn(rule: str, patches: Any) -> Mutation:
     return Mutation(rule, patches, GroupRun)
 
 
-def _among(
-    protocol: str, rule: str, patches: Any, properties: Mapping[str, str] | None = None, **changes: Any
-) -> Mutation:
+def _among(protocol: str, rule: str, patches: Any, **changes: Any) -> Mutation:
     """Shows in what the simulator draws, with all groups of one protocol, and perhaps something else."""
 
     def play(seed: int) -> GroupRun:
         config = GroupConfig.drawn(seed)
         plans = tuple(replace(plan, protocol=protocol) for plan in config.plans)
-        merged = {**config.properties, **(properties or {})}
-        return GroupRun(seed, replace(config, plans=plans, properties=merged, **changes))
+        return GroupRun(seed, replace(config, plans=plans, **changes))
 
     return Mutation(rule, patches, play)
 
@@ -217,17 +214,7 @@ GROUP_MUTANTS: Mapping[str, Mutation] = {
         g3b_any_epoch_commits,
         churn=("pause",),
     ),
-    "G4": _among(
-        CLASSIC,
-        "a successor serves before it has loaded",
-        g4_serves_before_it_has_loaded,
-        # What a follower has yet to sync is long in being committed, and so is the loading.
-        {"log.flush.interval.messages": "1"},
-        kinds=("disk_slow", "disk_slow", "leader", "stop"),
-        operations=("preferred",),
-        commit_pause_ms=40,
-        watch_pause_ms=10,
-    ),
+    "G4": _drawn("a successor serves before it has loaded", g4_serves_before_it_has_loaded),
     "G5": _drawn("a coordinator goes on when another has its partition", g5_deposed_coordinators_go_on),
     "G6": _drawn("an assignment is told before it is stored (classic)", g6_tells_before_it_is_stored),
     "G6b": _drawn("an assignment is told before it is stored (consumer)", g6b_tells_before_it_is_stored),
