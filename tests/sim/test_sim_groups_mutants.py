@@ -7,7 +7,7 @@ import pytest
 from tanist.lab.mutations.examination import hunt
 from tanist.lab.mutations.rules_of_groups import GROUP_MUTANTS
 
-PATIENCE = 8
+PATIENCE = 12
 """Seeds: which of them shows a mutation first depends on timing, and so on changes that have nothing to do with it."""
 
 SHOWN_BY = {
