@@ -131,7 +131,8 @@ class ElectionChecks:
         min_isr = self._image.effective_min_isr(*truth.key)
         truth.needed = min_isr if len(state.isr) >= min_isr else min(truth.needed, min_isr)
         if not self._image.elr_enabled:
-            truth.needed = min(truth.needed, max(1, len(state.isr)))  # who leaves is forgotten
+            # Who leaves is forgotten. Nobody may be left if ELR was switched off when nobody was in sync (GAPS.md).
+            truth.needed = min(truth.needed, len({*state.isr, *state.elr, *state.last_known_elr}))
 
     # -- a partition changes
 
@@ -355,8 +356,10 @@ class ElectionChecks:
                 )
 
     def _was_cut_off(self, broker_id: int) -> bool:
-        """From any controller, of late: the answer to a question may not have come."""
+        """Down, or cut off from a controller of late: the answer to a question may not have come."""
         network, host = self._world.network, self._world.hosts[broker_id]
+        if not host.up:
+            return True  # the controller has yet to hear of it
         since_us = self._world.now_us - _QUESTION_US
         return any(
             network.was_troubled(host.name, other.name, since_us)
