@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 from uuid import UUID
 
-from tanist.broker.api.metadata import INTERNAL_TOPICS
 from tanist.broker.connection import Call
 from tanist.broker.hosted import HostedPartition
 from tanist.coordinator.consumer.topics import Topics
@@ -84,7 +83,7 @@ class _TopicsOfImage:
         return None if topic is None else topic.name
 
     def names(self) -> Iterable[str]:
-        return (name for name in self._node.metadata.image.topic_ids if name not in INTERNAL_TOPICS)
+        return self._node.metadata.image.topic_ids.keys()
 
 
 class _CommittedOnce:
@@ -255,11 +254,12 @@ class Coordinator:
                 partition.shard.replay(*decoded)
 
     def _loaded(self, partition: GroupPartition) -> None:
-        node = self._node
+        node, shard = self._node, partition.shard
         partition.ready = True
+        groups = len(shard.groups) + len(shard.consumers.groups)
         node.report(
             "INFO",
-            f"{OFFSETS_TOPIC}-{partition.hosted.index}: {len(partition.shard.groups)} groups of "
+            f"{OFFSETS_TOPIC}-{partition.hosted.index}: {groups} groups of "
             f"{partition.records} records, {node.clock.now_ms() - partition.began_ms} ms after the election",
         )
         self.carry_out(partition, partition.shard.loaded(node.clock.now_ms()))

@@ -26,7 +26,7 @@ class Topics(Protocol):
         """The topic's name; None if it is deleted."""
 
     def names(self) -> Iterable[str]:
-        """All topics that a consumer may find by an expression: internal ones are not among them."""
+        """All topics, internal ones too: an expression finds what it matches, as in Apache Kafka."""
 
 
 class InvalidRegex(Exception):
