@@ -402,7 +402,11 @@ class ReplicaChecks:
         copies = [copy for copy in truth.copies.values() if copy.released_epoch is None]
         holders = sum(truth.is_complete(copy) for copy in copies)
         lossy = sum(copy.lossy_since_epoch is not None for copy in copies)
-        if holders < leader.effective_min_isr - lossy:
+        needed = leader.effective_min_isr
+        if truth.unclean:
+            # Its own high watermark, of a history that was given up before, may be all that such a leader begins with.
+            needed = min(needed, max(truth.needed, 1))
+        if holders < needed - lossy:
             self._fail("S7", f"{truth.name}: {truth.high_watermark} is committed, and {holders} replicas have it")
 
     def _check_quorum_superset(self, truth: Truth, leader: LeaderState, state: PartitionState) -> None:
