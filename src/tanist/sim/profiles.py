@@ -251,8 +251,12 @@ def changing_features(config: ChaosConfig, chance: random.Random) -> ChaosConfig
             *chance.sample(("min_isr", "reassign", "preferred", "strategy"), 2),
         ),
         operation_pause_ms=(100, chance.choice((800, 2_500))),
-        # Without ELR nobody but this task looks at who may be elected since a configuration has changed.
-        properties={**config.properties, "unclean.leader.election.interval.ms": "2000"},
+        # Nobody but these tasks looks at who may be elected since ELR is off, or on again.
+        properties={
+            **config.properties,
+            "unclean.leader.election.interval.ms": "2000",
+            "leader.imbalance.check.interval.seconds": "5",
+        },
     )
 
 
