@@ -7,8 +7,9 @@ from typing import Any
 
 from cluster_rig import Cluster
 
-from tanist.coordinator.partitioning import OFFSETS_TOPIC, partition_of
+from tanist.coordinator.partitioning import partition_of
 from tanist.wire.errors import ErrorCode
+from tanist.wire.internal_topics import OFFSETS_TOPIC
 from tanist.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from tanist.wire.messages.heartbeat_request import HeartbeatRequest
 from tanist.wire.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol

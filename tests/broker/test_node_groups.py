@@ -10,9 +10,9 @@ from cluster_rig import Cluster
 from groups_rig import Client, groups_cluster
 
 from tanist.broker.coordinator import Coordinator
-from tanist.coordinator.partitioning import OFFSETS_TOPIC
 from tanist.sim.world import BROKER_PORT
 from tanist.wire.errors import ErrorCode
+from tanist.wire.internal_topics import OFFSETS_TOPIC
 from tanist.wire.messages.delete_groups_request import DeleteGroupsRequest
 from tanist.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from tanist.wire.messages.describe_groups_request import DescribeGroupsRequest

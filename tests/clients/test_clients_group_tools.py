@@ -10,7 +10,8 @@ from tests.interop import apache
 from tests.interop.cluster import Cluster, wait_in_sync
 from tests.interop.waiting import wait_for
 
-from tanist.coordinator.partitioning import OFFSETS_TOPIC, partition_of
+from tanist.coordinator.partitioning import partition_of
+from tanist.wire.internal_topics import OFFSETS_TOPIC
 
 pytestmark = [pytest.mark.clients, pytest.mark.interop, pytest.mark.usefixtures("java", "libraries")]
 

@@ -32,12 +32,12 @@ from tests.interop.cluster import Cluster, interrupt_on_sigterm, metadata, wait_
 from tests.interop.raw import RawClient
 from tests.interop.tanist_cluster import TanistCluster
 
-from tanist.coordinator.partitioning import OFFSETS_TOPIC
 from tanist.runtime.loop import Loop
 from tanist.runtime.network import SocketNetwork
 from tanist.sim.group_client import Ground, Offsets, OffsetWatcher, Part, Place
 from tanist.sim.group_members import ClassicMember, ConsumerMember, GroupMember
 from tanist.wire.errors import ErrorCode
+from tanist.wire.internal_topics import OFFSETS_TOPIC
 
 TOPIC = "shared"
 SETTLE_S = 120.0

@@ -21,7 +21,7 @@ from tests.interop.tanist_cluster import TanistNode
 from tests.interop.traffic import create_topic, enlarged, produce
 from tests.interop.waiting import wait_for
 
-from tanist.coordinator.partitioning import OFFSETS_TOPIC
+from tanist.wire.internal_topics import OFFSETS_TOPIC
 
 pytestmark = pytest.mark.interop
 

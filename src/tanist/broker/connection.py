@@ -62,6 +62,12 @@ class Call:
         """Name of the listener the request came in by."""
         return self.connection.listener
 
+    @property
+    def client(self) -> tuple[str, str]:
+        """Client id and host, as groups tell of their members; a host is written as Java writes it."""
+        host = self.connection.connection.peer.rpartition(":")[0]
+        return self.header.client_id or "", f"/{host}"
+
     def reply(self, response: Any, *, version: int | None = None) -> None:
         """Answer. Whoever took the call must see to it that this happens exactly once."""
         if self.reply_with is not None:

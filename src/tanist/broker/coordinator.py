@@ -22,7 +22,7 @@ from tanist.broker.hosted import HostedPartition
 from tanist.coordinator.consumer.topics import Topics
 from tanist.coordinator.effects import Append, Effect
 from tanist.coordinator.group import Asker
-from tanist.coordinator.partitioning import OFFSETS_TOPIC, partition_of
+from tanist.coordinator.partitioning import partition_of
 from tanist.coordinator.rebalance import NEVER_MS, GroupSettings
 from tanist.coordinator.shard import Shard
 from tanist.log.log import OffsetOutOfRange
@@ -38,6 +38,7 @@ from tanist.wire.group_records import (
     encode_key,
     encode_value,
 )
+from tanist.wire.internal_topics import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
     from tanist.broker.node import Node
@@ -374,11 +375,11 @@ class Coordinator:
 
     def asker(self, call: Call, reply: Reply, new_member_id: str, *, static: bool) -> Asker:
         """Who sends this JoinGroup, and what its version can do."""
-        host = call.connection.connection.peer.rpartition(":")[0]
+        client_id, client_host = call.client
         return Asker(
             ticket=reply,
-            client_id=call.header.client_id or "",
-            client_host=f"/{host}",
+            client_id=client_id,
+            client_host=client_host,
             new_member_id=new_member_id,
             needs_known_id=call.version >= 4 and not static,
             may_skip_assignment=call.version >= 9,

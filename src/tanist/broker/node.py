@@ -54,6 +54,7 @@ from tanist.replica.leader import LeaderState
 from tanist.replica.reads import preferred_read_replica
 from tanist.wire.errors import ErrorCode
 from tanist.wire.frames import RequestHeader, decode_request
+from tanist.wire.internal_topics import OFFSETS_TOPIC
 from tanist.wire.produce import NodeEndpoint
 
 if TYPE_CHECKING:
@@ -62,7 +63,6 @@ if TYPE_CHECKING:
 Report = Callable[[str, str], None]
 """(level, message): INFO, WARN, ERROR; for the operator to read."""
 
-_OFFSETS_TOPIC = "__consumer_offsets"
 _STOP_PATIENCE_MS = 10_000
 _STOP_WITHOUT_CONTROLLER_MS = 1_000
 _STOP_LOOK_MS = 250
@@ -477,7 +477,7 @@ class Node:
         waiters, hosted.fetch_waiters = hosted.fetch_waiters, []
         for waiter in waiters:
             waiter.expire()
-        if hosted.topic == _OFFSETS_TOPIC:
+        if hosted.topic == OFFSETS_TOPIC:
             if self._coordinator is not None:
                 self._coordinator.role_changed(hosted)
             elif hosted.leader is not None and hosted.log.log_end_offset > hosted.log.log_start_offset:

@@ -120,18 +120,26 @@ class Replicas:
 
     def _drop_strays(self, image: MetadataImage) -> None:
         """Logs that the metadata does not place here any more."""
-        found = [(name, *each) for name, logs in self._logs.items() for each in logs]
-        for (topic, index), log, directory in found:
-            topic_id = image.topic_ids.get(topic)
-            state = None if topic_id is None else image.partition(topic_id, index)
-            if log.topic_id == ZERO_UUID:
-                # Whose log it is cannot be said (its `partition.metadata` is gone): not ours to delete.
-                self._node.report("WARN", f"{topic}-{index} has no topic id and is in no use: left where it lies")
-                continue
-            if state is None or self._node.node_id not in state.replicas or topic_id != log.topic_id:
-                self._node.report("INFO", f"{topic}-{index} is not ours any more: deleting its log")
-                self._delete_log(directory, topic, index)
-                self._logs.pop((topic, index), None)
+        for (topic, index), logs in list(self._logs.items()):
+            kept = [each for each in logs if not self._drop_stray(image, topic, index, *each)]
+            if kept:
+                self._logs[topic, index] = kept
+            else:
+                del self._logs[topic, index]
+
+    def _drop_stray(self, image: MetadataImage, topic: str, index: int, log: Log, directory: LogDirectory) -> bool:
+        """Delete the log if it is known to be nobody's; whether it was."""
+        topic_id = image.topic_ids.get(topic)
+        state = None if topic_id is None else image.partition(topic_id, index)
+        if log.topic_id == ZERO_UUID:
+            # Whose log it is cannot be said (its `partition.metadata` is gone): not ours to delete.
+            self._node.report("WARN", f"{topic}-{index} has no topic id and is in no use: left where it lies")
+            return False
+        if state is not None and self._node.node_id in state.replicas and topic_id == log.topic_id:
+            return False
+        self._node.report("INFO", f"{topic}-{index} is not ours any more: deleting its log")
+        self._delete_log(directory, topic, index)
+        return True
 
     def close(self, broker_epoch: int) -> None:
         """Flush, checkpoint and close all logs, and leave the mark of a clean shutdown (facts 86, 87)."""

@@ -10,9 +10,9 @@ from collections import Counter
 from dataclasses import dataclass
 from enum import Enum
 
-from tanist.wire.codec import WireError, decoder
+from tanist.wire.codec import WireError
+from tanist.wire.consumer_protocol import PROTOCOL_TYPE, decode_subscription
 from tanist.wire.group_records import GroupMetadataKey, GroupMetadataMember, GroupMetadataValue
-from tanist.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 
 Protocols = tuple[tuple[str, bytes], ...]
 """Names of a member's protocols with what it has to say in each, the one it likes best first."""
@@ -106,16 +106,13 @@ class Membership:
 
     def subscribed_topics(self) -> frozenset[str] | None:
         """Topics that members have subscribed to; None if they are no consumers, or can't be understood."""
-        if self.protocol_type != "consumer":
+        if self.protocol_type != PROTOCOL_TYPE:
             return None
         topics: set[str] = set()
-        newest = ConsumerProtocolSubscription.VERSIONS[1]
         for member in self.members.values():
             for _, metadata in member.protocols:
                 try:
-                    # Later versions only add fields at the end (KIP-429).
-                    version = min(int.from_bytes(metadata[:2], "big", signed=True), newest)
-                    subscription, _ = decoder(ConsumerProtocolSubscription, version)(metadata, 2)
+                    subscription = decode_subscription(metadata)
                 except WireError:
                     return None
                 topics.update(subscription.topics)

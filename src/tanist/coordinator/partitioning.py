@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from typing import Final
-
-OFFSETS_TOPIC: Final = "__consumer_offsets"
 
 
 def partition_of(group_id: str, partition_count: int) -> int:

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from tanist.runtime.client import Client, KafkaError, Unreachable, Unsupported
-from tanist.wire.codec import WireError, decoder
+from tanist.wire.codec import WireError
+from tanist.wire.consumer_protocol import PROTOCOL_TYPE, decode_assignment
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages import consumer_group_describe_response, offset_commit_request
 from tanist.wire.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from tanist.wire.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse
-from tanist.wire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
 from tanist.wire.messages.delete_groups_request import DeleteGroupsRequest
 from tanist.wire.messages.delete_groups_response import DeleteGroupsResponse
 from tanist.wire.messages.describe_groups_request import DescribeGroupsRequest
@@ -38,7 +38,6 @@ Place = tuple[str, int]
 
 _ONE_GROUP = {FindCoordinatorRequest: 3, OffsetFetchRequest: 7, OffsetCommitRequest: 9}
 """The last versions that ask for one group, and name topics by their names."""
-_VERSION_BYTES = 2
 DEAD = "Dead"
 
 
@@ -163,7 +162,7 @@ def _describe_classic_group(client: Client, group: str) -> GroupDescription:
                 each.client_id,
                 each.client_host,
                 None,
-                _assigned(bytes(each.member_assignment)) if described.protocol_type == "consumer" else (),
+                _assigned(bytes(each.member_assignment)) if described.protocol_type == PROTOCOL_TYPE else (),
                 None,
             )
             for each in described.members
@@ -173,12 +172,8 @@ def _describe_classic_group(client: Client, group: str) -> GroupDescription:
 
 def _assigned(assignment: bytes) -> tuple[Place, ...]:
     """The partitions in an assignment of Kafka's own consumers; nothing if it is none that can be read."""
-    if len(assignment) < _VERSION_BYTES:
-        return ()
-    newest = ConsumerProtocolAssignment.VERSIONS[1]
-    version = max(0, min(int.from_bytes(assignment[:_VERSION_BYTES], "big", signed=True), newest))
     try:
-        decoded, _ = decoder(ConsumerProtocolAssignment, version)(assignment, _VERSION_BYTES)
+        decoded = decode_assignment(assignment)
     except WireError:
         return ()
     return tuple(sorted((part.topic, index) for part in decoded.assigned_partitions for index in part.partitions))

@@ -14,12 +14,11 @@ property was violated, or if something did not happen even once in a large range
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Callable, Mapping
 
+from tanist.sim import pool
 from tanist.sim.chaos import Outcome, Run, run
 from tanist.sim.coverage import EXPECTED, added, lacking
 from tanist.sim.group_run import GROUPS_EXPECTED, GroupRun, run_groups
@@ -85,7 +84,7 @@ def _play(seeds: range, jobs: int, budget_s: float | None, keep_going: bool, *, 
     began_s = time.monotonic()
     deadline_s = None if budget_s is None else began_s + budget_s
     outcomes: list[Outcome] = []
-    for outcome in _outcomes(run_groups if groups else run, seeds, jobs, deadline_s):
+    for outcome in pool.outcomes(run_groups if groups else run, seeds, jobs, _before(deadline_s)):
         outcomes.append(outcome)
         if outcome.violation is not None:
             print(_line(outcome), flush=True)
@@ -121,7 +120,7 @@ def _look_for(name: str, seeds: range, jobs: int, budget_s: float | None) -> int
     deadline_s = None if budget_s is None else time.monotonic() + budget_s
     print(f"{name}: {EXPECTED[name]}")
     played = found = 0
-    for outcome in _outcomes(run, seeds, jobs, deadline_s):
+    for outcome in pool.outcomes(run, seeds, jobs, _before(deadline_s)):
         played += 1
         if not outcome.counts[name]:
             continue
@@ -133,33 +132,8 @@ def _look_for(name: str, seeds: range, jobs: int, budget_s: float | None) -> int
     return 0 if found else 1
 
 
-def _outcomes(play: Callable[[int], Outcome], seeds: range, jobs: int, deadline_s: float | None) -> Iterator[Outcome]:
-    """The outcomes, as they come. Seeds are begun only as processes come free, so that a deadline means something."""
-
-    def in_time() -> bool:
-        return deadline_s is None or time.monotonic() < deadline_s
-
-    if jobs <= 1:
-        for seed in seeds:
-            if in_time():
-                yield play(seed)
-        return
-    left = iter(seeds)
-    with ProcessPoolExecutor(max_workers=min(jobs, len(seeds), os.cpu_count() or jobs)) as pool:
-        under_way: set[Future[Outcome]] = set()
-        try:
-            while True:
-                while len(under_way) < 2 * jobs and in_time():
-                    begun = next(left, None)
-                    if begun is None:
-                        break
-                    under_way.add(pool.submit(play, begun))
-                if not under_way:
-                    return
-                done, under_way = wait(under_way, return_when=FIRST_COMPLETED)
-                yield from sorted((future.result() for future in done), key=lambda outcome: outcome.seed)
-        finally:
-            pool.shutdown(cancel_futures=True)
+def _before(deadline_s: float | None) -> Callable[[], bool]:
+    return lambda: deadline_s is None or time.monotonic() < deadline_s
 
 
 def _line(outcome: Outcome) -> str:

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, NoReturn
 
-from tanist.coordinator.partitioning import OFFSETS_TOPIC, partition_of
+from tanist.coordinator.partitioning import partition_of
 from tanist.sim.group_client import Offsets, Part, Place
 from tanist.sim.replica_checks import ReplicaChecks
 from tanist.sim.truth import Key, Truth, pieces
@@ -34,6 +34,7 @@ from tanist.wire.group_records import (
     OffsetCommitValue,
     decode_group_record,
 )
+from tanist.wire.internal_topics import OFFSETS_TOPIC
 
 _NOTHING: Final = -1
 Member = tuple[str, str]

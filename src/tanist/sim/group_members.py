@@ -16,7 +16,7 @@ from uuid import UUID
 
 from tanist.coordinator.consumer.member import LEAVING_EPOCH
 from tanist.sim.group_client import BACKOFF_MS, REQUEST_TIMEOUT_MS, Ground, GroupClient, Offsets, Part
-from tanist.wire.codec import decoder, encoder
+from tanist.wire.consumer_protocol import decode_assignment, encode_protocol
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest, TopicPartitions
 from tanist.wire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
@@ -206,7 +206,9 @@ class ClassicMember(GroupMember):
             rebalance_timeout_ms=self.rebalance_timeout_ms,
             member_id=self.member_id,
             protocol_type=_CONSUMER,
-            protocols=(JoinGroupRequestProtocol(name=_RANGE, metadata=_encoded(subscription)),),
+            protocols=(
+                JoinGroupRequestProtocol(name=_RANGE, metadata=encode_protocol(subscription, _PROTOCOL_VERSION)),
+            ),
         )
         patience_ms = self.rebalance_timeout_ms + REQUEST_TIMEOUT_MS
         self.ask(request, _JOIN_GROUP_VERSION, self._joined, patience_ms)
@@ -238,7 +240,9 @@ class ClassicMember(GroupMember):
 
     def _sync(self, joined: Any, divided: dict[str, list[Part]]) -> None:
         assignments = tuple(
-            SyncGroupRequestAssignment(member_id=member_id, assignment=_encoded(_assignment(parts)))
+            SyncGroupRequestAssignment(
+                member_id=member_id, assignment=encode_protocol(_assignment(parts), _PROTOCOL_VERSION)
+            )
             for member_id, parts in divided.items()
         )
         request = SyncGroupRequest(
@@ -403,10 +407,6 @@ _EXPELLED = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOC
 """Errors by which a member of the consumer protocol learns that it is none, and joins anew."""
 
 
-def _encoded(message: ConsumerProtocolSubscription | ConsumerProtocolAssignment) -> bytes:
-    return _PROTOCOL_VERSION.to_bytes(2, "big") + encoder(type(message), _PROTOCOL_VERSION)(message)
-
-
 def _assignment(parts: Sequence[Part]) -> ConsumerProtocolAssignment:
     topics: dict[str, list[int]] = {}
     for name, index in parts:
@@ -421,5 +421,8 @@ def _assignment(parts: Sequence[Part]) -> ConsumerProtocolAssignment:
 def _parts_in(assignment: bytes) -> set[Part]:
     if not assignment:
         return set()
-    decoded, _ = decoder(ConsumerProtocolAssignment, _PROTOCOL_VERSION)(assignment, 2)
-    return {(topic.topic, index) for topic in decoded.assigned_partitions for index in topic.partitions}
+    return {
+        (topic.topic, index)
+        for topic in decode_assignment(assignment).assigned_partitions
+        for index in topic.partitions
+    }

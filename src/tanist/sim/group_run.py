@@ -15,7 +15,6 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from tanist.coordinator.partitioning import OFFSETS_TOPIC
 from tanist.sim.chaos import Outcome, Run
 from tanist.sim.clock import SimClock, stream
 from tanist.sim.faults import Fault
@@ -29,6 +28,7 @@ from tanist.sim.scheduler import MICROSECONDS, Process
 from tanist.sim.truth import Truth
 from tanist.sim.world import BROKER_PORT, Trace, World
 from tanist.wire.errors import ErrorCode
+from tanist.wire.internal_topics import OFFSETS_TOPIC
 from tanist.wire.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 
 _CREATE_PARTITIONS_VERSION = 3

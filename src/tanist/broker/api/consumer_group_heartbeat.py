@@ -27,6 +27,4 @@ def handle(node: Node, request: ConsumerGroupHeartbeatRequest, call: Call) -> No
     if not request.member_id and request.member_epoch == 0 and call.version < _OWN_IDS_VERSION:
         request.member_id = id_text(new_uuid(node.random))
     call.wait()
-    host = call.connection.connection.peer.rpartition(":")[0]
-    client = (call.header.client_id or "", f"/{host}")
-    coordinator.carry_out(found, found.shard.consumer_heartbeat(request, client, call.reply, node.clock.now_ms()))
+    coordinator.carry_out(found, found.shard.consumer_heartbeat(request, call.client, call.reply, node.clock.now_ms()))

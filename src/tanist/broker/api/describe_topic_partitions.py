@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tanist.broker.api.metadata import INTERNAL_TOPICS, replica_offline
+from tanist.broker.api.metadata import replica_offline
 from tanist.broker.connection import Call
 from tanist.controller.topic_names import name_error
 from tanist.wire.errors import ErrorCode, WireError
+from tanist.wire.internal_topics import INTERNAL_TOPICS
 from tanist.wire.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest
 from tanist.wire.messages.describe_topic_partitions_response import (
     Cursor,

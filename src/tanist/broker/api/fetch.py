@@ -136,10 +136,7 @@ class FetchWait:
         if not connection.closed:
             node, call, version = self.node, self.call, self.version
             answers, size_bytes, unusual = _read(node, call, version, False)
-            if call.replica_id < 0:
-                node.metrics.bytes_out += size_bytes
-            else:
-                node.metrics.replication_bytes_out += size_bytes
+            _count(node, call, size_bytes)
             chunks = _encode(node, connection, call, version, self.correlation_id, self.session, answers, unusual)
             connection.complete(self.slot, chunks)
 
@@ -167,15 +164,11 @@ def handle_fetch(
     if connection.fetch_wait is not None:
         # A follower asks anew because its set of partitions has changed: let the one it waits for go first.
         connection.fetch_wait.expire()
-    metrics = node.metrics
-    metrics.fetch_requests += 1
+    node.metrics.fetch_requests += 1
     max_wait_ms = call.max_wait_ms
     answers, size_bytes, at_once = _read(node, call, version, True)
     if at_once or size_bytes >= call.min_bytes or max_wait_ms <= 0 or not any(parts for _, parts in call.topics):
-        if call.replica_id < 0:
-            metrics.bytes_out += size_bytes
-        else:
-            metrics.replication_bytes_out += size_bytes
+        _count(node, call, size_bytes)
         connection.respond(_encode(node, connection, call, version, correlation_id, session, answers, at_once))
         return
     targets: dict[HostedPartition, FetchTarget] = {}
@@ -287,6 +280,13 @@ def _read(node: Node, call: FetchCall, version: int, arriving: bool) -> tuple[An
             if result.error or result.diverging_epoch is not None or result.preferred_read_replica >= 0:
                 at_once = True
     return answers, total, at_once
+
+
+def _count(node: Node, call: FetchCall, size_bytes: int) -> None:
+    if call.replica_id < 0:
+        node.metrics.bytes_out += size_bytes
+    else:
+        node.metrics.replication_bytes_out += size_bytes
 
 
 def _encode(

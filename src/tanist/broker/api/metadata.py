@@ -14,6 +14,7 @@ from tanist.controller.image import MetadataImage, TopicImage
 from tanist.controller.topic_names import name_error
 from tanist.wire.errors import ErrorCode
 from tanist.wire.frames import encode_response
+from tanist.wire.internal_topics import INTERNAL_TOPICS
 from tanist.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from tanist.wire.messages.create_topics_response import CreateTopicsResponse
 from tanist.wire.messages.metadata_request import MetadataRequest
@@ -28,7 +29,6 @@ from tanist.wire.schema import ZERO_UUID
 if TYPE_CHECKING:
     from tanist.broker.node import Node
 
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 _CREATE_TOPICS_VERSION = 7
 _CREATE_TIMEOUT_MS = 5_000

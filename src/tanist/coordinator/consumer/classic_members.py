@@ -14,8 +14,15 @@ from tanist.coordinator.consumer.member import Classic, MemberState, Owned, Subs
 from tanist.coordinator.consumer.reconciliation import Reported
 from tanist.coordinator.consumer.topics import Topics
 from tanist.coordinator.membership import Protocols
-from tanist.wire.codec import WireError, decoder, encoder
+from tanist.wire.codec import WireError
 from tanist.wire.consumer_group_records import ConsumerMemberKey
+from tanist.wire.consumer_protocol import (
+    PROTOCOL_TYPE,
+    decode_assignment,
+    decode_subscription,
+    encode_protocol,
+    version_of,
+)
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
 from tanist.wire.messages.consumer_protocol_assignment import TopicPartition as AssignedTopic
@@ -27,28 +34,22 @@ from tanist.wire.messages.leave_group_response import MemberResponse
 from tanist.wire.messages.sync_group_request import SyncGroupRequest
 from tanist.wire.messages.sync_group_response import SyncGroupResponse
 
-CONSUMER: str = "consumer"
-_VERSION_BYTES = 2
-
 
 def subscription_in(protocols: Protocols) -> ConsumerProtocolSubscription:
     """What the member subscribes to, by the first of its protocols. `Refused` if it cannot be read."""
     metadata = protocols[0][1] if protocols else b""
     try:
-        decoded, _ = decoder(ConsumerProtocolSubscription, _version(metadata))(metadata, _VERSION_BYTES)
+        return decode_subscription(metadata)
     except WireError as error:
         raise Refused(
             ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"the subscription of protocol {protocols[0][0]!r}: {error}"
         ) from error
-    return decoded
 
 
 def assignment_in(assignment: bytes, topics: Topics) -> Owned:
     """The partitions in an assignment of the classic protocol, by topic id; deleted topics are left out."""
-    if len(assignment) < _VERSION_BYTES:
-        return {}
     try:
-        decoded, _ = decoder(ConsumerProtocolAssignment, _version(assignment))(assignment, _VERSION_BYTES)
+        decoded = decode_assignment(assignment)
     except WireError:
         return {}
     owned: dict[UUID, dict[int, int]] = {}
@@ -66,15 +67,8 @@ def assignment_for(owned: Owned, topics: Topics, metadata: bytes) -> bytes:
         name = topics.name_of(topic_id)
         if name is not None and indexes:
             parts.append(AssignedTopic(topic=name, partitions=tuple(sorted(indexes))))
-    version = _version(metadata)
     message = ConsumerProtocolAssignment(assigned_partitions=tuple(sorted(parts, key=lambda part: part.topic)))
-    return version.to_bytes(_VERSION_BYTES, "big") + encoder(ConsumerProtocolAssignment, version)(message)
-
-
-def _version(data: bytes) -> int:
-    """Later versions only add fields at the end."""
-    newest = ConsumerProtocolSubscription.VERSIONS[1]
-    return max(0, min(int.from_bytes(data[:_VERSION_BYTES], "big", signed=True), newest))
+    return encode_protocol(message, version_of(metadata))
 
 
 def join(
@@ -82,7 +76,7 @@ def join(
 ) -> JoinGroupResponse:
     """A classic member joins, or joins again, under this id."""
     protocols = tuple((each.name, bytes(each.metadata)) for each in request.protocols)
-    if request.protocol_type != CONSUMER or not protocols or not _shares_protocol(group, member_id, protocols):
+    if request.protocol_type != PROTOCOL_TYPE or not protocols or not _shares_protocol(group, member_id, protocols):
         raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "the group's other members speak other protocols")
     group.check_room(member_id)
     before = group.members.get(member_id)
@@ -108,7 +102,7 @@ def join(
     group.patience[member_id] = (has.epoch, now_ms + subscription.rebalance_timeout_ms)
     group.rescan()
     return JoinGroupResponse(
-        generation_id=has.epoch, protocol_type=CONSUMER, protocol_name=protocols[0][0], member_id=member_id
+        generation_id=has.epoch, protocol_type=PROTOCOL_TYPE, protocol_name=protocols[0][0], member_id=member_id
     )
 
 
@@ -140,7 +134,7 @@ def sync(group: ConsumerGroup, request: SyncGroupRequest, now_ms: int) -> SyncGr
     if request.generation_id != current.epoch:
         raise Refused(ErrorCode.ILLEGAL_GENERATION, f"the member is in generation {current.epoch}")
     protocol, metadata = classic.protocols[0]
-    if request.protocol_type not in (None, CONSUMER) or request.protocol_name not in (None, protocol):
+    if request.protocol_type not in (None, PROTOCOL_TYPE) or request.protocol_name not in (None, protocol):
         raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"the member's protocol is {protocol}")
     if group.epoch > current.epoch and current.state is not MemberState.UNREVOKED_PARTITIONS:
         _expect_join(group, request.member_id, subscription, now_ms)
@@ -148,7 +142,7 @@ def sync(group: ConsumerGroup, request: SyncGroupRequest, now_ms: int) -> SyncGr
     group.patience.pop(request.member_id, None)
     group.heard_of(request.member_id, now_ms)
     return SyncGroupResponse(
-        protocol_type=CONSUMER,
+        protocol_type=PROTOCOL_TYPE,
         protocol_name=protocol,
         assignment=assignment_for(current.assigned, group.topics, metadata),
     )

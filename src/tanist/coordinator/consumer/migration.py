@@ -7,7 +7,7 @@ are left rebalance among themselves.
 
 from __future__ import annotations
 
-from tanist.coordinator.consumer.classic_members import CONSUMER, assignment_for, assignment_in, subscription_in
+from tanist.coordinator.consumer.classic_members import assignment_for, assignment_in, subscription_in
 from tanist.coordinator.consumer.group import ConsumerGroup
 from tanist.coordinator.consumer.member import (
     Classic,
@@ -29,6 +29,7 @@ from tanist.wire.consumer_group_records import (
     TargetAssignmentKey,
     TargetAssignmentValue,
 )
+from tanist.wire.consumer_protocol import PROTOCOL_TYPE
 from tanist.wire.group_records import GroupMetadataMember, GroupMetadataValue
 
 UPGRADES = frozenset({"upgrade", "bidirectional"})
@@ -41,7 +42,7 @@ def can_upgrade(group: Membership, settings: GroupSettings) -> bool:
         return True
     return (
         group.state is not GroupState.DEAD
-        and group.protocol_type == CONSUMER
+        and group.protocol_type == PROTOCOL_TYPE
         and settings.migration_policy in UPGRADES
         and len(group.members) <= settings.consumer_max_size
     )
@@ -118,7 +119,7 @@ def downgraded(group: ConsumerGroup) -> GroupMetadataValue:
             )
         )
     return GroupMetadataValue(
-        protocol_type=CONSUMER,
+        protocol_type=PROTOCOL_TYPE,
         generation=group.epoch,
         protocol=protocol,
         leader=members[0].member_id if members else None,

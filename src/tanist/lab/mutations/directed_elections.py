@@ -51,8 +51,8 @@ def the_longest_log_is_old(run: Directed) -> Script:
         run.unblock(3, each)
 
 
-def everybody_has_crashed(run: Directed) -> Script:
-    """One after the other, until nobody is left who surely has everything; then they are back."""
+def nobody_eligible(run: Directed) -> Script:
+    """3, 2 and 1 have crashed one after the other; 2 is back, is in no set any more, and cannot reach 1."""
     yield from settled(run, RECORDS)
     run.host(3).kill()
     yield Until(lambda: set(run.state.isr) == {1, 2})
@@ -63,6 +63,11 @@ def everybody_has_crashed(run: Directed) -> Script:
     yield Until(lambda: not run.fenced(2))
     run.host(1).kill()
     yield Until(lambda: run.state.leader < 0)
+
+
+def everybody_has_crashed(run: Directed) -> Script:
+    """One after the other, until nobody is left who surely has everything; then they are back."""
+    yield from nobody_eligible(run)
     run.host(1).start()
     yield Until(lambda: not run.fenced(1))
     yield 1_000
@@ -89,16 +94,7 @@ def the_last_one_is_leaving(run: Directed) -> Script:
 
 def an_answer_from_before_the_loss(run: Directed) -> Script:
     """1 and 2 have crashed and are asked for their logs. 1 answers, and loses its power before that is read."""
-    yield from settled(run, RECORDS)
-    run.host(3).kill()
-    yield Until(lambda: set(run.state.isr) == {1, 2})
-    run.host(2).kill()
-    yield Until(lambda: run.state.elr == (2,))
-    run.block(2, 1)
-    run.host(2).start()
-    yield Until(lambda: not run.fenced(2))
-    run.host(1).kill()
-    yield Until(lambda: run.state.leader < 0)
+    yield from nobody_eligible(run)
     first, second = run.hold(CONTROLLER, 1, "to-broker-1"), run.hold(CONTROLLER, 2, "to-broker-2")
     run.host(1).start()
     yield Until(lambda: not run.fenced(1))

@@ -25,7 +25,7 @@ from tanist.coordinator.effects import (
 )
 from tanist.coordinator.group import Group
 from tanist.coordinator.offsets import GroupOffsets
-from tanist.coordinator.partitioning import OFFSETS_TOPIC, partition_of
+from tanist.coordinator.partitioning import partition_of
 from tanist.coordinator.rebalance import Rebalancing
 from tanist.coordinator.shard import Shard
 from tanist.lab.mutations.patching import Patch, always, fixed
@@ -33,6 +33,7 @@ from tanist.lab.mutations.simulator import Mutation
 from tanist.sim.group_profiles import CLASSIC, CONSUMER, GroupConfig
 from tanist.sim.group_run import GroupRun
 from tanist.wire.errors import ErrorCode
+from tanist.wire.internal_topics import OFFSETS_TOPIC
 
 # -- offsets
 

@@ -1,18 +1,18 @@
 """Many seeds, in as many processes as there are cores, and what comes of them all.
 
-Owns the processes and the sums. Seeds are begun only as processes come free, so that a deadline means something; each
-outcome is handed on as it comes. What a seed does depends on the seed alone, never on which process plays it.
+Owns the terms by which seeds are played, and the sums; the processes are `sim/pool.py`'s.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
+from functools import partial
 
 from tanist.lab.simulation.breaking import broken, directed, profile
 from tanist.lab.simulation.plan import NO_RESTRICTION, Plan, Restriction
+from tanist.sim import pool
 from tanist.sim.chaos import Outcome, Run
 from tanist.sim.coverage import lacking
 
@@ -54,28 +54,7 @@ def play_seed(seed: int, terms: Terms) -> Outcome:
 
 def outcomes(seeds: range, terms: Terms, jobs: int, in_time: Callable[[], bool]) -> Iterator[Outcome]:
     """The outcomes, as they come. No seed is begun once it is not `in_time`."""
-    if jobs <= 1 or len(seeds) == 1:
-        for seed in seeds:
-            if not in_time():
-                return
-            yield play_seed(seed, terms)
-        return
-    left = iter(seeds)
-    with ProcessPoolExecutor(max_workers=min(jobs, len(seeds))) as pool:
-        under_way: set[Future[Outcome]] = set()
-        try:
-            while True:
-                while len(under_way) < 2 * jobs and in_time():
-                    following = next(left, None)
-                    if following is None:
-                        break
-                    under_way.add(pool.submit(play_seed, following, terms))
-                if not under_way:
-                    return
-                done, under_way = wait(under_way, return_when=FIRST_COMPLETED)
-                yield from sorted((future.result() for future in done), key=lambda outcome: outcome.seed)
-        finally:
-            pool.shutdown(cancel_futures=True)
+    return pool.outcomes(partial(play_seed, terms=terms), seeds, jobs, in_time)
 
 
 @dataclass(slots=True)

@@ -22,8 +22,9 @@ from tanist.runtime.salvaged import find_entries
 from tanist.spark.jobs.pieces import Piece, read_pieces
 from tanist.spark.replica_files import METADATA_TOPIC, SegmentFile, segment_files
 from tanist.spark.segment_stretches import Bounds, stretches
+from tanist.wire.internal_topics import INTERNAL_TOPICS
 
-INTERNAL: Final = frozenset({METADATA_TOPIC, "__consumer_offsets", "__transaction_state", "__share_group_state"})
+INTERNAL: Final = frozenset({METADATA_TOPIC, *INTERNAL_TOPICS})
 _STRETCHES_MAX: Final = 4096
 """Each stretch that is read apart is looked up in the index of each replica's segments."""
 _CONDITIONS_MAX: Final = 32
