@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tanist.lab.mutations import examination, model, simulator
+from tanist.lab.mutations import catalogue, examination, model, simulator
 from tanist.lab.mutations.directed import Directed, Script, Until, config, settled
 from tanist.lab.mutations.examination import FaultyWithout, Row, examine, examine_all, healthy, hunt, play, search
 from tanist.lab.mutations.patching import Patch, no_records, replaced
@@ -101,9 +101,9 @@ def test_the_model_checker_is_asked_for_what_it_knows() -> None:
 # -- what is broken is whole again
 
 
-@pytest.mark.parametrize("name", MUTANTS)
+@pytest.mark.parametrize("name", catalogue.MUTANTS)
 def test_a_mutation_leaves_no_trace(name: str) -> None:
-    mutation = MUTANTS[name]
+    mutation = catalogue.MUTANTS[name]
     places = [(patch.owner, patch.name) for patch in mutation.patches()]
     before = [vars(owner).get(attribute) for owner, attribute in places]
     with simulator.applied(mutation):

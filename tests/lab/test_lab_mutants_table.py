@@ -103,6 +103,15 @@ def test_a_mutation_that_is_caught(tmp_path: Path) -> None:
     assert row in page.read_text()
 
 
+def test_the_rules_of_groups_are_tried_as_well() -> None:
+    result = _run("g7", "--seeds", "1..3")
+    assert result.exit_code == 0
+    *_, row, summary = result.output.splitlines()
+    assert row.startswith("| G7 | a partition is given on before its owner has given it up | C3 | ")
+    assert "| not modelled | " in row
+    assert summary.startswith("1 mutations: 1 by the simulator; none escaped (")
+
+
 def test_json() -> None:
     result = _run("A5", "--by", "simulator", "--json")
     assert result.exit_code == 0
@@ -134,6 +143,7 @@ def test_no_time_is_no_proof() -> None:
         (["--seeds", "9..3"], "9..3 is empty"),
         (["--seeds", "some"], "'some' is neither a seed nor a range A..B"),
         (["A36", "--by", "model"], "the model checker knows nothing of A36"),
+        (["G1", "--by", "model"], "the model checker knows nothing of G1"),
         (["A1", "--write", __file__], "there is no table between"),
     ],
 )

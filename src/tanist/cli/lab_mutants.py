@@ -33,7 +33,7 @@ def _seeds(value: str) -> range:
 
 
 @click.command("mutants")
-@click.argument("names", nargs=-1, metavar="[A1 A38 ...]")
+@click.argument("names", nargs=-1, metavar="[A1 A38 G4 ...]")
 @click.option(
     "--by",
     type=click.Choice(("simulator", "model", "both")),
@@ -78,8 +78,8 @@ def mutants_command(
     nothing, 1 when one was not, 2 when the command makes no sense.
     """
     from tanist.lab.mutations import table
+    from tanist.lab.mutations.catalogue import MUTANTS
     from tanist.lab.mutations.examination import WAYS, examine_all, is_modelled
-    from tanist.lab.mutations.simulator import MUTANTS
 
     by_name = {name.lower(): name for name in MUTANTS}
     unknown = [name for name in names if name.lower() not in by_name]

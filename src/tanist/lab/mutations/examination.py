@@ -15,8 +15,9 @@ from typing import Any
 
 from tanist.lab.model import CONFIGURATIONS, Limits, check
 from tanist.lab.mutations import model
+from tanist.lab.mutations.catalogue import MUTANTS
 from tanist.lab.mutations.directed import Directed
-from tanist.lab.mutations.simulator import MUTANTS, Mutation, applied
+from tanist.lab.mutations.simulator import Mutation, applied
 from tanist.sim.chaos import Outcome
 from tanist.sim.violation import Violation
 

@@ -1,12 +1,12 @@
 """Rules of consumer groups, broken: what coordinators tell too early, believe, forget, or go on with.
 
 Owns the patches, and `GROUP_MUTANTS`: each with the runs in which it shows. Those runs have consumer groups in them
-(`sim.group_run`), which the runs of the other mutations have not; so these have a table of their own (docs/groups.md).
+(`sim.group_run`), which the runs of the other mutations have not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -28,7 +28,10 @@ from tanist.coordinator.offsets import GroupOffsets
 from tanist.coordinator.partitioning import partition_of
 from tanist.coordinator.rebalance import Rebalancing
 from tanist.coordinator.shard import Shard
-from tanist.lab.mutations.patching import Patch, always, fixed
+from tanist.lab.mutations import directed_groups
+from tanist.lab.mutations.directed import Script
+from tanist.lab.mutations.directed_groups import DirectedGroups
+from tanist.lab.mutations.patching import Breaks, Patch, always, fixed
 from tanist.lab.mutations.simulator import Mutation
 from tanist.sim.group_profiles import CLASSIC, CONSUMER, GroupConfig
 from tanist.sim.group_run import GroupRun
@@ -172,12 +175,12 @@ g10_topics_are_not_looked_at = fixed(consumer_group, "hash_of", always(0))
 # -- the table
 
 
-def _drawn(rule: str, patches: Any) -> Mutation:
+def _drawn(rule: str, patches: Breaks) -> Mutation:
     """Shows in what the simulator draws."""
     return Mutation(rule, patches, GroupRun)
 
 
-def _among(protocol: str, rule: str, patches: Any, **changes: Any) -> Mutation:
+def _among(protocol: str, rule: str, patches: Breaks, **changes: Any) -> Mutation:
     """Shows in what the simulator draws, with all groups of one protocol, and perhaps something else."""
 
     def play(seed: int) -> GroupRun:
@@ -186,6 +189,12 @@ def _among(protocol: str, rule: str, patches: Any, **changes: Any) -> Mutation:
         return GroupRun(seed, replace(config, plans=plans, **changes))
 
     return Mutation(rule, patches, play)
+
+
+def _directed(rule: str, patches: Breaks, script: Callable[[DirectedGroups], Script]) -> Mutation:
+    """Shows in a directed run."""
+    made = directed_groups.config()
+    return Mutation(rule, patches, lambda seed: DirectedGroups(seed, script, made), directed=script.__name__)
 
 
 _DYING: Mapping[str, Any] = {
@@ -215,7 +224,11 @@ GROUP_MUTANTS: Mapping[str, Mutation] = {
         g3b_any_epoch_commits,
         churn=("pause",),
     ),
-    "G4": _drawn("a successor serves before it has loaded", g4_serves_before_it_has_loaded),
+    "G4": _directed(
+        "a successor serves before it has loaded",
+        g4_serves_before_it_has_loaded,
+        directed_groups.a_successor_that_cannot_tell_yet,
+    ),
     "G5": _drawn("a coordinator goes on when another has its partition", g5_deposed_coordinators_go_on),
     "G6": _drawn("an assignment is told before it is stored (classic)", g6_tells_before_it_is_stored),
     "G6b": _drawn("an assignment is told before it is stored (consumer)", g6b_tells_before_it_is_stored),

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from tanist.lab.mutations.catalogue import MUTANTS
 from tanist.lab.mutations.examination import Row, is_modelled
-from tanist.lab.mutations.simulator import MUTANTS
 
 BEGIN, END = "<!-- mutants: begin -->", "<!-- mutants: end -->"
 

@@ -1,0 +1,111 @@
+"""Directed runs with consumer groups: moments of a coordinator's life that chance hardly ever meets.
+
+Owns the run in which members of groups live through a script, and the scripts themselves. The partition that a script
+speaks of is the one of `__consumer_offsets` that all groups of the run are in. Judged by the ledger of the groups, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tanist.lab.mutations.directed import CONTROLLER, Directed, Script, Until
+from tanist.sim.group_client import Offsets, OffsetWatcher, Part
+from tanist.sim.group_profiles import CONSUMER, GroupConfig, GroupPlan
+from tanist.sim.group_run import GroupRun
+from tanist.sim.operations import Topic
+from tanist.sim.profiles import TOPIC
+from tanist.sim.truth import Key
+from tanist.wire.internal_topics import OFFSETS_TOPIC
+
+_COMMITS = 20
+"""So many are told before a script begins to act: the group is at work."""
+_ASKED_MS = 700
+"""Longer than clients take to find a successor and to ask it; less than a replica may lag."""
+
+
+_PARTITIONS = 3
+
+
+class _NamingWatcher(OffsetWatcher):
+    """Asks for each partition by its name, so that a coordinator which knows nothing has to say so of each."""
+
+    def fetch_offsets(
+        self,
+        parts: Sequence[Part] | None,
+        member_id: str | None,
+        member_epoch: int,
+        done: Callable[[Offsets | None], None],
+    ) -> None:
+        named = [(topic, index) for topic in self.topics for index in range(_PARTITIONS)]
+        super().fetch_offsets(named, member_id, member_epoch, done)
+
+
+class DirectedGroups(Directed, GroupRun):
+    """One seed of a directed run in which nobody acts but the script, and the members of groups."""
+
+    def __init__(self, seed: int, script: Callable[[DirectedGroups], Script], config: GroupConfig) -> None:
+        super().__init__(seed, lambda run: script(self), config)
+
+    @property
+    def key(self) -> Key:
+        return (self.checkers.replicas.metadata.image.topic_ids[OFFSETS_TOPIC], 0)
+
+    def _watcher_of(self, plan: GroupPlan) -> OffsetWatcher:
+        name = f"{plan.group}/watcher"
+        return _NamingWatcher(self._ground(name), name, plan.group, plan.topics, pause_ms=self.groups.watch_pause_ms)
+
+    def at_work(self) -> bool:
+        """Offsets were told, and many commits: what a coordinator forgets from here on is missed."""
+        counts = self.world.counts
+        return counts["groups: offsets told"] > 0 and counts["groups: commits told"] >= _COMMITS
+
+
+def config(**changes: Any) -> GroupConfig:
+    """Three brokers and a controller apart; one group, whose members and watcher never pause for long."""
+    settings: dict[str, Any] = {
+        "roles": {**dict.fromkeys((1, 2, 3), "broker"), CONTROLLER: "controller"},
+        "topics": (Topic(TOPIC, _PARTITIONS, 3),),
+        "min_insync_replicas": 2,
+        "fault_time_ms": 6_000,
+        "latency_us": (50, 300),
+        "kinds": (),
+        "operations": (),
+        "down_max": 3,
+        "plans": (GroupPlan("g0", CONSUMER, 2, (TOPIC,)),),
+        "commit_pause_ms": 40,
+        "watch_pause_ms": 40,
+        "churn": (),
+        "grows": False,
+        "properties": {
+            "broker.session.timeout.ms": "9000",
+            "broker.heartbeat.interval.ms": "500",
+            "replica.lag.time.max.ms": "1500",
+            "offsets.topic.num.partitions": "1",
+            "group.consumer.min.session.timeout.ms": "1000",
+            "group.consumer.session.timeout.ms": "3000",
+            "group.consumer.heartbeat.interval.ms": "500",
+        },
+    }
+    return GroupConfig(**{**settings, **changes})
+
+
+def a_successor_that_cannot_tell_yet(run: DirectedGroups) -> Script:
+    """The coordinator dies; its successor has a commit of which it cannot know that it counts, and is asked."""
+    yield Until(run.at_work)
+    yield Until(lambda: set(run.state.isr) == set(run.state.replicas))
+    leader = run.state.leader
+    successor, other = (each for each in run.state.replicas if each != leader)
+    answers = run.hold_answers(other, leader)
+    fetches = run.hold_fetches(other, successor)
+    yield Until(lambda: run.end(successor) > run.end(other))
+    run.host(leader).kill()
+    yield Until(lambda: run.leader(successor) is not None)
+    uncertain = run.end(successor)
+    yield _ASKED_MS
+    if run.high_watermark(successor) >= uncertain:
+        raise LookupError("the successor knew all along")
+    answers.release()
+    fetches.release()
+    yield Until(lambda: run.high_watermark(successor) == run.end(successor))
+    run.host(leader).start()
