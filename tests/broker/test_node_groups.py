@@ -229,7 +229,8 @@ def test_a_commit_that_is_not_replicated_in_time_is_not_told_and_counts_once_it_
     answer = cluster.ask(client.commit_request(2), 8, to=leader)
     assert answer.topics[0].partitions[0].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
     wanted = OffsetFetchRequest(group_id="g", topics=(OffsetFetchRequestTopic(name="t", partition_indexes=(0,)),))
-    assert cluster.ask(wanted, 7, to=leader).topics[0].partitions[0].committed_offset == 1
+    # Nor is anything else: with followers that say nothing it may have been deposed (`test_leadership.py`).
+    assert cluster.ask(wanted, 7, to=leader).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     for host in followers:
         host.thaw()
     cluster.until(lambda: client.committed() == 2)

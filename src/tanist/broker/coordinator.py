@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 from uuid import UUID
 
@@ -172,6 +173,35 @@ class Coordinator:
         if partition is None:
             return ErrorCode.NOT_COORDINATOR
         return partition if partition.ready else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+    def when_sure(self, group_ids: Iterable[str], then: Callable[[dict[str, int]], None]) -> None:
+        """Call `then` with the groups that are not served here, and why; all others are, as of now.
+
+        For what is told from memory: a coordinator that was deposed and has yet to hear of it would tell old things.
+        """
+        errors: dict[str, int] = {}
+        sought: dict[GroupPartition, list[str]] = {}
+        for group_id in group_ids:
+            found = self.find(group_id)
+            if isinstance(found, int):
+                errors[group_id] = found
+            else:
+                sought.setdefault(found, []).append(group_id)
+        if not sought:
+            then(errors)
+            return
+        left = set(sought)
+
+        def told(partition: GroupPartition, error: int) -> None:
+            left.discard(partition)
+            if error:
+                errors.update(dict.fromkeys(sought[partition], error))
+            if not left:
+                then(errors)
+
+        patience_ms = self._node.config.offsets_commit_timeout_ms
+        for partition in sought:
+            self._node.leadership.confirm(partition.hosted, patience_ms, partial(told, partition))
 
     def partitions(self) -> Iterator[GroupPartition]:
         """All partitions that are led here, loaded or not, in order."""

@@ -56,6 +56,8 @@ class Lifecycle:
         self._initial_deadline_ms = 0
         self.last_answer_ms = 0
         """When the controller last answered a heartbeat."""
+        self._beat_sent_ms = 0
+        self._session_ends_ms = 0
 
     def start(self, previous_broker_epoch: int) -> None:
         self.state = LifecycleState.STARTING
@@ -106,6 +108,11 @@ class Lifecycle:
             and registration.incarnation_id == self.incarnation_id
             and registration.epoch == self.broker_epoch
         )
+
+    @property
+    def in_session(self) -> bool:
+        """No controller has fenced this broker yet: it answered a heartbeat that is younger than a session."""
+        return self.state is LifecycleState.RUNNING and self._node.clock.now_ms() < self._session_ends_ms
 
     def _beat_in(self, delay_ms: int) -> None:
         if self._timer is not None:
@@ -179,6 +186,7 @@ class Lifecycle:
     def _heartbeat(self) -> None:
         node = self._node
         self._in_flight = True
+        self._beat_sent_ms = node.clock.now_ms()
         shutting_down = self.state is LifecycleState.PENDING_CONTROLLED_SHUTDOWN
         request = BrokerHeartbeatRequest(
             broker_id=node.node_id,
@@ -209,6 +217,8 @@ class Lifecycle:
             return
         self._retry_ms = _RETRY_MS
         self.last_answer_ms = node.clock.now_ms()
+        # The controller's session begins when it hears of us, which is later than when we spoke.
+        self._session_ends_ms = 0 if response.is_fenced else self._beat_sent_ms + node.config.broker_session_timeout_ms
         if self.state is LifecycleState.PENDING_CONTROLLED_SHUTDOWN:
             if response.should_shut_down:
                 self._shutdown_finished()

@@ -79,6 +79,8 @@ def queues(node: Node) -> list[tuple[str, int, int | None]]:
         found += [
             ("requests_to_controller", node.controller_channel.requests_under_way, Channel.MAX_IN_FLIGHT),
             ("requests_to_leaders", node.fetchers.requests_under_way, Channel.MAX_IN_FLIGHT),
+            ("requests_to_followers", node.leadership.requests_under_way, Channel.MAX_IN_FLIGHT),
+            ("leadership_questions", len(node.leadership), None),
             ("isr_changes", len(node.isr_changes), None),
             ("directory_assignments", len(node.directory_assignments), None),
             ("salvage", len(node.salvage), None),

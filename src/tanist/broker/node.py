@@ -26,6 +26,7 @@ from tanist.broker.fetcher import Fetchers
 from tanist.broker.hosted import HostedPartition
 from tanist.broker.housekeeping import Housekeeping
 from tanist.broker.isr_changes import IsrChanges
+from tanist.broker.leadership import Leadership
 from tanist.broker.lifecycle import Lifecycle, LifecycleState
 from tanist.broker.metadata_view import MetadataView
 from tanist.broker.metrics import Metrics
@@ -118,6 +119,7 @@ class Node:
         self.replicas = Replicas(self, directories)
         self.fetchers = Fetchers(self)
         self.isr_changes = IsrChanges(self)
+        self.leadership = Leadership(self)
         self.directory_assignments = DirectoryAssignments(self)
         self.producer_ids = ProducerIds(self)
         self.housekeeping = Housekeeping(self)
@@ -187,6 +189,7 @@ class Node:
             leadership_lost(hosted)
         if self._coordinator is not None:
             self._coordinator.close()
+        self.leadership.close()
         for name, listener in list(self._listeners.items()):
             if name not in self.config.controller_listener_names:
                 listener.close()

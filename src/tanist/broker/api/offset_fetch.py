@@ -5,7 +5,10 @@ A group that nobody knows has committed nothing: that is offset -1, and no error
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from uuid import UUID
 
 from tanist.broker.connection import Call
@@ -23,7 +26,11 @@ from tanist.wire.messages.offset_fetch_response import (
 from tanist.wire.schema import ZERO_UUID
 
 if TYPE_CHECKING:
+    from tanist.broker.coordinator import GroupPartition
     from tanist.broker.node import Node
+
+CommittedOffsets: TypeAlias = Mapping[tuple[str, int], Committed]
+P = TypeVar("P", OffsetFetchResponsePartition, OffsetFetchResponsePartitions)
 
 _TOP_LEVEL_ERROR_VERSION = 2
 _SEVERAL_VERSION = 8
@@ -32,48 +39,53 @@ _NOTHING = Committed(-1)
 
 
 def handle(node: Node, request: OffsetFetchRequest, call: Call) -> None:
-    """Answer at once, from what is committed."""
-    if call.version >= _SEVERAL_VERSION:
-        groups = tuple(_group(node, each, call.version) for each in request.groups)
-        call.reply(OffsetFetchResponse(groups=groups))
-        return
-    found = node.coordinator().find(request.group_id)
+    """Answer from what is committed, once it is sure that nobody else coordinates the groups by now."""
+    several = call.version >= _SEVERAL_VERSION
+    call.wait()
+
+    def answer(errors: dict[str, int]) -> None:
+        if several:
+            groups = tuple(_group(node, each, call.version, errors) for each in request.groups)
+            call.reply(OffsetFetchResponse(groups=groups))
+        else:
+            call.reply(_one_group(node, request, call.version, errors))
+
+    group_ids = [each.group_id for each in request.groups] if several else [request.group_id]
+    node.coordinator().when_sure(group_ids, answer)
+
+
+def _find(node: Node, group_id: str, errors: dict[str, int]) -> GroupPartition | int:
+    return errors.get(group_id) or node.coordinator().find(group_id)
+
+
+def _one_group(node: Node, request: OffsetFetchRequest, version: int, errors: dict[str, int]) -> OffsetFetchResponse:
+    found = _find(node, request.group_id, errors)
     error = found if isinstance(found, int) else 0
     committed = {} if isinstance(found, int) else found.shard.committed(request.group_id)
-    wanted: list[tuple[str, list[int]]]
+    wanted: list[tuple[str, Iterable[int]]]
     if request.topics is None:
         wanted = _all_of(committed)
-    elif error and call.version >= _TOP_LEVEL_ERROR_VERSION:
+    elif error and version >= _TOP_LEVEL_ERROR_VERSION:
         wanted = []
     else:
-        wanted = [(topic.name, list(topic.partition_indexes)) for topic in request.topics]
-    topics: list[OffsetFetchResponseTopic] = []
-    for name, indexes in wanted:
-        parts: list[OffsetFetchResponsePartition] = []
-        for index in indexes:
-            at = committed.get((name, index), _NOTHING)
-            parts.append(
-                OffsetFetchResponsePartition(
-                    partition_index=index,
-                    committed_offset=at.offset,
-                    committed_leader_epoch=at.leader_epoch,
-                    metadata=at.metadata,
-                    error_code=error,
-                )
-            )
-        topics.append(OffsetFetchResponseTopic(name=name, partitions=tuple(parts)))
-    call.reply(OffsetFetchResponse(error_code=error, topics=tuple(topics)))
+        wanted = [(topic.name, topic.partition_indexes) for topic in request.topics]
+    topics = tuple(
+        OffsetFetchResponseTopic(
+            name=name, partitions=_parts(OffsetFetchResponsePartition, committed, name, indexes, error)
+        )
+        for name, indexes in wanted
+    )
+    return OffsetFetchResponse(error_code=error, topics=topics)
 
 
-def _all_of(committed: dict[tuple[str, int], Committed]) -> list[tuple[str, list[int]]]:
-    topics: dict[str, list[int]] = {}
-    for name, index in sorted(committed):
-        topics.setdefault(name, []).append(index)
-    return list(topics.items())
+def _all_of(committed: CommittedOffsets) -> list[tuple[str, Iterable[int]]]:
+    return [(name, [index for _, index in places]) for name, places in groupby(sorted(committed), itemgetter(0))]
 
 
-def _group(node: Node, group: OffsetFetchRequestGroup, version: int) -> OffsetFetchResponseGroup:
-    found = node.coordinator().find(group.group_id)
+def _group(
+    node: Node, group: OffsetFetchRequestGroup, version: int, errors: dict[str, int]
+) -> OffsetFetchResponseGroup:
+    found = _find(node, group.group_id, errors)
     if isinstance(found, int):
         return OffsetFetchResponseGroup(group_id=group.group_id, error_code=found)
     consumers = found.shard.consumers.groups.get(group.group_id)
@@ -94,18 +106,24 @@ def _group(node: Node, group: OffsetFetchRequestGroup, version: int) -> OffsetFe
         if by_id:
             topic = image.topics.get(topic_id)
             name, error = ("", int(ErrorCode.UNKNOWN_TOPIC_ID)) if topic is None else (topic.name, 0)
-        answers.append(_topic(committed, name, topic_id, list(wanted.partition_indexes), error))
+        answers.append(_topic(committed, name, topic_id, wanted.partition_indexes, error))
     return OffsetFetchResponseGroup(group_id=group.group_id, topics=tuple(answers))
 
 
 def _topic(
-    committed: dict[tuple[str, int], Committed], name: str, topic_id: UUID, indexes: list[int], error: int
+    committed: CommittedOffsets, name: str, topic_id: UUID, indexes: Iterable[int], error: int
 ) -> OffsetFetchResponseTopics:
-    parts: list[OffsetFetchResponsePartitions] = []
+    parts = _parts(OffsetFetchResponsePartitions, committed, name, indexes, error)
+    return OffsetFetchResponseTopics(name=name, topic_id=topic_id, partitions=parts)
+
+
+def _parts(kind: type[P], committed: CommittedOffsets, name: str, indexes: Iterable[int], error: int) -> tuple[P, ...]:
+    """Partitions of one topic; what nobody has committed is at -1."""
+    answers: list[P] = []
     for index in indexes:
         at = committed.get((name, index), _NOTHING)
-        parts.append(
-            OffsetFetchResponsePartitions(
+        answers.append(
+            kind(
                 partition_index=index,
                 committed_offset=at.offset,
                 committed_leader_epoch=at.leader_epoch,
@@ -113,4 +131,4 @@ def _topic(
                 error_code=error,
             )
         )
-    return OffsetFetchResponseTopics(name=name, topic_id=topic_id, partitions=tuple(parts))
+    return tuple(answers)

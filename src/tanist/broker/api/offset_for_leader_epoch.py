@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tanist.broker.connection import Call
+from tanist.replica.metadata import NO_EPOCH
 from tanist.replica.reads import offsets_for_leader_epoch
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.offset_for_leader_epoch_request import (
@@ -39,7 +40,14 @@ def handle(node: Node, request: OffsetForLeaderEpochRequest, call: Call) -> None
 def _end_offset(node: Node, topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
     hosted = node.replicas.get(topic, wanted.partition)
     if hosted is None:
-        return EpochEndOffset(error_code=node.fetch_absent_error(topic, wanted.partition), partition=wanted.partition)
+        topic_id = node.metadata.image.topic_ids.get(topic)
+        state = None if topic_id is None else node.metadata.image.partition(topic_id, wanted.partition)
+        error = node.fetch_absent_error(topic, wanted.partition)
+        if state is not None and NO_EPOCH < wanted.current_leader_epoch < state.leader_epoch:
+            # Also where no replica is (any more): a leader that asks whether it leads still has to be told
+            # (`leadership.py`).
+            error = ErrorCode.FENCED_LEADER_EPOCH
+        return EpochEndOffset(error_code=error, partition=wanted.partition)
     if hosted.stale:
         return EpochEndOffset(error_code=ErrorCode.KAFKA_STORAGE_ERROR, partition=wanted.partition)
     answer = offsets_for_leader_epoch(hosted.replica, wanted.current_leader_epoch, wanted.leader_epoch)
