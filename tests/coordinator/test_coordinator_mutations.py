@@ -33,8 +33,8 @@ NOTICED_BY: dict[str, Callable[[], None]] = {
     "G9b": lambda: consumer.test_who_is_silent_for_a_session_is_removed(rig()),
     "G10": lambda: consumer.test_new_topics_and_partitions_are_assigned_with_the_next_heartbeats(rig()),
 }
-IN_A_NODE = {"G4", "G5"}
-"""Rules of whoever hosts the groups: `tests/broker/test_node_groups.py` notices them."""
+IN_A_NODE = {"G4", "G5", "G11"}
+"""Rules of whoever hosts the groups: `tests/broker/test_node_groups.py` and `test_leadership.py` notice them."""
 
 
 def test_each_rule_has_a_test() -> None:

@@ -24,8 +24,9 @@ SHOWN_BY = {
     "G9": {"C5"},
     "G9b": {"C5"},
     "G10": {"C5"},
+    "G11": {"C2"},
 }
-SOON = ("G2", "G4", "G6b", "G7")
+SOON = ("G2", "G4", "G6b", "G7", "G11")
 """Shown by the first seeds, within their first second."""
 
 

@@ -22,8 +22,8 @@ _COMMITS = 20
 """So many are told before a script begins to act: the group is at work."""
 _ASKED_MS = 700
 """Longer than clients take to find a successor and to ask it; less than a replica may lag."""
-
-
+_SUCCEEDED_MS = 2_000
+"""Time for members to find the successor, to commit there, and for whoever asks the old one to do so again."""
 _PARTITIONS = 3
 
 
@@ -109,3 +109,21 @@ def a_successor_that_cannot_tell_yet(run: DirectedGroups) -> Script:
     fetches.release()
     yield Until(lambda: run.high_watermark(successor) == run.end(successor))
     run.host(leader).start()
+
+
+def a_coordinator_that_is_cut_off(run: DirectedGroups) -> Script:
+    """Only clients reach the coordinator. It goes on believing in itself while its successor has told newer offsets."""
+    yield Until(run.at_work)
+    yield Until(lambda: set(run.state.isr) == set(run.state.replicas))
+    leader = run.state.leader
+    others = [CONTROLLER, *(each for each in run.state.replicas if each != leader)]
+    for other in others:
+        run.block(leader, other)
+        run.block(other, leader)
+    yield Until(lambda: run.state.leader not in (leader, -1))
+    yield _SUCCEEDED_MS
+    if run.leader(leader) is None:
+        raise LookupError("the old coordinator has heard of it")
+    for other in others:
+        run.unblock(leader, other)
+        run.unblock(other, leader)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from tanist.broker import coordinator as hosted
+from tanist.broker.leadership import Leadership, Told
 from tanist.coordinator.consumer import group as consumer_group
 from tanist.coordinator.consumer.group import ConsumerGroup
 from tanist.coordinator.consumer.groups import ConsumerGroups
@@ -104,6 +105,13 @@ def g5_deposed_coordinators_go_on() -> tuple[Patch, ...]:
     return (Patch(hosted.Coordinator, "role_changed", goes_on),)
 
 
+def g11_tells_without_making_sure() -> tuple[Patch, ...]:
+    def at_once(leadership: Leadership, partition: Any, patience_ms: int, told: Told) -> None:
+        told(0)
+
+    return (Patch(Leadership, "confirm", at_once),)
+
+
 # -- assignments
 
 
@@ -191,9 +199,9 @@ def _among(protocol: str, rule: str, patches: Breaks, **changes: Any) -> Mutatio
     return Mutation(rule, patches, play)
 
 
-def _directed(rule: str, patches: Breaks, script: Callable[[DirectedGroups], Script]) -> Mutation:
+def _directed(rule: str, patches: Breaks, script: Callable[[DirectedGroups], Script], **settings: Any) -> Mutation:
     """Shows in a directed run."""
-    made = directed_groups.config()
+    made = directed_groups.config(**settings)
     return Mutation(rule, patches, lambda seed: DirectedGroups(seed, script, made), directed=script.__name__)
 
 
@@ -237,4 +245,10 @@ GROUP_MUTANTS: Mapping[str, Mutation] = {
     "G9": _among(CLASSIC, "a session that ended keeps its partitions (classic)", g9_sessions_never_end, **_DYING),
     "G9b": _among(CONSUMER, "a session that ended keeps its partitions (consumer)", g9b_sessions_never_end, **_DYING),
     "G10": _among(CONSUMER, "the hash of the topics is not looked at", g10_topics_are_not_looked_at, **_QUIET),
+    "G11": _directed(
+        "a coordinator tells offsets without making sure that it is one",
+        g11_tells_without_making_sure,
+        directed_groups.a_coordinator_that_is_cut_off,
+        fault_time_ms=15_000,  # a session has to end in it
+    ),
 }
