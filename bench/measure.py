@@ -30,7 +30,6 @@ from bench.workloads import FETCHED_BATCH_BYTES, FETCHED_LOG_BYTES, Effort, Raw,
 
 GIGABYTE = 1e9
 MEGABYTE = 1e6
-JOIN_GROUP = 11
 # A log that is fetched is read from these many places, so that no connection reads what another has just read.
 FETCH_OFFSETS = 64
 # A side is warm when a slice costs at least this part of the slice before.
@@ -242,10 +241,9 @@ class ToolRunner:
 
     def measure(self, sides: Sequence[Side], say: Say) -> Measured:
         measured = Measured(self.workload.name, self.workload.title, self.workload.metrics)
-        obstacle = self._obstacle(sides)
-        if obstacle is not None:
-            measured.notes.append(obstacle)
-            say(f"{self.workload.title}: left out, {obstacle}")
+        if self.workload.tool == "kcat" and shutil.which("kcat") is None:
+            measured.notes.append("kcat is not installed")
+            say(f"{self.workload.title}: left out, kcat is not installed")
             return measured
         say(f"{self.workload.title}: one run of each side to warm up")
         for number in range(-1, self.effort.rounds):
@@ -257,17 +255,6 @@ class ToolRunner:
                 shown = "  ".join(f"{metric} {values[metric]:,.1f}" for metric in self.workload.metrics)
                 say(f"  {self.workload.name} {number + 1}/{self.effort.rounds} {side.label}: {shown}")
         return measured
-
-    def _obstacle(self, sides: Sequence[Side]) -> str | None:
-        """Why the tool can't be run on both sides, which is what a comparison needs."""
-        if self.workload.tool == "kcat" and shutil.which("kcat") is None:
-            return "kcat is not installed"
-        for side in sides:
-            cluster = side.cluster(self.workload.replicas)
-            with RawClient(*cluster.address(cluster.node_ids[0])) as client:
-                if self.workload.needs_groups and JOIN_GROUP not in client.api_versions():
-                    return f"{side.label} does not serve consumer groups yet, which this tool needs"
-        return None
 
     def _once(self, side: Side) -> dict[str, float]:
         cluster = side.cluster(self.workload.replicas)

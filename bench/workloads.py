@@ -58,7 +58,6 @@ class Tool:
     record_bytes: int
     metrics: tuple[str, ...]
     acks: str = "all"
-    needs_groups: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +168,6 @@ TOOLS = (
         300_000,
         1000,
         ("records_per_s", "cpu_s_per_gb"),
-        needs_groups=True,
     ),
     Tool(
         "kcat-1KB",

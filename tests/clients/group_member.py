@@ -43,38 +43,17 @@ def tell_assigned(partitions: Iterable[int]) -> None:
 def confluent(bootstrap: str, group: str, topic: str, leaving: Leaving) -> None:
     from confluent_kafka import Consumer
 
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": group,
-            "auto.offset.reset": "earliest",
-            "enable.auto.commit": False,
-            "session.timeout.ms": SESSION_TIMEOUT_MS,
-            "heartbeat.interval.ms": 500,
-        }
-    )
+    classic = {"session.timeout.ms": SESSION_TIMEOUT_MS, "heartbeat.interval.ms": 500}
+    consumer = Consumer(_confluent_settings(bootstrap, group) | classic)
     consumer.subscribe([topic], on_assign=lambda _, parts: tell_assigned(part.partition for part in parts))
-    while not leaving.asked:
-        message = consumer.poll(POLL_MS / 1000)
-        if message is not None and message.error() is None:
-            tell("record_data", partition=message.partition(), offset=message.offset())
-            consumer.commit(message, asynchronous=False)
-    consumer.close()
+    _confluent_loop(consumer, leaving)
 
 
 def confluent_consumer(bootstrap: str, group: str, topic: str, leaving: Leaving) -> None:
     """The same with the protocol of KIP-848: assignments come and go by parts, and the sessions are the broker's."""
     from confluent_kafka import Consumer
 
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": group,
-            "group.protocol": "consumer",
-            "auto.offset.reset": "earliest",
-            "enable.auto.commit": False,
-        }
-    )
+    consumer = Consumer(_confluent_settings(bootstrap, group) | {"group.protocol": "consumer"})
 
     def assigned(_: Consumer, parts: list[Any]) -> None:
         consumer.incremental_assign(parts)
@@ -85,6 +64,19 @@ def confluent_consumer(bootstrap: str, group: str, topic: str, leaving: Leaving)
         tell_assigned(part.partition for part in consumer.assignment())
 
     consumer.subscribe([topic], on_assign=assigned, on_revoke=revoked, on_lost=revoked)
+    _confluent_loop(consumer, leaving)
+
+
+def _confluent_settings(bootstrap: str, group: str) -> dict[str, Any]:
+    return {
+        "bootstrap.servers": bootstrap,
+        "group.id": group,
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,
+    }
+
+
+def _confluent_loop(consumer: Any, leaving: Leaving) -> None:
     while not leaving.asked:
         message = consumer.poll(POLL_MS / 1000)
         if message is not None and message.error() is None:

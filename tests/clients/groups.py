@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.interop.cluster import Cluster, wait_in_sync
+from tests.clients.topics import create_topics
+from tests.interop.cluster import Cluster
 from tests.interop.waiting import wait_for
 
 PARTITIONS = 6
@@ -161,12 +162,7 @@ class Group:
 @contextmanager
 def new_group(kind: Kind, cluster: Cluster, topic: str, logs: Path) -> Iterator[Group]:
     """A group without members yet, and the topic that it is to read."""
-    from confluent_kafka.admin import AdminClient, NewTopic
-
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
-    for future in admin.create_topics([NewTopic(topic, PARTITIONS, 3)]).values():
-        future.result(30)
-    wait_in_sync(cluster, topic)
+    create_topics(cluster, topic, partitions=PARTITIONS)
     members = Group(cluster, kind, f"group-of-{topic}", topic, logs)
     try:
         yield members

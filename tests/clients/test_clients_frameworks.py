@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from tests.clients import install
+from tests.clients.topics import create_topics
 from tests.interop.cluster import Cluster, wait_in_sync
 from tests.interop.waiting import wait_for
 
@@ -35,14 +36,8 @@ def interpreter() -> Path:
 @pytest.fixture
 def topics(cluster: Cluster, new_topic_name: Callable[[], str]) -> tuple[str, str]:
     """A source and a target, made and in sync."""
-    from confluent_kafka.admin import AdminClient, NewTopic
-
     names = new_topic_name(), new_topic_name()
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
-    for future in admin.create_topics([NewTopic(name, PARTITIONS, 3) for name in names]).values():
-        future.result(30)
-    for name in names:
-        wait_in_sync(cluster, name)
+    create_topics(cluster, *names, partitions=PARTITIONS)
     return names
 
 

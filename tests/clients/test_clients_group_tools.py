@@ -6,8 +6,9 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.clients.topics import create_topics
 from tests.interop import apache
-from tests.interop.cluster import Cluster, wait_in_sync
+from tests.interop.cluster import Cluster
 from tests.interop.waiting import wait_for
 
 from tanist.coordinator.partitioning import partition_of
@@ -23,13 +24,9 @@ PARTITIONS = 50
 def consumed(cluster: Cluster) -> tuple[str, str]:
     """A group that has read 8 of 10 records of a topic, and its topic."""
     from confluent_kafka import Consumer, Producer, TopicPartition
-    from confluent_kafka.admin import AdminClient, NewTopic
 
     group, topic = "tools-group", "tools-topic"
-    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
-    for future in admin.create_topics([NewTopic(topic, 1, 3)]).values():
-        future.result(30)
-    wait_in_sync(cluster, topic)
+    create_topics(cluster, topic, partitions=1)
     producer = Producer({"bootstrap.servers": cluster.bootstrap})
     for _ in range(10):
         producer.produce(topic, b"value")
