@@ -326,3 +326,14 @@ def test_who_waits_is_sent_on_when_the_leadership_moves(cluster: Cluster) -> Non
     cluster.until(lambda: bool(answers))
     assert answers[0] is not None
     assert answers[0].error_code == ErrorCode.NOT_COORDINATOR
+
+
+@pytest.mark.parametrize("version", [9, 12])
+def test_clients_do_not_write_to_the_topic_of_groups(cluster: Cluster, version: int) -> None:
+    client = Client(cluster)
+    assert client.commit(1) == 0
+    refused = cluster.produce(OFFSETS_TOPIC, [b"forged"], partition=client.partition, version=version)
+    assert refused.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert refused.error_message == "__consumer_offsets is the cluster's own"
+    assert client.commit(2) == 0
+    assert client.committed() == 2

@@ -15,6 +15,7 @@ from tanist.log.log import Log
 from tanist.replica.follower import FollowerState
 from tanist.replica.leader import LeaderState
 from tanist.replica.partition import Partition
+from tanist.wire.internal_topics import INTERNAL_TOPICS
 
 if TYPE_CHECKING:
     from tanist.broker.api.fetch import FetchWait
@@ -40,6 +41,7 @@ class HostedPartition:
         "follower",
         "grown",
         "index",
+        "is_internal",
         "leader",
         "leader_epoch",
         "leader_high_watermark",
@@ -58,6 +60,7 @@ class HostedPartition:
         self.topic = topic
         self.topic_id = topic_id
         self.index = index
+        self.is_internal = topic in INTERNAL_TOPICS
         self.replica = replica
         self.log = log
         self.directory = directory

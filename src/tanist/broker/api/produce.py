@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _NOT_LEADER = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 _STORAGE_ERROR = int(ErrorCode.KAFKA_STORAGE_ERROR)
 _LEADER_HINT_VERSION = 10  # KIP-951
+_ADMIN_CLIENT = "__admin_client"
+"""The client id by which Apache Kafka, too, lets somebody write to internal topics."""
 
 
 class ProduceWait:
@@ -126,7 +128,12 @@ def handle_produce(
         hosted_parts = node.replicas.by_topic.get(topic)
         hosted = None if hosted_parts is None else hosted_parts.get(index)
         leader = None if hosted is None else hosted.leader
-        if hosted is not None and leader is not None and not leader.check_before_append(acks):
+        if (
+            hosted is not None
+            and leader is not None
+            and not hosted.is_internal
+            and not leader.check_before_append(acks)
+        ):
             turn = node.turn
             if not turn.begun:
                 turn.begin()
@@ -195,6 +202,11 @@ def _handle_any(
             leader = hosted.leader
             if leader is None:
                 results.append(ProduceResult(index, _STORAGE_ERROR if hosted.stale else _NOT_LEADER, -1, -1, -1))
+                failed = True
+                continue
+            if hosted.is_internal and connection.client_id != _ADMIN_CLIENT:
+                why = f"{hosted.topic} is the cluster's own"
+                results.append(ProduceResult(index, ErrorCode.INVALID_TOPIC_EXCEPTION, -1, -1, -1, (), why))
                 failed = True
                 continue
             if start < 0:
