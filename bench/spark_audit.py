@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -234,9 +235,13 @@ def measured(folder: Path, memory: str, plan: str) -> dict[str, Any]:
     )
     spark.range(1).count()
     started_s = time.monotonic()
-    spent_s = cpu_of_descendants()
-    result = audit_folder(spark, folder / "data", [folder / "history"], plan=plan)
-    ended_s, spent_s = time.monotonic(), cpu_of_descendants() - spent_s
+    marks = [("", cpu_of_descendants())]
+    result = audit_folder(
+        spark, folder / "data", [folder / "history"], plan=plan,
+        progress=lambda step: marks.append((step, cpu_of_descendants())),
+    )  # fmt: skip
+    ended_s = time.monotonic()
+    marks.append(("", cpu_of_descendants()))
     found: dict[str, int] = {}
     for (kind, _, _), count in result.counts.items():
         found[kind.value] = found.get(kind.value, 0) + count
@@ -246,8 +251,10 @@ def measured(folder: Path, memory: str, plan: str) -> dict[str, Any]:
         raise SystemExit(f"planted {expected()}, found {found}")
     return {
         "session_s": round(started_s - began_s, 1), "audit_s": round(ended_s - started_s, 1),
-        "cpu_s": round(spent_s, 1), "plan": result.plan,
-        "steps_s": result.seconds, "jvm_peak_mb": int(peak[0].split()[1]) >> 10,
+        "cpu_s": round(marks[-1][1] - marks[0][1], 1), "plan": result.plan,
+        "steps_s": result.seconds,
+        "steps_cpu_s": {step: round(after - spent, 1) for (step, spent), (_, after) in pairwise(marks) if step},
+        "jvm_peak_mb": int(peak[0].split()[1]) >> 10,
         "python_peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10,
     }  # fmt: skip
 

@@ -233,11 +233,15 @@ class _Audit:
             known.count()
             found.append(audit_values.judged(values.sparkSession, known, facts))
         self._begin("checking each producer's order")
-        reordered = audit_order.reordered(audit_order.placed(history, known)).cache()
-        self._cached.append(reordered)
-        if reordered.count():
-            log = audit_values.reference(self._logs, facts)
-            found.append(audit_order.findings(reordered, log, history))
+        sends = audit_order.placed(history, known)
+        producers = audit_order.suspected(sends).cache()
+        self._cached.append(producers)
+        if producers.count():
+            reordered = audit_order.reordered(sends, producers).cache()
+            self._cached.append(reordered)
+            if reordered.count():
+                log = audit_values.reference(self._logs, facts)
+                found.append(audit_order.findings(reordered, log, history))
         self._begin("following the high watermark")
         self._clients(history, sums)
         return found

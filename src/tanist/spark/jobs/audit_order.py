@@ -4,52 +4,68 @@ Owns the rule: of two sends of one process to one partition, both acknowledged a
 after the first was acknowledged, the second stands behind the first. A record's place is its first one in the log: what
 was acknowledged at one offset and stands at another, or at two, is looked at where it is.
 
-A send that is out of order stands, in the order of acknowledgements, below one before it. That takes one window; only
-the producers in which it finds such are then held against the exact rule. Sends whose beginning nobody knows prove
-nothing.
+Almost all producers are done with at a first look that sorts nothing as a whole (`order_blocks`); the others, and those
+of whose records the evidence says that they stand elsewhere than they were acknowledged, are held against the exact
+rule. Sends whose beginning nobody knows prove nothing.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Final
+
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from tanist.spark.jobs import order_blocks
 from tanist.spark.jobs.audit_history import History
 from tanist.spark.jobs.findings import Kind, columns
 
+_NAMES: Final = ("process", "place", "offset", "began_ns", "ended_ns")
 
-def placed(history: History, known: DataFrame | None) -> DataFrame:
-    """Acknowledged sends with their places: as acknowledged, or if the value is suspect as the evidence has it.
 
-    No values: this is every acknowledged send there is.
-    """
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Acknowledged sends with their places: producer, process, place, offset, began_ns, ended_ns. No values: `trusted`
+    is nearly every acknowledged send there is."""
+
+    trusted: DataFrame
+    """Where they were acknowledged."""
+    moved: DataFrame | None
+    """Where the evidence has them, if that is elsewhere."""
+
+
+def placed(history: History, known: DataFrame | None) -> Placed:
+    """`known` is the evidence of suspect values, if there are such."""
     sends = history.sends.where("outcome = 'ok' and ordered and offset is not null and ended_ns is not null")
-    names = ["process", "place", "offset", "began_ns", "ended_ns"]
-    sends = sends.select(*names)
+    sends = sends.select(F.xxhash64("process", "place").alias("producer"), *_NAMES)
     if known is None:
-        return sends
+        return Placed(sends, None)
     suspect = known.select("place", F.expr("get(places, 0)").alias("first"), F.explode("sends").alias("send"))
-    suspect = suspect.select("place", "first", "send.*")
+    # What stands nowhere was lost, and has no order.
+    suspect = suspect.select("place", "first", "send.*").where("not (first <=> offset)")
     told = suspect.select("process", "place", "offset", "ended_ns")
-    moved = suspect.withColumn("offset", F.col("first")).where("offset is not null and ended_ns is not null")
-    trusted = sends.join(F.broadcast(told), ["process", "place", "offset", "ended_ns"], "left_anti")
-    return trusted.select(*names).unionByName(moved.select(*names))
+    moved = suspect.where("first is not null and ended_ns is not null").select(
+        F.xxhash64("process", "place").alias("producer"), "process", "place", F.col("first").alias("offset"),
+        "began_ns", "ended_ns",
+    )  # fmt: skip
+    return Placed(sends.join(F.broadcast(told), ["process", "place", "offset", "ended_ns"], "left_anti"), moved)
 
 
-def reordered(sends: DataFrame) -> DataFrame:
-    """Each record that stands before one that had been acknowledged when it was sent.
+def suspected(sends: Placed) -> DataFrame:
+    """The producers that have to be held against the rule: mostly none."""
+    found = order_blocks.suspected(sends.trusted)
+    return found if sends.moved is None else found.unionByName(sends.moved.select("producer")).distinct()
+
+
+def reordered(sends: Placed, producers: DataFrame) -> DataFrame:
+    """Each record of these producers that stands before one that had been acknowledged when it was sent.
 
     process, place, offset, began_ns; `behind` is the greatest offset of those before it.
     """
-    by_producer = Window.partitionBy("process", "place")
-    so_far = by_producer.orderBy("ended_ns", "offset").rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    disordered = (
-        sends.withColumn("greatest", F.max("offset").over(so_far))
-        .where("greatest > offset and began_ns is not null")
-        .select("process", "place")
-        .distinct()
-    )
-    suspects = sends.join(F.broadcast(disordered), ["process", "place"], "left_semi")
+    suspects = sends.trusted.join(F.broadcast(producers), "producer", "left_semi").select(*_NAMES)
+    if sends.moved is not None:
+        suspects = suspects.unionByName(sends.moved.select(*_NAMES))
     # What happened to a producer, in time: acknowledgements, and beginnings of sends, which come after those of the
     # same moment.
     events = suspects.select(
@@ -59,7 +75,11 @@ def reordered(sends: DataFrame) -> DataFrame:
             "process", "place", "offset", F.col("began_ns").alias("at_ns"), F.lit(1).alias("began")
         )
     )
-    until = by_producer.orderBy("at_ns", "began").rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    until = (
+        Window.partitionBy("process", "place")
+        .orderBy("at_ns", "began")
+        .rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    )
     return (
         events.withColumn("behind", F.max(F.expr("if(began = 0, offset, null)")).over(until))
         .where("began = 1 and behind > offset")
