@@ -4,6 +4,7 @@ python -m bench                     about a quarter of an hour
 python -m bench --quick             about two minutes, without Kafka's own tools
 python -m bench --sides apache,apache --quick      the bench against itself: all ratios about 1
 python -m bench --only produce-100B-16x1,fetch-32KB-16x1
+python -m bench --join bench/results/raw/A.json bench/results/raw/B.json      the document, of runs in parts
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from bench.stands import standing
 from bench.workloads import FULL, QUICK, RAW, TOOLS, Effort, Raw, Tool
 
 OWN = ("start", "idle")
+ALL = ("tanist", "apache")
+"""Who is in the document, in this order."""
 
 
 def labels_of(sides: str) -> dict[str, str]:
@@ -64,6 +67,19 @@ def run(effort: Effort, labels: dict[str, str], only: set[str], directory: Path)
     return results
 
 
+def join(paths: Sequence[Path]) -> int:
+    """A machine that is quiet for minutes only is measured in parts."""
+    try:
+        results, told = report.join(paths)
+    except (OSError, ValueError) as failure:
+        print(f"can't join: {failure}", file=sys.stderr)
+        return 2
+    first, second = ALL
+    report.print_summary(results, first, second)
+    print(f"stored in {report.write(results, told, first, second, document=True)}")
+    return 0
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -73,12 +89,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", help="workloads, by name, with commas between; also: start, idle")
     parser.add_argument("--rounds", type=int, help="rounds of each workload")
     parser.add_argument("--data", type=Path, help="where the brokers keep their data (a temporary folder)")
+    parser.add_argument("--join", type=Path, nargs="+", metavar="JSON", help="document these results; measure nothing")
     parser.add_argument("--list", action="store_true", help="name the workloads and end")
     chosen = parser.parse_args(arguments)
     known = {each.name: each.title for each in (*RAW, *TOOLS)}
     if chosen.list:
         print("\n".join(f"{name:24} {title}" for name, title in known.items()))
         return 0
+    if chosen.join:
+        return join(chosen.join)
     reason = apache.missing()
     if reason is not None:
         print(f"the bench {reason}", file=sys.stderr)
@@ -98,7 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         results = run(effort, labels, only, Path(folder))
     report.print_summary(results, first, second)
     # The document tells of whole runs of tanist beside Apache Kafka, and of nothing else.
-    whole = not only and not effort.quick and set(labels) == {"tanist", "apache"}
+    whole = not only and not effort.quick and set(labels) == set(ALL)
     print(f"stored in {report.write(results, told, first, second, document=whole)}")
     return 0
 

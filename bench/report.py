@@ -22,7 +22,7 @@ from tests.interop.cluster import ROOT
 
 from bench.measure import Measured
 from bench.stands import HEAP
-from bench.workloads import LOWER, THRESHOLDS, Effort, Threshold
+from bench.workloads import LOWER, RAW, THRESHOLDS, TOOLS, Effort, Threshold
 
 RESULTS = ROOT / "bench" / "results"
 DOCUMENT = ROOT / "docs" / "benchmark.md"
@@ -190,6 +190,24 @@ def write(results: Sequence[Measured], told: Mapping[str, str], first: str, seco
             raise ValueError(f"{DOCUMENT} has lost its marks: {BEGIN} ... {END}")
         DOCUMENT.write_text(before + markdown(results, told, first, second) + after)
     return path
+
+
+def join(paths: Sequence[Path]) -> tuple[list[Measured], dict[str, str]]:
+    """One set of results of several stored ones: of each workload the last, and all there is to say of the runs."""
+    found: dict[str, Measured] = {}
+    told: dict[str, str] = {}
+    for path in paths:
+        stored = json.loads(path.read_text())
+        for workload in stored["workloads"]:
+            found[workload["name"]] = Measured(**{**workload, "metrics": tuple(workload["metrics"])})
+        for name, value in stored["environment"].items():
+            values = told[name].split(" / ") if name in told else []
+            told[name] = " / ".join([*values, value] if value not in values else values)
+    order = ["start", "idle-1", "idle-3", *(each.name for each in (*RAW, *TOOLS))]
+    missing = [name for name in order if name not in found]
+    if missing:
+        raise ValueError(f"nobody has measured {', '.join(missing)}")
+    return [found[name] for name in order], told
 
 
 def print_summary(results: Sequence[Measured], first: str, second: str) -> None:
