@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from cluster_rig import Cluster
+from groups_rig import Client, groups_cluster
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_text import parse
@@ -24,8 +25,11 @@ from tanist.broker.metrics_catalog import (
 from tanist.broker.metrics_node import queues
 from tanist.broker.metrics_scrape import scrape, scrape_partitions
 from tanist.broker.metrics_text import Exposition
+from tanist.wire.batch import NewRecord, encode_batch
 from tanist.wire.errors import ErrorCode
+from tanist.wire.internal_topics import OFFSETS_TOPIC
 from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
+from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
 REPLICAS = "kafka_server_replicamanager_"
@@ -392,3 +396,44 @@ def test_a_latency_is_forgotten_after_two_windows() -> None:
     assert latency.average_ms(3 * WINDOW_MS) is None
     latency.record(7, 100 * WINDOW_MS)
     assert latency.max_ms(100 * WINDOW_MS) == 7
+
+
+# -- groups and the cleaner -------------------------------------------------------------------------------------------
+
+
+def test_groups_and_their_partitions() -> None:
+    cluster = groups_cluster(partitions=5)
+    cluster.create_topic("t")
+    prefix = "kafka_server_group_coordinator_metrics_"
+    assert total(cluster, prefix + "num_partitions", state="active") == 0
+    for group in ("g", "h"):
+        client = Client(cluster, group)
+        assert client.commit(1) == 0
+        client.join()
+    assert total(cluster, prefix + "group_count", protocol="classic") == 2
+    assert total(cluster, prefix + "group_count", protocol="consumer") == 0
+    at_work = {Client(cluster, group).coordinator() for group in ("g", "h")}
+    led = sum(cluster.leader(OFFSETS_TOPIC, index) in at_work for index in range(5))
+    cluster.until(lambda: total(cluster, prefix + "num_partitions", state="active") == led)
+    assert total(cluster, prefix + "num_partitions", state="loading") == 0
+
+
+def test_the_cleaner() -> None:
+    config = {"log.cleaner.backoff.ms": "500"}
+    cluster = Cluster(nodes=1, config=config)
+    compacted = {"cleanup.policy": "compact", "segment.ms": "500", "min.cleanable.dirty.ratio": "0.01"}
+    cluster.create_topic("t", factor=1, config=compacted)
+    prefix = "kafka_log_logcleanermanager_"
+    for _ in range(3):
+        keyed = encode_batch([NewRecord(timestamp=cluster.client.clock.wall_ms(), key=b"k", value=b"v")])
+        part = PartitionProduceData(index=0, records=bytes(keyed))
+        request = ProduceRequest(
+            acks=-1, timeout_ms=1_000, topic_data=(TopicProduceData(name="t", partition_data=(part,)),)
+        )
+        assert cluster.ask(request, 9).responses[0].partition_responses[0].error_code == 0
+        cluster.run(1_000)
+    cluster.until(lambda: value(cluster, 1, "tanist_log_cleaner_dropped_records_total") >= 1)
+    assert value(cluster, 1, "tanist_log_cleaner_cleanings_total") >= 1
+    assert value(cluster, 1, prefix + "uncleanable_partitions_count") == 0
+    assert value(cluster, 1, prefix + "time_since_last_run_ms") <= 1_000
+    assert 0 <= value(cluster, 1, prefix + "max_dirty_percent") <= 100

@@ -49,9 +49,17 @@ class LogCleaner:
         self._rested_ms = 0
         """Before this time the throttle lets nothing more be read or written."""
         self._stopped = False
+        self.looked_ms = node.clock.now_ms()
+        """When it last looked for a log to clean."""
+        self.max_dirty_ratio = 0.0
+        """Of the dirtiest log that it then saw, due or not."""
         self.cleaned = 0
         self.dropped_records = 0
         self.failures = 0
+
+    @property
+    def uncleanable_count(self) -> int:
+        return len(self._uncleanable)
 
     def start(self) -> None:
         if self._node.config.log_cleaner_enable:
@@ -93,6 +101,7 @@ class LogCleaner:
 
     def _filthiest(self) -> tuple[HostedPartition, Cleanable] | None:
         wall_ms = self._node.clock.wall_ms()
+        self.looked_ms, self.max_dirty_ratio = self._node.clock.now_ms(), 0.0
         best: tuple[HostedPartition, Cleanable] | None = None
         for hosted in list(self._node.replicas):
             if not self._may_clean(hosted) or (hosted.directory, hosted.topic_id, hosted.index) in self._uncleanable:
@@ -111,6 +120,7 @@ class LogCleaner:
             except (CorruptIndexError, DamagedBatch) as damage:
                 self._leave_alone(hosted, damage)
                 continue
+            self.max_dirty_ratio = max(self.max_dirty_ratio, found.ratio)
             if found.is_due(log.config.min_cleanable_dirty_ratio) and (best is None or found.ratio > best[1].ratio):
                 best = hosted, found
         return best

@@ -30,6 +30,29 @@ def broker_metrics(node: Node, out: Exposition) -> None:
     _traffic(node, out)
     failed = sum(1 for directory in node.replicas.directories if directory.failed is not None)
     out.add("kafka_log_logmanager_offlinelogdirectorycount", failed)
+    _cleaner(node, out)
+    _groups(node, out)
+
+
+def _cleaner(node: Node, out: Exposition) -> None:
+    cleaner = node.housekeeping.cleaner
+    prefix = "kafka_log_logcleanermanager_"
+    out.add(prefix + "uncleanable_partitions_count", cleaner.uncleanable_count)
+    out.add(prefix + "max_dirty_percent", int(cleaner.max_dirty_ratio * 100))
+    out.add(prefix + "time_since_last_run_ms", max(0, node.clock.now_ms() - cleaner.looked_ms))
+    out.add("tanist_log_cleaner_cleanings_total", cleaner.cleaned)
+    out.add("tanist_log_cleaner_dropped_records_total", cleaner.dropped_records)
+
+
+def _groups(node: Node, out: Exposition) -> None:
+    """The groups that are here; a broker that had none to see to has loaded nothing, and is not made to."""
+    partitions = list(node.loaded_coordinator.partitions()) if node.loaded_coordinator is not None else []
+    prefix = "kafka_server_group_coordinator_metrics_"
+    out.add(prefix + "group_count", sum(len(each.shard.groups) for each in partitions), "classic")
+    out.add(prefix + "group_count", sum(len(each.shard.consumers.groups) for each in partitions), "consumer")
+    loading = sum(not each.ready for each in partitions)
+    out.add(prefix + "num_partitions", loading, "loading")
+    out.add(prefix + "num_partitions", len(partitions) - loading, "active")
 
 
 def _replicas(node: Node, out: Exposition) -> None:

@@ -45,12 +45,14 @@ def _named(group: str, name: str, text: str, *labels: str) -> Definition:
     kafka = f"{domain}:type={kind},name={name}"
     if name.endswith("PerSec"):
         return _counter(f"{prefix}{name.removesuffix('PerSec').lower()}_total", kafka, text, *labels)
-    return _gauge(prefix + name.lower(), kafka, text, *labels)
+    return _gauge(prefix + name.lower().replace("-", "_"), kafka, text, *labels)
 
 
 REPLICAS = "kafka.server:ReplicaManager"
 TRAFFIC = "kafka.server:BrokerTopicMetrics"
 CONTROLLER = "kafka.controller:KafkaController"
+CLEANER = "kafka.log:LogCleanerManager"
+_GROUPS = "kafka.server:type=group-coordinator-metrics,name="
 
 BROKER_METRICS = (
     _named(
@@ -103,6 +105,23 @@ BROKER_METRICS = (
         "clientId",
     ),
     _named("kafka.log:LogManager", "OfflineLogDirectoryCount", "Log directories that have failed."),
+    _named(CLEANER, "uncleanable-partitions-count", "Replicas that could not be compacted, and are left as they are."),
+    _named(CLEANER, "max-dirty-percent", "How dirty the dirtiest compacted log was when the cleaner last looked."),
+    _named(CLEANER, "time-since-last-run-ms", "How long ago that was; the cleaner may be at work since."),
+    _counter("tanist_log_cleaner_cleanings_total", "", "Logs that were compacted, each time."),
+    _counter("tanist_log_cleaner_dropped_records_total", "", "Records that compaction has dropped."),
+    _gauge(
+        "kafka_server_group_coordinator_metrics_group_count",
+        _GROUPS + "group-count",
+        "Groups that this broker coordinates, by their protocol.",
+        "protocol",
+    ),
+    _gauge(
+        "kafka_server_group_coordinator_metrics_num_partitions",
+        _GROUPS + "num-partitions",
+        "Partitions of __consumer_offsets led by this broker, once it has a group to see to.",
+        "state",
+    ),
     _counter(
         "tanist_truncated_records_total",
         "",

@@ -486,6 +486,11 @@ class Node:
             elif hosted.leader is not None and hosted.log.log_end_offset > hosted.log.log_start_offset:
                 self.coordinator()  # it finds all that is led here
 
+    @property
+    def loaded_coordinator(self) -> Coordinator | None:
+        """The coordinator, if there was a group to see to."""
+        return self._coordinator
+
     def coordinator(self) -> Coordinator:
         """The coordinator of the groups that are here, loaded when there is first one to see to."""
         if self._coordinator is None:
