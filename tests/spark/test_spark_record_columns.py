@@ -73,6 +73,41 @@ def test_batches_of_different_counts_in_lock_step() -> None:
     assert as_records(batches) == expected(batches)
 
 
+def test_records_of_long_lengths_and_far_offsets_in_lock_step() -> None:
+    """Lengths of two bytes and of three, in some of the batches and in all; deltas of two bytes and of three."""
+    sizes = [(8192 - 30) // 2 + n for n in range(0, 60, 3)] + [0, 5, 200, 8180, 8190, 8200, 20_000]
+    batches = [
+        bytes(encode_batch([NewRecord(0, b"k", b"v" * sizes[(n * (b + 3)) % len(sizes)]) for n in range(70 + b)]))
+        for b in range(12)
+    ]
+    batches += [bytes(encode_batch([NewRecord(n * 9, None, b"v" * (n % 5)) for n in range(8500)]))]
+    assert as_records(batches) == expected(batches)
+    all_long = [bytes(encode_batch([NewRecord(0, None, b"v" * 9000)] * 20)) for _ in range(10)]
+    assert as_records(all_long) == expected(all_long)
+
+
+@pytest.mark.parametrize("lie", [b"\x01", b"\x80\x80\x01", b"\xff\xff\xff\xff\x0f", b"\x80" * 10])
+def test_a_length_that_lies_is_found_in_lock_step(lie: bytes) -> None:
+    """Among records of trusted steps: -1, one that ends too early or too late, one that never ends."""
+    batches = [encode_batch([NewRecord(0, None, b"v" * (40 + n % 50)) for n in range(60)]) for _ in range(12)]
+    _, sound = decoded([bytes(each) for each in batches])
+    thirtieth = int(sound.end[sound.batch == 4][29]) - sum(map(len, batches[:4]))
+    batches[4][thirtieth : thirtieth + len(lie)] = lie
+    batches[11][-len(lie) :] = lie
+    whole = [bytes(each) for each in batches]
+    _, found = decoded(whole)
+    assert 4 in found.unreadable.tolist()
+    others = [n for n in range(12) if n not in (4, 11)]
+    rows = [row for row in as_records(whole) if row[0] in others]
+    assert [row[1:] for row in rows] == [row[1:] for row in expected([whole[n] for n in others])]
+    for number in (4, 11):
+        try:
+            plain = [row[1:] for row in expected([whole[number]])]
+        except WireError:
+            plain = []
+        assert [row[1:] for row in as_records(whole) if row[0] == number] == plain
+
+
 @given(
     st.lists(st.lists(record, min_size=1, max_size=6).map(lambda r: encode_batch(r)), min_size=1, max_size=30),
     st.data(),

@@ -19,6 +19,7 @@ from tanist.spark.record_columns import RecordColumns, varints
 from tanist.wire.batch import CONTROL, LOG_APPEND_TIME, TRANSACTIONAL
 
 HEADERS: Final = pa.list_(pa.field("element", pa.struct([("key", pa.string()), ("value", pa.binary())])))
+_NO_HEADERS: Final = pa.array([], HEADERS.value_type)
 TYPES: Final[dict[str, Any]] = {
     "topic": pa.string(),
     "partition": pa.int32(),
@@ -148,17 +149,28 @@ def gather(arena: Any, shared: Any, starts: Any, lengths: Any) -> pa.Array:
 def timestamps(found: RecordColumns, headers: Any, part: slice) -> pa.Array:
     """Microseconds; what a file claims beyond the range of Spark's timestamps is brought to its end."""
     batch = found.batch[part]
-    at_ms = headers["base_timestamp"][batch] + found.timestamp_delta[part]
-    fixed = headers["attributes"][batch] & LOG_APPEND_TIME != 0
+    at_ms = _each(headers["base_timestamp"], batch)
+    at_ms += found.timestamp_delta[part]
+    fixed = headers["attributes"] & LOG_APPEND_TIME != 0
     if fixed.any():
-        at_ms = np.where(fixed, headers["max_timestamp"][batch], at_ms)
-    return pa.array(np.clip(at_ms, -_US_MAX, _US_MAX) * 1000).view(pa.timestamp("us", "UTC"))
+        at_ms = np.where(_each(fixed, batch), _each(headers["max_timestamp"], batch), at_ms)
+    np.clip(at_ms, -_US_MAX, _US_MAX, out=at_ms)
+    at_ms *= 1000
+    return pa.array(at_ms).view(pa.timestamp("us", "UTC"))
+
+
+def _each(of_batches: Any, batch: Any) -> Any:
+    """What the batches have, for each record."""
+    return np.ascontiguousarray(of_batches).take(batch, mode="clip")
 
 
 def header_arrays(arena: Any, shared: Any, found: RecordColumns, part: slice) -> pa.Array:
     """The records' headers. Where they are not what they claim, the record has those that come before."""
-    counts = found.header_count[part].copy()
-    position, end = found.headers[part].copy(), found.end[part]
+    counts = found.header_count[part]
+    if not counts.any():
+        none = pa.array(np.zeros(len(counts) + 1, np.int32))
+        return pa.ListArray.from_arrays(none, _NO_HEADERS, type=HEADERS)
+    counts, position, end = counts.copy(), found.headers[part].copy(), found.end[part]
     at: list[Any] = []
     step = 0
     while True:
@@ -176,9 +188,6 @@ def header_arrays(arena: Any, shared: Any, found: RecordColumns, part: slice) ->
         step += 1
     offsets = np.zeros(len(counts) + 1, np.int32)
     np.cumsum(counts, out=offsets[1:])
-    if not at:
-        empty = pa.array([], HEADERS.value_type)
-        return pa.ListArray.from_arrays(pa.array(offsets), empty, type=HEADERS)
     owner, key, key_length, value, value_length = (np.concatenate(each) for each in zip(*at))
     # By records, then by their headers' order, in which they were found.
     order = np.argsort(owner, kind="stable")
@@ -207,7 +216,7 @@ class _Group:
     origin: Origin
 
     def of_batch(self, name: str) -> Any:
-        return self.headers[name][self.found.batch[self.part]]
+        return _each(self.headers[name], self.found.batch[self.part])
 
     @property
     def count(self) -> int:
@@ -226,7 +235,10 @@ class _Group:
         return np.where(base < 0, -1, after).astype(np.int32)
 
     def flag(self, bit: int) -> pa.Array:
-        return pa.array(self.of_batch("attributes") & bit != 0)
+        set_in = self.headers["attributes"] & bit != 0
+        if not set_in.any():
+            return self.constant(False, pa.bool_())
+        return pa.array(_each(set_in, self.found.batch[self.part]))
 
     def fingerprints(self) -> Any:
         found = self.found

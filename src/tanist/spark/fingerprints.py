@@ -36,50 +36,54 @@ PADDING_BYTES: Final = 8 * _ROW_WORDS[-1]
 
 def fingerprints(arena: Any, starts: Any, ends: Any) -> Any:
     """uint64 for each range of `arena`, a uint8 array with `PADDING_BYTES` behind the last range."""
-    lengths = ends - starts
     if not len(starts):
         return np.empty(0, np.uint64)
+    lengths = ends - starts
     width = 8 * _row_words(lengths)
-    rows = np.maximum((lengths + width - 1) // width, 1)
-    if int(rows.max()) == 1:
-        sums = _row_sums(arena, starts, lengths, width)
-    else:
+    # Each range is some whole rows, and a last one that it does not fill.
+    whole = lengths // width
+    filled = whole * width
+    sums = _row_sums(arena, starts + filled, width, lengths - filled)
+    long = np.flatnonzero(whole)
+    if len(long):
+        rows = whole[long]
         first = np.cumsum(rows) - rows
-        owner = np.repeat(np.arange(len(starts)), rows)
-        number = np.arange(len(owner)) - first[owner]
-        row_starts = starts[owner] + number * width
-        sums = _row_sums(arena, row_starts, np.minimum(ends[owner] - row_starts, width), width)
-        sums *= _powers(pow(_BASE, width // 8, 1 << 64), int(rows.max()))[number]
-        sums = np.add.reduceat(sums, first)
+        number = np.arange(int(rows.sum())) - np.repeat(first, rows)
+        found = _row_sums(arena, np.repeat(starts[long], rows) + number * width, width)
+        powers = _powers(pow(_BASE, width // 8, 1 << 64), int(rows.max()) + 1)
+        found *= powers[number]
+        sums *= powers[whole]
+        sums[long] += np.add.reduceat(found, first)
     return _finished(sums ^ (lengths.astype(np.uint64) * _FINAL_2))
 
 
 def _row_words(lengths: Any) -> int:
     """The width that wastes least: rows as long as the records mostly are."""
     usual = int(np.median(lengths))
-    return next((words for words in _ROW_WORDS if 8 * words >= usual), _ROW_WORDS[-1])
+    return next((words for words in _ROW_WORDS if 8 * words > usual), _ROW_WORDS[-1])
 
 
-def _row_sums(arena: Any, starts: Any, lengths: Any, width: int) -> Any:
-    """The polynomial of each row of at most `width` bytes."""
+def _row_sums(arena: Any, starts: Any, width: int, lengths: Any = None) -> Any:
+    """The polynomial of each row of `width` bytes; of as many of them as `lengths` says."""
     # An element of a void type is copied whole; the same with a second dimension takes three times as long.
     windows = np.ndarray((len(arena) - width + 1,), f"V{width}", arena, strides=(1,))
     masks = (np.tri(width + 1, width, -1, dtype=np.uint8) * np.uint8(0xFF)).view("<u8")
     powers = _powers(_BASE, width // 8)
     block = max(1, _BLOCK_BYTES // width)
+    scratch = np.empty((min(block, len(starts)), width // 8), np.uint64)
     sums = np.empty(len(starts), np.uint64)
     for first in range(0, len(starts), block):
         last = min(first + block, len(starts))
+        shifted = scratch[: last - first]
         found = windows[starts[first:last]].view("<u8").reshape(-1, width // 8)
-        size = lengths[first:last]
-        if int(size.min()) < width:
-            found &= masks.take(size, axis=0)
-        shifted = found >> _HALF
+        if lengths is not None:
+            found &= masks.take(lengths[first:last], axis=0, out=shifted, mode="clip")
+        np.right_shift(found, _HALF, out=shifted)
         found ^= shifted
         found *= _MIX
         np.right_shift(found, _HALF, out=shifted)
         found ^= shifted
-        np.matmul(found, powers, out=sums[first:last])
+        np.vecdot(found, powers, out=sums[first:last])
     return sums
 
 
