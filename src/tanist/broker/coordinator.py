@@ -310,6 +310,7 @@ class Coordinator:
         self._topics.version = self._node.metadata.applied_offset
         for partition in self._partitions.values():
             partition.shard.topics_changed()
+            self._arm(partition.shard.check_ms)
 
     # -- effects
 
@@ -319,7 +320,7 @@ class Coordinator:
             if isinstance(effect, Append):
                 self._append(partition, effect)
         self._answer(partition, effects)
-        self._arm()
+        self._arm(partition.shard.check_ms)
 
     def _answer(self, partition: GroupPartition, effects: Sequence[Effect]) -> None:
         for effect in effects:
@@ -366,8 +367,8 @@ class Coordinator:
 
     # -- time
 
-    def _arm(self) -> None:
-        check_ms = min((each.shard.check_ms for each in self._partitions.values()), default=NEVER_MS)
+    def _arm(self, check_ms: int) -> None:
+        """Look again at this time, if not before."""
         if self._closed or check_ms >= self._armed_ms:
             return
         if self._timer is not None:
@@ -381,7 +382,7 @@ class Coordinator:
         for partition in list(self._partitions.values()):
             if partition.shard.check_ms <= now_ms:
                 self.carry_out(partition, partition.shard.tick(now_ms))
-        self._arm()
+        self._arm(min((each.shard.check_ms for each in self._partitions.values()), default=NEVER_MS))
 
     def _expire(self) -> None:
         """Look for offsets that nobody has used for too long."""

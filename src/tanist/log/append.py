@@ -126,7 +126,7 @@ def examine(
             fault = _client_fault(header)
         if fault is None:
             fault = _timestamp_fault(header, config, wall_ms, internal=internal)
-        if fault is None and config.compacts and not header.is_control:
+        if fault is None and not internal and config.compacts and not header.is_control:
             fault = _key_fault(batches[start : start + header.size_bytes])
         if fault is not None:
             return fault
