@@ -310,7 +310,6 @@ class Coordinator:
         self._topics.version = self._node.metadata.applied_offset
         for partition in self._partitions.values():
             partition.shard.topics_changed()
-            self._arm(partition.shard.check_ms)
 
     # -- effects
 
