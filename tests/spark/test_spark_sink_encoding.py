@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -9,12 +10,17 @@ from hypothesis import strategies as st
 
 from tanist.runtime.records import partition_for
 from tanist.spark.arrow_rows import HEADERS
-from tanist.spark.topic_sink_encoding import NoRecord, Rows, Sealing, cuts, encode, seal
+from tanist.spark.topic_sink_encoding import NoRecord, Rows, Sealing, cuts, encode, seal, sizes_of
 from tanist.spark.topic_sink_partitions import choose
 from tanist.wire.batch import crc_matches, decode_batch, read_header
 
 BYTES = st.one_of(st.none(), st.binary(max_size=9), st.integers(60, 70).map(bytes), st.integers(8190, 8195).map(bytes))
 HEADER_LISTS = st.one_of(st.none(), st.lists(st.tuples(st.text(max_size=5), BYTES), max_size=3))
+
+
+def sealed(rows: Rows, sealing: Sealing, *, timestamp_ms: int, compression: int) -> bytes:
+    records = encode(rows, np.arange(len(rows))).cut(0, len(rows))
+    return seal(records, len(rows), sealing, timestamp_ms=timestamp_ms, compression=compression).joined()
 
 
 def rows_of(records: list[tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]] | None]]) -> Rows:
@@ -34,7 +40,7 @@ def test_what_is_encoded_is_read_by_the_decoder(records: list, compression: int,
     rows = rows_of([(b"not", b"seen", [("no", None)])] * skipped + records).cut(skipped, skipped + len(records))
     if not headers:
         rows = Rows(rows.key, rows.value, None)
-    batch = seal(encode(rows), len(rows), Sealing(7, 2, 40), timestamp_ms=1234, compression=compression)
+    batch = sealed(rows, Sealing(7, 2, 40), timestamp_ms=1234, compression=compression)
     header = read_header(batch)
     assert header.size_bytes == len(batch)
     assert crc_matches(batch, 0, len(batch))
@@ -46,16 +52,31 @@ def test_what_is_encoded_is_read_by_the_decoder(records: list, compression: int,
     assert [(each.key, each.value, each.headers) for each in found] == wanted
 
 
+def test_batches_that_are_encoded_together() -> None:
+    """Deltas begin anew in each; those behind the table of varints are as right as those in it."""
+    count = 40_000
+    rows = Rows(None, pa.array([b"%d" % number for number in range(count)], pa.binary()), None)
+    deltas = np.concatenate([np.arange(3), np.arange(count - 3)])
+    records = encode(rows, deltas)
+    for first, last in ((0, 3), (3, count)):
+        batch = seal(records.cut(first, last), last - first, Sealing(1, 0, 0), timestamp_ms=0, compression=0)
+        assert len(batch) == len(batch.joined())
+        found = decode_batch(batch.joined())
+        assert [(each.offset, each.value) for each in found] == [
+            (number - first, b"%d" % number) for number in range(first, last)
+        ]
+
+
 def test_without_keys() -> None:
     rows = Rows(None, pa.array([b"a", None], pa.binary()), None)
-    found = decode_batch(seal(encode(rows), 2, Sealing(-1, -1, -1), timestamp_ms=0, compression=0))
+    found = decode_batch(sealed(rows, Sealing(-1, -1, -1), timestamp_ms=0, compression=0))
     assert [(each.key, each.value) for each in found] == [(None, b"a"), (None, None)]
 
 
 @given(st.lists(st.integers(0, 300), min_size=1, max_size=60), st.integers(20, 400))
 def test_rows_are_cut_by_their_size(sizes: list[int], batch_bytes: int) -> None:
     rows = Rows(None, pa.array([bytes(size) for size in sizes], pa.binary()), None)
-    found = list(cuts(rows, batch_bytes))
+    found = list(cuts(sizes_of(rows), batch_bytes))
     assert [number for first, last in found for number in range(first, last)] == list(range(len(sizes)))
     for first, last in found:
         assert last - first == 1 or sum(sizes[first:last]) + 16 * (last - first) <= batch_bytes
@@ -64,7 +85,7 @@ def test_rows_are_cut_by_their_size(sizes: list[int], batch_bytes: int) -> None:
 def test_a_header_without_a_key_is_no_header() -> None:
     rows = Rows(None, pa.array([b"a"], pa.binary()), pa.array([[{"key": None, "value": b"x"}]], HEADERS))
     with pytest.raises(NoRecord, match="without a key"):
-        encode(rows)
+        encode(rows, np.arange(1))
 
 
 @given(st.lists(st.binary(max_size=40), min_size=1, max_size=80), st.integers(1, 50), st.integers(0, 3))

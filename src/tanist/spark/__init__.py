@@ -1,9 +1,23 @@
 """Spark beside a Kafka-wire cluster: topics, replicas' files and histories as DataFrames (docs/spark.md).
 
-Needs the extra `spark`. Importing this imports PySpark, so that no other room does: import-linter holds it. The modules
-`batch_table`, `record_columns` and `fingerprints` know numpy only; `arrow_rows` makes Arrow of what they find.
+Needs the extra `spark`. No other room imports this one: import-linter holds it. The modules `batch_table`,
+`record_columns` and `fingerprints` know numpy only; `arrow_rows` makes Arrow of what they find. `session` is loaded
+when it is asked for: each of Spark's Python workers imports this package on its way to one source, and needs no other.
 """
 
-from tanist.spark.local_session import register, session
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tanist.spark.local_session import register, session
 
 __all__ = ["register", "session"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from tanist.spark import local_session
+
+    return getattr(local_session, name)

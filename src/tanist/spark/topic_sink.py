@@ -24,6 +24,7 @@ from tanist.spark.topic_sink_options import SinkOptions, check_columns
 _QUERY_ID = "sql.streaming.queryId"
 _BATCH_ID = "streaming.sql.batchId"
 """Local properties by which Spark tells a task of a stream whose it is."""
+_ENCODED_BYTES = 32 << 20
 
 
 @dataclass
@@ -133,9 +134,10 @@ class _Writing:
             yield topic, rows.take(which), None if named is None else named.take(pa.array(which))
 
     def _write_topic(self, topic: str, rows: Any, named: Any) -> None:
+        """All rows in one pass: in the order of their partitions, cut into batches, encoded together."""
         import numpy as np
 
-        from tanist.spark.topic_sink_encoding import cuts
+        from tanist.spark.topic_sink_encoding import cuts, encode, sizes_of
         from tanist.spark.topic_sink_partitions import choose
 
         count = self._partitions.get(topic)
@@ -144,19 +146,25 @@ class _Writing:
         chosen = choose(rows, named, count)
         # Stable: rows of one partition stay in their order.
         order = np.argsort(chosen, kind="stable")
-        ordered = rows.take(order)
-        edges = np.flatnonzero(np.diff(chosen[order])) + 1
-        bounds = [0, *edges.tolist(), len(order)]
-        for first, last in pairwise(bounds):
-            where = topic, int(chosen[order[first]])
-            part = ordered.cut(first, last)
-            for begin, end in cuts(part, self._options.batch_bytes):
-                self._send(where, part.cut(begin, end))
+        ordered, chosen = rows.take(order), chosen[order]
+        edges = np.flatnonzero(np.diff(chosen)) + 1
+        sizes = sizes_of(ordered)
+        batches = [
+            (first + begin, first + end)
+            for first, last in pairwise([0, *edges.tolist(), len(order)])
+            for begin, end in cuts(sizes[first:last], self._options.batch_bytes)
+        ]
+        deltas = np.arange(len(order)) - np.repeat([first for first, _ in batches], [b - a for a, b in batches])
+        # What is encoded together has offsets of 32 bits, and is in memory until it is acknowledged.
+        for first, last in cuts([sizes[a:b].sum() for a, b in batches], _ENCODED_BYTES):
+            begin, end = batches[first][0], batches[last - 1][1]
+            records = encode(ordered.cut(begin, end), deltas[begin:end])
+            for a, b in batches[first:last]:
+                self._send((topic, int(chosen[a])), ordered.cut(a, b), records.cut(a - begin, b - begin))
 
-    def _send(self, where: TopicPartition, rows: Any) -> None:
+    def _send(self, where: TopicPartition, rows: Any, records: memoryview) -> None:
         from tanist.spark.topic_sink_encoding import Sealing, encode, seal
 
-        records = encode(rows)
         before = self._landed.get(where)
         if before is not None:
             import numpy as np
@@ -169,12 +177,13 @@ class _Writing:
                 return
             if len(kept) < len(rows):
                 rows = rows.take(kept)
-                records = encode(rows)
+                records = encode(rows, np.arange(len(rows))).cut(0, len(rows))
         producer = self.producer
         sealing = Sealing(producer.producer_id, producer.producer_epoch, producer.next_sequence(where))
         now_ms = time.time_ns() // 1_000_000
-        batch = seal(records, len(rows), sealing, timestamp_ms=now_ms, compression=self._options.compression)
-        producer.send(where, batch, len(rows))
+        producer.send(
+            where, seal(records, len(rows), sealing, timestamp_ms=now_ms, compression=self._options.compression)
+        )
         self._records += len(rows)
 
     def _found(self, topic: str) -> int:

@@ -1,25 +1,32 @@
 """Rows as record batches: Arrow columns in, the bytes of a Produce request out, nothing done record by record.
 
 Owns the encoding of records (keys, values, headers) with numpy and Arrow's kernels, the cut of rows into batches by
-their size, and the batch's header. It decides neither where rows go nor in what order.
+their size, and the batch's header. It decides neither where rows go nor in what order. Rows of many batches are
+encoded in one go: payload is copied once, and a batch's records are a stretch of that memory. Lengths and deltas are
+looked up in a table of varints, as almost all of them are small.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tanist.wire.batch import HEADER, HEADER_BYTES, LENGTH_OVERHEAD, MAGIC, write_crc
+from tanist.wire.batch import ATTRIBUTES_AT, CRC_AT, HEADER, HEADER_BYTES, LENGTH_OVERHEAD, MAGIC
 from tanist.wire.compression import compress
+from tanist.wire.crc import crc32c
 
 _VARINT_BYTES: Final = 5
 """Of lengths, counts and offset deltas: they have 32 bits."""
 _BOUNDS: Final = np.array([1 << 7 * width for width in range(1, _VARINT_BYTES)], np.uint64)
+_TABLE: Final = 1 << 15
+"""How many varints are looked up, from -1 on, which is null's length. Lengths and deltas are rarely larger."""
+_CRC_BYTES: Final = 4
 _AROUND_BYTES: Final = 16
 """What a record takes beside its key, value and headers, about."""
 
@@ -51,6 +58,18 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
+class Records:
+    """Encoded records, one after another, as they stand behind a batch's header."""
+
+    data: memoryview
+    bounds: Any
+    """Where each begins, and where the last ends."""
+
+    def cut(self, first: int, last: int) -> memoryview:
+        return self.data[int(self.bounds[first]) : int(self.bounds[last])]
+
+
+@dataclass(frozen=True, slots=True)
 class Sealing:
     """What the header of a batch says of its producer."""
 
@@ -59,63 +78,95 @@ class Sealing:
     base_sequence: int
 
 
-def cuts(rows: Rows, batch_bytes: int) -> Iterator[tuple[int, int]]:
-    """Stretches of rows that are about so large as batches; a row that is larger goes alone."""
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """A batch in two pieces, so that its records are not copied once more."""
+
+    header: bytes
+    records: Any
+    count: int
+
+    def __len__(self) -> int:
+        return len(self.header) + len(self.records)
+
+    def joined(self) -> bytes:
+        return b"".join((self.header, self.records))
+
+
+def sizes_of(rows: Rows) -> Any:
+    """About how many bytes each row takes as a record."""
     sizes = np.maximum(_lengths(rows.value), 0) + _AROUND_BYTES
     if rows.key is not None:
         sizes += np.maximum(_lengths(rows.key), 0)
     if rows.headers is not None:
         sizes += _header_blocks(rows.headers)[2]
+    return sizes
+
+
+def cuts(sizes: Any, batch_bytes: int) -> Iterator[tuple[int, int]]:
+    """Stretches of rows that are about so large together; a row that is larger goes alone."""
     ends = np.cumsum(sizes)
     first = before = 0
-    while first < len(rows):
+    while first < len(ends):
         last = max(first + 1, int(np.searchsorted(ends, before + batch_bytes, side="right")))
         yield first, last
         first, before = last, int(ends[last - 1])
 
 
-def encode(rows: Rows) -> memoryview:
-    """The records, as they stand behind a batch's header, all with the batch's first timestamp."""
-    count = len(rows)
-    zero = np.zeros(count, np.int64)
+def encode(rows: Rows, deltas: Any) -> Records:
+    """The records, all with their batch's first timestamp. `deltas`: which record of its batch each row is."""
     value_length = _lengths(rows.value)
-    key_length = zero - 1 if rows.key is None else _lengths(rows.key)
-    delta = np.arange(count)
-    length = 2 + _widths(delta) + _widths(key_length) + np.maximum(key_length, 0)
-    length += _widths(value_length) + np.maximum(value_length, 0)
-    parts: list[Any] = []
+    # Attributes and the delta of the timestamp are a zero each; without headers their count is one more.
+    length = 2 + _widths(deltas) + _widths(value_length) + np.maximum(value_length, 0)
+    parts = [pa.scalar(b"\0\0", pa.binary()), _varints(deltas)]
+    if rows.key is None:
+        length += 1
+        parts.append(pa.scalar(_NULL_LENGTH, pa.binary()))
+    else:
+        key_length = _lengths(rows.key)
+        length += _widths(key_length) + np.maximum(key_length, 0)
+        parts += [_varints(key_length), _filled(rows.key)]
+    parts += [_varints(value_length), _filled(rows.value)]
     if rows.headers is None:
         length += 1
-        end: list[Any] = [pa.scalar(b"\0", pa.binary())]
+        parts.append(pa.scalar(b"\0", pa.binary()))
     else:
         counts, blocks, sizes = _header_blocks(rows.headers)
         length += _widths(counts) + sizes
-        end = [_varints(counts), blocks]
-    parts = [_varints(length, zero, zero, delta, key_length)]
-    if rows.key is not None:
-        parts.append(rows.key.fill_null(b""))
-    parts += [_varints(value_length), rows.value.fill_null(b""), *end]
-    joined = pc.binary_join_element_wise(*parts, pa.scalar(b"", pa.binary()))
-    bounds = np.frombuffer(joined.buffers()[1], np.int32)
-    return memoryview(joined.buffers()[2])[int(bounds[joined.offset]) : int(bounds[joined.offset + count])]
+        parts += [_varints(counts), blocks]
+    joined = pc.binary_join_element_wise(_varints(length), *parts, _NOTHING)
+    bounds = np.frombuffer(joined.buffers()[1], np.int32)[joined.offset : joined.offset + len(rows) + 1]
+    return Records(memoryview(joined.buffers()[2] or b""), bounds)
 
 
-def seal(records: memoryview, count: int, sealing: Sealing, *, timestamp_ms: int, compression: int) -> bytearray:
+def seal(records: Any, count: int, sealing: Sealing, *, timestamp_ms: int, compression: int) -> Sealed:
     """The batch of these records."""
     packed = compress(compression, records) if compression else records
-    batch = bytearray(HEADER_BYTES + len(packed))
-    batch[HEADER_BYTES:] = packed
+    header = bytearray(HEADER_BYTES)
     HEADER.pack_into(
-        batch, 0, 0, len(batch) - LENGTH_OVERHEAD, -1, MAGIC, 0, compression, count - 1, timestamp_ms, timestamp_ms,
-        sealing.producer_id, sealing.producer_epoch, sealing.base_sequence, count,
+        header, 0, 0, HEADER_BYTES + len(packed) - LENGTH_OVERHEAD, -1, MAGIC, 0, compression, count - 1, timestamp_ms,
+        timestamp_ms, sealing.producer_id, sealing.producer_epoch, sealing.base_sequence, count,
     )  # fmt: skip
-    write_crc(batch, 0, len(batch))
-    return batch
+    crc = crc32c(packed, crc32c(memoryview(header)[ATTRIBUTES_AT:]))
+    header[CRC_AT : CRC_AT + _CRC_BYTES] = crc.to_bytes(_CRC_BYTES, "big")
+    return Sealed(bytes(header), packed, count)
+
+
+_NOTHING: Final = pa.scalar(b"", pa.binary())
+_NULL_LENGTH: Final = b"\1"
+
+
+def _filled(array: Any) -> Any:
+    return array.fill_null(b"") if array.null_count else array
 
 
 def _lengths(array: Any) -> Any:
     """-1 for null."""
-    return pc.binary_length(array).fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    bounds = np.frombuffer(array.buffers()[1] or bytes(4), np.int32)[array.offset : array.offset + len(array) + 1]
+    found = np.diff(bounds).astype(np.int64)
+    if array.null_count:
+        found[array.is_null().to_numpy(zero_copy_only=False)] = -1
+    return found
 
 
 def _header_blocks(headers: Any) -> tuple[Any, Any, Any]:
@@ -126,7 +177,7 @@ def _header_blocks(headers: Any) -> tuple[Any, Any, Any]:
         raise NoRecord("a header without a key")
     keys, values = keys.cast(pa.binary()), values.cast(pa.binary())
     encoded = pc.binary_join_element_wise(
-        _varints(_lengths(keys)), keys, _varints(_lengths(values)), values.fill_null(b""), pa.scalar(b"", pa.binary())
+        _varints(_lengths(keys)), keys, _varints(_lengths(values)), _filled(values), _NOTHING
     )
     # They lie one after another already: a record's are a stretch of the same memory.
     ends = np.concatenate([[0], np.cumsum(_lengths(encoded))])
@@ -142,23 +193,33 @@ def _zigzag(values: Any) -> Any:
 
 
 def _widths(values: Any) -> Any:
+    if len(values) and values.max() < _TABLE - 1:
+        return _table()[1][values + 1]
     return np.searchsorted(_BOUNDS, _zigzag(values), side="right") + 1
 
 
-def _varints(*columns: Any) -> Any:
-    """A binary array with the varints of these numbers, one after another, for each row."""
-    count = len(columns[0])
-    matrix = np.empty((count, len(columns), _VARINT_BYTES), np.uint8)
-    widths = np.empty((count, len(columns)), np.int64)
-    for number, values in enumerate(columns):
-        left = _zigzag(values)
-        widths[:, number] = np.searchsorted(_BOUNDS, left, side="right") + 1
-        most = int(widths[:, number].max(initial=1))
-        for byte in range(most):
-            matrix[:, number, byte] = left & np.uint64(0x7F)
-            left >>= np.uint64(7)
-            matrix[:, number, byte] |= np.where(widths[:, number] > byte + 1, 0x80, 0).astype(np.uint8)
-    kept = np.arange(_VARINT_BYTES) < widths[:, :, None]
-    offsets = np.zeros(count + 1, np.int32)
-    np.cumsum(widths.sum(axis=1), out=offsets[1:])
-    return pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(offsets), pa.py_buffer(matrix[kept])])
+def _varints(values: Any) -> Any:
+    """A binary array with the varint of each of these numbers, of which none is below -1."""
+    if len(values) and values.max() < _TABLE - 1:
+        return _table()[0].take(pa.array(values + 1))
+    return _encoded(values)
+
+
+@cache
+def _table() -> tuple[Any, Any]:
+    """The varints from -1 on, and their widths."""
+    varints = _encoded(np.arange(-1, _TABLE - 1))
+    return varints, _lengths(varints)
+
+
+def _encoded(values: Any) -> Any:
+    left = _zigzag(values)
+    widths = np.searchsorted(_BOUNDS, left, side="right") + 1
+    matrix = np.empty((len(values), _VARINT_BYTES), np.uint8)
+    for byte in range(_VARINT_BYTES):
+        matrix[:, byte] = (left & np.uint64(0x7F)) | np.where(widths > byte + 1, np.uint64(0x80), np.uint64(0))
+        left >>= np.uint64(7)
+    kept = np.arange(_VARINT_BYTES) < widths[:, None]
+    offsets = np.zeros(len(values) + 1, np.int32)
+    np.cumsum(widths, out=offsets[1:])
+    return pa.Array.from_buffers(pa.binary(), len(values), [None, pa.py_buffer(offsets), pa.py_buffer(matrix[kept])])

@@ -10,10 +10,13 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
-from typing import Final
+from struct import Struct as Layout
+from typing import Any, Final
 
 from tanist.runtime.client import BrokerConnection, Client, KafkaError, Unreachable, Unsupported
 from tanist.spark.topic_options import TopicPartition
+from tanist.spark.topic_sink_encoding import Sealed
+from tanist.wire.codec import chunk_encoder
 from tanist.wire.errors import ErrorCode, WireError
 from tanist.wire.frames import correlation_id_of, decode_response
 from tanist.wire.messages.init_producer_id_request import InitProducerIdRequest
@@ -28,16 +31,33 @@ _VERSION_MAX: Final = 12
 _WAIT_MS: Final = 10_000
 """How long a leader waits for the other replicas, each time it is asked."""
 _SEQUENCE_MASK: Final = 0x7FFFFFFF
+_HEAD: Final = Layout(">hhih")
+"""A request's header: key, version, correlation id, and the length of the client id, which follows."""
 
 
 class ProduceFailed(RuntimeError):
     """A batch that is not in the log, or of which it is not known."""
 
 
+class _Place:
+    """Stands in a request for a batch that is sent in two pieces: it is as long."""
+
+    def __init__(self, length: int) -> None:
+        self._length = length
+
+    def __len__(self) -> int:
+        return self._length
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Batch:
     where: TopicPartition
-    request: ProduceRequest
+    sealed: Sealed
+
+    def request(self, records: Any) -> ProduceRequest:
+        topic, partition = self.where
+        data = TopicProduceData(name=topic, partition_data=(PartitionProduceData(index=partition, records=records),))
+        return ProduceRequest(acks=-1, timeout_ms=_WAIT_MS, topic_data=(data,))
 
 
 class TaskProducer:
@@ -72,21 +92,18 @@ class TaskProducer:
         """What was before is in the log."""
         self._sequences[where] = sequence & _SEQUENCE_MASK
 
-    def send(self, where: TopicPartition, batch: bytearray, count: int) -> None:
+    def send(self, where: TopicPartition, batch: Sealed) -> None:
         """Send a batch that was sealed with `next_sequence`. Returns as soon as it is on its way."""
         topic, partition = where
-        data = TopicProduceData(
-            name=topic, partition_data=(PartitionProduceData(index=partition, records=memoryview(batch)),)
-        )
-        made = _Batch(where, ProduceRequest(acks=-1, timeout_ms=_WAIT_MS, topic_data=(data,)))
-        self._sequences[where] = (self.next_sequence(where) + count) & _SEQUENCE_MASK
+        made = _Batch(where, batch)
+        self._sequences[where] = (self.next_sequence(where) + batch.count) & _SEQUENCE_MASK
         self._order.append(made)
         try:
             leader = self._client.leader_of(topic, partition)
             waiting = self._unanswered.setdefault(leader, deque())
             while len(waiting) >= IN_FLIGHT:
                 self._settle(leader)
-            self._connected(leader).begin(made.request)
+            self._connected(leader).begin(made)
             waiting.append(made)
         except (OSError, WireError, KafkaError, Unreachable):
             self._send_again()
@@ -135,7 +152,8 @@ class TaskProducer:
         topic, partition = batch.where
         try:
             leader = client.leader_of(topic, partition)
-            answer = client.ask(batch.request, ProduceResponse, node_id=leader, max_version=_VERSION_MAX)
+            request = batch.request(memoryview(batch.sealed.joined()))
+            answer = client.ask(request, ProduceResponse, node_id=leader, max_version=_VERSION_MAX)
         except Unreachable:
             client.forget(topic)
             raise
@@ -167,13 +185,32 @@ class _Connection(BrokerConnection):
     _asked = 0
     _version = -1
 
-    def begin(self, request: ProduceRequest) -> None:
+    def begin(self, batch: _Batch) -> None:
         try:
-            self._version = self.version_for(ProduceRequest, _VERSION_MAX)
+            version = self._version = self.version_for(ProduceRequest, _VERSION_MAX)
         except Unsupported as error:
             raise WireError(str(error)) from error
-        self._send(request, self._version, self._sock.gettimeout() or 10.0)
+        self._correlation_id += 1
+        name = self._client_id.encode()
+        head = _HEAD.pack(ProduceRequest.API_KEY, version, self._correlation_id, len(name)) + name
+        place = _Place(len(batch.sealed))
+        pieces: list[Any] = [b"", head + b"\0" if ProduceRequest.is_flexible(version) else head]
+        chunk_encoder(ProduceRequest, version)(batch.request(place), pieces)
+        at = next(number for number, each in enumerate(pieces) if each is place)
+        pieces[at : at + 1] = batch.sealed.header, batch.sealed.records
+        pieces[0] = sum(map(len, pieces)).to_bytes(4, "big")
+        self._send_pieces(pieces)
         self._asked += 1
+
+    def _send_pieces(self, pieces: list[Any]) -> None:
+        """All of them, without making one of them first: a batch is copied by the kernel alone."""
+        left = [memoryview(each) for each in pieces]
+        while left:
+            sent = self._sock.sendmsg(left)
+            while left and sent >= len(left[0]):
+                sent -= len(left.pop(0))
+            if sent:
+                left[0] = left[0][sent:]
 
     def finish(self, timeout_s: float) -> tuple[int, str | None]:
         self._sock.settimeout(timeout_s)

@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql.datasource import InputPartition
 
 from tanist.runtime.client import Client
-from tanist.spark.topic_options import TopicOptions
+from tanist.spark.topic_options import Connecting, TopicOptions
 from tanist.spark.topic_plan import OffsetRange
 
 
@@ -30,13 +30,28 @@ def read_task(partition: InputPartition, options: TopicOptions, columns: Sequenc
         return
     from tanist.spark.topic_reading import read_range
 
-    how = options.connecting
-    with Client(how.bootstrap, client_id=how.client_id, timeout_s=how.timeout_s) as client:
-        yield from read_range(
-            client,
-            partition.wanted,
-            columns,
-            fetch_bytes=options.fetch_bytes,
-            fail_on_data_loss=options.fail_on_data_loss,
-            read_committed=options.read_committed,
-        )
+    yield from read_range(
+        _client(options.connecting),
+        partition.wanted,
+        columns,
+        fetch_bytes=options.fetch_bytes,
+        fail_on_data_loss=options.fail_on_data_loss,
+        read_committed=options.read_committed,
+    )
+
+
+def _client(how: Connecting) -> Client:
+    """A worker does one task after another, a stream's every few hundred milliseconds: it stays connected, and knows
+    who leads what. A client makes a connection that has broken anew, and asks again when it was wrong.
+    """
+    client = _clients.get(how)
+    if client is None:
+        for other in _clients.values():
+            other.close()
+        _clients.clear()
+        client = _clients[how] = Client(how.bootstrap, client_id=how.client_id, timeout_s=how.timeout_s)
+    return client
+
+
+_clients: dict[Connecting, Client] = {}
+"""Of this process: one at most."""
