@@ -17,22 +17,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from tanist.cli.options import client_options, data_option, json_option, key_value
-from tanist.cli.output import print_json, print_table
+from tanist.cli.output import print_json
+from tanist.cli.spark_told import audit_json, audit_lines, echo, tell_durability, tell_merge
 from tanist.runtime.client import Address
 from tanist.runtime.cluster import addresses_of
 from tanist.runtime.cluster_file import load_existing
 
 if TYPE_CHECKING:
     from tanist.spark.jobs.audit import AuditResult
-    from tanist.spark.jobs.merge_back import MergeResult
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 EXIT_FOUND = 1
 """An audit that found something, as `tanist lab verify` has it."""
-_VERDICTS = ("lost", "re-sent", "kept", "superseded", "transactional")
-_TOLD_MAX = 10
-"""Findings of each kind that are printed; the Parquet result has all."""
 
 
 class Jobs(click.Group):
@@ -82,6 +79,14 @@ def _say(what: str) -> None:
     click.echo(f"  {what}", err=True)
 
 
+def _answer(as_json: bool, programs: Callable[[], Any], people: Callable[[], None]) -> None:
+    """What came of a job, on standard output, for one or the other."""
+    if as_json:
+        print_json(programs())
+    else:
+        people()
+
+
 @spark_command.command("audit")
 @click.option(
     "--history",
@@ -124,11 +129,7 @@ def audit_command(
 
         write_page(html, result, title=str(folder))
         _say(f"the report is {html}")
-    if as_json:
-        print_json(_audit_json(result))
-    else:
-        for line in audit_lines(result):
-            click.echo(line)
+    _answer(as_json, lambda: audit_json(result), lambda: echo(audit_lines(result)))
     if not result.clean:
         ctx.exit(EXIT_FOUND)
 
@@ -164,10 +165,7 @@ def merge_back_command(
     result = merge_back(
         _session(master, conf), folder, addresses, topics=topics, apply=apply, mark=mark, output=output, progress=_say
     )
-    if as_json:
-        print_json(asdict(result))
-    else:
-        tell_merge(result)
+    _answer(as_json, lambda: asdict(result), lambda: tell_merge(result))
     if result.problems:
         ctx.exit(1)
 
@@ -191,10 +189,7 @@ def story_command(port: int, keep: Path | None, master: str, conf: tuple[tuple[s
                 from tanist.spark.report.audit_page import write_page
 
                 write_page(folder / f"audit-{name}.html", result, title=f"the story, {name} the merge-back")
-            click.echo()
-            for line in audit_lines(result):
-                click.echo(line)
-            click.echo()
+            echo(["", *audit_lines(result), ""])
 
         try:
             story = tell(_session(master, conf), folder, port=port, say=_say, on_audit=tell_audit)
@@ -239,10 +234,8 @@ def ingest_command(
         _session(master, conf), _servers(bootstrap, folder), topics, table, kind=kind, every=every,
         options=dict(options), progress=_say,
     )  # fmt: skip
-    if as_json:
-        print_json(asdict(result))
-    else:
-        click.echo(f"{result.records} records in {result.batches} batches; {result.known} batches were there already")
+    told = f"{result.records} records in {result.batches} batches; {result.known} batches were there already"
+    _answer(as_json, lambda: asdict(result), lambda: click.echo(told))
 
 
 @spark_command.command("egress")
@@ -267,10 +260,7 @@ def egress_command(
 
     servers = _servers(bootstrap, folder)
     count = egress(_session(master, conf), table, servers, topic=topic, keep_partitions=not by_key, progress=_say)
-    if as_json:
-        print_json({"records": count})
-    else:
-        click.echo(f"{count} records written")
+    _answer(as_json, lambda: {"records": count}, lambda: click.echo(f"{count} records written"))
 
 
 @spark_command.command("durability")
@@ -322,113 +312,8 @@ def durability_command(
 
         write_page(html, result, replays)
         _say(f"the report is {html}")
-    if as_json:
-        print_json({"seeds": [played.start, played.stop - 1], "settings": [asdict(row) for row in result.rows]})
-        return
-    print_table(
-        ("SETTING", "RUNS", "LOST RECORDS IN", "UNAVAILABLE IN", "TIME UNAVAILABLE", "SEEDS THAT LOST"),
-        [
-            (
-                row.setting,
-                row.loss.runs,
-                row.loss,
-                row.outage,
-                f"{100 * row.outage_share:.1f} %",
-                ", ".join(map(str, row.losing_seeds[:5])) or None,
-            )
-            for row in result.rows
-        ],
+    _answer(
+        as_json,
+        lambda: {"seeds": [played.start, played.stop - 1], "settings": [asdict(row) for row in result.rows]},
+        lambda: tell_durability(result, replays),
     )
-    for path in replays:
-        click.echo(f"tanist lab replay {path}")
-    for row in result.rows:
-        for seed, violation in row.violations.items():
-            click.echo(f"{row.setting}, seed {seed} breaks a rule: {violation}", err=True)
-
-
-def audit_lines(result: AuditResult) -> list[str]:
-    """The summary for people."""
-    replicas = {(rail.topic, rail.partition, rail.replica) for rail in result.rails}
-    lines = [
-        f"{result.records} records in {len(replicas)} replicas of {len(result.facts)} partitions; "
-        f"{result.sends} acknowledged sends, {result.polled} records polled"
-    ]
-    counts: dict[Any, int] = {}
-    for (kind, _, _), count in result.counts.items():
-        counts[kind] = counts.get(kind, 0) + count
-    for kind, count in counts.items():
-        lines += ["", f"{kind.value}: {count}, {kind.meaning}"]
-        told = result.told(kind)
-        for each in _runs_of(told)[:_TOLD_MAX]:
-            lines.append(f"  {each}")
-        if len(told) > _TOLD_MAX and len(_runs_of(told)) > _TOLD_MAX:
-            lines.append(f"  and {len(_runs_of(told)) - _TOLD_MAX} more like these")
-        for explained in dict.fromkeys(each.explained for each in told if each.explained):
-            lines.append(f"  because of {explained}")
-    lines += ["", "nothing is wrong" if result.clean else f"{len(counts)} kinds of findings: " + ", ".join(
-        kind.value for kind in counts
-    )]  # fmt: skip
-    return lines
-
-
-def _runs_of(findings: list[Any]) -> list[str]:
-    """Findings in words; neighbouring ones that say the same are one line."""
-    lines: list[tuple[Any, ...]] = []
-    for each in findings:
-        key = (each.topic, each.partition, each.kind, each.replicas, each.epochs, each.detail)
-        last = lines[-1] if lines else None
-        if last is not None and last[0] == key and each.first_offset is not None and last[2] + 1 == each.first_offset:
-            lines[-1] = (key, last[1], each.last_offset or each.first_offset, last[3] + each.records, last[4])
-        else:
-            first = -1 if each.first_offset is None else each.first_offset
-            lines.append(
-                (key, first, first if each.last_offset is None else each.last_offset, each.records, each.value)
-            )
-    told = []
-    for (topic, partition, _, replicas, epochs, detail), first, last, records, value in lines:
-        where = "" if first < 0 else f" offset {first}" if first == last else f" offsets {first}..{last}"
-        epoch = f", epoch {', '.join(map(str, epochs))}" if epochs else ""
-        who = f", replica {', '.join(map(str, replicas))}" if replicas else ""
-        what = f", {value}" if value is not None and records == 1 else f", {records} records"
-        told.append(f"{topic}-{partition}{where}{epoch}{who}{what}: {detail}")
-    return told
-
-
-def _audit_json(result: AuditResult) -> dict[str, Any]:
-    return {
-        "records": result.records,
-        "acknowledged": result.sends,
-        "polled": result.polled,
-        "counts": [
-            {"kind": kind.value, "topic": topic, "partition": partition, "count": count}
-            for (kind, topic, partition), count in result.counts.items()
-        ],
-        "findings": [each.as_json() for each in result.findings],
-        "plan": result.plan,
-        "seconds": result.seconds,
-    }
-
-
-def tell_merge(result: MergeResult) -> None:
-    """The summary for people."""
-    lines = []
-    if result.places:
-        print_table(
-            ("PARTITION", "LOST", "RE-SENT", "KEPT", "SUPERSEDED", "TRANSACTIONAL", "RESTORED"),
-            [
-                (
-                    f"{each.topic}-{each.partition}",
-                    *(each.verdicts.get(name, 0) for name in _VERDICTS),
-                    each.restored if result.applied else "-",
-                )
-                for each in result.places
-            ],
-        )
-    else:
-        lines.append("nothing was saved: there is nothing to merge back")
-    if result.left_out:
-        lines.append(f"{result.left_out} entries are left out, for most of their records will have expired")
-    if not result.applied and result.count("lost"):
-        lines.append(f"a dry run: --apply puts the {result.count('lost')} lost records back")
-    for line in lines + [f"not done: {problem}" for problem in result.problems]:
-        click.echo(line)
