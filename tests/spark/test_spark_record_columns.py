@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tanist.spark.batch_table import crcs_right, walk
@@ -54,7 +54,7 @@ def expected(batches: list[bytes]) -> list[tuple[int, int, int, bytes | None, by
 
 
 @given(st.lists(st.lists(record, min_size=1, max_size=12).map(lambda r: bytes(encode_batch(r))), max_size=40))
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_columns_are_what_one_record_at_a_time_gives(batches: list[bytes]) -> None:
     """With fewer batches than are walked in lock-step, and with more."""
     assert as_records(batches) == expected(batches)
@@ -112,7 +112,7 @@ def test_a_length_that_lies_is_found_in_lock_step(lie: bytes) -> None:
     st.lists(st.lists(record, min_size=1, max_size=6).map(lambda r: encode_batch(r)), min_size=1, max_size=30),
     st.data(),
 )
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_damage_stays_in_its_batch(batches: list[bytearray], data: st.DataObject) -> None:
     """What the plain decoder takes, is taken; what it refuses but for its headers, is refused; neighbours are whole."""
     hurt = data.draw(st.integers(0, len(batches) - 1))
@@ -139,7 +139,7 @@ def test_damage_stays_in_its_batch(batches: list[bytearray], data: st.DataObject
 
 
 @given(st.binary(max_size=400), st.integers(-5, 2**31 - 1))
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 def test_any_bytes_are_safe(body: bytes, count: int) -> None:
     arena = np.frombuffer(body + bytes(PADDING_BYTES), np.uint8)
     found = decode(arena, np.array([0]), np.array([len(body)]), np.array([count]))
