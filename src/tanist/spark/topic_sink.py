@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
@@ -21,18 +20,14 @@ from tanist.runtime.client import Client, KafkaError
 from tanist.spark.topic_options import OptionError, TopicPartition
 from tanist.spark.topic_sink_options import SinkOptions, check_columns
 
+if TYPE_CHECKING:
+    from tanist.spark.topic_sink_landed import Before, Identity, Written
+    from tanist.spark.topic_sink_settling import TaskWritten
+
 _QUERY_ID = "sql.streaming.queryId"
 _BATCH_ID = "streaming.sql.batchId"
 """Local properties by which Spark tells a task of a stream whose it is."""
 _ENCODED_BYTES = 32 << 20
-
-
-@dataclass
-class Written(WriterCommitMessage):
-    """What one task wrote, and what it found written."""
-
-    records: int
-    known: int
 
 
 class TopicWriter(DataSourceArrowWriter):
@@ -50,9 +45,41 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
         check_columns(schema, options)
         self._options = options
+        self._before: Before | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """On its way from the driver to the tasks it takes along what is in the topic before they begin."""
+        if self._before is None and self._options.exactly_once:
+            self._before = _look(self._options)
+        return self.__dict__
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
-        return write_rows(iterator, self._options, _task() if self._options.exactly_once else None)
+        return write_rows(iterator, self._options, _task() if self._options.exactly_once else None, self._before)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 (PySpark's name)
+        from tanist.spark.topic_sink_settling import TaskWritten, settle
+
+        told = [each for each in messages if isinstance(each, TaskWritten)]
+        if any(each.earlier for each in told):
+            with _client(self._options) as client:
+                settle(client, told, self._options.compression)
+
+
+def _client(options: SinkOptions) -> Client:
+    how = options.connecting
+    return Client(how.bootstrap, client_id=how.client_id, timeout_s=how.timeout_s)
+
+
+def _look(options: SinkOptions) -> Before:
+    """Into the one topic that is written to. Which topics a column names is not known before there are rows."""
+    from tanist.spark.topic_sink_landed import before
+
+    topic = options.topic
+    if topic is None:
+        return {}
+    with _client(options) as client:
+        count = client.persist(lambda: _known(client, topic))
+        return before(client, [(topic, number) for number in range(count)])
 
 
 def _task() -> tuple[str, int, int]:
@@ -65,38 +92,54 @@ def _task() -> tuple[str, int, int]:
     return query, context.partitionId(), int(batch)
 
 
-def write_rows(batches: Iterator[Any], options: SinkOptions, task: tuple[str, int, int] | None) -> Written:
-    """All rows, acknowledged by all in-sync replicas. `task`: whose rows they are, if some may be there already."""
-    from tanist.spark.topic_sink_landed import identity
+def write_rows(
+    batches: Iterator[Any], options: SinkOptions, task: tuple[str, int, int] | None, before: Before | None = None
+) -> TaskWritten:
+    """All rows, acknowledged by all in-sync replicas. `task`: whose rows they are, if some may be there already;
+    `before`: what was there when the micro-batch began.
+    """
+    from tanist.spark.topic_sink_landed import identity, of_earlier_runs
     from tanist.spark.topic_sink_producer import TaskProducer
+    from tanist.spark.topic_sink_settling import TaskWritten
 
-    how = options.connecting
-    with Client(how.bootstrap, client_id=how.client_id, timeout_s=how.timeout_s) as client:
+    who = None if task is None else identity(*task)
+    earlier = {} if who is None or before is None else of_earlier_runs(before, who)
+    with _client(options) as client:
         writing: _Writing | None = None
         try:
             for batch in batches:
                 if not batch.num_rows:
                     continue
                 if writing is None:
-                    if task is None:
+                    if who is None:
                         producer = TaskProducer.fresh(client)
                     else:
-                        who = identity(*task)
                         producer = TaskProducer(client, who.producer_id, who.producer_epoch)
-                    writing = _Writing(client, options, producer, once=task is not None)
+                    writing = _Writing(client, options, producer, who, earlier)
                 writing.write(batch)
-            return Written(0, 0) if writing is None else writing.finish()
+            return TaskWritten(0, 0, who, earlier) if writing is None else writing.finish()
         finally:
             if writing is not None:
                 writing.producer.close()
 
 
 class _Writing:
-    def __init__(self, client: Client, options: SinkOptions, producer: Any, *, once: bool) -> None:
+    def __init__(
+        self,
+        client: Client,
+        options: SinkOptions,
+        producer: Any,
+        who: Identity | None,
+        earlier: dict[TopicPartition, Written],
+    ) -> None:
         self.producer = producer
         self._client = client
         self._options = options
-        self._once = once
+        self._who = who
+        self._earlier = earlier
+        self._known_before: dict[TopicPartition, Any] = {}
+        """The fingerprints of what earlier runs wrote."""
+        self._left_out: dict[TopicPartition, list[bytes]] = {}
         self._partitions: dict[str, int] = {}
         self._landed: dict[TopicPartition, Any] = {}
         self._records = self._known = 0
@@ -105,12 +148,14 @@ class _Writing:
         for topic, rows, named in self._by_topic(batch):
             self._write_topic(topic, rows, named)
 
-    def finish(self) -> Written:
+    def finish(self) -> TaskWritten:
         from tanist.spark.topic_sink_landed import check_nothing_left
+        from tanist.spark.topic_sink_settling import TaskWritten
 
         self.producer.flush()
         check_nothing_left(self._landed)
-        return Written(self._records, self._known)
+        left_out = {where: b"".join(each) for where, each in self._left_out.items()}
+        return TaskWritten(self._records, self._known, self._who, self._earlier, left_out)
 
     def _by_topic(self, batch: Any) -> Iterator[tuple[str, Any, Any]]:
         """Topic, rows, and the column `partition` if there is one."""
@@ -165,13 +210,10 @@ class _Writing:
     def _send(self, where: TopicPartition, rows: Any, records: memoryview) -> None:
         from tanist.spark.topic_sink_encoding import Sealing, encode, seal
 
-        before = self._landed.get(where)
-        if before is not None:
+        if where in self._earlier or where in self._landed:
             import numpy as np
 
-            from tanist.spark.topic_sink_landed import fingerprints_of, not_landed
-
-            kept = np.flatnonzero(not_landed(fingerprints_of(records, len(rows)), before.fingerprints))
+            kept = np.flatnonzero(self._not_there(where, records, len(rows)))
             self._known += len(rows) - len(kept)
             if not len(kept):
                 return
@@ -186,19 +228,37 @@ class _Writing:
         )
         self._records += len(rows)
 
+    def _not_there(self, where: TopicPartition, records: memoryview, count: int) -> Any:
+        """Which rows have still to be written."""
+        import numpy as np
+
+        from tanist.spark.topic_sink_landed import fingerprints_of, not_landed, read_back, tally
+
+        found = fingerprints_of(records, count)
+        missing = np.ones(count, bool)
+        if where in self._earlier:
+            if where not in self._known_before:
+                read = read_back(self._client, where, self._earlier[where], self.producer.producer_epoch)
+                self._known_before[where] = tally(read)[0]
+            missing = ~np.isin(found, self._known_before[where])
+            self._left_out.setdefault(where, []).append(found[~missing].tobytes())
+        if where in self._landed:
+            rest = np.flatnonzero(missing)
+            missing[rest] = not_landed(found[rest], self._landed[where].fingerprints)
+        return missing
+
     def _found(self, topic: str) -> int:
         """How many partitions the topic has; and what of this micro-batch is in them."""
-        from tanist.spark.topic_sink_landed import Identity, landed
+        from tanist.spark.topic_sink_landed import landed
 
-        view = self._client.persist(lambda: _known(self._client, topic))
-        if self._once:
-            places: Sequence[TopicPartition] = [(topic, number) for number in range(view)]
-            producer = self.producer
-            found = landed(self._client, places, Identity(producer.producer_id, producer.producer_epoch))
+        count = self._client.persist(lambda: _known(self._client, topic))
+        if self._who is not None:
+            places: Sequence[TopicPartition] = [(topic, number) for number in range(count)]
+            found = landed(self._client, places, self._who, self._earlier)
             self._landed |= found
             for where, each in found.items():
-                producer.go_on_at(where, each.next_sequence)
-        return view
+                self.producer.go_on_at(where, each.next_sequence)
+        return count
 
 
 def _known(client: Client, topic: str) -> int:

@@ -1,16 +1,20 @@
 """What of a micro-batch is in the topic already: how a streaming sink writes a batch again that was cut short.
 
-Spark gives a query an id that outlives its runs, numbers its micro-batches, and gives each task the same rows when a
-batch is run again. The sink makes of these three the producer that the task's records are sent by:
+Spark gives a query an id that outlives its runs, numbers its micro-batches, and gives the query the same rows when a
+batch is run again; it may share them out among its tasks in another way. The sink makes of these the producers that the
+tasks' records are sent by:
 
-    producer id      from the query's id and the task's number, above all ids that a cluster hands out
+    producer id      from the query's id, and in its last 16 bits the task's number, above all ids that a cluster
+                     hands out
     producer epoch   from the number of the micro-batch
     sequences        from 0 in each partition
 
-So brokers know, and keep over restarts and elections, how many records of exactly this task of this micro-batch are in
-a partition: DescribeProducers tells the last sequence. If there is one, an earlier run has written; its records are
-read back from the end of the log, and the rows that are among them are left out. A task of an earlier micro-batch that
-lives on somewhere is refused by its epoch.
+So brokers know, and keep over restarts and elections, how many records of each task of this micro-batch are in a
+partition: DescribeProducers tells the last sequences. The driver asks before a micro-batch's tasks begin: what is there
+then, an earlier run has written (`Before`). Its records are read back from the end of the log, and a task leaves out
+its rows that are among them, whichever task wrote them; `topic_sink_settling` draws up the balance when all have ended.
+What an earlier attempt of the very same task has written since is left out by the task alone. A task of an earlier
+micro-batch that lives on somewhere is refused by its epoch.
 
 What was read back must be committed first: what only an old leader had is not counted on.
 """
@@ -42,6 +46,9 @@ from tanist.wire.messages.describe_producers_response import DescribeProducersRe
 
 _OWN_IDS: Final = 1 << 62
 """Clusters hand out producer ids from 0 on, a thousand at a time."""
+_TASK_BITS: Final = 16
+SETTLING: Final = (1 << _TASK_BITS) - 1
+"""The number of the task that is none: what the driver writes when it draws up the balance."""
 _EPOCHS: Final = 32_767
 _FETCH_BYTES: Final = 8 << 20
 _FIRST_STEP: Final = 1024
@@ -59,36 +66,89 @@ class Identity:
     producer_id: int
     producer_epoch: int
 
+    @property
+    def query(self) -> int:
+        """What the ids of all tasks of the query have in common."""
+        return self.producer_id >> _TASK_BITS
+
+    def of_task(self, task: int) -> Identity:
+        return Identity(self.query << _TASK_BITS | task, self.producer_epoch)
+
+
+Before = dict[TopicPartition, dict[int, tuple[int, int]]]
+"""The sink's producers in each partition, by their ids: epoch and last sequence."""
+Written = dict[int, tuple[int, int]]
+"""First and last sequence of what is looked for, by producer id."""
+
 
 @dataclass(frozen=True, slots=True)
 class Landed:
-    """What of the task's records is in a partition."""
+    """What an earlier attempt of the task has written to a partition since the micro-batch began."""
 
     next_sequence: int
     fingerprints: Counter[int]
 
 
 def identity(query_id: str, task: int, batch_id: int) -> Identity:
-    """Epochs have 15 bits: after 32,767 micro-batches the task has another id."""
+    """Epochs have 15 bits: after 32,767 micro-batches the query has other ids."""
+    if not 0 <= task <= SETTLING:
+        raise ValueError(
+            f"a micro-batch that is written exactly once has no more than {SETTLING} tasks, not {task + 1}"
+        )
     generation, epoch = divmod(batch_id, _EPOCHS)
-    digest = sha256(f"{query_id}/{task}/{generation}".encode()).digest()
-    return Identity(_OWN_IDS | int.from_bytes(digest[:8], "big") >> 2, epoch)
+    digest = sha256(f"{query_id}/{generation}".encode()).digest()
+    query = int.from_bytes(digest[:8], "big") >> 2 + _TASK_BITS
+    return Identity(_OWN_IDS | query << _TASK_BITS | task, epoch)
 
 
-def landed(client: Client, partitions: Iterable[TopicPartition], who: Identity) -> dict[TopicPartition, Landed]:
-    """The partitions that have records of this producer and epoch, and which. Mostly none."""
-    found: dict[TopicPartition, Landed] = {}
-    for where, state in _states(client, partitions, who.producer_id).items():
-        if state.producer_epoch > who.producer_epoch:
-            raise NotTheSame(
-                f"{where[0]}-{where[1]}: a later micro-batch of this query has been written, in epoch"
-                f" {state.producer_epoch} of producer {who.producer_id}; this is epoch {who.producer_epoch}. Is the"
-                " query running twice, or from an old copy of its checkpoint?"
-            )
-        if state.producer_epoch == who.producer_epoch and state.last_sequence >= 0:
-            end = _committed_end(client, where)
-            found[where] = Landed(state.last_sequence + 1, _read_back(client, where, who, end, state.last_sequence + 1))
+def before(client: Client, partitions: Iterable[TopicPartition]) -> Before:
+    """All of the sink's producers that the partitions know; mostly those of the micro-batch before."""
+    return {
+        where: {each.producer_id: (each.producer_epoch, each.last_sequence) for each in states}
+        for where, states in _states(client, partitions).items()
+    }
+
+
+def of_earlier_runs(known: Before, who: Identity) -> dict[TopicPartition, Written]:
+    """What of this micro-batch was there before its tasks began, whichever task wrote it."""
+    found: dict[TopicPartition, Written] = {}
+    for where, states in known.items():
+        mine = {number: each for number, each in states.items() if number >> _TASK_BITS == who.query}
+        for producer_id, (epoch, last) in mine.items():
+            if epoch > who.producer_epoch:
+                raise _overtaken(where, Identity(producer_id, epoch), who)
+            if epoch == who.producer_epoch and last >= 0:
+                found.setdefault(where, {})[producer_id] = (0, last)
     return found
+
+
+def landed(
+    client: Client, partitions: Iterable[TopicPartition], who: Identity, earlier: Mapping[TopicPartition, Written]
+) -> dict[TopicPartition, Landed]:
+    """The partitions that have records of this very task, and which of them are not among those of earlier runs."""
+    found: dict[TopicPartition, Landed] = {}
+    for where, states in _states(client, partitions).items():
+        for state in states:
+            if state.producer_id != who.producer_id:
+                continue
+            if state.producer_epoch > who.producer_epoch:
+                raise _overtaken(where, Identity(state.producer_id, state.producer_epoch), who)
+            if state.producer_epoch == who.producer_epoch and state.last_sequence >= 0:
+                first = earlier.get(where, {}).get(who.producer_id, (0, -1))[1] + 1
+                fingerprints = Counter[int]()
+                if first <= state.last_sequence:
+                    read = read_back(client, where, {who.producer_id: (first, state.last_sequence)}, who.producer_epoch)
+                    fingerprints.update(np.concatenate([each.fingerprints for each in read]).tolist())
+                found[where] = Landed(state.last_sequence + 1, fingerprints)
+    return found
+
+
+def _overtaken(where: TopicPartition, found: Identity, who: Identity) -> NotTheSame:
+    return NotTheSame(
+        f"{where[0]}-{where[1]}: a later micro-batch of this query has been written, in epoch {found.producer_epoch} of"
+        f" producer {found.producer_id}; this is epoch {who.producer_epoch}. Is the query running twice, or from an old"
+        " copy of its checkpoint?"
+    )
 
 
 def fingerprints_of(records: memoryview, count: int) -> Any:
@@ -112,21 +172,22 @@ def not_landed(found: Any, known: Counter[int]) -> Any:
 
 
 def check_nothing_left(left: Mapping[TopicPartition, Landed]) -> None:
-    for (topic, partition), each in left.items():
-        count = each.fingerprints.total()
-        if count:
-            raise NotTheSame(
-                f"{topic}-{partition}: {count} of {each.next_sequence} records that this micro-batch wrote before it"
-                " was run again are not among its rows now. Exactly once needs a query that gives the same rows again:"
-                " no rand(), no uuid(), and the same number of tasks"
-            )
+    for where, each in left.items():
+        if each.fingerprints.total():
+            raise other_rows(where, each.fingerprints.total())
 
 
-def _states(
-    client: Client, partitions: Iterable[TopicPartition], producer_id: int
-) -> dict[TopicPartition, ProducerState]:
+def other_rows(where: TopicPartition, count: int) -> NotTheSame:
+    return NotTheSame(
+        f"{where[0]}-{where[1]}: {count} records that this micro-batch wrote before it was run again are not among its"
+        " rows now. Exactly once needs a query that gives the same rows again: no rand(), no uuid()"
+    )
+
+
+def _states(client: Client, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, list[ProducerState]]:
+    """The sink's own producers in each partition."""
     done: set[TopicPartition] = set()
-    found: dict[TopicPartition, ProducerState] = {}
+    found: dict[TopicPartition, list[ProducerState]] = {}
     everything = set(partitions)
 
     def attempt() -> None:
@@ -150,9 +211,7 @@ def _states(
                         client.forget(where[0])
                         raise KafkaError(each.error_code, each.error_message or f"{where[0]}-{where[1]}")
                     done.add(where)
-                    for state in each.active_producers:
-                        if state.producer_id == producer_id:
-                            found[where] = state
+                    found[where] = [state for state in each.active_producers if state.producer_id >= _OWN_IDS]
 
     client.persist(attempt)
     return found
@@ -175,17 +234,31 @@ def _committed_end(client: Client, where: TopicPartition) -> int:
     return client.persist(committed)
 
 
-def _read_back(client: Client, where: TopicPartition, who: Identity, end: int, count: int) -> Counter[int]:
-    """The records of this producer and epoch, looked for from the end of the log backwards."""
+@dataclass(frozen=True, slots=True)
+class ReadBack:
+    """A batch that was looked for, and its records that were."""
+
+    records: memoryview
+    count: int
+    fingerprints: Any
+    kept: Any
+    """Which of its records have the fingerprints."""
+
+
+def read_back(client: Client, where: TopicPartition, wanted: Written, epoch: int) -> list[ReadBack]:
+    """The records of these producers and sequences, looked for from the committed end of the log backwards."""
     topic, partition = where
+    end = _committed_end(client, where)
     first = list_offsets(client, {where: EARLIEST})[where].offset
-    found: dict[int, Any] = {}
-    sequences: set[int] = set()
-    upper, step = end, max(_FIRST_STEP, 2 * count)
-    while upper > first and 0 not in sequences:
+    ids = np.array(sorted(wanted), np.int64)
+    found: dict[int, ReadBack] = {}
+    missing = dict(wanted)
+    upper, step = end, max(_FIRST_STEP, 2 * sum(b - a + 1 for a, b in wanted.values()))
+    while upper > first and missing:
         lower = max(first, upper - step)
-        wanted = OffsetRange(topic, partition, lower, upper)
-        fetching = Fetching(client, wanted, fetch_bytes=_FETCH_BYTES, read_committed=False)
+        fetching = Fetching(
+            client, OffsetRange(topic, partition, lower, upper), fetch_bytes=_FETCH_BYTES, read_committed=False
+        )
         try:
             position = lower
             while position < upper:
@@ -194,19 +267,35 @@ def _read_back(client: Client, where: TopicPartition, who: Identity, end: int, c
                 if table.fault is not None or not len(table):
                     raise Unreachable(f"{topic}-{partition}: nothing can be read at offset {position}")
                 headers = table.headers
-                mine = (headers["producer_id"] == who.producer_id) & (headers["producer_epoch"] == who.producer_epoch)
+                mine = np.isin(headers["producer_id"], ids) & (headers["producer_epoch"] == epoch)
                 for number in np.flatnonzero(mine).tolist():
                     header = headers[number]
+                    producer_id, sequence = int(header["producer_id"]), int(header["base_sequence"])
+                    a, b = wanted[producer_id]
+                    if sequence <= a:
+                        missing.pop(producer_id, None)
                     start = int(table.positions[number])
                     body = memoryview(fetched.arena)[start + HEADER_BYTES : start + int(table.sizes[number])]
-                    records = decompress(int(header["attributes"]) & COMPRESSION_MASK, body)
                     # A batch that lies across two steps is found twice.
-                    found[int(header["base_offset"])] = fingerprints_of(
-                        memoryview(records), int(header["record_count"])
-                    )
-                    sequences.add(int(header["base_sequence"]))
+                    found[int(header["base_offset"])] = _kept(
+                        bytes(decompress(int(header["attributes"]) & COMPRESSION_MASK, body)),
+                        int(header["record_count"]), a - sequence, b - sequence,
+                    )  # fmt: skip
                 position = int(headers[-1]["base_offset"]) + int(headers[-1]["last_offset_delta"]) + 1
         finally:
             fetching.close()
         upper, step = lower, step * _STEP_GROWTH
-    return Counter(fingerprint for each in found.values() for fingerprint in each.tolist())
+    return [each for _, each in sorted(found.items()) if len(each.kept)]
+
+
+def _kept(records: bytes, count: int, first: int, last: int) -> ReadBack:
+    kept = np.arange(max(0, first), min(count, last + 1))
+    view = memoryview(records)
+    return ReadBack(view, count, fingerprints_of(view, count)[kept], kept)
+
+
+def tally(read: Iterable[ReadBack]) -> tuple[Any, Any]:
+    """Each fingerprint, ascending, and how many records have it."""
+    all_of = [each.fingerprints for each in read]
+    values, counts = np.unique(np.concatenate(all_of) if all_of else np.empty(0, np.uint64), return_counts=True)
+    return values, counts
