@@ -97,22 +97,22 @@ def _parse(arena: Any, position: Any, fields: Any) -> Any:
     """What the records at these positions hold, in the order of `RecordColumns`; which are not what they claim.
 
     Eight bytes are taken at a time: those behind a record's length mostly hold all that comes before its key. Nothing
-    that is read behind a record's end is believed: what leads there is wrong.
+    that is read behind a record's end is believed: whatever leads there, its headers then do not end within it.
     """
     words = _words(arena)
-    length, position, _ = _taken(arena, words, words[position], position, position)
+    length, position, _ = _taken(arena, words[position], position, position)
     end = position + length
     position += 1  # attributes, of which there are none
-    timestamp_delta, position, word = _taken(arena, words, words[position], position, end)
-    offset_delta, content, word = _taken(arena, words, word, position, end)
-    key_length, key, _ = _taken(arena, words, word, content, end)
+    timestamp_delta, position, word = _taken(arena, words[position], position, end)
+    offset_delta, content, word = _taken(arena, word, position, end)
+    key_length, key, _ = _taken(arena, word, content, end)
     wrong = offset_delta.view(np.uint64) > 0x7FFFFFFF
-    wrong |= (key_length < -1) | (key_length > end - key) | (key > end)
+    wrong |= (key_length < -1) | (key_length > end - key)
     key_end = _behind(key, key_length, end)
-    value_length, value, _ = _taken(arena, words, words[key_end], key_end, end)
-    wrong |= (value_length < -1) | (value_length > end - value) | (value > end)
+    value_length, value, _ = _taken(arena, words[key_end], key_end, end)
+    wrong |= (value_length < -1) | (value_length > end - value)
     value_end = _behind(value, value_length, end)
-    header_count, headers, _ = _taken(arena, words, words[value_end], value_end, end)
+    header_count, headers, _ = _taken(arena, words[value_end], value_end, end)
     # A header has two bytes at least; without headers the record ends here.
     wrong |= (header_count < 0) | (header_count > (end - headers) >> 1) | ((header_count == 0) & (headers != end))
     found = (
@@ -128,7 +128,7 @@ def _behind(start: Any, length: Any, end: Any) -> Any:
     return start + np.minimum(np.maximum(length, 0), end - start)
 
 
-def _taken(arena: Any, words: Any, word: Any, position: Any, end: Any) -> tuple[Any, Any, Any]:
+def _taken(arena: Any, word: Any, position: Any, end: Any) -> tuple[Any, Any, Any]:
     """The varint at the beginning of each word, where it ends, and the word without it."""
     found = _VARINTS.take((word & _PAIR).view(np.int64), mode="clip")
     width = found & 3
@@ -136,12 +136,11 @@ def _taken(arena: Any, words: Any, word: Any, position: Any, end: Any) -> tuple[
     behind = position + width
     word = word >> (width << 3).view(np.uint64)
     if not width.all():
-        # Of three bytes and more: read anew, and the word that follows, too.
+        # Of three bytes and more: read where they lie. Their word stays, and so what follows is read there, too.
         more = np.flatnonzero(width == 0)
         within = np.minimum(position[more], end[more])
         value[more], after = _long_varints(arena, within)
         behind[more] = position[more] + (after - within)
-        word[more] = words[np.minimum(behind[more], end[more])]
     return value, behind, word
 
 
