@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tanist.spark.topic_offsets import Found
-from tanist.spark.topic_plan import OffsetRange
+from tanist.spark.topic_plan import OffsetRange, together
 from tanist.spark.topic_positions import (
     Begin,
     CheckpointError,
@@ -108,3 +108,19 @@ def test_a_limit_is_kept_and_nobody_is_forgotten(waiting: list[int], most: int) 
     # Rounding up the shares below one is the only way beyond the limit.
     assert sum(taken) <= max(most, 0) + len(waiting)
     assert sum(taken) == sum(waiting) or sum(taken) >= most - len(waiting)
+
+
+def test_few_records_of_many_partitions_are_one_task() -> None:
+    sizes = [3, 40, 57, 1, 500, 2, 100, 99, 1]
+    ranges = [OffsetRange("orders", number, 10, 10 + size) for number, size in enumerate(sizes)]
+    found = together(ranges)
+    assert [each for task in found for each in task] == ranges
+    assert [[each.end - each.start for each in task] for task in found] == [
+        [3, 40, 57],
+        [1],
+        [500],
+        [2],
+        [100],
+        [99, 1],
+    ]
+    assert together([]) == []

@@ -18,6 +18,8 @@ from tanist.spark.topic_offsets import UNKNOWN, Found, list_offsets
 from tanist.spark.topic_options import Offsets, OptionError, TopicOptions, TopicPartition
 from tanist.wire.errors import ErrorCode
 
+_FEW_RECORDS = 100
+
 
 class DataLoss(RuntimeError):
     """Offsets that were asked for are not there any more, or not there again."""
@@ -124,6 +126,23 @@ def split(
     return [
         part for each in found for part in _cut(each, max(1, -(-(each.end - each.start) * min_partitions // total)))
     ]
+
+
+def together(found: Sequence[OffsetRange]) -> list[tuple[OffsetRange, ...]]:
+    """A task for each range, but one for several that have few records altogether: a trigger that reads a handful from
+    many partitions would spend its time on starting tasks.
+    """
+    tasks: list[tuple[OffsetRange, ...]] = []
+    records = _FEW_RECORDS
+    for each in found:
+        size = each.end - each.start
+        if records + size <= _FEW_RECORDS:
+            tasks[-1] += (each,)
+            records += size
+        else:
+            tasks.append((each,))
+            records = size
+    return tasks
 
 
 def _cut(whole: OffsetRange, parts: int) -> list[OffsetRange]:

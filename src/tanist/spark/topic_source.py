@@ -69,7 +69,7 @@ class TopicReader(DataSourceReader):
         with Client(how.bootstrap, client_id=how.client_id, timeout_s=how.timeout_s) as client:
             planned = split(ranges(client, options), options.min_partitions, options.max_records_per_partition)
         # A source without partitions is asked to read one that is None.
-        return [Task(each) for each in planned] or [Task(None)]
+        return [Task((each,)) for each in planned] or [Task(())]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         return read_task(partition, self._options, self._columns)

@@ -26,7 +26,7 @@ from tanist.runtime.client import Client
 from tanist.runtime.records import EARLIEST, LATEST
 from tanist.spark.topic_offsets import Found, epoch_ends, list_offsets
 from tanist.spark.topic_options import TopicOptions, TopicPartition
-from tanist.spark.topic_plan import DataLoss, partitions_of, resolved, split
+from tanist.spark.topic_plan import DataLoss, partitions_of, resolved, split, together
 from tanist.spark.topic_positions import (
     Begin,
     Position,
@@ -104,7 +104,10 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         planned = ranges_between(from_json(start), from_json(end))
         options = self._options
-        return [Task(each) for each in split(planned, options.min_partitions, options.max_records_per_partition)]
+        cut = split(planned, options.min_partitions, options.max_records_per_partition)
+        if options.min_partitions is not None:
+            return [Task((each,)) for each in cut]
+        return [Task(each) for each in together(cut)]
 
     def stop(self) -> None:
         if self._connected is not None:

@@ -18,26 +18,27 @@ from tanist.spark.topic_plan import OffsetRange
 
 @dataclass
 class Task(InputPartition):
-    """What one task reads; None: there is nothing."""
+    """What one task reads, one after another."""
 
-    wanted: OffsetRange | None
+    ranges: tuple[OffsetRange, ...]
 
 
 def read_task(partition: InputPartition, options: TopicOptions, columns: Sequence[str]) -> Iterator[Any]:
     if not isinstance(partition, Task):
         raise TypeError(f"{type(partition).__name__} is no range of offsets")
-    if partition.wanted is None:
+    if not partition.ranges:
         return
     from tanist.spark.topic_reading import read_range
 
-    yield from read_range(
-        _client(options.connecting),
-        partition.wanted,
-        columns,
-        fetch_bytes=options.fetch_bytes,
-        fail_on_data_loss=options.fail_on_data_loss,
-        read_committed=options.read_committed,
-    )
+    for wanted in partition.ranges:
+        yield from read_range(
+            _client(options.connecting),
+            wanted,
+            columns,
+            fetch_bytes=options.fetch_bytes,
+            fail_on_data_loss=options.fail_on_data_loss,
+            read_committed=options.read_committed,
+        )
 
 
 def _client(how: Connecting) -> Client:
