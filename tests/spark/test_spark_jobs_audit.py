@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,20 @@ def test_neighbouring_offsets_are_one_finding_also_across_buckets(spark: Any, tm
     assert (finding.kind.value, finding.replicas, finding.detail) == ("missing", (2,), "held by 1,3")
     assert (finding.first_offset, finding.last_offset) == (lacked[0].base_offset, lacked[-1].end - 1)
     assert finding.records == finding.last_offset - finding.first_offset + 1
+
+
+def test_logs_that_are_frames_have_the_answers_of_files(spark: Any, tmp_path: Path) -> None:
+    """Summed up by Spark instead of where they are read, with hashes of its own."""
+    from tanist.spark.jobs.audit import audit
+    from tanist.spark.jobs.audit_history import read_history
+    from tanist.spark.jobs.audit_logs import FrameLogs
+
+    scene = plant(sound_scene(2, 4_000, seed=17), seed=18, faults=20)
+    scene.write(tmp_path)
+    logs = FrameLogs(spark.read.format("tanist-segments").load(str(tmp_path / "data")).cache())
+    marks = {(TOPIC, partition): offset for partition, offset in scene.high_watermarks.items()}
+    known = replace(logs.known(), high_watermarks=marks)
+    assert counts(audit(logs, read_history(spark, [tmp_path / "history.jsonl"]), known=known)) == brute(scene)
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tanist.spark.jobs import order_blocks
@@ -33,6 +33,8 @@ def summed(sends: list[Row], shift_ns: int = 0) -> dict[str, Any]:
     return order_blocks.summed(*(np.array(column, np.int64) for column in columns))
 
 
+# The first example pays for numpy's and Arrow's imports.
+@settings(deadline=None)
 @given(rows, st.sampled_from([0, 1_700_000_000_000_000_000]))
 def test_a_block_finds_what_the_rule_finds_and_equal_offsets_at_most(sends: list[Row], shift_ns: int) -> None:
     found = summed(sends, shift_ns)
@@ -42,6 +44,7 @@ def test_a_block_finds_what_the_rule_finds_and_equal_offsets_at_most(sends: list
     assert marked <= by_the_rule(sends) | same
 
 
+@settings(deadline=None)
 @given(rows)
 def test_a_block_says_where_it_is(sends: list[Row]) -> None:
     of: dict[int, list[Row]] = defaultdict(list)
@@ -57,6 +60,7 @@ def test_a_block_says_where_it_is(sends: list[Row]) -> None:
     assert not of
 
 
+@settings(deadline=None)
 @given(rows, st.integers(1, 5))
 def test_groups_that_do_not_fit_into_one_pass_are_taken_apart(sends: list[Row], at_once: int) -> None:
     whole = summed(sends)["disordered"].tolist()

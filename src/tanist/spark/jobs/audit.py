@@ -134,9 +134,9 @@ class _Audit:
 
     def run(self, output: str | Path | None) -> AuditResult:
         try:
-            found = self._replicas()
+            found, level_one = self._replicas()
             if self._history is not None and self._result.facts:
-                found += self._values(self._history)
+                found += self._values(self._history, level_one)
             self._collect(found, output)
         finally:
             for frame in self._cached:
@@ -155,23 +155,26 @@ class _Audit:
 
     # -- replicas against each other
 
-    def _replicas(self) -> list[DataFrame]:
+    def _replicas(self) -> tuple[list[DataFrame], DataFrame]:
+        """The findings, and level one."""
         result = self._result
         self._begin("summing up every replica")
-        level_one = audit_replicas.buckets(self._logs).cache()
+        # Of values, too, if there is something to compare them with: they are read and hashed where they lie.
+        values = self._history is not None and self._plan != "flat"
+        level_one = audit_replicas.buckets(self._logs, values=values).cache()
         self._cached.append(level_one)
         result.rails = audit_replicas.rails(level_one)
         result.records = sum(rail.records for rail in result.rails)
         result.facts = self._facts()
         found = self._damaged(level_one)
         if not result.facts:
-            return found
+            return found, level_one
         self._begin("comparing replicas")
         spark = level_one.sparkSession
         wanted = audit_replicas.expected(spark, result.facts)
         differing = audit_replicas.differing(level_one, wanted).cache()
         self._cached.append(differing)
-        count, total = differing.count(), max(wanted.count(), 1)
+        count, total = differing.count(), max(audit_replicas.buckets_of(result.facts), 1)
         again: list[Stretch] | None = None
         flat = self._plan == "flat" or (self._plan == "auto" and count > audit_replicas.FLAT_SHARE * total)
         if not flat:
@@ -179,8 +182,13 @@ class _Audit:
         result.plan["replicas"] = f"{'flat' if again is None else 'two-level'}: {count} of {total} buckets differ"
         if count:
             self._begin(f"looking into {count} of {total} stretches of {audit_replicas.BUCKET_OFFSETS} offsets")
-            found.append(audit_replicas.compared(spark, self._logs, result.facts, differing, again))
-        return found
+            there = audit_replicas.held(self._logs, differing, again)
+            if again is not None:
+                # Little, and looked at twice: for what differs and for what is missing.
+                there = there.cache()
+                self._cached.append(there)
+            found.append(audit_replicas.compared(spark, result.facts, there, differing))
+        return found, level_one
 
     def _facts(self) -> dict[Place, PartitionFacts]:
         by_place: dict[Place, list[Rail]] = {}
@@ -213,12 +221,12 @@ class _Audit:
 
     # -- clients against the log
 
-    def _values(self, history: History) -> list[DataFrame]:
+    def _values(self, history: History, level_one: DataFrame) -> list[DataFrame]:
         result, facts = self._result, self._result.facts
         self._begin("comparing what clients were told with the log")
         sums = audit_values.summed(history).cache()
         self._cached.append(sums)
-        suspects = audit_values.suspects(self._logs, history, sums, facts, plan=self._plan)
+        suspects = audit_values.suspects(self._logs, history, level_one, sums, facts, plan=self._plan)
         values = suspects.values.cache()
         self._cached.append(values)
         count = values.count()

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -19,7 +19,8 @@ from pyspark.sql import functions as F
 from tanist.log.checkpoints import HIGH_WATERMARK_CHECKPOINT, CheckpointError, decode_offsets
 from tanist.log.salvage_manifest import Manifest
 from tanist.runtime.salvaged import find_entries
-from tanist.spark.jobs.pieces import Piece, read_pieces
+from tanist.spark.jobs import audit_sums
+from tanist.spark.jobs.pieces import Piece, read_pieces, read_sums
 from tanist.spark.replica_files import METADATA_TOPIC, SegmentFile, segment_files
 from tanist.spark.segment_stretches import Bounds, stretches
 from tanist.wire.internal_topics import INTERNAL_TOPICS
@@ -40,7 +41,7 @@ COLUMNS: Final = {
     "key": "binary", "value": "binary", "is_control": "boolean", "crc_ok": "boolean", "fingerprint": "bigint",
     "batch_position": "bigint", "segment": "bigint", "salvage_id": "string", "damage": "string",
     "timestamp": "timestamp", "producer_id": "bigint", "producer_epoch": "int", "sequence": "int",
-    "is_transactional": "boolean",
+    "is_transactional": "boolean", "value_hash": "bigint",
 }  # fmt: skip
 
 
@@ -52,6 +53,12 @@ class Stretch:
     partition: int
     first: int
     last: int
+
+
+Holders: TypeAlias = Collection[Holder] | None
+"""Whose logs; None: all."""
+Near: TypeAlias = Sequence[Stretch] | None
+"""Offsets that are wanted, of all that may be read; None: all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +74,16 @@ class Known:
 class Logs(Protocol):
     """Where an audit reads. Rows of `COLUMNS`, as many of them as are named."""
 
-    def rows(
-        self,
-        columns: Sequence[str],
-        *,
-        holders: Collection[Holder] | None = None,
-        near: Sequence[Stretch] | None = None,
-    ) -> DataFrame:
+    def rows(self, columns: Sequence[str], *, holders: Holders = None, near: Near = None) -> DataFrame:
         """Of all replicas, or of these only; all offsets, or these and some between them."""
         ...
 
-    def salvaged(self, columns: Sequence[str], near: Sequence[Stretch] | None) -> DataFrame | None:
-        """The same of the salvage."""
+    def sums(self, *, values: bool) -> DataFrame:
+        """What all replicas' records come to by buckets: rows of `audit_sums.SCHEMA`, perhaps several for a bucket."""
+        ...
+
+    def salvaged(self, columns: Sequence[str], near: Near) -> DataFrame | None:
+        """Rows of the salvage."""
         ...
 
 
@@ -108,13 +113,7 @@ class SegmentLogs:
             tuple(entry.manifest for entry in self._entries if self._wants(entry.manifest.topic)),
         )
 
-    def rows(
-        self,
-        columns: Sequence[str],
-        *,
-        holders: Collection[Holder] | None = None,
-        near: Sequence[Stretch] | None = None,
-    ) -> DataFrame:
+    def rows(self, columns: Sequence[str], *, holders: Holders = None, near: Near = None) -> DataFrame:
         files = [
             file
             for file in self._files
@@ -122,23 +121,30 @@ class SegmentLogs:
         ]
         return self._read(files, columns, near)
 
-    def salvaged(self, columns: Sequence[str], near: Sequence[Stretch] | None) -> DataFrame:
+    def sums(self, *, values: bool) -> DataFrame:
+        files = [file for file in self._files if file.salvage_id is None]
+        return read_sums(self._spark, self._shares(files, None), values=values)
+
+    def salvaged(self, columns: Sequence[str], near: Near) -> DataFrame:
         return self._read([file for file in self._files if file.salvage_id is not None], columns, near)
 
-    def _read(self, files: Sequence[SegmentFile], columns: Sequence[str], near: Sequence[Stretch] | None) -> DataFrame:
+    def _read(self, files: Sequence[SegmentFile], columns: Sequence[str], near: Near) -> DataFrame:
         schema = ", ".join(f"{name} {COLUMNS[name]}" for name in dict.fromkeys(columns))
+        return read_pieces(self._spark, self._shares(files, near), schema)
+
+    def _shares(self, files: Sequence[SegmentFile], near: Near) -> list[list[Piece]]:
         # The largest first, dealt out in turn.
         pieces = sorted(_pieces(files, near), key=lambda piece: piece.start - piece.end)
         total_bytes = sum(piece.end - piece.start for piece in pieces)
         usual = int(self._spark.conf.get("spark.sql.shuffle.partitions") or 1)
         tasks = max(1, min(len(pieces), max(usual, total_bytes // _TASK_BYTES)))
-        return read_pieces(self._spark, [pieces[number::tasks] for number in range(tasks)], schema)
+        return [pieces[number::tasks] for number in range(tasks)]
 
     def _wants(self, topic: str) -> bool:
         return topic in self._topics if self._topics else topic not in INTERNAL
 
 
-def _pieces(files: Sequence[SegmentFile], near: Sequence[Stretch] | None) -> Iterator[Piece]:
+def _pieces(files: Sequence[SegmentFile], near: Near) -> Iterator[Piece]:
     by_place: dict[Place, list[Bounds]] = {}
     for each in fewer(near or (), _STRETCHES_MAX):
         by_place.setdefault((each.topic, each.partition), []).append(Bounds(each.first, each.last))
@@ -163,13 +169,7 @@ class FrameLogs:
         found = self._log.groupBy("topic", "partition").agg(F.collect_set("replica").alias("replicas")).collect()
         return Known({(row.topic, row.partition): tuple(sorted(row.replicas)) for row in found})
 
-    def rows(
-        self,
-        columns: Sequence[str],
-        *,
-        holders: Collection[Holder] | None = None,
-        near: Sequence[Stretch] | None = None,
-    ) -> DataFrame:
+    def rows(self, columns: Sequence[str], *, holders: Holders = None, near: Near = None) -> DataFrame:
         found = self._log
         if holders is not None:
             spark = found.sparkSession
@@ -177,11 +177,15 @@ class FrameLogs:
             found = found.join(F.broadcast(table), ["topic", "partition", "replica"], "left_semi")
         return _named(_within(found, near), columns)
 
-    def salvaged(self, columns: Sequence[str], near: Sequence[Stretch] | None) -> DataFrame | None:
+    def sums(self, *, values: bool) -> DataFrame:
+        names = ("topic", "partition", "replica", *audit_sums.columns(values=values))
+        return audit_sums.of_rows(self.rows(names), values=values)
+
+    def salvaged(self, columns: Sequence[str], near: Near) -> DataFrame | None:
         return None if self._salvage is None else _named(_within(self._salvage, near), columns)
 
 
-def _within(frame: DataFrame, near: Sequence[Stretch] | None) -> DataFrame:
+def _within(frame: DataFrame, near: Near) -> DataFrame:
     if near is None:
         return frame
     condition = F.lit(False)
@@ -192,6 +196,8 @@ def _within(frame: DataFrame, near: Sequence[Stretch] | None) -> DataFrame:
 
 
 def _named(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
+    if "value_hash" in columns and "value" in frame.columns:
+        frame = frame.withColumn("value_hash", F.xxhash64("value"))
     there = set(frame.columns)
     # What is not told is as it is of a sound record.
     sound = {"is_control": F.lit(False), "crc_ok": F.lit(True)}

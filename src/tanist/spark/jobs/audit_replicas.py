@@ -1,7 +1,7 @@
 """Replicas held against each other: which offsets differ, which are missing below the high watermark, what is damaged.
 
-Owns level one, by which almost all of a sound cluster is done with: of each replica, epoch and bucket of 4096 offsets
-the count of records and an exclusive-or of their hashes, summed up before the shuffle. Only buckets that do not agree
+Owns the use of level one, by which almost all of a sound cluster is done with: of each replica, epoch and bucket of
+offsets the count of records and an exclusive-or of their hashes (`audit_sums`). Only buckets that do not agree
 are read again, record by record. A replica that has nothing in a bucket must show, so replicas are counted for each
 bucket that there should be, and never joined with each other.
 """
@@ -15,15 +15,17 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from tanist.spark.jobs import audit_sums
 from tanist.spark.jobs.audit_logs import Holder, Logs, Place, Stretch
 from tanist.spark.jobs.findings import Kind, columns, runs
 
 BUCKET_OFFSETS: Final = 4096
+"""What is compared as one, and read again as one: eight buckets of `audit_sums`."""
 FLAT_SHARE: Final = 0.25
 """If more buckets than this differ, all is read at once instead of twice."""
 STRETCHES_MAX: Final = 100_000
 
-LEVEL_ONE: Final = ("topic", "partition", "replica", "leader_epoch", "offset", "fingerprint", "damage")
+_SUMS: Final = BUCKET_OFFSETS // audit_sums.BUCKET_OFFSETS
 BUCKET: Final = f"offset div {BUCKET_OFFSETS}"
 
 
@@ -56,20 +58,9 @@ class PartitionFacts:
     """Whether holes are wrong; in a compacted log they are not."""
 
 
-def buckets(logs: Logs) -> DataFrame:
-    """Level one, of all replicas."""
-    sound = F.col("damage").isNull()
-    return (
-        logs.rows(LEVEL_ONE)
-        .groupBy("topic", "partition", "replica", "leader_epoch", F.expr(BUCKET).alias("bucket"))
-        .agg(
-            F.count(F.when(sound, 1)).alias("records"),
-            F.expr("bit_xor(if(damage is null, xxhash64(offset, leader_epoch, fingerprint), 0L))").alias("hash"),
-            F.min(F.when(sound, F.col("offset"))).alias("first_offset"),
-            F.max(F.when(sound, F.col("offset"))).alias("last_offset"),
-            F.count(F.when(~sound, 1)).alias("damages"),
-        )
-    )
+def buckets(logs: Logs, *, values: bool) -> DataFrame:
+    """Level one, of all replicas: rows of `audit_sums`, one for a bucket."""
+    return audit_sums.together(logs.sums(values=values))
 
 
 def rails(level_one: DataFrame) -> list[Rail]:
@@ -100,11 +91,20 @@ def expected(spark: SparkSession, facts: Mapping[Place, PartitionFacts]) -> Data
     )
 
 
+def buckets_of(facts: Mapping[Place, PartitionFacts]) -> int:
+    """How many those are."""
+    return sum(
+        (each.high_watermark - 1) // BUCKET_OFFSETS - each.start // BUCKET_OFFSETS + 1
+        for each in facts.values()
+        if each.high_watermark > each.start
+    )
+
+
 def differing(level_one: DataFrame, wanted: DataFrame) -> DataFrame:
     """Buckets (topic, partition, bucket) in which not all replicas have the same, or in which there is a hole."""
     of_replica = (
         level_one.where("records > 0")
-        .groupBy("topic", "partition", "replica", "bucket")
+        .groupBy("topic", "partition", "replica", F.expr(f"bucket div {_SUMS}").alias("bucket"))
         .agg(F.sum("records").alias("records"), F.expr("bit_xor(hash)").alias("hash"))
     )
     together = of_replica.groupBy("topic", "partition", "bucket").agg(
@@ -134,31 +134,31 @@ def stretches_of(differing_buckets: DataFrame) -> list[Stretch] | None:
     ]
 
 
-def compared(
-    spark: SparkSession,
-    logs: Logs,
-    facts: Mapping[Place, PartitionFacts],
-    suspects: DataFrame,
-    again: Sequence[Stretch] | None,
-) -> DataFrame:
-    """Findings in the buckets that differ, or (`again` None) in everything."""
+def held(logs: Logs, suspects: DataFrame, again: Sequence[Stretch] | None) -> DataFrame:
+    """What each offset has in which replica: in the buckets that differ, or (`again` None) everywhere."""
     names = ("topic", "partition", "replica", "leader_epoch", "offset", "fingerprint", "damage")
     rows = logs.rows(names, near=again).where("damage is null")
     rows = rows.withColumn("bucket", F.expr(BUCKET))
     if again is not None:
         # Neighbouring stretches may have been read as one.
         rows = rows.join(F.broadcast(suspects), ["topic", "partition", "bucket"], "left_semi")
-    held = rows.groupBy("topic", "partition", "offset").agg(
+    return rows.groupBy("topic", "partition", "offset").agg(
         F.collect_set("replica").alias("present"),
         F.expr("min(xxhash64(leader_epoch, fingerprint)) <> max(xxhash64(leader_epoch, fingerprint))").alias("unequal"),
         F.array_sort(F.collect_set("leader_epoch")).alias("epochs"),
         F.array_sort(F.collect_set(F.struct("replica", "leader_epoch", "fingerprint"))).alias("versions"),
     )
-    return _divergent(held).unionByName(_missing(spark, facts, held, suspects))
 
 
-def _divergent(held: DataFrame) -> DataFrame:
-    unequal = held.where("unequal").select(
+def compared(
+    spark: SparkSession, facts: Mapping[Place, PartitionFacts], there: DataFrame, suspects: DataFrame
+) -> DataFrame:
+    """Findings in the buckets that differ, out of what is `held` there."""
+    return _divergent(there).unionByName(_missing(spark, facts, there, suspects))
+
+
+def _divergent(there: DataFrame) -> DataFrame:
+    unequal = there.where("unequal").select(
         "topic", "partition", "offset", "epochs", F.array_sort("present").alias("replicas"),
         F.when(F.size("epochs") > 1, _who()).otherwise(F.lit("the same epoch, and other bytes")).alias("note"),
     )  # fmt: skip
@@ -171,7 +171,7 @@ def _who() -> F.Column:
 
 
 def _missing(
-    spark: SparkSession, facts: Mapping[Place, PartitionFacts], held: DataFrame, suspects: DataFrame
+    spark: SparkSession, facts: Mapping[Place, PartitionFacts], there: DataFrame, suspects: DataFrame
 ) -> DataFrame:
     rows = [
         (topic, partition, each.start, each.high_watermark, sorted(each.starts.items()))
@@ -194,7 +194,7 @@ def _missing(
     )
     should = F.expr("transform(filter(starts, s -> s.start <= offset), s -> s.replica)")
     absent = (
-        offsets.join(held, ["topic", "partition", "offset"], "left")
+        offsets.join(there, ["topic", "partition", "offset"], "left")
         .withColumn("replicas", F.array_except(should, F.coalesce("present", F.expr("array()"))))
         .where("size(replicas) > 0")
         .select(

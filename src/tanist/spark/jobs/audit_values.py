@@ -1,7 +1,7 @@
 """What clients were told, held against the log: lost, doubled, aborted, phantom.
 
 Owns the judgement of values. First the *suspects*: values of which not simply one send was acknowledged where the log
-has it. In two levels: buckets of 4096 offsets whose acknowledged sends, or what some consumer polled there, do not come
+has it. In two levels: buckets of offsets whose acknowledged sends, or what some consumer polled there, do not come
 to the same exclusive-or of hashes as the log's, and in those the values that differ. Flat, if most buckets differ: all
 values in one aggregation. Either gives more than is wrong; then everything known of the suspects is put together, and
 judged. Each of these passes reads the history once.
@@ -19,9 +19,10 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tanist.spark.jobs.audit_history import POLL, SEND, History, value_hash
+from tanist.spark.jobs.audit_history import POLL, SEND, History
 from tanist.spark.jobs.audit_logs import Logs, Place, Stretch
-from tanist.spark.jobs.audit_replicas import BUCKET, BUCKET_OFFSETS, FLAT_SHARE, PartitionFacts
+from tanist.spark.jobs.audit_replicas import FLAT_SHARE, PartitionFacts
+from tanist.spark.jobs.audit_sums import BUCKET, BUCKET_OFFSETS
 from tanist.spark.jobs.findings import Kind, columns
 
 OFFSETS_TOLD: Final = 20
@@ -38,12 +39,12 @@ class Suspects:
 
 
 def reference(logs: Logs, facts: Mapping[Place, PartitionFacts], near: list[Stretch] | None = None) -> DataFrame:
-    """The records of the leaders' logs: place, offset, leader_epoch, hash. Only the leaders' payload is read."""
-    wanted = ("topic", "partition", "replica", "leader_epoch", "offset", "value", "is_control", "damage")
+    """The records of the leaders' logs: place, offset, leader_epoch, hash of the value."""
+    wanted = ("topic", "partition", "replica", "leader_epoch", "offset", "value_hash", "is_control", "damage")
     holders = {(topic, partition, each.reference) for (topic, partition), each in facts.items()}
     rows = logs.rows(wanted, holders=holders, near=near)
     return rows.where("damage is null and not is_control").select(
-        place_of().alias("place"), "offset", "leader_epoch", value_hash(F.col("value")).alias("hash")
+        place_of().alias("place"), "offset", "leader_epoch", F.col("value_hash").alias("hash")
     )
 
 
@@ -57,7 +58,7 @@ def told(history: History) -> DataFrame:
 
 
 def summed(history: History) -> DataFrame:
-    """Level one of a history: by place, reader (null: the producers) and bucket. A row for 4096 records."""
+    """Level one of a history: by place, reader (null: the producers) and bucket."""
     reader = F.when(F.col("side") == POLL, F.col("process"))
     return (
         told(history)
@@ -73,27 +74,41 @@ def summed(history: History) -> DataFrame:
 
 
 def suspects(
-    logs: Logs, history: History, sums: DataFrame, facts: Mapping[Place, PartitionFacts], *, plan: str = "auto"
+    logs: Logs,
+    history: History,
+    level_one: DataFrame,
+    sums: DataFrame,
+    facts: Mapping[Place, PartitionFacts],
+    *,
+    plan: str = "auto",
 ) -> Suspects:
-    """`sums` are those of `summed`; `plan` is two-level, flat, or auto."""
+    """`level_one` is the logs', with values, `sums` are those of `summed`; `plan` is two-level, flat, or auto."""
     if plan != "flat":
-        found = _two_level(logs, history, sums, facts, forced=plan == "two-level")
+        found = _two_level(logs, history, _log_sums(level_one, facts), sums, facts, forced=plan == "two-level")
         if found is not None:
             return found
     return Suspects(_flat(reference(logs, facts), history), "flat")
 
 
-def _two_level(
-    logs: Logs, history: History, sums: DataFrame, facts: Mapping[Place, PartitionFacts], *, forced: bool
-) -> Suspects | None:
-    log_sums = (
-        reference(logs, facts)
-        .groupBy("place", F.expr(BUCKET).alias("bucket"))
-        .agg(
-            F.count("*").alias("log_records"),
-            F.expr("bit_xor(xxhash64(offset, hash))").alias("log_sum"),
-        )
+def _log_sums(level_one: DataFrame, facts: Mapping[Place, PartitionFacts]) -> DataFrame:
+    """Of the leaders' logs: place, bucket, log_records, log_sum."""
+    holders = [(topic, partition, each.reference) for (topic, partition), each in facts.items()]
+    leaders = level_one.sparkSession.createDataFrame(holders, "topic string, partition int, replica int")
+    own = level_one.where("value_records > 0").join(F.broadcast(leaders), list(leaders.columns), "left_semi")
+    return own.groupBy(place_of().alias("place"), "bucket").agg(
+        F.sum("value_records").alias("log_records"), F.expr("bit_xor(value_hash)").alias("log_sum")
     )
+
+
+def _two_level(
+    logs: Logs,
+    history: History,
+    log_sums: DataFrame,
+    sums: DataFrame,
+    facts: Mapping[Place, PartitionFacts],
+    *,
+    forced: bool,
+) -> Suspects | None:
     # Not only readers' buckets are looked for in the log, but also the log's among what was acknowledged: both joins in
     # one, by counting the producers' rows of each bucket.
     joined = log_sums.join(sums, ["place", "bucket"], "full").groupBy("place", "bucket").agg(
