@@ -36,20 +36,40 @@ _SETTINGS: Final = {
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
 }
 
+_REMOTE: Final = "sc://"
+_OF_SESSIONS: Final = ("spark.sql.session.timeZone", "spark.sql.python.filterPushdown.enabled")
+"""What a session may set on a server that is not its own."""
+
 
 def session(**conf: str | int | bool) -> SparkSession:
-    """A local session with the sources registered; `getOrCreate`, so that a second call gives the same one.
+    """A session with the sources registered, local unless `master` says otherwise: `spark://...` is a cluster, `sc://...`
+    a Spark Connect server. `getOrCreate`, so that a second call gives the same one.
 
     Settings are named as Spark's, with `__` for dots where Python wants a word: `session(master="local[2]",
     spark__driver__memory="8g")`, or `session(**{"spark.driver.memory": "8g"})`. No Java need be on the machine.
     """
-    settings = _SETTINGS | {setting_name(name): _text(value) for name, value in conf.items()}
+    asked = {setting_name(name): _text(value) for name, value in conf.items()}
+    settings = _SETTINGS | asked
     master = settings.pop("spark.master", "local[*]")
+    if master.startswith(_REMOTE):
+        return _remote_session(master, asked)
     os.environ.setdefault("JAVA_HOME", find_java_home())
     # Else workers run whatever `python3` is on the PATH, in which tanist and pyarrow are not installed.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName(settings.pop("spark.app.name", "tanist"))
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    register(spark)
+    return spark
+
+
+def _remote_session(address: str, asked: dict[str, str]) -> SparkSession:
+    """A session of a Spark Connect server. What concerns its machines is the server's: no Java is looked for here."""
+    settings = {name: value for name, value in _SETTINGS.items() if name in _OF_SESSIONS}
+    settings |= {name: value for name, value in asked.items() if name != "spark.master"}
+    builder = SparkSession.builder.remote(address)
     for name, value in settings.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
