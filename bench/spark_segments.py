@@ -1,11 +1,14 @@
 """How fast `tanist-segments` reads: segments of 1 KB and of 100 byte records, all columns and those of an audit.
 
-    python -m bench.spark_segments [--mb 512] [--rounds 3] [--json FILE] [--keep FOLDER]
+    python -m bench.spark_segments [--mb 1024] [--rounds 6] [--json FILE] [--keep FOLDER] [--conf NAME=VALUE ...]
 
 Three numbers for each: decoding alone in this process, by CPU time, which a busy machine hardly changes; the whole
-Spark job into `noop` on `local[2]`, by the clock; and the same by the CPU time of the JVM and its workers, of which the
-start of a job (0.3 s) and what the JVM compiles are a large part unless there is a gigabyte to read. Records differ in
-length, so that nothing is gained from their being alike; `--equal` makes them alike. The files are in the page cache.
+Spark job into `noop` on `local[2]`, by the clock; and the same job over batches that lie ready, decoded before:
+what the way from Python to the JVM and the JVM's rows cost, which no decoder makes faster. Beside each job stands
+what the JVM and its Python workers used of the CPU, of which the start of a job (0.3 s) and what the JVM compiles
+are a part: the first two rounds of each kind do not count, and there is a gigabyte to read. Records differ in
+length, so that nothing is gained from their being alike; `--equal` makes them alike. The files are in the page
+cache.
 """
 
 from __future__ import annotations
@@ -15,18 +18,24 @@ import json
 import os
 import random
 import shutil
-import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tanist.spark.arrow_rows import TYPES, Origin
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from tanist.spark.arrow_rows import DDL, TYPES, Origin
 from tanist.spark.segment_reading import read_stretch
 from tanist.wire.batch import NewRecord, encode_batch
 
 SIZES = (1000, 100)
 BATCH_BYTES = 512 * 1024
+WARM_UP = 2
+READY_BYTES = 16 << 20
 COLUMNS = {
     "all": list(TYPES),
     "payload": ["key", "value", "offset"],
@@ -71,31 +80,70 @@ def decoding(folder: Path, columns: list[str]) -> float:
     return time.process_time() - started
 
 
-def job(spark: Any, folder: Path, columns: list[str]) -> tuple[float, float]:
-    """Seconds by the clock, and of CPU, of a Spark job that reads all and keeps nothing."""
-    from pyspark.sql.types import StructType
+class ReadyMade(DataSource):
+    """As many bytes as there are in the files, by decoding the beginning of each once and giving it again and again."""
 
+    @classmethod
+    def name(cls) -> str:
+        return "ready-made"
+
+    def schema(self) -> str:
+        return DDL
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return ReadyMadeReader(self.options["path"], schema.names)
+
+
+@dataclass
+class ReadyMadeFile(InputPartition):
+    path: str
+    size: int
+
+
+class ReadyMadeReader(DataSourceReader):
+    def __init__(self, path: str, columns: list[str]) -> None:
+        self._path = path
+        self._columns = columns
+
+    def partitions(self) -> list[InputPartition]:
+        return [ReadyMadeFile(str(path), path.stat().st_size) for path in sorted(Path(self._path).glob("*/*.log"))]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        assert isinstance(partition, ReadyMadeFile)
+        origin = Origin("bench", 0, 1, 0, None)
+        # The last batch is cut off, and told as damage; it is one row.
+        ready = list(read_stretch(partition.path, 0, READY_BYTES, origin, self._columns))
+        for _ in range(partition.size // READY_BYTES):
+            yield from ready
+
+
+def job(spark: Any, kind: str, folder: Path, columns: list[str]) -> tuple[float, float, float]:
+    """Seconds by the clock, and of CPU in the JVM and in its workers, of a job that reads all and keeps nothing."""
     whole = spark.read.format("tanist-segments").load(str(folder)).schema
     schema = StructType([whole[name] for name in columns])
-    reader = spark.read.format("tanist-segments").schema(schema).load(str(folder))
-    started, spent = time.perf_counter(), cpu_of_descendants()
+    reader = spark.read.format(kind).schema(schema).load(str(folder))
+    started, (jvm, workers) = time.perf_counter(), cpu_of_descendants()
     reader.write.format("noop").mode("overwrite").save()
-    return time.perf_counter() - started, cpu_of_descendants() - spent
+    seconds, (jvm_after, workers_after) = time.perf_counter() - started, cpu_of_descendants()
+    return seconds, jvm_after - jvm, workers_after - workers
 
 
-def cpu_of_descendants() -> float:
-    """Seconds of CPU that the processes below this one have used: Linux's /proc, all zeros elsewhere."""
+def cpu_of_descendants() -> tuple[float, float]:
+    """Seconds of CPU of the JVM, and of the workers below it: Linux's /proc, zeros elsewhere."""
     parents: dict[int, int] = {}
     ticks: dict[int, int] = {}
+    machines: set[int] = set()
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
-            fields = stat.read_text().rpartition(")")[2].split()
+            name, _, rest = stat.read_text().rpartition(")")
         except OSError:
             continue  # it has ended
-        pid = int(stat.parent.name)
+        pid, fields = int(stat.parent.name), rest.split()
         parents[pid] = int(fields[1])
-        # Its own, and that of its children that have ended.
-        ticks[pid] = sum(map(int, fields[11:15]))
+        if name.endswith("(java"):
+            machines.add(pid)
+        # Its own; of a worker also that of its children that have ended.
+        ticks[pid] = sum(map(int, fields[11 : 13 if pid in machines else 15]))
     below = {os.getpid()}
     while True:
         more = {pid for pid, parent in parents.items() if parent in below} - below
@@ -103,13 +151,16 @@ def cpu_of_descendants() -> float:
             break
         below |= more
     below.discard(os.getpid())
-    return sum(ticks[pid] for pid in below) / os.sysconf("SC_CLK_TCK")
+    a_second = os.sysconf("SC_CLK_TCK")
+    jvm = sum(ticks[pid] for pid in below & machines)
+    return jvm / a_second, sum(ticks[pid] for pid in below - machines) / a_second
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--mb", type=int, default=512, help="of segments for each size of record")
-    parser.add_argument("--rounds", type=int, default=3, help="the best of so many counts")
+    parser.add_argument("--mb", type=int, default=1024, help="of segments for each size of record")
+    parser.add_argument("--rounds", type=int, default=6, help="of each job, after two that do not count; the best")
+    parser.add_argument("--conf", action="append", default=[], help="a setting of the session, NAME=VALUE")
     parser.add_argument("--equal", action="store_true", help="records of one length")
     parser.add_argument("--no-spark", action="store_true", help="decoding alone")
     parser.add_argument("--json", type=Path)
@@ -120,8 +171,10 @@ def main() -> None:
     if not asked.no_spark:
         from tanist.spark import session
 
-        spark = session(master="local[2]", spark__driver__memory="4g")
-    results = []
+        conf = dict(setting.split("=", 1) for setting in asked.conf)
+        spark = session(**{"spark.master": "local[2]", "spark.driver.memory": "4g"} | conf)
+        spark.dataSource.register(ReadyMade)
+    results: list[dict[str, Any]] = []
     try:
         for size in SIZES:
             folder = home / f"records-{size}"
@@ -130,20 +183,23 @@ def main() -> None:
             records = write_segments(folder, size, asked.mb << 20, asked.equal)
             total_mb = sum(path.stat().st_size for path in folder.glob("*/*.log")) / 1e6
             for name, columns in COLUMNS.items():
-                took = {"decoding": min(decoding(folder, columns) for _ in range(asked.rounds))}
+                took = {"decoding": (min(decoding(folder, columns) for _ in range(3)), 0.0, 0.0)}
                 if spark is not None:
-                    jobs = [job(spark, folder, columns) for _ in range(asked.rounds)]
-                    took["job"] = min(seconds for seconds, _ in jobs)
-                    took["job, CPU"] = max(min(seconds for _, seconds in jobs), 1e-6)
-                for what, seconds in took.items():
+                    for what, kind in (("ready-made", "ready-made"), ("job", "tanist-segments")):
+                        jobs = [job(spark, kind, folder, columns) for _ in range(WARM_UP + asked.rounds)]
+                        took[what] = min(jobs[WARM_UP:])
+                for what, (seconds, jvm, workers) in took.items():
                     results.append(
                         {
                             "record_bytes": size, "columns": name, "what": what, "mb_per_s": round(total_mb / seconds),
-                            "records_per_s": round(records / seconds), "load": round(os.getloadavg()[0], 1),
+                            "records_per_s": round(records / seconds), "seconds": round(seconds, 2),
+                            "jvm_cpu_s": round(jvm, 2), "workers_cpu_s": round(workers, 2),
+                            "load": round(os.getloadavg()[0], 1),
                         }
                     )  # fmt: skip
-                    print("{record_bytes:5} B  {columns:8} {what:9} {mb_per_s:6} MB/s  {records_per_s:>11,} records/s"
-                          "  (load {load})".format(**results[-1]), flush=True)  # fmt: skip
+                    print("{record_bytes:5} B  {columns:8} {what:10} {mb_per_s:6} MB/s  {records_per_s:>11,} records/s "
+                          " {seconds:5.2f} s (CPU: JVM {jvm_cpu_s:.2f}, workers {workers_cpu_s:.2f}; load {load})"
+                          .format(**results[-1]), flush=True)  # fmt: skip
     finally:
         if spark is not None:
             spark.stop()
@@ -154,4 +210,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
