@@ -113,7 +113,7 @@ class ReadyMadeReader(DataSourceReader):
         origin = Origin("bench", 0, 1, 0, None)
         # The last batch is cut off, and told as damage; it is one row.
         ready = list(read_stretch(partition.path, 0, READY_BYTES, origin, self._columns))
-        for _ in range(partition.size // READY_BYTES):
+        for _ in range(max(1, partition.size // READY_BYTES)):
             yield from ready
 
 
