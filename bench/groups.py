@@ -59,7 +59,7 @@ class NobodyLooks:
     def gave_up(self, client: str, group: str, parts: Iterable[Part]) -> None:
         pass
 
-    def asks(self, group: str) -> object:
+    def asks(self, group: str, parts: Sequence[Part] | None = None) -> object:
         return None
 
     def fetched(self, client: str, group: str, asked: object, offsets: Offsets) -> None:

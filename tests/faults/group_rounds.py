@@ -98,13 +98,19 @@ class Account:
     def gave_up(self, client: str, group: str, parts: Iterable[Part]) -> None:
         self.counts["partitions given up"] += len(list(parts))
 
-    def asks(self, group: str) -> object:
-        return {place: Told(told.offset, told.tag) for place, told in self._told.items() if place[0] == group}
+    def asks(self, group: str, parts: Sequence[Part] | None = None) -> object:
+        wanted = None if parts is None else frozenset(parts)
+        return {
+            place: Told(told.offset, told.tag)
+            for place, told in self._told.items()
+            if place[0] == group and (wanted is None or place[1:] in wanted)
+        }
 
     def fetched(self, client: str, group: str, asked: object, offsets: Offsets) -> None:
         self.counts["offsets told"] += 1
         known = asked if isinstance(asked, dict) else {}
-        for part, (offset, tag) in offsets.items():
+        silent = {place[1:]: (-1, "") for place in known if place[1:] not in offsets}
+        for part, (offset, tag) in {**offsets, **silent}.items():
             place = (group, *part)
             least = known.get(place)
             if least is not None and offset < least.offset and not self._overtaken(tag, least.tag):

@@ -37,7 +37,7 @@ def calm(protocol: str, **changes: Any) -> GroupConfig:
 
 @pytest.mark.parametrize("protocol", [CLASSIC, CONSUMER, MIXED])
 def test_a_group_shares_its_topics_out_and_commits(protocol: str) -> None:
-    run = GroupRun(3, calm(protocol))
+    run = GroupRun(4, calm(protocol))
     outcome = run.run()
     assert outcome.violation is None
     counts = outcome.counts

@@ -64,11 +64,11 @@ class Witness(Protocol):
     def gave_up(self, client: str, group: str, parts: Iterable[Part]) -> None:
         """A client does not believe any more that they are its own."""
 
-    def asks(self, group: str) -> object:
-        """Somebody is about to ask what a group has committed. What this gives comes back to `fetched`."""
+    def asks(self, group: str, parts: Sequence[Part] | None = None) -> object:
+        """Somebody asks what a group has committed of these, or of all. What this gives comes back to `fetched`."""
 
     def fetched(self, client: str, group: str, asked: object, offsets: Offsets) -> None:
-        """It was told this."""
+        """It was told this, and of what else it asked for: nothing."""
 
     def commits(self, client: str, place: Place, offset: int, tag: str) -> None:
         """A client is about to commit an offset. Nobody else ever uses this tag, nor does it again."""
@@ -217,7 +217,7 @@ class GroupClient:
         done: Callable[[Offsets | None], None],
     ) -> None:
         """What the group has committed of these partitions, or of all; None if the answer was an error."""
-        asked = self.ground.witness.asks(self.group)
+        asked = self.ground.witness.asks(self.group, parts)
         wanted: dict[str, list[int]] = {}
         for name, index in parts or ():
             wanted.setdefault(name, []).append(index)
