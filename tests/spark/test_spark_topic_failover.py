@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -64,8 +65,9 @@ def test_batches_on_their_way_to_a_leader_that_dies_are_in_the_log_once_and_in_o
             where = ("t", partition)
             values = [b"%d" % number for number in range(sent, sent + 20)]
             rows = Rows(None, pa.array(values, pa.binary()), None)
+            records = encode(rows, np.arange(20)).cut(0, 20)
             sealing = Sealing(producer.producer_id, producer.producer_epoch, producer.next_sequence(where))
-            producer.send(where, seal(encode(rows), 20, sealing, timestamp_ms=-1, compression=0), 20)
+            producer.send(where, seal(records, 20, sealing, timestamp_ms=-1, compression=0))
         sent += 20
         if sent == RECORDS // 2:
             # Up to five batches have no answer yet.
