@@ -18,7 +18,7 @@ import random
 import statistics
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,10 +59,10 @@ class NobodyLooks:
     def gave_up(self, client: str, group: str, parts: Iterable[Part]) -> None:
         pass
 
-    def asks(self, group: str, parts: Sequence[Part] | None = None) -> object:
-        return None
+    def asks(self, group: str) -> Mapping[Place, object]:
+        return {}
 
-    def fetched(self, client: str, group: str, asked: object, offsets: Offsets) -> None:
+    def fetched(self, client: str, group: str, asked: Mapping[Place, object], offsets: Offsets) -> None:
         pass
 
     def commits(self, client: str, place: Place, offset: int, tag: str) -> None:

@@ -192,3 +192,13 @@ class Cluster:
             for position, header in iterate_headers(view):
                 found += [bytes(r.value or b"") for r in decode_batch(view[position : position + header.size_bytes])]
                 offset = header.next_offset
+
+
+def put(cluster: Cluster, topic: str, key: bytes | None, value: bytes | None, **how: int) -> Any:
+    """Produce one record; the partition's answer."""
+    wall_ms = cluster.client.clock.wall_ms()
+    records = bytes(encode_batch([NewRecord(timestamp=how.pop("timestamp", wall_ms), key=key, value=value)], **how))
+    data = (TopicProduceData(name=topic, partition_data=(PartitionProduceData(index=0, records=records),)),)
+    request = ProduceRequest(acks=-1, timeout_ms=5_000, topic_data=data)
+    response = cluster.ask(request, 9, to=cluster.leader(topic) or 1)
+    return response.responses[0].partition_responses[0]

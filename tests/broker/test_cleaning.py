@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from cluster_rig import Cluster
+from cluster_rig import Cluster, put
 from groups_rig import Client, groups_cluster
 
 from tanist.broker.cleaning import LogCleaner
@@ -13,7 +13,7 @@ from tanist.log.cleaner_offsets import CLEANER_OFFSET_CHECKPOINT
 from tanist.log.log import Log
 from tanist.sim.scheduler import Process
 from tanist.sim.truth import pieces
-from tanist.wire.batch import NewRecord, decode_batch, encode_batch, iterate_headers
+from tanist.wire.batch import decode_batch, iterate_headers
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.incremental_alter_configs_request import (
     AlterableConfig,
@@ -25,19 +25,9 @@ from tanist.wire.messages.list_offsets_request import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 
 QUICK = {"log.cleaner.backoff.ms": "500"}
 COMPACT = {"cleanup.policy": "compact", "segment.ms": "1000", "min.cleanable.dirty.ratio": "0.01"}
-
-
-def put(cluster: Cluster, topic: str, key: bytes | None, value: bytes | None, **how: int) -> object:
-    wall_ms = cluster.client.clock.wall_ms()
-    records = bytes(encode_batch([NewRecord(timestamp=how.pop("timestamp", wall_ms), key=key, value=value)], **how))
-    data = (TopicProduceData(name=topic, partition_data=(PartitionProduceData(index=0, records=records),)),)
-    request = ProduceRequest(acks=-1, timeout_ms=5_000, topic_data=data)
-    response = cluster.ask(request, 9, to=cluster.leader(topic) or 1)
-    return response.responses[0].partition_responses[0]
 
 
 def records_of(log: Log) -> list[tuple[int, bytes | None, bytes | None]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cluster_rig import Cluster
+from cluster_rig import Cluster, put
 from groups_rig import Client, groups_cluster
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,11 +25,9 @@ from tanist.broker.metrics_catalog import (
 from tanist.broker.metrics_node import queues
 from tanist.broker.metrics_scrape import scrape, scrape_partitions
 from tanist.broker.metrics_text import Exposition
-from tanist.wire.batch import NewRecord, encode_batch
 from tanist.wire.errors import ErrorCode
 from tanist.wire.internal_topics import OFFSETS_TOPIC
 from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
-from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
 REPLICAS = "kafka_server_replicamanager_"
@@ -425,12 +423,7 @@ def test_the_cleaner() -> None:
     cluster.create_topic("t", factor=1, config=compacted)
     prefix = "kafka_log_logcleanermanager_"
     for _ in range(3):
-        keyed = encode_batch([NewRecord(timestamp=cluster.client.clock.wall_ms(), key=b"k", value=b"v")])
-        part = PartitionProduceData(index=0, records=bytes(keyed))
-        request = ProduceRequest(
-            acks=-1, timeout_ms=1_000, topic_data=(TopicProduceData(name="t", partition_data=(part,)),)
-        )
-        assert cluster.ask(request, 9).responses[0].partition_responses[0].error_code == 0
+        assert put(cluster, "t", b"k", b"v").error_code == 0
         cluster.run(1_000)
     cluster.until(lambda: value(cluster, 1, "tanist_log_cleaner_dropped_records_total") >= 1)
     assert value(cluster, 1, "tanist_log_cleaner_cleanings_total") >= 1

@@ -24,7 +24,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -98,21 +98,14 @@ class Account:
     def gave_up(self, client: str, group: str, parts: Iterable[Part]) -> None:
         self.counts["partitions given up"] += len(list(parts))
 
-    def asks(self, group: str, parts: Sequence[Part] | None = None) -> object:
-        wanted = None if parts is None else frozenset(parts)
-        return {
-            place: Told(told.offset, told.tag)
-            for place, told in self._told.items()
-            if place[0] == group and (wanted is None or place[1:] in wanted)
-        }
+    def asks(self, group: str) -> Mapping[Place, Told]:
+        return {place: Told(told.offset, told.tag) for place, told in self._told.items() if place[0] == group}
 
-    def fetched(self, client: str, group: str, asked: object, offsets: Offsets) -> None:
+    def fetched(self, client: str, group: str, asked: Mapping[Place, Told], offsets: Offsets) -> None:
         self.counts["offsets told"] += 1
-        known = asked if isinstance(asked, dict) else {}
-        silent = {place[1:]: (-1, "") for place in known if place[1:] not in offsets}
-        for part, (offset, tag) in {**offsets, **silent}.items():
+        for part, (offset, tag) in offsets.items():
             place = (group, *part)
-            least = known.get(place)
+            least = asked.get(place)
             if least is not None and offset < least.offset and not self._overtaken(tag, least.tag):
                 self.violations.append(
                     f"{place}: {client} is told {offset} ({tag or 'nothing'}), {least.offset} ({least.tag}) was told"

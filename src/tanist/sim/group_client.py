@@ -64,11 +64,11 @@ class Witness(Protocol):
     def gave_up(self, client: str, group: str, parts: Iterable[Part]) -> None:
         """A client does not believe any more that they are its own."""
 
-    def asks(self, group: str, parts: Sequence[Part] | None = None) -> object:
-        """Somebody asks what a group has committed of these, or of all. What this gives comes back to `fetched`."""
+    def asks(self, group: str) -> Mapping[Place, Any]:
+        """Somebody is about to ask what a group has committed: what was told so far. It comes back to `fetched`."""
 
-    def fetched(self, client: str, group: str, asked: object, offsets: Offsets) -> None:
-        """It was told this, and of what else it asked for: nothing."""
+    def fetched(self, client: str, group: str, asked: Mapping[Place, Any], offsets: Offsets) -> None:
+        """It was told this. Who asked for all and was not told of a place was told that nothing is committed."""
 
     def commits(self, client: str, place: Place, offset: int, tag: str) -> None:
         """A client is about to commit an offset. Nobody else ever uses this tag, nor does it again."""
@@ -217,7 +217,7 @@ class GroupClient:
         done: Callable[[Offsets | None], None],
     ) -> None:
         """What the group has committed of these partitions, or of all; None if the answer was an error."""
-        asked = self.ground.witness.asks(self.group, parts)
+        asked = self.ground.witness.asks(self.group)
         wanted: dict[str, list[int]] = {}
         for name, index in parts or ():
             wanted.setdefault(name, []).append(index)
@@ -236,7 +236,8 @@ class GroupClient:
                 for each in topic.partitions
                 if not each.error_code
             }
-            self.ground.witness.fetched(self.name, self.group, asked, found)
+            nothing = {place[1:]: (-1, "") for place in asked} if parts is None else {}
+            self.ground.witness.fetched(self.name, self.group, asked, {**nothing, **found})
             done(found)
 
         group = OffsetFetchRequestGroup(

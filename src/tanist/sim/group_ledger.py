@@ -14,7 +14,7 @@ Where an unclean election has given records up, the groups of that partition are
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NoReturn
 
@@ -217,20 +217,14 @@ class Ledger:
 
     # -- Witness: offsets
 
-    def asks(self, group: str, parts: Sequence[Part] | None = None) -> object:
-        wanted = None if parts is None else frozenset(parts)
-        return {
-            place: register.told
-            for place, register in self._registers.items()
-            if place[0] == group and (wanted is None or place[1:] in wanted)
-        }
+    def asks(self, group: str) -> Mapping[Place, int]:
+        return {place: register.told for place, register in self._registers.items() if place[0] == group}
 
-    def fetched(self, client: str, group: str, asked: object, offsets: Offsets) -> None:
+    def fetched(self, client: str, group: str, asked: Mapping[Place, int], offsets: Offsets) -> None:
         self._world.counts["groups: offsets told"] += 1
-        if self._truth_of(group).unclean or not isinstance(asked, dict):
+        if self._truth_of(group).unclean:
             return
-        silent = {place[1:]: (-1, "") for place in asked if place[1:] not in offsets}
-        for part, (offset, tag) in {**offsets, **silent}.items():
+        for part, (offset, tag) in offsets.items():
             place = (group, *part)
             at = _NOTHING if offset < 0 else self._found(client, place, offset, tag)
             least = asked.get(place, _NOTHING)

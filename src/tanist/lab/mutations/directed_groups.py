@@ -6,11 +6,10 @@ speaks of is the one of `__consumer_offsets` that all groups of the run are in. 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from tanist.lab.mutations.directed import CONTROLLER, Directed, Script, Until
-from tanist.sim.group_client import Offsets, OffsetWatcher, Part
 from tanist.sim.group_profiles import CONSUMER, GroupConfig, GroupPlan
 from tanist.sim.group_run import GroupRun
 from tanist.sim.operations import Topic
@@ -27,20 +26,6 @@ _SUCCEEDED_MS = 2_000
 _PARTITIONS = 3
 
 
-class _NamingWatcher(OffsetWatcher):
-    """Asks for each partition by its name, so that a coordinator which knows nothing has to say so of each."""
-
-    def fetch_offsets(
-        self,
-        parts: Sequence[Part] | None,
-        member_id: str | None,
-        member_epoch: int,
-        done: Callable[[Offsets | None], None],
-    ) -> None:
-        named = [(topic, index) for topic in self.topics for index in range(_PARTITIONS)]
-        super().fetch_offsets(named, member_id, member_epoch, done)
-
-
 class DirectedGroups(Directed, GroupRun):
     """One seed of a directed run in which nobody acts but the script, and the members of groups."""
 
@@ -50,10 +35,6 @@ class DirectedGroups(Directed, GroupRun):
     @property
     def key(self) -> Key:
         return (self.checkers.replicas.metadata.image.topic_ids[OFFSETS_TOPIC], 0)
-
-    def _watcher_of(self, plan: GroupPlan) -> OffsetWatcher:
-        name = f"{plan.group}/watcher"
-        return _NamingWatcher(self._ground(name), name, plan.group, plan.topics, pause_ms=self.groups.watch_pause_ms)
 
     def at_work(self) -> bool:
         """Offsets were told, and many commits: what a coordinator forgets from here on is missed."""
