@@ -5,11 +5,11 @@ not. Frames are views into it, several per `recv`. Before memory that a frame po
 finished, so that the callbacks that frames have scheduled have run (the promise of `ConnectionHandler.on_frame`).
 
 Out: what `send` is given goes to the network at once, for a node sends what a turn has produced in one go. Small
-answers are joined to one piece; larger ranges of files go by `sendfile`, with MSG_MORE on what comes before them. What
-the network does not take waits for the socket to be writable.
+answers are joined to one piece; larger ranges of files go by `sendfile`, what stands around them in the same packets
+(MSG_MORE, TCP_CORK). What the network does not take waits for the socket to be writable.
 
-The usual cases are short: one `recv` brings exactly one frame (`_on_readable`), and one `send` takes an answer whole
-(`send`). They keep no books of buffer and queue, as all other cases do.
+The usual cases are short: one `recv` brings exactly one frame (`_on_readable`), and an answer is taken whole (`send`).
+They keep no books of buffer and queue, as all other cases do.
 
 It must never size a buffer by what a peer merely declares: a buffer is at most `_TRUST` times what has arrived.
 """
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 _LENGTH = struct.Struct(">i")
 _MSG_MORE: int = getattr(socket, "MSG_MORE", 0)
+_TCP: int = socket.IPPROTO_TCP
+_CORK: int = getattr(socket, "TCP_CORK", 0)
 _IN_PROGRESS = frozenset({0, errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EALREADY})
 
 RECEIVE_BYTES_MIN = 4096
@@ -52,8 +54,8 @@ class SocketConnection:
 
     __slots__ = (
         "_addresses", "_blocked", "_buffer", "_closed", "_connect_timer", "_fd", "_head_sent", "_lent_turn", "_loop",
-        "_max_frame_bytes", "_network", "_open", "_out", "_paused", "_peak", "_peer", "_pending_bytes", "_read",
-        "_reading", "_recv_into", "_sock", "_sock_send", "_view", "_wanted", "_written", "accepted", "handler",
+        "_max_frame_bytes", "_network", "_open", "_option", "_out", "_paused", "_peak", "_peer", "_pending_bytes",
+        "_read", "_reading", "_recv_into", "_sock", "_sock_send", "_view", "_wanted", "_written", "accepted", "handler",
     )  # fmt: skip
 
     def __init__(self, network: SocketNetwork, peer: Any, max_frame_bytes: int) -> None:
@@ -65,9 +67,10 @@ class SocketConnection:
         self._max_frame_bytes = max_frame_bytes
         self._sock: socket.socket | None = None
         self._fd = -1
-        # Two methods of the socket: bound once, they cost half.
+        # Methods of the socket: bound once, they cost half.
         self._recv_into: Callable[[memoryview], int] = _not_open
         self._sock_send: Callable[..., int] = _not_open
+        self._option: Callable[[int, int, int], object] = _not_open
         self._open = False
         self._closed = False
         self._reading = False
@@ -112,12 +115,16 @@ class SocketConnection:
             if not self._closed:
                 self._enqueue(chunks)
             return
-        last = len(chunks) - 1
         index = sent = 0
         try:
-            if last and (type(chunks[1]) is not FileRange or chunks[1].length <= _JOINED_BYTES):
-                chunks = _joined(chunks)
-                last = len(chunks) - 1
+            if len(chunks) > 1:
+                body = chunks[1]
+                if type(body) is not FileRange or body.length <= _JOINED_BYTES:
+                    chunks = _joined(chunks)
+                elif len(chunks) == 3 and _CORK and body.length <= _BYTES_AT_ONCE and type(chunks[2]) is not FileRange:
+                    self._send_around(chunks, body)
+                    return
+            last = len(chunks) - 1
             for index, chunk in enumerate(chunks):
                 sent = 0
                 if type(chunk) is FileRange:
@@ -139,7 +146,39 @@ class SocketConnection:
         except OSError as error:
             self.end(error.strerror or str(error))
             return
-        self._enqueue(chunks[index:])
+        self._keep(chunks[index:], sent)
+
+    def _send_around(self, chunks: Sequence[Chunk], body: FileRange) -> None:
+        """The same for the usual answer to a fetch: what stands around a range of a file goes in its packets.
+
+        A file is pushed out at its end, and the few bytes behind it would go, and wake the other side, alone.
+        """
+        head, _, tail = chunks
+        option, send = self._option, self._sock_send
+        index = sent = 0
+        try:
+            option(_TCP, _CORK, 1)
+            sent = send(head)
+            if sent == len(head):  # type: ignore[arg-type]
+                index = 1
+                sent = 0
+                sent = os.sendfile(self._fd, body.file.fd, body.offset, body.length)  # type: ignore[attr-defined]
+                if sent == body.length:
+                    index = 2
+                    sent = 0
+                    sent = send(tail)
+            option(_TCP, _CORK, 0)
+        except (BlockingIOError, InterruptedError):
+            option(_TCP, _CORK, 0)
+        except OSError as error:
+            self.end(error.strerror or str(error))
+            return
+        if index < 2 or sent < len(tail):  # type: ignore[arg-type]
+            self._keep(chunks[index:], sent)
+
+    def _keep(self, chunks: Sequence[Chunk], sent: int) -> None:
+        """Queue what the network has not taken; of the first of these it has `sent` bytes."""
+        self._enqueue(chunks)
         self._head_sent = sent
         self._pending_bytes -= sent
         self._block()
@@ -196,13 +235,16 @@ class SocketConnection:
         """The socket is connected: frames may flow."""
         self._sock = sock
         self._fd = sock.fileno()
-        self._recv_into, self._sock_send = sock.recv_into, sock.send
+        self._bind(sock)
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._open = True
         self._watch()
         if self._network.faults is not None:
             self._network.faults.opened(self)
+
+    def _bind(self, sock: socket.socket) -> None:
+        self._recv_into, self._sock_send, self._option = sock.recv_into, sock.send, sock.setsockopt
 
     def end(self, reason: str) -> None:
         """Close, and tell the handler in a later turn."""
@@ -255,7 +297,7 @@ class SocketConnection:
             aio.add_writer(sock.fileno(), self._on_writable)
         self._sock = sock
         self._fd = sock.fileno()
-        self._recv_into, self._sock_send = sock.recv_into, sock.send
+        self._bind(sock)
         return before
 
     # -- connecting
@@ -324,7 +366,7 @@ class SocketConnection:
             self._reading = self._blocked = False
             self._sock = None
             self._fd = -1
-            self._recv_into = self._sock_send = _not_open
+            self._recv_into = self._sock_send = self._option = _not_open
             sock.close()
 
     # -- receiving
