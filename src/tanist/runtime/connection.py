@@ -48,6 +48,9 @@ _BYTES_AT_ONCE = 4 << 20
 _JOINED_BYTES = 16_384
 """Up to so many, a copy costs less than the system calls it saves, and the other side wakes up once."""
 
+_CORKED_BYTES = 131_072
+"""Up to so many, a packet less is worth holding the others back."""
+
 
 class SocketConnection:
     """The `Connection` port on a raw socket."""
@@ -121,7 +124,7 @@ class SocketConnection:
                 body = chunks[1]
                 if type(body) is not FileRange or body.length <= _JOINED_BYTES:
                     chunks = _joined(chunks)
-                elif len(chunks) == 3 and _CORK and body.length <= _BYTES_AT_ONCE and type(chunks[2]) is not FileRange:
+                elif len(chunks) == 3 and _CORK and body.length <= _CORKED_BYTES and type(chunks[2]) is not FileRange:
                     self._send_around(chunks, body)
                     return
             last = len(chunks) - 1
