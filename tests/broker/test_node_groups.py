@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from uuid import UUID
 
@@ -11,6 +12,7 @@ from groups_rig import Client, groups_cluster
 
 from tanist.broker.coordinator import Coordinator
 from tanist.sim.world import BROKER_PORT
+from tanist.wire.batch import iterate_headers
 from tanist.wire.errors import ErrorCode
 from tanist.wire.internal_topics import OFFSETS_TOPIC
 from tanist.wire.messages.delete_groups_request import DeleteGroupsRequest
@@ -23,6 +25,7 @@ from tanist.wire.messages.join_group_response import JoinGroupResponse
 from tanist.wire.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
 from tanist.wire.messages.list_groups_request import ListGroupsRequest
 from tanist.wire.messages.offset_commit_request import OffsetCommitRequestTopic
+from tanist.wire.messages.offset_commit_response import OffsetCommitResponse
 from tanist.wire.messages.offset_fetch_request import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -234,6 +237,80 @@ def test_a_commit_that_is_not_replicated_in_time_is_not_told_and_counts_once_it_
     for host in followers:
         host.thaw()
     cluster.until(lambda: client.committed() == 2)
+
+
+def commit_together(client: Client, metadata: Sequence[str]) -> list[int]:
+    """Several commits in one turn of the coordinator; gives the errors that their answers have by and by."""
+    node = client.cluster.node(client.coordinator())
+    coordinator = node.coordinator()
+    found = coordinator.find(client.group)
+    assert not isinstance(found, int)
+    errors: list[int] = []
+    for offset, text in enumerate(metadata):
+        request = client.commit_request(offset, metadata=text)
+        reply = partial(told_error, errors)
+        coordinator.carry_out(found, found.shard.commit(request, reply, node.clock.now_ms()))
+    return errors
+
+
+def told_error(errors: list[int], response: OffsetCommitResponse) -> None:
+    errors.append(int(response.topics[0].partitions[0].error_code))
+
+
+def batches(cluster: Cluster, client: Client, begin: int) -> list[int]:
+    """How many records each batch of the coordinator's log has, from an offset on."""
+    log = cluster.hosted(OFFSETS_TOPIC, client.partition)[client.coordinator()].log
+    piece = log.read(begin, 1 << 20, log.log_end_offset)
+    if piece is None:
+        return []
+    data = memoryview(piece.chunk.file.read(piece.chunk.offset, piece.chunk.length))
+    return [header.record_count for _, header in iterate_headers(data)]
+
+
+def test_what_one_turn_commits_is_one_batch(cluster: Cluster) -> None:
+    client = Client(cluster)
+    assert client.commit(7) == 0
+    begin = cluster.hosted(OFFSETS_TOPIC, client.partition)[client.coordinator()].log.log_end_offset
+    errors = commit_together(client, ["a", "b", "c"])
+    assert errors == []  # nothing is told before it is committed
+    cluster.until(lambda: len(errors) == 3)
+    assert errors == [0, 0, 0]
+    assert batches(cluster, client, begin) == [3]
+    assert client.fetched().metadata == "c"
+
+
+def test_a_turn_that_commits_too_much_for_one_batch_has_several_and_refuses_only_what_fits_in_none() -> None:
+    cluster = groups_cluster(config={"message.max.bytes": "2000"})
+    cluster.create_topic("t")
+    client = Client(cluster)
+    assert client.commit(7) == 0
+    begin = cluster.hosted(OFFSETS_TOPIC, client.partition)[client.coordinator()].log.log_end_offset
+    errors = commit_together(client, [*["x" * 600] * 4, "y" * 2500, *["z" * 600] * 3])
+    cluster.until(lambda: len(errors) == 8)
+    assert sorted(errors) == sorted([0] * 7 + [int(ErrorCode.INVALID_COMMIT_OFFSET_SIZE)])
+    found = batches(cluster, client, begin)
+    assert sum(found) == 7
+    assert 1 < len(found) < 7
+    assert client.fetched().metadata == "z" * 600
+
+
+def test_what_a_turn_decides_and_loses_with_its_leadership_is_not_written(cluster: Cluster) -> None:
+    """Though it led again at the turn's end: what it has then is what the log had when it came to lead."""
+    client = Client(cluster)
+    assert client.commit(7) == 0
+    node = cluster.node(client.coordinator())
+    hosted = cluster.hosted(OFFSETS_TOPIC, client.partition)[node.node_id]
+    end = hosted.log.log_end_offset
+    errors = commit_together(client, ["a"])
+    coordinator = node.coordinator()
+    leader, hosted.leader = hosted.leader, None
+    coordinator.role_changed(hosted)
+    hosted.leader = leader
+    coordinator.role_changed(hosted)
+    cluster.until(lambda: len(errors) == 1)
+    assert errors == [ErrorCode.NOT_COORDINATOR]
+    assert hosted.log.log_end_offset == end
+    cluster.until(lambda: client.committed() == 7)
 
 
 def test_a_coordinator_tells_nothing_before_what_its_log_held_at_the_start_is_committed(cluster: Cluster) -> None:

@@ -1,11 +1,12 @@
 """The group coordinator of a broker: which groups are here, and how their decisions get into the log and out again.
 
 Owns the partitions of `__consumer_offsets` that this broker leads, as `coordinator.Shard`s, and carries out their
-effects: an append goes into the partition's log like any produce with acks=all, and is applied and answered when the
-high watermark covers it. A partition whose leadership has come is replayed from its log, slice by slice between the
-turns of others, one partition at a time; until then its groups are told COORDINATOR_LOAD_IN_PROGRESS. It begins to be
-served only when everything that its log held at the start is committed: offsets that were told never go back, whoever
-leads next. Who has lost a partition forgets it at once, and sends those who wait elsewhere.
+effects: what a turn's requests append goes into the partition's log as one batch, like any produce with acks=all, and
+is applied and answered when the high watermark covers it. A partition whose leadership has come is replayed from its
+log, slice by slice between the turns of others, one partition at a time; until then its groups are told
+COORDINATOR_LOAD_IN_PROGRESS. It begins to be served only when everything that its log held at the start is committed:
+offsets that were told never go back, whoever leads next. Who has lost a partition forgets it at once, and sends those
+who wait elsewhere.
 
 Nothing here runs for Produce and Fetch, and nothing of it is imported before a broker has a group to see to.
 """
@@ -43,6 +44,7 @@ from tanist.wire.internal_topics import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
     from tanist.broker.node import Node
+    from tanist.replica.leader import LeaderState
 
 _SLICE_BYTES: Final = 32 * 1024
 """How much of a log is replayed in one go: a few milliseconds' worth."""
@@ -65,6 +67,8 @@ class GroupPartition:
         """What lies below was written under other leaders."""
         self.written_end = hosted.log.log_end_offset
         """What this coordinator has appended ends here."""
+        self.gathered: list[Append] = []
+        """What groups have decided in this turn."""
         self.began_ms = 0
         self.records = 0
 
@@ -101,34 +105,35 @@ class _CommittedOnce:
             self._then()
 
 
-class _Write:
-    """Records of a group on their way: until they are committed, the leadership is lost, or time is up."""
+class _Batch:
+    """What groups decided in one turn, on its way: until it is committed, the leadership is lost, or time is up."""
 
-    __slots__ = ("_append", "_coordinator", "_partition", "answered", "done")
+    __slots__ = ("_answered", "_appends", "_coordinator", "_partition", "done")
 
-    def __init__(self, coordinator: Coordinator, partition: GroupPartition, append: Append) -> None:
+    def __init__(self, coordinator: Coordinator, partition: GroupPartition, appends: Sequence[Append]) -> None:
         self._coordinator = coordinator
         self._partition = partition
-        self._append = append
-        self.answered = False
+        self._appends = appends
+        self._answered = False
         self.done = False
 
     def settle(self, ticket: int, error: int) -> None:
         self.done = True
         if error == ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND:
             error = ErrorCode.NONE  # the high watermark has passed it: it is committed
-        if not error:
-            self._partition.shard.apply(self._append)
-        self._answer(error)
+        answered, self._answered = self._answered, True
+        for append in self._appends:
+            if not error:
+                self._partition.shard.apply(append)
+            if not answered:
+                self._coordinator.written(self._partition, append, error)
 
     def expire(self) -> None:
-        """The asker has waited long enough. What it asked for counts all the same, once it is committed."""
-        self._answer(ErrorCode.REQUEST_TIMED_OUT)
-
-    def _answer(self, error: int) -> None:
-        if not self.answered:
-            self.answered = True
-            self._coordinator.written(self._partition, self._append, error)
+        """The askers have waited long enough. What they asked for counts all the same, once it is committed."""
+        if not self._answered:
+            self._answered = True
+            for append in self._appends:
+                self._coordinator.written(self._partition, append, ErrorCode.REQUEST_TIMED_OUT)
 
 
 class Coordinator:
@@ -327,38 +332,53 @@ class Coordinator:
                 cast(Reply, effect.ticket)(effect.response)
 
     def _append(self, partition: GroupPartition, append: Append) -> None:
+        """What one turn decides goes into the log together, at the turn's end."""
+        partition.gathered.append(append)
+        if len(partition.gathered) == 1:
+            self._node.before_writes(lambda: self._write_gathered(partition))
+
+    def _write_gathered(self, partition: GroupPartition) -> None:
+        appends, partition.gathered = partition.gathered, []
+        hosted = partition.hosted
+        if self._partitions.get(hosted.index) is not partition or hosted.leader is None or hosted.stale:
+            # Lost since; or lost and led again, and then what it has is read anew, without this.
+            _Batch(self, partition, appends).settle(0, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return
+        self._write(partition, hosted.leader, appends)
+
+    def _write(self, partition: GroupPartition, leader: LeaderState, appends: Sequence[Append]) -> None:
         node, hosted = self._node, partition.hosted
-        leader = hosted.leader
-        write = _Write(self, partition, append)
-        if leader is None or hosted.stale:
-            write.settle(0, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-            return
-        if not append.records:
-            # Nothing to write, but what was decided before is not told before it is committed.
-            if leader.high_watermark >= partition.written_end:
-                write.settle(0, ErrorCode.NONE)
-            else:
-                hosted.ack_waiters.append((partition.written_end, write, 0))
-                node.purgatory.add(node.clock.now_ms() + node.config.offsets_commit_timeout_ms, write)
-            return
-        error = leader.check_before_append(-1)
-        if error:
-            write.settle(0, error)
-            return
+        batch = _Batch(self, partition, appends)
         now_ms, wall_ms = node.clock.now_ms(), node.clock.wall_ms()
-        batch = memoryview(_batch_of(append, wall_ms))
-        if len(batch) > hosted.log.config.max_message_bytes:
-            write.settle(0, ErrorCode.MESSAGE_TOO_LARGE)
+        records = _records_of(appends, wall_ms)
+        if records:
+            error = leader.check_before_append(-1)
+            if error:
+                batch.settle(0, error)
+                return
+            encoded = memoryview(encode_batch(records))
+            if len(encoded) > hosted.log.config.max_message_bytes:
+                if len(appends) == 1:
+                    batch.settle(0, ErrorCode.MESSAGE_TOO_LARGE)
+                    return
+                half = len(appends) // 2
+                self._write(partition, leader, appends[:half])
+                self._write(partition, leader, appends[half:])
+                return
+            appended = hosted.log.append_as_leader(encoded, hosted.leader_epoch, now_ms, wall_ms, internal=True)
+            if appended.error:
+                batch.settle(0, appended.error)
+                return
+            partition.written_end = appended.last_offset + 1
+            node.mark_dirty(hosted)
+        elif leader.high_watermark >= partition.written_end:
+            batch.settle(0, ErrorCode.NONE)
             return
-        appended = hosted.log.append_as_leader(batch, hosted.leader_epoch, now_ms, wall_ms, internal=True)
-        if appended.error:
-            write.settle(0, appended.error)
-            return
-        partition.written_end = appended.last_offset + 1
-        node.mark_dirty(hosted)
-        hosted.ack_waiters.append((appended.last_offset + 1, write, 0))
-        node.purgatory.add(now_ms + node.config.offsets_commit_timeout_ms, write)
-        node.leader_has_appended(hosted, leader, now_ms)
+        # With nothing to write, what was decided before is not told before it is committed, either.
+        hosted.ack_waiters.append((partition.written_end, batch, 0))
+        node.purgatory.add(now_ms + node.config.offsets_commit_timeout_ms, batch)
+        if records:
+            node.leader_has_appended(hosted, leader, now_ms)
 
     def written(self, partition: GroupPartition, append: Append, error: int) -> None:
         """Records of a group are committed, or it is time to say that they may not be."""
@@ -416,18 +436,19 @@ class Coordinator:
         )
 
 
-def _batch_of(append: Append, wall_ms: int) -> bytearray:
-    """The records as one batch, with the time of day where they want it."""
+def _records_of(appends: Iterable[Append], wall_ms: int) -> list[NewRecord]:
+    """Their records, with the time of day where they want it."""
     records: list[NewRecord] = []
-    for key, value in append.records:
-        if isinstance(value, OffsetCommitValue):
-            value.commit_timestamp = wall_ms
-        elif isinstance(value, GroupMetadataValue):
-            value.current_state_timestamp = wall_ms
-        elif isinstance(value, TargetAssignmentValue):
-            value.assignment_timestamp = wall_ms
-        elif isinstance(value, GroupRegexValue):
-            value.timestamp = wall_ms
-        encoded = None if value is None else encode_value(value)
-        records.append(NewRecord(timestamp=wall_ms, key=encode_key(key), value=encoded))
-    return encode_batch(records)
+    for append in appends:
+        for key, value in append.records:
+            if isinstance(value, OffsetCommitValue):
+                value.commit_timestamp = wall_ms
+            elif isinstance(value, GroupMetadataValue):
+                value.current_state_timestamp = wall_ms
+            elif isinstance(value, TargetAssignmentValue):
+                value.assignment_timestamp = wall_ms
+            elif isinstance(value, GroupRegexValue):
+                value.timestamp = wall_ms
+            encoded = None if value is None else encode_value(value)
+            records.append(NewRecord(timestamp=wall_ms, key=encode_key(key), value=encoded))
+    return records

@@ -104,6 +104,7 @@ class Node:
         # The turn's marks are the hot path: reach them in one step.
         self.touch = self.turn.touch
         self.mark_dirty = self.turn.mark_dirty
+        self.before_writes = self.turn.before_writes
         self.after_writes = self.turn.after_writes
         self.connections: dict[ClientConnection, None] = {}
         """In order of their coming: a set would be in that of their addresses, another one in every process."""

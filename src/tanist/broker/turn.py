@@ -48,6 +48,7 @@ class Turn:
         self.wall_ms = 0
         """The clocks, read once for all requests of the turn."""
         self._dirty: list[HostedPartition] = []
+        self._before_writes: list[Callable[[], None]] = []
         self._after_writes: list[Callable[[], None]] = []
         self._touched: list[ClientConnection] = []
         self._held: deque[_Telling] = deque()
@@ -78,6 +79,12 @@ class Turn:
         hosted.grown = True
         self.mark_dirty(hosted)
 
+    def before_writes(self, callback: Callable[[], None]) -> None:
+        """Run `callback` at the end of this turn, for whoever gathers what the turn's requests want to append."""
+        self._before_writes.append(callback)
+        if not self.begun:
+            self.begin()
+
     def after_writes(self, callback: Callable[[], None]) -> None:
         """Run `callback` once this turn's appends are written."""
         self._after_writes.append(callback)
@@ -91,6 +98,10 @@ class Turn:
             self.begin()
 
     def _end(self) -> None:
+        while self._before_writes:
+            gathered, self._before_writes = self._before_writes, []
+            for callback in gathered:
+                callback()
         dirty, self._dirty = self._dirty, []
         sync_files: list[File] | None = None
         synced: list[tuple[HostedPartition, int]] = []

@@ -26,9 +26,9 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """Append these records as one batch. Once they are committed: `Shard.apply`; then, or on failure: `Shard.written`.
+    """Append these records, in one batch. Once they are committed: `Shard.apply`; then, or on failure: `Shard.written`.
 
-    A batch whose asker was told of a failure may be committed all the same, and is applied then.
+    What its asker was told had failed may be committed all the same, and is applied then.
     """
 
     group_id: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from functools import lru_cache
 
 
 def partition_of(group_id: str, partition_count: int) -> int:
@@ -11,6 +12,7 @@ def partition_of(group_id: str, partition_count: int) -> int:
     return (0 if code == -(1 << 31) else abs(code)) % partition_count
 
 
+@lru_cache(maxsize=1000)
 def java_hash(text: str) -> int:
     """What `String.hashCode` gives: over UTF-16 units, as a signed 32-bit number."""
     code = 0
