@@ -13,10 +13,12 @@ import argparse
 import json
 import os
 import resource
+import struct
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -29,6 +31,9 @@ from crc32c import crc32c
 
 from bench.spark_segments import cpu_of_descendants
 from tanist.log.checkpoints import META_PROPERTIES, MetaProperties
+from tanist.log.names import INDEX_SUFFIX
+from tanist.log.scan import scan_headers
+from tanist.runtime.salvaged import SavedFile
 from tanist.wire.batch import NewRecord, encode_batch
 
 TOPIC = "orders"
@@ -44,6 +49,7 @@ PLANTED = 200
 PHANTOMS = 24
 DIVERGENT = 2_000
 MISSING_BATCHES = 2
+INDEX_INTERVAL_BYTES = 4096
 _VALUE = b"#" * DIGITS
 _START_NS = 1_700_000_000_000_000_000
 _LOST, _DUPLICATED, _FAILED = 0, 1, 2
@@ -135,6 +141,19 @@ def write_logs(folder: Path, plan: Plan) -> None:
         first += len(rows)
     for file in files.values():
         file.close()
+        write_index(Path(file.name))
+
+
+def write_index(log: Path) -> None:
+    """The offset index that a broker would have: the last offset of a batch, and where it begins, every 4 KB."""
+    entries = bytearray()
+    with closing(SavedFile(log)) as file:
+        indexed = 0
+        for batch in scan_headers(file, 0, file.size):
+            if batch.position - indexed >= INDEX_INTERVAL_BYTES:
+                entries += struct.pack(">ii", batch.header.last_offset, batch.position)
+                indexed = batch.position
+    log.with_suffix(INDEX_SUFFIX).write_bytes(entries)
 
 
 def sealed(rows: Any) -> None:

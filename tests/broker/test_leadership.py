@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from groups_rig import Client, groups_cluster
 
-from tanist.broker.leadership import Leadership
+from tanist.broker.leadership import Leadership, Leads
 from tanist.wire.errors import ErrorCode
 from tanist.wire.internal_topics import OFFSETS_TOPIC
 from tanist.wire.messages.offset_fetch_request import (
@@ -173,7 +173,7 @@ def test_a_lone_replica_asks_nobody() -> None:
     client = Client(cluster)
     assert client.commit(3) == 0
     leadership: Leadership = cluster.node(1).leadership
-    told: list[int] = []
+    told: list[Leads] = []
     leadership.confirm(cluster.hosted(OFFSETS_TOPIC, client.partition)[1], COMMIT_TIMEOUT_MS, told.append)
-    assert told == [0]
+    assert told == [Leads.YES]
     assert len(leadership) == 0

@@ -21,6 +21,7 @@ from uuid import UUID
 
 from tanist.broker.connection import Call
 from tanist.broker.hosted import HostedPartition
+from tanist.broker.leadership import Leads
 from tanist.coordinator.consumer.topics import Topics
 from tanist.coordinator.effects import Append, Effect
 from tanist.coordinator.group import Asker
@@ -50,6 +51,11 @@ _SLICE_BYTES: Final = 32 * 1024
 """How much of a log is replayed in one go: a few milliseconds' worth."""
 
 _MINUTE_MS: Final = 60_000
+
+_NOT_SURE: Final = {
+    Leads.NO: ErrorCode.NOT_COORDINATOR,
+    Leads.UNKNOWN: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+}
 
 Reply = Callable[[Any], None]
 """The tickets that this broker gives along with requests."""
@@ -197,10 +203,10 @@ class Coordinator:
             return
         left = set(sought)
 
-        def told(partition: GroupPartition, error: int) -> None:
+        def told(partition: GroupPartition, leads: Leads) -> None:
             left.discard(partition)
-            if error:
-                errors.update(dict.fromkeys(sought[partition], error))
+            if leads is not Leads.YES:
+                errors.update(dict.fromkeys(sought[partition], _NOT_SURE[leads]))
             if not left:
                 then(errors)
 

@@ -18,6 +18,7 @@ take silence for an answer: who cannot be sure in time is told to ask again.
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
 from tanist.broker.channel import Channel
@@ -43,8 +44,17 @@ _MAX_FRAME_BYTES: Final = 1 << 20
 _FOLLOWS = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_LEADER_EPOCH})
 """What a replica says that knows of no later leader: it is in the same epoch, or has yet to hear of it."""
 
-Told = Callable[[int], None]
-"""0: this broker led when it was asked to make sure. Else the error for whoever wants to know."""
+
+class Leads(Enum):
+    """Whether this broker led when it was asked to make sure."""
+
+    YES = auto()
+    NO = auto()
+    UNKNOWN = auto()
+    """That could not be found out in time."""
+
+
+Told = Callable[[Leads], None]
 
 
 class _Question:
@@ -61,14 +71,14 @@ class _Question:
         self._told = told
         self.done = False
 
-    def finish(self, error: int) -> None:
+    def finish(self, leads: Leads) -> None:
         if not self.done:
             self.done = True
             self._leadership.closed(self)
-            self._told(error)
+            self._told(leads)
 
     def expire(self) -> None:
-        self.finish(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        self.finish(Leads.UNKNOWN)
 
 
 class _Peer:
@@ -158,10 +168,7 @@ class Leadership:
         return max((peer.channel.requests_under_way for peer in self._peers.values()), default=0)
 
     def confirm(self, hosted: HostedPartition, patience_ms: int, told: Told) -> None:
-        """Find out whether this broker leads the partition, as of now. At once if nobody else could.
-
-        `told` gets 0, NOT_COORDINATOR, or COORDINATOR_LOAD_IN_PROGRESS if that cannot be found out in `patience_ms`.
-        """
+        """Find out in `patience_ms` whether this broker leads the partition, as of now; at once if nobody else could."""
         question = _Question(self, hosted, told)
         self._open[question] = None
         self._review(question)
@@ -173,7 +180,7 @@ class Leadership:
         if question.done:
             return
         if error == ErrorCode.FENCED_LEADER_EPOCH:
-            question.finish(ErrorCode.NOT_COORDINATOR)
+            question.finish(Leads.NO)
             return
         if error in _FOLLOWS:
             question.heard.add(broker_id)
@@ -197,13 +204,13 @@ class Leadership:
         """Ask whoever has to be asked by what is known now: the ISR may have changed since."""
         hosted, leader = question.hosted, question.hosted.leader
         if leader is None or hosted.stale or hosted.leader_epoch != question.leader_epoch:
-            question.finish(ErrorCode.NOT_COORDINATOR)
+            question.finish(Leads.NO)
             return
         alone = set(leader.metadata.replicas) == {self._node.node_id}
         missing = leader.maximal_isr - {self._node.node_id} - question.heard
         in_session = not leader.under_min_isr or self._node.lifecycle.in_session
         if alone or (not missing and in_session):
-            question.finish(ErrorCode.NONE)
+            question.finish(Leads.YES)
             return
         if not in_session:
             self._review_later()

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from tanist.broker import coordinator as hosted
-from tanist.broker.leadership import Leadership, Told
+from tanist.broker.leadership import Leadership, Leads, Told
 from tanist.coordinator.consumer import group as consumer_group
 from tanist.coordinator.consumer.group import ConsumerGroup
 from tanist.coordinator.consumer.groups import ConsumerGroups
@@ -107,7 +107,7 @@ def g5_deposed_coordinators_go_on() -> tuple[Patch, ...]:
 
 def g11_tells_without_making_sure() -> tuple[Patch, ...]:
     def at_once(leadership: Leadership, partition: Any, patience_ms: int, told: Told) -> None:
-        told(0)
+        told(Leads.YES)
 
     return (Patch(Leadership, "confirm", at_once),)
 

@@ -248,7 +248,7 @@ class _Audit:
             reordered = audit_order.reordered(sends, producers).cache()
             self._cached.append(reordered)
             if reordered.count():
-                log = audit_values.reference(self._logs, facts)
+                log = audit_values.reference(self._logs, facts, audit_order.places(reordered))
                 found.append(audit_order.findings(reordered, log, history))
         self._begin("following the high watermark")
         self._clients(history, sums)

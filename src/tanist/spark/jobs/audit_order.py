@@ -19,8 +19,10 @@ from pyspark.sql import functions as F
 
 from tanist.spark.jobs import order_blocks
 from tanist.spark.jobs.audit_history import History
+from tanist.spark.jobs.audit_logs import Stretch
 from tanist.spark.jobs.findings import Kind, columns
 
+_PLACES_MAX: Final = 20_000
 _NAMES: Final = ("process", "place", "offset", "began_ns", "ended_ns")
 
 
@@ -85,6 +87,19 @@ def reordered(sends: Placed, producers: DataFrame) -> DataFrame:
         .where("began = 1 and behind > offset")
         .select("process", "place", "offset", F.col("at_ns").alias("began_ns"), "behind")
     )
+
+
+def places(found: DataFrame) -> list[Stretch] | None:
+    """Where in the log they stand; None if that is nearly everywhere."""
+    rows = found.select("place", "offset").distinct().limit(_PLACES_MAX + 1).collect()
+    if len(rows) > _PLACES_MAX:
+        return None
+    stretches = []
+    for row in rows:
+        topic, _, partition = row.place.rpartition("-")
+        if topic and partition.isdecimal():
+            stretches.append(Stretch(topic, int(partition), row.offset, row.offset))
+    return stretches
 
 
 def findings(found: DataFrame, log: DataFrame, history: History) -> DataFrame:
