@@ -168,7 +168,7 @@ class Leadership:
         return max((peer.channel.requests_under_way for peer in self._peers.values()), default=0)
 
     def confirm(self, hosted: HostedPartition, patience_ms: int, told: Told) -> None:
-        """Find out in `patience_ms` whether this broker leads the partition, as of now; at once if nobody else could."""
+        """Find out in `patience_ms` whether this broker leads a partition, as of now; at once if nobody else could."""
         question = _Question(self, hosted, told)
         self._open[question] = None
         self._review(question)
