@@ -25,6 +25,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tanist.ports import Chunk, ConnectionHandler, FileRange
+from tanist.runtime.dialling import Dialling
 from tanist.runtime.files import DiskFile
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ _LENGTH = struct.Struct(">i")
 _MSG_MORE: int = getattr(socket, "MSG_MORE", 0)
 _TCP: int = socket.IPPROTO_TCP
 _CORK: int = getattr(socket, "TCP_CORK", 0)
-_IN_PROGRESS = frozenset({0, errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EALREADY})
 
 RECEIVE_BYTES_MIN = 4096
 RECEIVE_BYTES_KEPT = 65_536
@@ -56,7 +56,7 @@ class SocketConnection:
     """The `Connection` port on a raw socket."""
 
     __slots__ = (
-        "_addresses", "_blocked", "_buffer", "_closed", "_connect_timer", "_fd", "_head_sent", "_lent_turn", "_loop",
+        "_blocked", "_buffer", "_closed", "_dialling", "_fd", "_head_sent", "_lent_turn", "_loop",
         "_max_frame_bytes", "_network", "_open", "_option", "_out", "_paused", "_peak", "_peer", "_pending_bytes",
         "_read", "_reading", "_recv_into", "_sock", "_sock_send", "_view", "_wanted", "_written", "accepted", "handler",
     )  # fmt: skip
@@ -78,8 +78,7 @@ class SocketConnection:
         self._closed = False
         self._reading = False
         self._paused = False
-        self._addresses: list[Address] = []
-        self._connect_timer: Any = None
+        self._dialling: Dialling | None = None
         # The receive buffer: [_read, _written) has arrived and was not delivered; both are 0 when all was. None while
         # there is nothing to hold.
         self._buffer: bytearray | None = None
@@ -231,8 +230,9 @@ class SocketConnection:
         faults = self._network.faults
         if faults is not None and faults.delays(self, addresses):
             return
-        self._addresses = addresses[::-1]
-        self._connect_next("no address")
+        patience_ms = self._network.connect_timeout_ms
+        self._dialling = Dialling(self._network.loop, addresses, patience_ms, self._connected, self.end)
+        self._dialling.next()
 
     def open_with(self, sock: socket.socket) -> None:
         """The socket is connected: frames may flow."""
@@ -256,9 +256,9 @@ class SocketConnection:
         self._closed = True
         self._open = False
         self._drop_socket()
-        if self._connect_timer is not None:
-            self._connect_timer.cancel()
-            self._connect_timer = None
+        if self._dialling is not None:
+            self._dialling.cancel()
+            self._dialling = None
         for chunk in self._out:
             if type(chunk) is FileRange:
                 _disk_file(chunk).unpin()
@@ -303,46 +303,8 @@ class SocketConnection:
         self._bind(sock)
         return before
 
-    # -- connecting
-
-    def _connect_next(self, reason: str) -> None:
-        if not self._addresses:
-            self.end(reason)
-            return
-        loop = self._network.loop
-        family, address = self._addresses.pop()
-        try:
-            sock = socket.socket(family, socket.SOCK_STREAM)
-        except OSError as error:
-            self.end(f"cannot open a socket: {error.strerror or error}")
-            return
-        sock.setblocking(False)
-        code = sock.connect_ex(address)
-        if code not in _IN_PROGRESS:
-            sock.close()
-            self._connect_next(os.strerror(code))
-            return
-        self._sock = sock
-        self._fd = sock.fileno()
-        loop.aio.add_writer(self._fd, self._on_connected)
-        self._connect_timer = loop.call_at(loop.now_ms() + self._network.connect_timeout_ms, self._on_connect_timeout)
-
-    def _on_connected(self) -> None:
-        sock = self._sock
-        if sock is None or self._closed:
-            return
-        self._network.loop.aio.remove_writer(self._fd)
-        self._connect_timer.cancel()
-        self._connect_timer = None
-        code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-        if code == 0 and sock.getsockname() == sock.getpeername():
-            code = errno.ECONNREFUSED  # TCP met itself on an ephemeral port: nobody is listening
-        if code:
-            self._sock = None
-            self._fd = -1
-            sock.close()
-            self._connect_next(os.strerror(code))
-            return
+    def _connected(self, sock: socket.socket) -> None:
+        self._dialling = None
         self.open_with(sock)
         handler = self.handler
         if handler is not None:
@@ -354,11 +316,6 @@ class SocketConnection:
                 return
         if self._open and self._out:
             self._flush()
-
-    def _on_connect_timeout(self) -> None:
-        self._connect_timer = None
-        self._drop_socket()
-        self._connect_next(f"no answer within {self._network.connect_timeout_ms} ms")
 
     def _drop_socket(self) -> None:
         sock = self._sock
