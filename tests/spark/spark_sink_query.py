@@ -1,4 +1,6 @@
-"""A query from one topic to another, to be killed: python spark_sink_query.py BOOTSTRAP CHECKPOINT SCRATCH."""
+"""A query from one topic to another, to be killed: python spark_sink_query.py BOOTSTRAP CHECKPOINT SCRATCH TRIGGER.
+
+TRIGGER: so many records a micro-batch."""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ import sys
 from tanist.spark import session
 
 
-def main(bootstrap: str, checkpoint: str, scratch: str) -> None:
+def main(bootstrap: str, checkpoint: str, scratch: str, trigger: str) -> None:
     spark = session(
         master="local[2]",
         spark__driver__memory="1g",
@@ -17,7 +19,7 @@ def main(bootstrap: str, checkpoint: str, scratch: str) -> None:
     )
     place = {"kafka.bootstrap.servers": bootstrap}
     read = spark.readStream.format("tanist").options(**place, subscribe="source", startingOffsets="earliest")
-    rows = read.option("maxOffsetsPerTrigger", "20000").load().select("key", "value")
+    rows = read.option("maxOffsetsPerTrigger", trigger).load().select("key", "value")
     writer = rows.writeStream.format("tanist").options(**place, topic="sink").option("kafka.batch.size", "8000")
     query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
     query.awaitTermination()

@@ -23,9 +23,7 @@ from tanist.wire.batch import NewRecord
 
 pytestmark = pytest.mark.slow
 
-RECORDS = 120_000
 PARTITIONS = 4
-KILLS = 4
 PATIENCE_S = 240
 QUERY = Path(__file__).with_name("spark_sink_query.py")
 
@@ -37,11 +35,14 @@ def cluster(tmp_path: Path) -> Iterator[tuple[Cluster, str]]:
     found.down()
 
 
-def test_each_record_once_though_the_query_and_a_broker_are_killed(
-    cluster: tuple[Cluster, str], tmp_path: Path
+@pytest.mark.parametrize(("total", "kills", "broker_kills"), [(120_000, 4, 1), (2_000_000, 10, 5)])
+def test_each_record_once_though_the_query_and_brokers_are_killed(
+    cluster: tuple[Cluster, str], tmp_path: Path, total: int, kills: int, broker_kills: int
 ) -> None:
     """The query is killed where it may be: after so many records have arrived, in the midst of a micro-batch."""
     nodes, bootstrap = cluster
+    trigger = total // 6
+    down: int | None = None
     with Client(parse_bootstrap(bootstrap), timeout_s=60) as client:
         for topic in ("source", "sink"):
             create_topic(
@@ -49,7 +50,7 @@ def test_each_record_once_though_the_query_and_a_broker_are_killed(
             )
         producer = Producer(client)
         now_ms = time.time_ns() // 1_000_000  # retention looks at it
-        for first in range(0, RECORDS, 2000):
+        for first in range(0, total, 2000):
             records = [NewRecord(now_ms, b"%d" % number, b"%d" % number) for number in range(first, first + 2000)]
             producer.send("source", first // 2000 % PARTITIONS, records)
 
@@ -57,32 +58,39 @@ def test_each_record_once_though_the_query_and_a_broker_are_killed(
             return sum(list_offset(client, "sink", partition, LATEST) for partition in range(PARTITIONS))
 
         killed_at = []
-        for kill in range(1, KILLS + 1):
-            enough = RECORDS * kill // (KILLS + 1) + random.randrange(10_000)
-            with Query(bootstrap, tmp_path) as query:
+        for kill in range(1, kills + 1):
+            enough = total * kill // (kills + 1) + random.randrange(total // 12)
+            with Query(bootstrap, tmp_path, trigger) as query:
                 assert wait_until(lambda enough=enough: query.has_ended or arrived() >= enough, PATIENCE_S)  # type: ignore[misc]
-                if kill == 2:
-                    nodes.crash(2)
+                if down is not None:
+                    nodes.start(down)
+                    down = None
+                elif kill <= 2 * broker_kills:
+                    down = 1 + kill // 2 % 3
+                    nodes.crash(down)
                 query.kill()
             killed_at.append(arrived())
-            if kill == 3:
-                nodes.start(2)
-        with Query(bootstrap, tmp_path) as query:
+        if down is not None:
+            nodes.start(down)
+        with Query(bootstrap, tmp_path, trigger) as query:
             assert query.process.wait(PATIENCE_S) == 0, query.log.read_text()
         found: Counter[int] = Counter()
         for partition in range(PARTITIONS):
             end = list_offset(client, "sink", partition, LATEST)
             found.update(int(record.key or b"") for record in read(client, "sink", partition, 0, end))
-    assert [number for number in range(RECORDS) if found[number] != 1] == []
-    assert found.total() == RECORDS
+    assert [number for number in range(total) if found[number] != 1] == []
+    assert found.total() == total
     # A kill between two micro-batches proves little: it is in one of them that the sink has to know what is there.
-    assert any(each % 20_000 for each in killed_at), killed_at
+    assert any(each % trigger for each in killed_at), killed_at
 
 
 class Query:
-    def __init__(self, bootstrap: str, folder: Path) -> None:
+    def __init__(self, bootstrap: str, folder: Path, trigger: int) -> None:
         self.log = folder / "query.log"
-        command = [sys.executable, str(QUERY), bootstrap, str(folder / "checkpoint"), str(folder / "scratch")]
+        command = [
+            *(sys.executable, str(QUERY), bootstrap, str(folder / "checkpoint"), str(folder / "scratch")),
+            str(trigger),
+        ]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
 
