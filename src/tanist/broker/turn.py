@@ -135,14 +135,12 @@ class Turn:
                 for callback in callbacks:
                     callback()
             # What is marked from here on schedules the next turn: connections only send below.
-            self.begun = False
-            if self._dirty:
-                self.begin()
+            self._ended()
             touched, self._touched = self._touched, []
             for connection in touched:
                 connection.flush()
             return
-        self.begun = False
+        self._ended()
         callbacks, self._after_writes = self._after_writes, []
         touched, self._touched = self._touched, []
         telling = _Telling(dirty, callbacks, [(connection, connection.take()) for connection in touched])
@@ -163,6 +161,12 @@ class Turn:
             self._tell_held()
 
         self._node.disk.sync(sync_files, done)
+
+    def _ended(self) -> None:
+        """What was marked too late for this turn has the next one."""
+        self.begun = False
+        if self._dirty or self._before_writes:
+            self.begin()
 
     def _tell_held(self) -> None:
         while self._held and self._held[0].ready:
