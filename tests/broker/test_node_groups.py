@@ -11,6 +11,7 @@ from cluster_rig import Cluster
 from groups_rig import Client, groups_cluster
 
 from tanist.broker.coordinator import Coordinator
+from tanist.sim.truth import pieces
 from tanist.sim.world import BROKER_PORT
 from tanist.wire.batch import iterate_headers
 from tanist.wire.errors import ErrorCode
@@ -260,11 +261,8 @@ def told_error(errors: list[int], response: OffsetCommitResponse) -> None:
 def batches(cluster: Cluster, client: Client, begin: int) -> list[int]:
     """How many records each batch of the coordinator's log has, from an offset on."""
     log = cluster.hosted(OFFSETS_TOPIC, client.partition)[client.coordinator()].log
-    piece = log.read(begin, 1 << 20, log.log_end_offset)
-    if piece is None:
-        return []
-    data = memoryview(piece.chunk.file.read(piece.chunk.offset, piece.chunk.length))
-    return [header.record_count for _, header in iterate_headers(data)]
+    views = pieces(log, begin, log.log_end_offset)
+    return [header.record_count for view in views for _, header in iterate_headers(view)]
 
 
 def test_what_one_turn_commits_is_one_batch(cluster: Cluster) -> None:

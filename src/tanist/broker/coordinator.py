@@ -357,34 +357,39 @@ class Coordinator:
         batch = _Batch(self, partition, appends)
         now_ms, wall_ms = node.clock.now_ms(), node.clock.wall_ms()
         records = _records_of(appends, wall_ms)
-        if records:
-            error = leader.check_before_append(-1)
-            if error:
-                batch.settle(0, error)
-                return
-            encoded = memoryview(encode_batch(records))
-            if len(encoded) > hosted.log.config.max_message_bytes:
-                if len(appends) == 1:
-                    batch.settle(0, ErrorCode.MESSAGE_TOO_LARGE)
-                    return
-                half = len(appends) // 2
-                self._write(partition, leader, appends[:half])
-                self._write(partition, leader, appends[half:])
-                return
-            appended = hosted.log.append_as_leader(encoded, hosted.leader_epoch, now_ms, wall_ms, internal=True)
-            if appended.error:
-                batch.settle(0, appended.error)
-                return
-            partition.written_end = appended.last_offset + 1
-            node.mark_dirty(hosted)
-        elif leader.high_watermark >= partition.written_end:
-            batch.settle(0, ErrorCode.NONE)
+        if not records:
+            # But what was decided before is not told before it is committed, either.
+            if leader.high_watermark >= partition.written_end:
+                batch.settle(0, ErrorCode.NONE)
+            else:
+                self._wait(partition, batch, now_ms)
             return
-        # With nothing to write, what was decided before is not told before it is committed, either.
-        hosted.ack_waiters.append((partition.written_end, batch, 0))
-        node.purgatory.add(now_ms + node.config.offsets_commit_timeout_ms, batch)
-        if records:
-            node.leader_has_appended(hosted, leader, now_ms)
+        error = leader.check_before_append(-1)
+        if error:
+            batch.settle(0, error)
+            return
+        encoded = memoryview(encode_batch(records))
+        if len(encoded) > hosted.log.config.max_message_bytes:
+            if len(appends) == 1:
+                batch.settle(0, ErrorCode.MESSAGE_TOO_LARGE)
+                return
+            half = len(appends) // 2
+            self._write(partition, leader, appends[:half])
+            self._write(partition, leader, appends[half:])
+            return
+        appended = hosted.log.append_as_leader(encoded, hosted.leader_epoch, now_ms, wall_ms, internal=True)
+        if appended.error:
+            batch.settle(0, appended.error)
+            return
+        partition.written_end = appended.last_offset + 1
+        node.mark_dirty(hosted)
+        self._wait(partition, batch, now_ms)
+        node.leader_has_appended(hosted, leader, now_ms)
+
+    def _wait(self, partition: GroupPartition, batch: _Batch, now_ms: int) -> None:
+        """Until all that this coordinator has written is committed, or time is up."""
+        partition.hosted.ack_waiters.append((partition.written_end, batch, 0))
+        self._node.purgatory.add(now_ms + self._node.config.offsets_commit_timeout_ms, batch)
 
     def written(self, partition: GroupPartition, append: Append, error: int) -> None:
         """Records of a group are committed, or it is time to say that they may not be."""
