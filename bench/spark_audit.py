@@ -31,6 +31,7 @@ from crc32c import crc32c
 
 from bench.spark_segments import cpu_of_descendants
 from tanist.log.checkpoints import META_PROPERTIES, MetaProperties
+from tanist.log.config import LogConfig
 from tanist.log.names import INDEX_SUFFIX
 from tanist.log.scan import scan_headers
 from tanist.runtime.salvaged import SavedFile
@@ -49,7 +50,6 @@ PLANTED = 200
 PHANTOMS = 24
 DIVERGENT = 2_000
 MISSING_BATCHES = 2
-INDEX_INTERVAL_BYTES = 4096
 _VALUE = b"#" * DIGITS
 _START_NS = 1_700_000_000_000_000_000
 _LOST, _DUPLICATED, _FAILED = 0, 1, 2
@@ -146,11 +146,11 @@ def write_logs(folder: Path, plan: Plan) -> None:
 
 def write_index(log: Path) -> None:
     """The offset index that a broker would have: the last offset of a batch, and where it begins, every 4 KB."""
-    entries = bytearray()
+    entries, interval_bytes = bytearray(), LogConfig().index_interval_bytes
     with closing(SavedFile(log)) as file:
         indexed = 0
         for batch in scan_headers(file, 0, file.size):
-            if batch.position - indexed >= INDEX_INTERVAL_BYTES:
+            if batch.position - indexed > interval_bytes:
                 entries += struct.pack(">ii", batch.header.last_offset, batch.position)
                 indexed = batch.position
     log.with_suffix(INDEX_SUFFIX).write_bytes(entries)

@@ -20,6 +20,7 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
+from tanist.log.names import parse_folder
 from tanist.spark.jobs import audit_order, audit_replicas, audit_values
 from tanist.spark.jobs.audit_history import History, read_history
 from tanist.spark.jobs.audit_logs import Known, Logs, Place, SegmentLogs, Stretch
@@ -277,9 +278,8 @@ class _Audit:
             .collect()
         )
         for row in points:
-            topic, _, partition = row.place.rpartition("-")
-            place = topic, int(partition) if partition.isdecimal() else -1
-            if place in result.facts:
+            place = parse_folder(row.place)
+            if place is not None and place in result.facts:
                 result.high_watermarks.append(HighWatermarkPoint(*place, row.at_ns, row.offset))
 
     # -- findings

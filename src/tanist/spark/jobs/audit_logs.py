@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tanist.log.checkpoints import HIGH_WATERMARK_CHECKPOINT, CheckpointError, decode_offsets
+from tanist.log.names import parse_folder
 from tanist.log.salvage_manifest import Manifest
 from tanist.runtime.salvaged import find_entries
 from tanist.spark.jobs import audit_sums
@@ -207,6 +208,16 @@ def _named(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
             for name in dict.fromkeys(columns)
         )
     )
+
+
+def stretches_at(wanted: Iterable[tuple[str, int, int]]) -> list[Stretch]:
+    """Of places as histories name them ("orders-3"), with first and last offset; what names none is left out."""
+    found = []
+    for place, first, last in wanted:
+        folder = parse_folder(place)
+        if folder is not None:
+            found.append(Stretch(*folder, first, last))
+    return found
 
 
 def fewer(wanted: Iterable[Stretch], most: int) -> list[Stretch]:

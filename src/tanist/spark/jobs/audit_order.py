@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from tanist.spark.jobs import order_blocks
 from tanist.spark.jobs.audit_history import History
-from tanist.spark.jobs.audit_logs import Stretch
+from tanist.spark.jobs.audit_logs import Stretch, stretches_at
 from tanist.spark.jobs.findings import Kind, columns
 
 _PLACES_MAX: Final = 20_000
@@ -94,12 +94,7 @@ def places(found: DataFrame) -> list[Stretch] | None:
     rows = found.select("place", "offset").distinct().limit(_PLACES_MAX + 1).collect()
     if len(rows) > _PLACES_MAX:
         return None
-    stretches = []
-    for row in rows:
-        topic, _, partition = row.place.rpartition("-")
-        if topic and partition.isdecimal():
-            stretches.append(Stretch(topic, int(partition), row.offset, row.offset))
-    return stretches
+    return stretches_at((row.place, row.offset, row.offset) for row in rows)
 
 
 def findings(found: DataFrame, log: DataFrame, history: History) -> DataFrame:

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tanist.spark.jobs.audit_history import POLL, SEND, History
-from tanist.spark.jobs.audit_logs import Logs, Place, Stretch
+from tanist.spark.jobs.audit_logs import Logs, Place, Stretch, stretches_at
 from tanist.spark.jobs.audit_replicas import FLAT_SHARE, PartitionFacts
 from tanist.spark.jobs.audit_sums import BUCKET, BUCKET_OFFSETS
 from tanist.spark.jobs.findings import Kind, columns
@@ -144,13 +144,8 @@ def _table(spark: SparkSession, buckets: set[tuple[str, int]]) -> DataFrame:
 
 
 def _stretches(buckets: set[tuple[str, int]]) -> list[Stretch]:
-    found = []
-    for place, bucket in buckets:
-        topic, _, partition = place.rpartition("-")
-        if topic and partition.isdecimal():
-            first = bucket * BUCKET_OFFSETS
-            found.append(Stretch(topic, int(partition), first, first + BUCKET_OFFSETS - 1))
-    return found
+    firsts = ((place, bucket * BUCKET_OFFSETS) for place, bucket in buckets)
+    return stretches_at((place, first, first + BUCKET_OFFSETS - 1) for place, first in firsts)
 
 
 def _in_buckets(rows: DataFrame, table: DataFrame) -> DataFrame:
