@@ -5,6 +5,7 @@ One session serves them all: it takes ten seconds to start, and a source's first
 
 from __future__ import annotations
 
+import random
 import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -12,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tanist.runtime.cluster import Cluster, bootstrap_of
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -42,3 +45,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     )
     yield made
     made.stop()
+
+
+@pytest.fixture
+def three_brokers(tmp_path: Path) -> Iterator[tuple[Cluster, str]]:
+    """Three brokers as processes, and where they are reached."""
+    found = Cluster(tmp_path / "c")
+    yield found, bootstrap_of(found.up(brokers=3, port=random.randint(20000, 50000)))
+    found.down()

@@ -1,6 +1,7 @@
 """A query from one topic to another, to be killed: python spark_sink_query.py BOOTSTRAP CHECKPOINT SCRATCH TRIGGER.
 
-TRIGGER: so many records a micro-batch."""
+TRIGGER: so many records a micro-batch.
+"""
 
 from __future__ import annotations
 

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 import random
-import signal
-import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from spark_killed import BrokersInTurn, Query
 
 from tanist.runtime.admin import create_topic
 from tanist.runtime.client import Client, parse_bootstrap
-from tanist.runtime.cluster import Cluster, bootstrap_of
+from tanist.runtime.cluster import Cluster
 from tanist.runtime.processes import wait_until
 from tanist.runtime.records import Producer
 from tanist.wire.batch import NewRecord
@@ -27,20 +25,14 @@ BATCH = 5_000
 PATIENCE_S = 600
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[tuple[Cluster, str]]:
-    found = Cluster(tmp_path / "c")
-    yield found, bootstrap_of(found.up(brokers=3, port=random.randint(20000, 50000)))
-    found.down()
-
-
 @pytest.mark.parametrize(("records", "kills", "broker_kills"), [(100_000, 3, 1), (2_000_000, 10, 5)])
 def test_each_record_is_once_in_the_table(
-    cluster: tuple[Cluster, str], tmp_path: Path, records: int, kills: int, broker_kills: int
+    three_brokers: tuple[Cluster, str], tmp_path: Path, records: int, kills: int, broker_kills: int
 ) -> None:
     from deltalake import DeltaTable
 
-    nodes, bootstrap = cluster
+    nodes, bootstrap = three_brokers
+    brokers = BrokersInTurn(nodes, broker_kills)
     with Client(parse_bootstrap(bootstrap), timeout_s=60) as client:
         config = {"min.insync.replicas": "2"}
         create_topic(client, "source", partitions=PARTITIONS, replication_factor=3, config=config)
@@ -51,24 +43,16 @@ def test_each_record_is_once_in_the_table(
             producer.send("source", number // BATCH % PARTITIONS, sent)
     table = tmp_path / "table"
     written = random.Random(records)
-    down: int | None = None
-    for kill in range(1, kills + 1):
+    for _ in range(kills):
         # So many files of data: in the midst of a micro-batch, between its files and its commit, or behind it.
         enough = files(table) + written.randint(1, 3 * PARTITIONS)
-        with Ingest(bootstrap, table, records // (4 * kills)) as query:
+        with ingest(bootstrap, table, records // (4 * kills)) as query:
             assert wait_until(lambda query=query, enough=enough: query.has_ended or files(table) >= enough, PATIENCE_S)  # type: ignore[misc]
-            if down is not None:
-                nodes.start(down)
-                down = None
-            elif kill <= 2 * broker_kills:
-                down = 1 + kill // 2 % 3
-                nodes.crash(down)
-            assert not query.has_ended, query.log.read_text()[-4000:]
+            brokers.next()
             query.kill()
-    with Ingest(bootstrap, table, records // kills) as query:
-        assert query.process.wait(PATIENCE_S) == 0, query.log.read_text()
-    if down is not None:
-        nodes.start(down)
+    with ingest(bootstrap, table, records // kills) as query:
+        query.ends_well(PATIENCE_S)
+    brokers.back()
     values = sorted(
         int(each) for each in DeltaTable(str(table)).to_pyarrow_table(columns=["value"])["value"].to_pylist()
     )
@@ -80,30 +64,11 @@ def files(table: Path) -> int:
     return sum(name.endswith(".parquet") for _, _, names in os.walk(table / "data") for name in names)
 
 
-class Ingest:
+def ingest(bootstrap: str, table: Path, batch: int) -> Query:
     """`tanist spark ingest`, as a process."""
-
-    def __init__(self, bootstrap: str, table: Path, batch: int) -> None:
-        self.log = table.with_name("query.log")
-        command = [
-            *(sys.executable, "-m", "tanist.cli.main", "spark", "ingest", str(table), "--topic", "source"),
-            *("--bootstrap", bootstrap, "--master", "local[2]", "--conf", "spark.driver.memory=1g"),
-            *("--conf", "spark.sql.shuffle.partitions=2", "--option", f"maxOffsetsPerTrigger={batch}"),
-        ]
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
-
-    @property
-    def has_ended(self) -> bool:
-        return self.process.poll() is not None
-
-    def kill(self) -> None:
-        os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-
-    def __enter__(self) -> Ingest:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if not self.has_ended:
-            self.kill()
+    command = [
+        *(sys.executable, "-m", "tanist.cli.main", "spark", "ingest", str(table), "--topic", "source"),
+        *("--bootstrap", bootstrap, "--master", "local[2]", "--conf", "spark.driver.memory=1g"),
+        *("--conf", "spark.sql.shuffle.partitions=2", "--option", f"maxOffsetsPerTrigger={batch}"),
+    ]
+    return Query(command, table.with_name("query.log"))
