@@ -21,7 +21,7 @@ from tanist.runtime.client import BrokerConnection, Client, Unreachable, parse_b
 from tanist.runtime.cluster import Cluster, bootstrap_of
 from tanist.runtime.cluster_file import ClusterError, ClusterFile, NodeEntry, load, load_existing, locked
 from tanist.runtime.layout import CONTROLLER_PORT_GAP, METRICS_PORT_GAP
-from tanist.runtime.processes import Launcher, LaunchFailed, ProcessMark, start_time, wait_until
+from tanist.runtime.processes import Launcher, LaunchFailed, ProcessMark, own_mark, start_time, wait_until
 from tanist.runtime.readiness import Readiness
 
 STAND_IN = [sys.executable, str(Path(__file__).with_name("stand_in_node.py"))]
@@ -195,6 +195,33 @@ def test_a_node_that_does_not_stop_is_killed_and_it_is_said(make: Callable[[], C
     cluster.down(patience_s=0.3)
     assert said == ["node 1 did not stop within 0 s: killed"]
     assert pids(cluster) == []
+
+
+def test_a_watcher_stops_only_what_its_own_command_has_started(make: Callable[[], Cluster]) -> None:
+    cluster = make()
+    cluster.up(brokers=2, port=free_port(), ends_with_us=True)
+    owner = load_existing(cluster.folder).owner
+    assert owner == own_mark()
+    assert make().down_if_owned_by(ProcessMark(owner.pid, "another life of it"), []) == []
+    assert len(pids(cluster)) == 2
+    assert cluster.down() == [1, 2]
+    cluster.up()  # by nobody's leave: it lives on
+    assert load_existing(cluster.folder).owner is None
+    assert make().down_if_owned_by(owner, []) == []
+    assert len(pids(cluster)) == 2
+    cluster.down()
+
+
+def test_a_watcher_stops_nodes_that_its_command_had_no_time_to_note(make: Callable[[], Cluster]) -> None:
+    cluster = make()
+    entries = cluster.up(brokers=2, port=free_port(), ends_with_us=True)
+    marks = [node.process for node in entries.nodes if node.process is not None]
+    for node in entries.nodes:
+        node.process = None
+    entries.save(cluster.folder)
+    assert make().down_if_owned_by(own_mark(), marks) == [1, 2]
+    assert not any(mark.alive for mark in marks)
+    cluster.let_go()
 
 
 def test_commands_take_turns(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -13,7 +14,7 @@ import click
 from tanist.cli.options import config_option, data_option, feature_option, json_option
 from tanist.cli.output import print_json, print_table
 from tanist.runtime.cluster import Cluster, ClusterStatus
-from tanist.runtime.cluster_file import load_existing
+from tanist.runtime.cluster_file import ClusterFile, load, load_existing
 
 _LOOK_EVERY_S = 0.2
 
@@ -65,11 +66,14 @@ def up_command(
     """Start a cluster on this machine, and say when it is ready.
 
     A new --data folder gets a new cluster: one process a node, its server.properties, log and data in DIR/node-ID.
-    A folder with a stopped cluster has that one started again, with its data. Without --detach, Ctrl-C stops all of
-    it in an orderly way.
+    A folder with a stopped cluster has that one started again, with its data.
+
+    The cluster ends with this command: on Ctrl-C, SIGTERM or a closed terminal it is stopped in an orderly way, and
+    also when this process is killed. That includes nodes that `tanist start` has started meanwhile. With --detach it
+    lives on until `tanist down`.
     """
-    signal.signal(signal.SIGTERM, _as_interrupt)
-    cluster = _cluster(folder, as_json)
+    _interrupt_on_signals()
+    cluster = Cluster(folder, lambda line: _say(line, err=as_json))
     began = time.monotonic()
     ours = False
     try:
@@ -81,6 +85,7 @@ def up_command(
             log_dirs=log_dirs,
             config=dict(config),
             features=dict(features),
+            ends_with_us=not detach,
         )
         ours = True
         took_s = round(time.monotonic() - began, 2)
@@ -95,9 +100,7 @@ def up_command(
         if detach:
             return
         if not as_json:
-            click.echo(
-                "Ctrl-C stops it. In another terminal: tanist status, tanist topics create NAME, tanist crash ID"
-            )
+            _say("Ctrl-C stops it. In another terminal: tanist status, tanist topics create NAME, tanist crash ID")
         _attend(cluster)
     except KeyboardInterrupt:
         if not ours:
@@ -105,36 +108,60 @@ def up_command(
         _stop_all(cluster)
 
 
-def _as_interrupt(number: int, frame: FrameType | None) -> None:
-    del number, frame
-    raise KeyboardInterrupt
+def _interrupt_on_signals() -> None:
+    """SIGTERM and a closed terminal are as Ctrl-C, but a `nohup` is respected."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        del frame
+        if number == signal.SIGHUP:
+            # The kernel and the shell may each send one: the second is no wish to have the nodes killed.
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, interrupt)
+
+
+def _say(line: str, err: bool = False) -> None:
+    """The terminal may be closed by now, and the pipe's reader gone: the cluster matters more."""
+    with suppress(OSError):
+        click.echo(line, err=err)
 
 
 def _attend(cluster: Cluster) -> None:
-    """Stay until no node runs any more, and tell which come and go."""
-    alive = {node.node_id for node in load_existing(cluster.folder).running}
-    while alive:
-        time.sleep(_LOOK_EVERY_S)
-        now = {node.node_id for node in load_existing(cluster.folder).running}
+    """Stay until another command has stopped the cluster, and say which nodes come and go."""
+    began_with = load_existing(cluster.folder)
+    alive = {node.node_id for node in began_with.running}
+    entries: ClusterFile | None = began_with
+    while entries is not None and entries.owner == began_with.owner:
+        now = {node.node_id for node in entries.running}
         for node_id in sorted(alive - now):
-            click.echo(f"node {node_id} is down")
+            _say(f"node {node_id} is down")
         for node_id in sorted(now - alive):
-            click.echo(f"node {node_id} is up")
+            _say(f"node {node_id} is up")
+        if alive and not now:
+            _say("no node runs any more: `tanist start ID` starts one, Ctrl-C here ends the cluster")
         alive = now
-    click.echo("no node runs any more")
+        time.sleep(_LOOK_EVERY_S)
+        entries = load(cluster.folder)
+    cluster.let_go()
+    _say("another command has stopped the cluster")
 
 
 def _stop_all(cluster: Cluster) -> None:
     """In an orderly way, unless Ctrl-C comes again."""
-    click.echo("stopping (Ctrl-C again kills)")
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    _say("stopping (Ctrl-C again kills)")
     try:
         cluster.down()
     except KeyboardInterrupt:
         for node in load_existing(cluster.folder).running:
             if node.process is not None:
                 node.process.kill()
+        cluster.let_go()
         raise click.ClickException("killed: the next start has to recover the logs") from None
-    click.echo("stopped")
+    _say("stopped")
 
 
 @click.command("down")

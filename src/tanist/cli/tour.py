@@ -95,7 +95,7 @@ def tour_command(records: int, as_json: bool) -> None:
 
 def _tour(cluster: Cluster, records: int, say: Say) -> Findings:
     began = time.monotonic()
-    entries = cluster.up(port=next_free_port("127.0.0.1", _FIRST_PORT))
+    entries = cluster.up(port=next_free_port("127.0.0.1", _FIRST_PORT), ends_with_us=True)
     say(f"three brokers are up after {time.monotonic() - began:.2f} s, each of them a controller too")
     findings = Findings()
     with Client(addresses_of(entries), timeout_s=60.0) as client:

@@ -25,8 +25,9 @@ from tanist.runtime.faults_orders import FaultOrders, end_faults
 from tanist.runtime.files import replace_file
 from tanist.runtime.format import FormatError, format_folders, random_id
 from tanist.runtime.power_loss import Cut
-from tanist.runtime.processes import Launcher, LaunchFailed, uninterrupted, wait_until
+from tanist.runtime.processes import Launcher, LaunchFailed, ProcessMark, own_mark, uninterrupted, wait_until
 from tanist.runtime.readiness import Readiness
+from tanist.runtime.tether import Tether, watch_arguments
 from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.messages.api_versions_response import ApiVersionsResponse
 
@@ -71,6 +72,7 @@ class Cluster:
         self.folder = folder.absolute()
         self._say = say
         self._launcher_command = list(launcher)
+        self._tether: Tether | None = None
 
     # -- the whole
 
@@ -85,10 +87,12 @@ class Cluster:
         config: Mapping[str, str] | None = None,
         features: Mapping[str, int] | None = None,
         patience_s: float = READY_PATIENCE_S,
+        ends_with_us: bool = False,
     ) -> ClusterFile:
         """Start a new cluster, or the stopped one that the folder has; returns when it is ready.
 
-        `features` are those that a new cluster begins with.
+        `features` are those that a new cluster begins with. With `ends_with_us` the cluster is stopped when this
+        process has ended, however it ends (`tether`), unless `let_go` comes before.
         """
         with locked(self.folder):
             cluster = load(self.folder)
@@ -121,8 +125,9 @@ class Cluster:
             for picked in moved:
                 self._say(f"port {picked.wanted} is taken: using {picked.given}")
             end_faults(self.folder)
+            cluster.owner = own_mark() if ends_with_us else None
             try:
-                with self._launcher() as (launcher, readiness):
+                with self._launcher(cluster.owner) as (launcher, readiness):
                     if fresh or moved or config:
                         self._write_properties(cluster, features or {})
                     cluster.save(self.folder)
@@ -137,17 +142,29 @@ class Cluster:
     def down(self, patience_s: float = STOP_PATIENCE_S) -> list[int]:
         """Stop every node in an orderly way, after ending all faults; gives the ids of those that ran."""
         with locked(self.folder):
-            cluster = load_existing(self.folder)
-            orders = FaultOrders(self.folder)
-            if orders.present().faults:
-                try:
-                    orders.heal()
-                except ClusterError as error:
-                    self._say(f"faults could not be ended: {error}")
-                end_faults(self.folder)
-            # Brokers hand over to controllers, so controllers of their own go last.
-            brokers = self._stop(cluster, cluster.brokers, patience_s)
-            return brokers + self._stop(cluster, cluster.nodes, patience_s)
+            stopped = self._down(load_existing(self.folder), patience_s)
+        self.let_go()
+        return stopped
+
+    def down_if_owned_by(
+        self, owner: ProcessMark, launched: Sequence[ProcessMark], patience_s: float = STOP_PATIENCE_S
+    ) -> list[int]:
+        """`down` for a command that has died, if the cluster is still its own. `launched` are the processes that it
+        started, in the order of the nodes: it may have died before it noted them.
+        """
+        with locked(self.folder):
+            cluster = load(self.folder)
+            if cluster is None or cluster.owner != owner:
+                return []
+            for node, mark in zip(cluster.nodes, launched, strict=False):
+                node.process = node.process or mark
+            return self._down(cluster, patience_s)
+
+    def let_go(self) -> None:
+        """From now on the cluster does not end with this process."""
+        if self._tether is not None:
+            self._tether.let_go()
+            self._tether = None
 
     def status(self) -> ClusterStatus:
         cluster = load_existing(self.folder)
@@ -215,6 +232,19 @@ class Cluster:
 
     # -- inner
 
+    def _down(self, cluster: ClusterFile, patience_s: float) -> list[int]:
+        orders = FaultOrders(self.folder)
+        if orders.present().faults:
+            try:
+                orders.heal()
+            except ClusterError as error:
+                self._say(f"faults could not be ended: {error}")
+            end_faults(self.folder)
+        cluster.owner = None
+        # Brokers hand over to controllers, so controllers of their own go last.
+        brokers = self._stop(cluster, cluster.brokers, patience_s)
+        return brokers + self._stop(cluster, cluster.nodes, patience_s)
+
     def _is_cut_off(self, node_id: int) -> bool:
         links = FaultOrders(self.folder).present().links(node_id)
         return any(forth.cut or back.cut for peer, (forth, back) in links.items() if peer != CLIENTS)
@@ -248,10 +278,19 @@ class Cluster:
             replace_file(str(path), layout.properties_text(properties).encode())
 
     @contextmanager
-    def _launcher(self) -> Iterator[tuple[Launcher, Readiness]]:
+    def _launcher(self, owner: ProcessMark | None = None) -> Iterator[tuple[Launcher, Readiness]]:
+        """With an owner: one that leaves a watcher, which stops the cluster when this process has died."""
+        command, descriptors = self._launcher_command, []
+        if owner is not None:
+            self.let_go()
+            self._tether = Tether()
+            command = command + watch_arguments(self._tether, owner, self.folder)
+            descriptors = [self._tether.watched_fd]
         with Readiness() as readiness:
             environment = {**readiness.environment, FOLDER_VARIABLE: str(folder_of(self.folder))}
-            with Launcher(self._launcher_command, environment) as launcher:
+            with Launcher(command, environment, descriptors) as launcher:
+                if self._tether is not None:
+                    self._tether.hand_over()
                 yield launcher, readiness
 
     def _launch(self, launcher: Launcher, cluster: ClusterFile, nodes: Sequence[NodeEntry]) -> None:

@@ -70,6 +70,8 @@ class ClusterFile:
     """What was given with `--config`, for every node."""
     log_dirs: int = 1
     """How many log directories each node has."""
+    owner: ProcessMark | None = None
+    """The command with which the cluster ends, a `tanist up` in the foreground; None if it lives on by itself."""
 
     def node(self, node_id: int) -> NodeEntry:
         for entry in self.nodes:
@@ -109,18 +111,29 @@ def load(folder: Path) -> ClusterFile | None:
                 entry["broker_port"],
                 entry["controller_port"],
                 entry["rack"],
-                None if entry["process"] is None else ProcessMark(**entry["process"]),
+                _mark(entry["process"]),
                 entry.get("metrics_port", 0),  # clusters from before there were metrics
             )
             for entry in content["nodes"]
         ]
-        return ClusterFile(content["cluster_id"], content["host"], nodes, content["config"], content.get("log_dirs", 1))
+        return ClusterFile(
+            content["cluster_id"],
+            content["host"],
+            nodes,
+            content["config"],
+            content.get("log_dirs", 1),
+            _mark(content.get("owner")),
+        )
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError) as error:
         raise ClusterError(
             f"{path} is damaged ({error!r}): restore it, or start over in another --data folder"
         ) from None
+
+
+def _mark(found: dict[str, Any] | None) -> ProcessMark | None:
+    return None if found is None else ProcessMark(**found)
 
 
 def load_existing(folder: Path) -> ClusterFile:

@@ -4,6 +4,7 @@
 end of its input it starts a node for each, in a session of its own, its output appended to the log; prints their
 process ids, one a line; and ends. Importing is what a start costs most, and three forks of one interpreter pay for
 it once, while whoever started the launcher still writes the properties. The forks share the memory of it, too.
+With `--watch` it leaves a watcher as well, which stops the nodes if the command that runs them is killed (`tether`).
 
 It must never hold a thread, a loop or an open file when it forks.
 """
@@ -16,22 +17,24 @@ import sys
 from collections.abc import Sequence
 
 from tanist.runtime.serve import MakeNode, run_file
+from tanist.runtime.tether import close_in_node, watch_in_fork
 
 
-def launch(pairs: Sequence[tuple[str, str]], make_node: MakeNode) -> list[int]:
+def launch(pairs: Sequence[tuple[str, str]], make_node: MakeNode, watch: Sequence[str] = ()) -> list[int]:
     """Fork a node for each (properties, log); gives their process ids. In a fork it never returns."""
     gc.collect()
     gc.freeze()  # or the first collection in each fork would touch, and so copy, every page
-    return [_fork(properties, log, make_node) for properties, log in pairs]
+    return [_fork(properties, log, make_node, watch) for properties, log in pairs]
 
 
-def _fork(properties: str, log: str, make_node: MakeNode) -> int:
+def _fork(properties: str, log: str, make_node: MakeNode, watch: Sequence[str]) -> int:
     pid = os.fork()
     if pid:
         return pid
     code = 1
     try:
         os.setsid()
+        close_in_node(watch)
         _redirect(log)
         code = run_file(properties, {}, make_node)
     except SystemExit as end:
@@ -61,7 +64,9 @@ def main(make_node: MakeNode) -> int:
     for line in sys.stdin:
         properties, _, log = line.rstrip("\n").partition("\t")
         pairs.append((properties, log))
-    for pid in launch(pairs, make_node):
+    pids = launch(pairs, make_node, sys.argv[1:])
+    watch_in_fork(sys.argv[1:], pids)
+    for pid in pids:
         print(pid, flush=True)
     return 0
 

@@ -57,6 +57,11 @@ class ProcessMark:
         wait_until(lambda: not self.alive, 30.0)
 
 
+def own_mark() -> ProcessMark:
+    """The mark of the process that asks."""
+    return ProcessMark(os.getpid(), start_time(os.getpid()) or "unknown")
+
+
 def start_time(pid: int) -> str | None:
     """When the process started; None if there is none, or only what is left of one."""
     found = _found(pid)
@@ -91,7 +96,7 @@ class Launcher:
     Those are its children, not ours: whoever they are left to waits for them.
     """
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str], descriptors: Sequence[int] = ()) -> None:
         self._command = command
         self._process = subprocess.Popen(
             command,
@@ -100,6 +105,7 @@ class Launcher:
             stderr=subprocess.PIPE,
             text=True,
             env=os.environ | environment,
+            pass_fds=descriptors,
             start_new_session=True,  # a Ctrl-C is ours to handle: it must not end the launcher half-way
         )
 
@@ -121,8 +127,8 @@ class Launcher:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM wait: what is started must be noted before anything else happens."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+    """Let Ctrl-C, SIGTERM and SIGHUP wait: what is started must be noted before anything else happens."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
     try:
         yield
     finally:

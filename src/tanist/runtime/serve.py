@@ -29,6 +29,7 @@ from tanist.runtime.ledger import LEDGER_NAME
 from tanist.runtime.loop import Loop
 from tanist.runtime.network import SYSTEM_DEFAULT, SocketNetwork
 from tanist.runtime.readiness import tell_ready
+from tanist.runtime.titles import name_process
 
 if TYPE_CHECKING:
     from tanist.broker.node import Node
@@ -92,7 +93,7 @@ def serve(config: NodeConfig, make_node: MakeNode) -> int:
     """Run a node until it is told to stop; gives the exit code."""
     began = time.monotonic()
     descriptors = _raise_descriptor_limit()
-    _name_process(f"tanist-{config.node_id}")
+    name_process(f"tanist: node {config.node_id}, data in {config.log_dirs[0]}", f"tanist-{config.node_id}")
     for warning in config.warnings:
         report("WARN", warning)
     for folder in config.log_dirs:
@@ -203,15 +204,6 @@ def _told(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}{f': {error.filename}' if error.filename else ''}"
     return str(error)
-
-
-def _name_process(name: str) -> None:
-    """What `top` and `ps -o comm` show; forks of one launcher would all look the same."""
-    try:
-        with open("/proc/self/comm", "w") as file:
-            file.write(name)
-    except OSError:
-        return
 
 
 def _raise_descriptor_limit() -> int:

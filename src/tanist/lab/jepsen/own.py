@@ -50,6 +50,7 @@ class OwnCluster:
                 port=random.SystemRandom().choice(_PORTS),
                 config=CONFIG,
                 features={} if elr else {"eligible.leader.replicas.version": 0},
+                ends_with_us=True,
             )
             entries = load_existing(folder)
         except BaseException:
@@ -100,3 +101,4 @@ class OwnCluster:
         for node in entries.running if entries is not None else ():
             if node.process is not None:
                 node.process.kill()
+        self._cluster.let_go()

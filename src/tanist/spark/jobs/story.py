@@ -74,7 +74,14 @@ def tell(
     data = folder / "data"
     cluster = Cluster(data)
     say("a cluster of three brokers, with ELR off, as Kafka was before KIP-966")
-    cluster.up(brokers=3, controllers=3, port=port, config=_CONFIG, features={"eligible.leader.replicas.version": 0})
+    cluster.up(
+        brokers=3,
+        controllers=3,
+        port=port,
+        config=_CONFIG,
+        features={"eligible.leader.replicas.version": 0},
+        ends_with_us=True,
+    )
     try:
         with story.history.open("w", encoding="utf-8") as file:
             _play(spark, cluster, _Clients(data, file), story, say, on_audit)
