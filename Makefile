@@ -12,7 +12,7 @@ DEFAULT_TESTS := not slow and not clients and not interop and not stories and no
 
 help:
 	@echo "make setup    install everything into .venv (again only when a lock has changed)"
-	@echo "make demo     a tour that ends by itself: a cluster, 10,000 records, a broker killed, nothing lost"
+	@echo "make demo     a cluster, 10,000 records, a broker killed, nothing lost; it ends by itself"
 	@echo "make up       a cluster of three brokers on 127.0.0.1:9092, until Ctrl-C"
 	@echo "make test     the tests that need nothing but .venv"
 	@echo "make clients  real client libraries against real processes"
@@ -39,7 +39,7 @@ up: setup
 	$(BIN)/tanist up
 
 demo: setup
-	$(BIN)/tanist tour
+	$(BIN)/tanist demo
 
 test: setup
 	$(BIN)/python -m pytest -m "$(DEFAULT_TESTS)" $(TESTS)
@@ -80,7 +80,7 @@ wheel: setup
 	$(BIN)/uv pip install --quiet --python build/wheel-venv/bin/python --require-hashes -r requirements/runtime.lock
 	$(BIN)/uv pip install --quiet --python build/wheel-venv/bin/python --no-deps dist/*.whl
 	build/wheel-venv/bin/tanist --version
-	build/wheel-venv/bin/tanist tour
+	build/wheel-venv/bin/tanist demo
 
 # --no-emit-index-url and no header: a lock must not say where it was made.
 lock: setup

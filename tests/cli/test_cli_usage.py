@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
-from tanist.cli.app import _COMMANDS, app
+from tanist.cli.app import COMMANDS, TREE, app
+from tanist.cli.tree import Group, short_help
+from tanist.words import counted
 
 Run = Callable[..., Result]
 
@@ -18,30 +22,146 @@ Run = Callable[..., Result]
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.chdir(tmp_path)
-    return lambda *arguments: CliRunner().invoke(app, arguments)
+    return lambda *arguments: CliRunner().invoke(app, arguments, prog_name="tanist")
 
 
-@pytest.mark.parametrize("command", list(_COMMANDS))
-def test_every_command_has_help_worth_reading(run: Run, command: str) -> None:
-    result = run(command, "--help")
+def tree(command: click.Command = app, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Every command and group below the root, with the words that call it."""
+    if path:
+        yield path, command
+    if isinstance(command, click.Group):
+        ctx = click.Context(command)
+        for name in command.list_commands(ctx):
+            found = command.get_command(ctx, name)
+            assert found is not None
+            yield from tree(found, (*path, name))
+
+
+EVERY = pytest.mark.parametrize(("path", "command"), [pytest.param(*each, id=" ".join(each[0])) for each in tree()])
+
+
+@EVERY
+def test_every_command_has_help_that_fits_80_columns(run: Run, path: tuple[str, ...], command: click.Command) -> None:
+    result = run(*path, "--help")
     assert result.exit_code == 0
-    assert len(result.output) > 80
-    assert "Usage: " in result.output
+    assert result.output.startswith("Usage: ")
+    assert [line for line in result.output.splitlines() if len(line) > 80] == []
+    sentence = short_help(command)
+    assert sentence.endswith((".", "?"))
+    assert "..." not in sentence
 
 
-def test_the_tree_of_commands_is_shown(run: Run) -> None:
-    result = run("--help")
-    assert all(f"\n  {command} " in result.output for command in _COMMANDS)
+def test_the_tree_of_commands_is_shown_in_sections(run: Run) -> None:
+    lines = run("--help").output.splitlines()
+    at = [lines.index(f"{title}:") for title in TREE]
+    assert at == sorted(at)
+    for command in COMMANDS:
+        (line,) = (line for line in lines if line.startswith(f"  {command} "))
+        assert line.endswith((".", ")")), "a sentence of one line"
+
+
+@pytest.mark.parametrize("group", ["", *(" ".join(path) for path, found in tree() if isinstance(found, click.Group))])
+def test_every_group_has_its_commands_in_a_line_each(run: Run, group: str) -> None:
+    output = run(*group.split(), "--help").output
+    command = dict(tree()).get(tuple(group.split()), app)
+    assert isinstance(command, Group)
+    for name in command.list_commands(click.Context(command)):
+        assert re.search(rf"^  {name} +[A-Z].*\.$", output, re.MULTILINE), name
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("stauts", "did you mean `tanist status`"),
+        ("topic", "did you mean `tanist topics`"),
+        ("topics lst", "did you mean `tanist topics list`?"),
+        ("groups delte g", "did you mean `tanist groups delete`?"),
+        ("salvage exprot", "did you mean `tanist salvage export`?"),
+        ("lab mutant", "did you mean `tanist lab mutants`?"),
+        ("reset-offsets g", "did you mean `tanist groups reset-offsets`?"),
+        ("topics list --bootsrap x", "Did you mean '--bootstrap'?"),
+        ("up --broker 3", "Did you mean '--brokers'?"),
+        ("qqq", "`tanist --help` lists all"),
+        ("topics qqq", "`tanist topics --help` lists all"),
+    ],
+)
+def test_a_misspelt_name_gets_a_suggestion(run: Run, typed: str, meant: str) -> None:
+    result = run(*typed.split())
+    assert meant in result.stderr
+    assert result.stderr.startswith("Error: no such ")
+    assert len(result.stderr.splitlines()) == 2
+    assert result.stdout == ""
+    assert result.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("typed", "code", "kind"),
+    [
+        ("status", 1, "cluster"),
+        ("topics lst", 2, "usage"),
+        ("crash two", 2, "usage"),
+        ("topics describe --all", 2, "usage"),
+        ("format -c none.properties -t x", 1, "file"),
+        ("topics list --bootstrap 127.0.0.1:1", 1, "unreachable"),
+    ],
+)
+def test_an_error_is_json_if_results_are(
+    run: Run, monkeypatch: pytest.MonkeyPatch, typed: str, code: int, kind: str
+) -> None:
+    from tanist.runtime import client
+
+    monkeypatch.setattr(client, "_BACKOFF_S", (100.0,))  # no second try
+    result = run(*typed.split(), "--json")
+    assert result.stdout == ""
+    error = json.loads(result.stderr)["error"]
+    assert (error["kind"], error["exit_code"], result.exit_code) == (kind, code, code)
+    assert error["message"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_prints_a_script_and_how_to_install_it(run: Run, shell: str) -> None:
+    result = run("completion", shell)
+    assert result.exit_code == 0
+    assert f"# tanist completion {shell} > " in result.output
+    assert "_TANIST_COMPLETE" in result.output
+    assert result.output.startswith("#compdef tanist\n") == (shell == "zsh")
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        ("tanist sta", ["start", "status"]),
+        ("tanist topics de", ["delete", "describe"]),
+        ("tanist lab demo --j", ["--json"]),
+    ],
+)
+def test_a_shell_completes_commands_of_groups_and_options(
+    run: Run, monkeypatch: pytest.MonkeyPatch, words: str, completed: list[str]
+) -> None:
+    monkeypatch.setenv("_TANIST_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
+    result = CliRunner().invoke(app, [], prog_name="tanist")
+    assert sorted(line.removeprefix("plain,") for line in result.stdout.splitlines()) == completed
+
+
+def test_a_number_has_its_noun() -> None:
+    assert [counted(number, "kind") for number in (0, 1, 2)] == ["0 kinds", "1 kind", "2 kinds"]
+    assert counted(3, "entry") == "3 entries"
+    assert counted(2, "batch") == "2 batches"
+    assert counted(2, "day") == "2 days"
+    assert counted(1200, "record", separator=",") == "1,200 records"
+    assert counted(2, "person", "people") == "2 people"
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("nonsense",), "No such command 'nonsense'"),
+        (("nonsense",), "no such command 'nonsense'"),
         (("up", "--brokers", "0"), "0 is not in the range"),
         (("up", "--config", "novalue"), "'novalue' is not KEY=VALUE"),
         (("up", "--controllers", "some"), "'some' is neither `combined` nor a number"),
-        (("crash",), "Missing argument 'ID'"),
+        (("crash",), "missing argument 'ID'"),
         (("crash", "two"), "'two' is not a valid integer"),
         (("topics", "list", "--bootstrap", "nowhere"), "'nowhere' is not host:port"),
         (("topics", "create", "t", "--replica-assignment", "1;2"), "is not like 1:2:3,2:3:1"),
@@ -52,7 +172,7 @@ def test_the_tree_of_commands_is_shown(run: Run) -> None:
         (("configs", "describe", "--topic", "a", "--broker", "1"), "either --topic NAME or --broker ID"),
         (("configs", "describe", "--broker", "one"), "takes an id or `all`"),
         (("configs", "alter", "--topic", "a"), "nothing to change"),
-        (("elect", "--all-topic-partitions"), "Missing option '--type'"),
+        (("elect", "--all-topic-partitions"), "missing option '--type'"),
         (("elect", "--type", "random", "--all-topic-partitions"), "'random' is not one of"),
         (("elect", "--type", "preferred"), "in one way: --topic, --all-topic-partitions or --path-to-json-file"),
         (("elect", "--type", "preferred", "--topic", "t", "--partition", "0", "--all-topic-partitions"), "in one way"),
@@ -63,13 +183,13 @@ def test_the_tree_of_commands_is_shown(run: Run) -> None:
         (("elect", "--type", "designation", "--all-topic-partitions"), "use --path-to-json-file"),
         (("elect", "--type", "unclean", "--topic", "t", "--partition", "0", "--desired-leader", "1"), "goes with"),
         (("elect", "--type", "designation", "--path-to-json-file", "f", "--desired-leader", "1"), "goes with"),
-        (("features", "upgrade"), "Missing option '--feature'"),
+        (("features", "upgrade"), "missing option '--feature'"),
         (("features", "upgrade", "--feature", "a"), "'a' is not KEY=VALUE"),
         (("features", "upgrade", "--feature", "a=b"), "a level is a number from 0 to 32767"),
         (("features", "upgrade", "--feature", "a=32768"), "a level is a number from 0 to 32767"),
         (("features", "upgrade", "--feature", "metadata.version=9.9"), "metadata.version 9.9 is not known"),
         (("produce", "t", "--acks", "2"), "'2' is not one of"),
-        (("format", "-c", "x"), "Missing option '-t'"),
+        (("format", "-c", "x"), "missing option '-t'"),
         (("serve", "x", "--override", "y"), "'y' is not KEY=VALUE"),
     ],
 )
@@ -87,7 +207,7 @@ def test_a_mistake_is_explained_with_exit_code_2(run: Run, arguments: tuple[str,
         (("crash", "1"), "no cluster in"),
         (("topics", "list"), "no cluster in"),
         (("topics", "list", "--bootstrap", "127.0.0.1:1"), "127.0.0.1:1: Connection refused"),
-        (("produce", "t", "--bootstrap", "127.0.0.1:1"), "Is the cluster up? `tanist status` tells"),
+        (("produce", "t", "--bootstrap", "127.0.0.1:1"), "see with `tanist status` whether the cluster is up"),
         (("format", "-c", "none.properties", "-t", "x"), "cannot read none.properties"),
     ],
 )

@@ -1,6 +1,8 @@
-"""The play of `tanist demo`: both endings, and the same bytes each time."""
+"""The play of `tanist lab demo`: both endings, and the same bytes each time."""
 
 from __future__ import annotations
+
+import json
 
 from click.testing import CliRunner
 
@@ -33,8 +35,17 @@ def test_with_elr_the_eligible_replica_leads_and_nothing_is_lost() -> None:
 
 
 def test_the_demo_prints_the_same_bytes_each_time() -> None:
-    first, second = (CliRunner().invoke(app, ["demo"]) for _ in range(2))
+    first, second = (CliRunner().invoke(app, ["lab", "demo"]) for _ in range(2))
     assert first.exit_code == 0
     assert first.output == second.output
     assert "50 LOST (101 to 150)" in first.output
     assert "150 in the log: none lost" in first.output
+
+
+def test_the_demo_prints_its_scenes_as_json() -> None:
+    done = CliRunner().invoke(app, ["lab", "demo", "--json"])
+    assert done.exit_code == 0
+    shown = json.loads(done.stdout)
+    assert [len(shown[name]) for name in ("without", "with")] == [7, 7]
+    assert shown["without"][-1]["acknowledged"] == 150
+    assert shown["with"][1]["state"]["isr"] == [2, 3]

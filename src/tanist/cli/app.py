@@ -1,83 +1,124 @@
-"""The tree of commands, each loaded when it is called or asked about, and what every command shares.
+"""The tree of commands: which there are, in the order of `tanist --help`, each loaded when it is needed.
 
-Errors: what the user can mend is said in one or two lines on standard error (what is wrong, what to do), with exit
-code 1, or 2 where the command line itself is wrong. A traceback is a bug.
+A new command is a line of `TREE`; its module has it as `NAME_command`. Errors become words in `tanist.cli.errors`.
 """
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
-from tanist.runtime.client import KafkaError, Unreachable, Unsupported
-from tanist.runtime.cluster_file import ClusterError
-from tanist.runtime.format import FormatError
+from tanist.cli import errors
+from tanist.cli.tree import Group
 
-_COMMANDS = {
-    "up": "tanist.cli.clusters",
-    "down": "tanist.cli.clusters",
-    "status": "tanist.cli.clusters",
-    "crash": "tanist.cli.clusters",
-    "stop": "tanist.cli.clusters",
-    "start": "tanist.cli.clusters",
-    "pause": "tanist.cli.faults",
-    "resume": "tanist.cli.faults",
-    "partition": "tanist.cli.faults",
-    "slow": "tanist.cli.faults",
-    "disk": "tanist.cli.faults",
-    "heal": "tanist.cli.faults",
-    "faults": "tanist.cli.faults",
-    "topics": "tanist.cli.topics",
-    "configs": "tanist.cli.configs",
-    "groups": "tanist.cli.groups",
-    "elect": "tanist.cli.elect",
-    "features": "tanist.cli.features",
-    "produce": "tanist.cli.records",
-    "consume": "tanist.cli.records",
-    "salvage": "tanist.cli.salvage",
-    "demo": "tanist.cli.demo",
-    "tour": "tanist.cli.tour",
-    "jepsen": "tanist.cli.jepsen",
-    "what-if": "tanist.cli.what_if",
-    "lab": "tanist.cli.lab",
-    "spark": "tanist.cli.spark",
-    "format": "tanist.cli.nodes",
-    "random-uuid": "tanist.cli.nodes",
-    "serve": "tanist.cli.nodes",
+TREE: dict[str, dict[str, str]] = {
+    "First steps": {
+        "demo": "tanist.cli.demo",
+    },
+    "Cluster": {
+        "up": "tanist.cli.clusters",
+        "down": "tanist.cli.clusters",
+        "status": "tanist.cli.clusters",
+        "start": "tanist.cli.clusters",
+        "stop": "tanist.cli.clusters",
+        "features": "tanist.cli.features",
+    },
+    "Topics and records": {
+        "topics": "tanist.cli.topics",
+        "configs": "tanist.cli.configs",
+        "produce": "tanist.cli.records",
+        "consume": "tanist.cli.records",
+    },
+    "Groups": {
+        "groups": "tanist.cli.groups",
+    },
+    "Faults": {
+        "crash": "tanist.cli.clusters",
+        "pause": "tanist.cli.faults",
+        "resume": "tanist.cli.faults",
+        "partition": "tanist.cli.faults",
+        "slow": "tanist.cli.faults",
+        "disk": "tanist.cli.faults",
+        "heal": "tanist.cli.faults",
+        "faults": "tanist.cli.faults",
+    },
+    "Recovery": {
+        "elect": "tanist.cli.elect",
+        "salvage": "tanist.cli.salvage",
+    },
+    "Lab": {
+        "lab": "tanist.cli.lab",
+        "what-if": "tanist.cli.what_if",
+        "jepsen": "tanist.cli.jepsen",
+    },
+    "Pipeline": {
+        "spark": "tanist.cli.spark",
+    },
+    "Nodes": {
+        "format": "tanist.cli.nodes",
+        "serve": "tanist.cli.nodes",
+        "random-uuid": "tanist.cli.nodes",
+    },
+    "Shell": {
+        "completion": "tanist.cli.completion",
+    },
 }
-"""In the order of `tanist --help`: what is wanted first stands first."""
+"""Sections of the help: names, and the modules that have them."""
+
+COMMANDS = {name: module for section in TREE.values() for name, module in section.items()}
 
 
-class Commands(click.Group):
-    """A group whose commands are imported when they are needed."""
+class Commands(Group):
+    """The root: its commands are imported when they are needed, and all errors end here."""
+
+    def sections(self, ctx: click.Context) -> Mapping[str, Sequence[str]]:
+        return {title: list(section) for title, section in TREE.items()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        del ctx
-        return list(_COMMANDS)
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        del ctx
-        if cmd_name not in _COMMANDS:
+        if cmd_name not in COMMANDS:
             return None
-        module = import_module(_COMMANDS[cmd_name])
+        module = import_module(COMMANDS[cmd_name])
         command = getattr(module, cmd_name.replace("-", "_") + "_command")
         if not isinstance(command, click.Command):
-            raise TypeError(f"{_COMMANDS[cmd_name]} has no command {cmd_name}")
+            raise TypeError(f"{COMMANDS[cmd_name]} has no command {cmd_name}")
         return command
 
-    def invoke(self, ctx: click.Context) -> Any:
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        arguments = list(sys.argv[1:] if args is None else args)
         try:
-            return super().invoke(ctx)
-        except (ClusterError, FormatError, KafkaError) as error:
-            raise click.ClickException(str(error)) from error
-        except Unreachable as error:
-            raise click.ClickException(
-                f"no broker answers ({error}). Is the cluster up? `tanist status` tells"
-            ) from error
-        except Unsupported as error:
-            raise click.ClickException(f"{error}: this cluster is too old, or too new, for the command") from error
+            code = super().main(arguments, prog_name, complete_var, standalone_mode=False, **extra)
+        except Exception as error:
+            if not standalone_mode:
+                raise
+            _fail(error, as_json="--json" in arguments)
+        if not standalone_mode:
+            return code
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(error: Exception, *, as_json: bool) -> NoReturn:
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        error.show()
+        sys.exit(error.exit_code)
+    problem = errors.problem_of(error)
+    if problem is None:
+        raise error
+    errors.show(problem, as_json=as_json)
+    sys.exit(problem.exit_code)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -238,7 +238,10 @@ def crash_command(node_id: int, lose: str, folder: Path, as_json: bool) -> None:
 @data_option
 @json_option
 def stop_command(node_id: int, folder: Path, as_json: bool) -> None:
-    """Stop a node in an orderly way: it hands its leaderships over first. Returns when its process has ended."""
+    """Stop a node in an orderly way.
+
+    It hands its leaderships over first. The command returns when its process has ended.
+    """
     _cluster(folder, as_json).stop(node_id)
     _tell(node_id, "stopped", as_json)
 

@@ -8,13 +8,14 @@ import click
 
 from tanist.cli.options import client_options, config_option, connect, json_option
 from tanist.cli.output import print_json, print_table
+from tanist.cli.tree import Group
 from tanist.runtime import admin
 from tanist.runtime.client import Address
 
 
-@click.group("configs")
+@click.group("configs", cls=Group)
 def configs_command() -> None:
-    """Show and change settings of a topic, a broker, or the whole cluster."""
+    """Show and change settings of topics, brokers, the cluster."""
 
 
 def _resource(topic: str | None, broker: str | None) -> tuple[int, str]:

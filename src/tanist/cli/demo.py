@@ -1,98 +1,160 @@
-"""`tanist demo`: the Last Replica Standing, before KIP-966 and after, in virtual time."""
+"""`tanist demo`: a cluster, ten thousand records, a leader killed half-way, and the count; it ends by itself.
+
+It is also a check: what was acknowledged is compared with what is read back, and exit code 1 means that something
+was lost, doubled or out of order.
+"""
 
 from __future__ import annotations
 
-import textwrap
-from dataclasses import asdict
-from typing import TYPE_CHECKING
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
 
 import click
 
-from tanist.cli.explain import Situation, explain
 from tanist.cli.output import print_json
+from tanist.runtime import admin
+from tanist.runtime.client import Client
+from tanist.runtime.cluster import Cluster, Say, addresses_of
+from tanist.runtime.layout import next_free_port
+from tanist.runtime.records import EARLIEST, LATEST, Producer, list_offset, read
+from tanist.wire.batch import NewRecord
 
-if TYPE_CHECKING:
-    from tanist.lab.last_replica_standing import Ending, Scene
+TOPIC = "demo"
+PARTITIONS = 4
+_RECORDS_PER_BATCH = 25
+_FIRST_PORT = 29092
 
-_WIDTH = 112
-_INDENT = " " * 6
+
+@dataclass(slots=True)
+class Findings:
+    """What the demo compares and measures."""
+
+    acknowledged: dict[int, list[bytes]] = field(default_factory=lambda: {number: [] for number in range(PARTITIONS)})
+    """Per partition, in the order in which they were acknowledged."""
+    lost: int = 0
+    duplicated: int = 0
+    out_of_order: int = 0
+    gap_ms: float = 0.0
+    """The longest that a batch took after the leader was killed: the time without a leader."""
+    usual_ms: float = 0.0
+    """The median before."""
+
+    @property
+    def good(self) -> bool:
+        return self.lost == self.duplicated == self.out_of_order == 0
 
 
 @click.command("demo")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
-def demo_command(as_json: bool) -> None:
-    """The Last Replica Standing, without Eligible Leader Replicas and with them.
+@click.option(
+    "--records", type=click.IntRange(100, 1_000_000), default=10_000, show_default=True, help="How many to write."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print only the result, as JSON.")
+def demo_command(records: int, as_json: bool) -> None:
+    """Kill a leader under load, and count what is lost (some 5 s).
 
-    The steps T0 to T4 of KIP-966's motivation, played by whole nodes in virtual time: no process is started, and
-    every run on every machine prints the same.
+    Starts three brokers in a temporary folder, writes records with acks=all to a topic with three replicas, kills the
+    leader of a partition half-way with SIGKILL, reads everything back, and compares. Exit code 0: every acknowledged
+    record is there once and in order.
     """
-    from tanist.lab.last_replica_standing import Scene, play  # the simulator is loaded by who wants it
 
+    def say(line: str) -> None:
+        if not as_json:
+            click.echo(line)
+
+    with tempfile.TemporaryDirectory(prefix="tanist-demo-") as name:
+        cluster = Cluster(Path(name), say)
+        try:
+            findings = _demo(cluster, records, say)
+        finally:
+            if (Path(name) / "cluster.json").exists():
+                say("stopping the cluster")
+                cluster.down()
+    count = sum(map(len, findings.acknowledged.values()))
     if as_json:
         print_json(
-            {name: [asdict(each) for each in play(elr=elr)] for name, elr in (("without", False), ("with", True))}
+            {
+                "acknowledged": count,
+                "lost": findings.lost,
+                "duplicated": findings.duplicated,
+                "out_of_order": findings.out_of_order,
+                "gap_ms": round(findings.gap_ms),
+            }
         )
-        return
-    click.echo("THE LAST REPLICA STANDING: one partition, three replicas, min.insync.replicas=2, writes with acks=all.")
-    click.echo("Whole nodes in virtual time; the same steps twice.")
-    for elr, title in (
-        (False, "Without ELR: Kafka before KIP-966"),
-        (True, "With ELR: KIP-966, as `tanist up` makes it"),
-    ):
-        click.echo()
-        click.secho(title, bold=True)
-        for each in play(elr=elr):
-            if isinstance(each, Scene):
-                _show(each, elr=elr)
-            else:
-                _end(each)
-    click.echo()
-    click.echo("Next:")
-    for line in (
-        "tanist up --detach                    a cluster of processes, to do the same to",
-        "tanist crash 3 --lose page-cache      what T2 does",
-        "tanist topics describe T --explain    why each partition is as it is",
-        "docs/kip966.md, docs/stories.md       every rule; the same and worse on real processes",
-    ):
-        click.echo("  " + line)
-
-
-def _show(scene: Scene, *, elr: bool) -> None:
-    state = scene.state
-    leader = str(state.leader) if state.has_leader else "none"
-    what = textwrap.fill(scene.what, _WIDTH, initial_indent=f"  {scene.when:3} ", subsequent_indent=_INDENT)
-    click.echo(what)
-    click.echo(
-        f"{_INDENT}{scene.at_ms / 1000:6.2f} s  leader {leader:4}  ISR {_ids(state.isr):7}  ELR {_ids(state.elr):7}"
-        f"  LastKnownElr {_ids(state.last_known_elr)}".rstrip()
-    )
-    why = explain(
-        Situation(
-            leader=state.leader,
-            replicas=state.replicas,
-            isr=state.isr,
-            elr=state.elr,
-            last_known_elr=state.last_known_elr,
-            offline=scene.offline,
-            min_isr=scene.min_isr,
-            elr_enabled=elr,
-            last_unclean_epoch=state.last_unclean_epoch,
-        )
-    )
-    click.echo(textwrap.fill(why, _WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT))
-
-
-def _end(ending: Ending) -> None:
-    click.echo(
-        f"{_INDENT}{ending.acknowledged} acknowledged, {ending.refused} refused, {ending.found} in the log: ", nl=False
-    )
-    if ending.lost:
-        click.secho(f"{len(ending.lost)} LOST ({ending.lost[0]} to {ending.lost[-1]})", fg="red", bold=True, nl=False)
-        click.echo(f", {ending.salvaged} of them saved by those who cut them off (tanist salvage)")
     else:
-        click.secho("none lost", fg="green", bold=True)
-    click.echo(f"{_INDENT}digest {ending.digest[:16]}")
+        click.echo(
+            f"\n{count} acknowledged, {findings.lost} lost, {findings.duplicated} duplicated, "
+            f"{findings.out_of_order} out of order; the longest wait was {findings.gap_ms:.0f} ms "
+            f"(usually {findings.usual_ms:.1f} ms a batch)"
+        )
+    if not findings.good:
+        raise SystemExit(1)
 
 
-def _ids(brokers: tuple[int, ...]) -> str:
-    return ",".join(map(str, brokers)) or "-"
+def _demo(cluster: Cluster, records: int, say: Say) -> Findings:
+    began = time.monotonic()
+    entries = cluster.up(port=next_free_port("127.0.0.1", _FIRST_PORT), ends_with_us=True)
+    say(f"three brokers are up after {time.monotonic() - began:.2f} s, each of them a controller too")
+    findings = Findings()
+    with Client(addresses_of(entries), timeout_s=60.0) as client:
+        admin.create_topic(
+            client, TOPIC, partitions=PARTITIONS, replication_factor=3, config={"min.insync.replicas": "2"}
+        )
+        say(f"topic {TOPIC}: {PARTITIONS} partitions, 3 replicas each, at least 2 in sync for a write to count")
+        client.persist(lambda: [client.leader_of(TOPIC, partition) for partition in range(PARTITIONS)])
+        _write(cluster, client, records, findings, say)
+        say("reading everything back")
+        _compare(client, findings)
+        for line in _placement(client):
+            say(line)
+    return findings
+
+
+def _write(cluster: Cluster, client: Client, records: int, findings: Findings, say: Say) -> None:
+    say(f"writing {records} records with acks=all, {_RECORDS_PER_BATCH} at a time, to each partition in turn")
+    producer = Producer(client)
+    batches = -(-records // _RECORDS_PER_BATCH)
+    took_ms: list[float] = []
+    killed_at = batches // 2
+    written = 0
+    for number in range(batches):
+        partition = number % PARTITIONS
+        if number == killed_at:
+            leader = client.leader_of(TOPIC, partition)
+            say(f"{written} acknowledged; killing broker {leader}, which leads partition {partition}")
+            cluster.crash(leader)
+        values = [b"record %d" % index for index in range(written, min(written + _RECORDS_PER_BATCH, records))]
+        began = time.monotonic()
+        producer.send(TOPIC, partition, [NewRecord(time.time_ns() // 1_000_000, None, value) for value in values])
+        took_ms.append((time.monotonic() - began) * 1000)
+        findings.acknowledged[partition] += values
+        written += len(values)
+    findings.usual_ms = sorted(took_ms[:killed_at])[killed_at // 2]
+    findings.gap_ms = max(took_ms[killed_at:])
+    say(f"{written} acknowledged; the other brokers took over, the longest wait was {findings.gap_ms:.0f} ms")
+
+
+def _compare(client: Client, findings: Findings) -> None:
+    for partition, expected in findings.acknowledged.items():
+        start = list_offset(client, TOPIC, partition, EARLIEST)
+        end = list_offset(client, TOPIC, partition, LATEST)
+        found = [record.value for record in read(client, TOPIC, partition, start, end)]
+        counts = Counter(found)
+        findings.lost += sum(1 for value in expected if value not in counts)
+        findings.duplicated += sum(count - 1 for count in counts.values())
+        place = {value: index for index, value in reversed(list(enumerate(found)))}
+        places = [place[value] for value in expected if value in place]
+        findings.out_of_order += sum(1 for before, after in pairwise(places) if after < before)
+
+
+def _placement(client: Client) -> list[str]:
+    """Who leads now, and what became of the dead broker's replicas."""
+    return [
+        f"  partition {found.partition}: leader {found.leader} (epoch {found.leader_epoch}), "
+        f"replicas {list(found.replicas)}, in sync {list(found.isr)}"
+        for topic in admin.describe_topics(client, [TOPIC])
+        for found in topic.partitions
+    ]

@@ -31,7 +31,15 @@ class _Type(click.Choice[str]):
 
 
 @click.command("elect")
-@click.option("--type", "--election-type", "election", type=_Type(list(_TYPES)), required=True, help="How to choose.")
+@click.option(
+    "--type",
+    "--election-type",
+    "election",
+    type=_Type(list(_TYPES)),
+    metavar="TYPE",
+    required=True,
+    help="How to choose: see above.",
+)
 @click.option("--topic", help="With --partition: the one partition.")
 @click.option("--partition", type=click.IntRange(0, _INT32_MAX), help="With --topic.")
 @click.option("--all-topic-partitions", "everything", is_flag=True, help="All partitions of the cluster.")
@@ -66,17 +74,18 @@ def elect_command(
     folder: Path,
     as_json: bool,
 ) -> None:
-    """Have leaders elected.
+    """Have the controller elect leaders.
 
     \b
-    preferred               the first replica of the list, where another one leads
-    unclean                 any live replica, where nobody leads: may lose records
-    longest_log_aggressive  the longest log among the replicas that answer, where nobody leads
-    longest_log_balanced    the same, once all members of LastKnownElr have answered
-    designation             the replica you name, where nobody leads: may lose records
+    preferred               the first replica of the list
+    unclean                 any live replica: may lose records
+    longest_log_aggressive  the longest log of those that answer
+    longest_log_balanced    the same, after all of LastKnownElr have answered
+    designation             the replica you name: may lose records
 
-    The last three are KIP-966's, and Apache Kafka does not have them. With `designation` each partition of a file needs
-    its desiredLeader; the other types take no notice of it.
+    All but `preferred` change only partitions that have no leader. The last three are KIP-966's, and Apache Kafka
+    does not have them. With `designation` each partition of a file needs its desiredLeader; the other types take no
+    notice of it.
     """
     chosen = _TYPES[election]
     candidates = _candidates(chosen, topic, partition, everything, file, desired_leader)

@@ -117,7 +117,10 @@ def slow_command(
     folder: Path,
     as_json: bool,
 ) -> None:
-    """Make the links between two groups of nodes slow. Groups are as in `tanist partition`."""
+    """Make the links between two groups of nodes slow.
+
+    Groups are as in `tanist partition`.
+    """
     if not (latency or jitter or rate):
         raise click.UsageError("how slow? Say --latency, --jitter or --rate")
     source, target = _sides(groups, load_existing(folder), clients)
@@ -162,7 +165,10 @@ def _log_dir(folder: Path, node_id: int, wanted: str) -> str:
 @data_option
 @json_option
 def pause_command(node_ids: tuple[int, ...], folder: Path, as_json: bool) -> None:
-    """Stop a node's process as it is (SIGSTOP): it says nothing and hears nothing, but its connections stay open."""
+    """Stop a node's process as it is (SIGSTOP).
+
+    It sends nothing and reads nothing, but its connections stay open.
+    """
     orders = FaultOrders(folder)
     for node_id in node_ids:
         orders.pause(node_id)
@@ -192,7 +198,9 @@ def resume_command(node_ids: tuple[int, ...], folder: Path, as_json: bool) -> No
 @data_option
 @json_option
 def heal_command(members: tuple[str, ...], folder: Path, as_json: bool) -> None:
-    """End all faults, or those that concern some nodes (or `clients`): links, disks and pauses.
+    """End all faults, or those of some nodes: links, disks, pauses.
+
+    `clients` may stand among the ids for all that is not a node.
 
     Connections that have lived through it go on where they were. A node that has gone down, or has given a log
     directory up, stays so until it is started again.

@@ -8,6 +8,7 @@ import click
 
 from tanist.cli.options import client_options, connect, feature_option, json_option
 from tanist.cli.output import print_json, print_table
+from tanist.cli.tree import Group
 from tanist.controller.features import metadata_version_name
 from tanist.controller.image import METADATA_VERSION
 from tanist.runtime.client import Address
@@ -16,7 +17,7 @@ from tanist.runtime.features import Feature, UpgradeType, describe_features, upd
 _dry_run_option = click.option("--dry-run", is_flag=True, help="Ask whether it would be allowed; change nothing.")
 
 
-@click.group("features")
+@click.group("features", cls=Group)
 def features_command() -> None:
     """Show the cluster's features and their levels, and change them.
 
@@ -29,7 +30,10 @@ def features_command() -> None:
 @client_options
 @json_option
 def describe_command(bootstrap: list[Address] | None, folder: Path, as_json: bool) -> None:
-    """Show each feature: the levels that the brokers support, and the one that is finalized (0: off)."""
+    """Show each feature and its levels.
+
+    MIN and MAX are the levels that the brokers support, FINALIZED is the one that holds (0: off).
+    """
     with connect(bootstrap, folder) as client:
         found = describe_features(client)
     if as_json:

@@ -13,6 +13,7 @@ import click
 
 from tanist.cli.options import client_options, connect, json_option
 from tanist.cli.output import print_json, print_table
+from tanist.cli.tree import Group
 from tanist.runtime import groups as of_groups
 from tanist.runtime.admin import describe_topics
 from tanist.runtime.client import Address, Client, KafkaError
@@ -24,9 +25,9 @@ _EXIT_FAILED = 1
 _EMPTY = ("Empty", "Dead")
 
 
-@click.group("groups")
+@click.group("groups", cls=Group)
 def groups_command() -> None:
-    """Consumer groups: list, describe with their lag, reset their offsets, delete."""
+    """List, describe, move and delete consumer groups."""
 
 
 @groups_command.command("list")
@@ -34,7 +35,7 @@ def groups_command() -> None:
 @client_options
 @json_option
 def list_command(states: tuple[str, ...], bootstrap: list[Address] | None, folder: Path, as_json: bool) -> None:
-    """All groups of the cluster."""
+    """List all groups of the cluster."""
     wanted = {state.lower() for state in states}
     with connect(bootstrap, folder) as client:
         found = [each for each in of_groups.list_groups(client) if not wanted or each.state.lower() in wanted]
@@ -57,9 +58,10 @@ def list_command(states: tuple[str, ...], bootstrap: list[Address] | None, folde
 @client_options
 @json_option
 def describe_command(group: str, bootstrap: list[Address] | None, folder: Path, as_json: bool) -> None:
-    """A group: its members, what each has, up to where they have committed, and how far that is behind.
+    """Show a group's members, their partitions, and their lag.
 
-    LAG is the number of offsets from the committed one to the log's end.
+    COMMITTED is the offset up to which the group has committed. LAG is the number of offsets from the committed one to
+    the log's end.
     """
     with connect(bootstrap, folder) as client:
         described = of_groups.describe_group(client, group)
@@ -157,7 +159,10 @@ def reset_command(
     folder: Path,
     as_json: bool,
 ) -> None:
-    """Move a group that nobody is in. An offset that the log does not have becomes the nearest that it has."""
+    """Move the offsets of a group that nobody is in.
+
+    An offset that the log does not have becomes the nearest that it has.
+    """
     ways = [earliest, latest, to_offset is not None, shift_by is not None, to_datetime is not None]
     if sum(ways) != 1:
         raise click.UsageError(
@@ -247,7 +252,7 @@ def _milliseconds(text: str) -> int:
 @client_options
 @click.pass_context
 def delete_command(ctx: click.Context, groups: tuple[str, ...], bootstrap: list[Address] | None, folder: Path) -> None:
-    """Delete GROUPS that nobody is in, with all that they have committed."""
+    """Delete GROUPS that nobody is in, and all they have committed."""
     with connect(bootstrap, folder) as client:
         results = of_groups.delete_groups(client, dict.fromkeys(groups))
     for group, error in results.items():

@@ -46,7 +46,8 @@ class NotRun(click.ClickException):
     multiple=True,
     default=("mixed",),
     show_default=True,
-    help="What is done to the cluster. Repeatable.",
+    metavar="TEST",
+    help="What is done to the cluster: see above. Repeatable.",
 )
 @click.option("--rate", type=click.FloatRange(1, 100_000), default=200.0, show_default=True, help="Records a second.")
 @click.option("--partitions", type=click.IntRange(1, 100), default=4, show_default=True, help="Of the topic.")
@@ -107,8 +108,8 @@ def jepsen_command(
     are drawn from the seed. In the end all is healed and read, and the history is judged as `tanist lab verify` does.
 
     \b
-    last-replica   a leader is left alone with its clients, goes on, and is killed (Jepsen 2013)
-    last-standing  the last of the ISR loses power and returns, while others have more (KIP-966)
+    last-replica   a leader is left alone with its clients, and is killed
+    last-standing  the last of the ISR loses power and returns (KIP-966)
     kill           SIGKILL, one node or two
     power          SIGKILL, and what was not synced is gone
     pause          SIGSTOP, for longer than the session
@@ -122,7 +123,7 @@ def jepsen_command(
 
     \b
     tanist jepsen --minutes 5
-    tanist jepsen --test last-replica --elr off --min-isr 1 --unclean      loses records: look at the salvage
+    tanist jepsen --test last-replica --elr off --min-isr 1 --unclean
     """
     from tanist.lab.jepsen import run
     from tanist.lab.jepsen.target import RunFailed

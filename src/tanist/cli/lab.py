@@ -7,19 +7,24 @@ from pathlib import Path
 import click
 
 from tanist.cli.lab_check import check_command
+from tanist.cli.lab_demo import demo_command
 from tanist.cli.lab_mutants import mutants_command
 from tanist.cli.lab_replay import replay_command
 from tanist.cli.lab_run import run_command
 from tanist.cli.lab_verify import verify_command
 from tanist.cli.output import print_json
+from tanist.cli.tree import Group
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 
 
-@click.group("lab")
+@click.group("lab", cls=Group)
 def lab_command() -> None:
-    """What holds of tanist: runs in virtual time, a model checker, broken rules, histories of any Kafka."""
+    """Simulate, search and judge clusters, in virtual time.
+
+    The simulator and its seeds, the model checker, broken rules, and the judge of histories of any Kafka.
+    """
 
 
 @lab_command.command("scenarios")
@@ -27,8 +32,9 @@ def lab_command() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print every outcome, for programs.")
 @click.pass_context
 def scenarios_command(ctx: click.Context, files: tuple[Path, ...], as_json: bool) -> None:
-    """Play the behaviour scenarios in FILES, and say which come out otherwise than in Apache Kafka.
+    """Play behaviour scenarios, and compare with Apache Kafka.
 
+    Says which of those in FILES come out otherwise.
     A scenario that differs by a rule of docs/kip966.md deviates; any other difference is a failure. The exit code is
     0 when nothing failed, 1 when something did, 2 when a file cannot be read or has a kind that nobody plays.
     """
@@ -53,6 +59,7 @@ def scenarios_command(ctx: click.Context, files: tuple[Path, ...], as_json: bool
 
 
 lab_command.add_command(check_command)
+lab_command.add_command(demo_command)
 lab_command.add_command(mutants_command)
 lab_command.add_command(replay_command)
 lab_command.add_command(run_command)

@@ -56,11 +56,11 @@ def check_command(
     out: Path | None,
     as_json: bool,
 ) -> None:
-    """Visit every state that a small cluster can get into, nearest first, and say which property breaks where.
+    """Search all states of a small cluster for a broken property.
 
-    Controllers and replicas are the real ones; logs, network, time and crashes are abstract. A counterexample is told
-    step by step, and no shorter one exists. The exit code is 0 when all properties hold as far as the search went, 1
-    when one does not.
+    The nearest states come first. Controllers and replicas are the real ones; logs, network, time and crashes are
+    abstract. A counterexample is told step by step, and no shorter one exists. The exit code is 0 when all properties
+    hold as far as the search went, 1 when one does not.
     """
     if listing:
         _list(as_json)

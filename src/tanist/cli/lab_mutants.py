@@ -70,8 +70,9 @@ def mutants_command(
     page: Path | None,
     as_json: bool,
 ) -> None:
-    """Break each rule of the protocol, and see which property notices: by the simulator, and by the model checker.
+    """Break each rule of the protocol, and see what notices.
 
+    The simulator plays its seeds, the model checker searches, with one rule broken at a time.
     A rule is broken by other code in its place, in this process only and while its run lasts. A mutation is caught when
     a run violates a property that the same run, with the rule as it is, does not. Names are numbers of the list in
     docs/mutations.md; without any, all are tried. The exit code is 0 when each was caught, or is known to change

@@ -58,12 +58,13 @@ def replay_command(
     mutate: str | None,
     width: int,
 ) -> None:
-    """Play a seed of the simulator, or a scenario that a failure was made into, and draw what happens.
+    """Play a seed or a scenario, and draw what happens.
 
-    Everybody has a lane; time runs down; arrows are messages when they arrive. Of a run that fails, what became of the
-    partition that failed is shown, with the rules (KIP-966; "fact N" of docs/rules.md) by which it did; of one that
-    does not, its elections and faults. The same seed gives the same text everywhere. The exit code is 0 when nothing
-    broke, 1 when a property did not hold, 2 when there is nothing to play.
+    A scenario is a file that a failure was made into. Everybody has a lane; time runs down; arrows are messages when
+    they arrive. Of a run that fails, what became of the partition that failed is shown, with the rules (KIP-966; "fact
+    N" of docs/rules.md) by which it did; of one that does not, its elections and faults. The same seed gives the same
+    text everywhere. The exit code is 0 when nothing broke, 1 when a property did not hold, 2 when there is nothing to
+    play.
     """
     from tanist.lab.replay.diagram import drawn
     from tanist.lab.replay.moments import Weight

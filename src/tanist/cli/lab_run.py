@@ -93,8 +93,9 @@ def run_command(
     out: Path,
     as_json: bool,
 ) -> None:
-    """Play seeds of the simulator: whole clusters in virtual time, with faults, operators, clients, and judges.
+    """Play seeds of the simulator, and judge them.
 
+    Each plays a whole cluster in virtual time, with faults, operators and clients.
     A seed draws everything: the cluster, its load, what goes wrong and when. Safety is judged after every turn of every
     node, liveness when the faults are over. The same seed gives the same bytes on every machine. `--faults` limits the
     draw: a seed's own kinds, if it has drawn any of those that are named, and otherwise all that are named.

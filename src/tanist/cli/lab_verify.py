@@ -43,16 +43,16 @@ class Malformed(click.ClickException):
     multiple=True,
     type=click.Choice(_ANOMALIES),
     metavar="ANOMALY",
-    help="An anomaly that is told, but is no failure. May be given several times.",
+    help="Report this anomaly, but do not fail for it. Repeatable.",
 )
 @json_option
 @click.pass_context
 def verify_command(ctx: click.Context, history: Path, allow: tuple[str, ...], as_json: bool) -> None:
-    """Find Jepsen's Kafka anomalies in HISTORY, a file of what clients of any Kafka did and saw.
+    """Find Jepsen's Kafka anomalies in a history of any Kafka.
 
-    HISTORY is JSON Lines or Parquet, as docs/history.md says. Each anomaly is told with its count and the smallest
-    evidence: the few operations that show it, with their lines. The exit code is 0 when nothing is wrong, 1 when
-    something is, 2 when the file is malformed.
+    HISTORY is a file of what clients did and saw: JSON Lines or Parquet, as docs/history.md says. Each anomaly is told
+    with its count and the smallest evidence: the few operations that show it, with their lines. The exit code is 0 when
+    nothing is wrong, 1 when something is, 2 when the file is malformed.
 
     \b
     lost-write            acknowledged, never polled, though later offsets were
@@ -60,12 +60,12 @@ def verify_command(ctx: click.Context, history: Path, allow: tuple[str, ...], as
     duplicate             one value, several offsets
     G1a                   the send failed, and its record was polled
     phantom               polled, and never sent
-    realtime-order        sent after another was acknowledged, and stands before it
+    realtime-order        sent after another was acknowledged, stands before it
     stale-end             an end that leaves out what had been acknowledged
-    nonmonotonic-send     a producer's records not in the order in which it sent them
+    nonmonotonic-send     a producer's records not in the order it sent them
     nonmonotonic-poll     a consumer went back
     poll-skip             a consumer left out what is there
-    unseen                acknowledged, never polled, though somebody polled until nothing came
+    unseen                acknowledged, never polled, though all was read
     """
     from tanist.lab.history import Anomaly, HistoryError, open_history, report, verify
 

@@ -32,7 +32,7 @@ def _load(path: str, overrides: dict[str, str]) -> Any:
 def format_command(
     path: str, cluster_id: str, ignore_formatted: bool, features: tuple[tuple[str, int], ...], as_json: bool
 ) -> None:
-    """Prepare a node's log folders, as Kafka's `kafka-storage format` does.
+    """Prepare a node's log folders, as `kafka-storage format`.
 
     Writes `meta.properties` into each folder of log.dirs: which cluster and which node it belongs to. A node refuses to
     start in a folder that is not formatted, or formatted for another node.
@@ -66,7 +66,7 @@ def random_uuid_command() -> None:
 )
 @click.pass_context
 def serve_command(ctx: click.Context, file: str, overrides: tuple[tuple[str, str], ...]) -> None:
-    """Run one node in the foreground, as Kafka's `kafka-server-start` does.
+    """Run one node in the foreground, as `kafka-server-start`.
 
     FILE is a Kafka `server.properties`; the node's folders must be formatted (`tanist format`). The log goes to
     standard output. SIGTERM or Ctrl-C stops the node in an orderly way: it hands its leaderships over first. A second

@@ -5,13 +5,36 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from pathlib import PurePath
 from typing import Any
+from uuid import UUID
 
 import click
 
+from tanist.wire.ids import id_text
+
 
 def print_json(value: Any) -> None:
-    click.echo(json.dumps(value, indent=2))
+    click.echo(json.dumps(value, indent=2, default=_plain))
+
+
+def print_json_line(value: Any) -> None:
+    """One value of many: a line each, as programs read a stream."""
+    click.echo(json.dumps(value, default=_plain))
+
+
+def _plain(value: Any) -> Any:
+    """What results hold beside JSON's own types."""
+    match value:
+        case UUID():
+            return id_text(value)
+        case set() | frozenset():
+            return sorted(value)
+        case bytes():
+            return value.decode(errors="replace")
+        case PurePath():
+            return str(value)
+    raise TypeError(f"a {type(value).__name__} is in a result, and JSON has no form for it")
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:

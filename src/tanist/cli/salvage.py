@@ -18,6 +18,7 @@ from tanist.cli.options import client_options, connect, data_option, json_option
 from tanist.cli.output import print_json, print_table
 from tanist.cli.salvage_export import as_json as record_as_json
 from tanist.cli.salvage_export import write_jsonl, write_parquet
+from tanist.cli.tree import Group
 from tanist.log.salvage_manifest import Why, timestamp_text
 from tanist.runtime.client import Address
 from tanist.runtime.merge_back import MergeInterrupted, Outcome, Target, describe_target, merge_back
@@ -28,7 +29,7 @@ _PREVIEW = 10
 _SHOWN_CHARS_MAX = 60
 
 
-class Salvage(click.Group):
+class Salvage(Group):
     """Says what is wrong with a file in a line."""
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -216,7 +217,7 @@ def export_command(
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @data_option
 def remove_command(entry_ids: tuple[str, ...], yes: bool, folder: Path) -> None:
-    """Remove entries for good, without waiting for their time to pass."""
+    """Remove entries for good, before their time has passed."""
     chosen = _named(_entries(folder), entry_ids)
     if not yes:
         click.confirm(f"Remove {len(chosen)} entries for good?", abort=True)

@@ -6,7 +6,6 @@ for programs.
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import asdict
@@ -19,6 +18,7 @@ import click
 from tanist.cli.options import client_options, data_option, json_option, key_value
 from tanist.cli.output import print_json
 from tanist.cli.spark_told import audit_json, audit_lines, echo, tell_durability, tell_merge
+from tanist.cli.tree import Group
 from tanist.runtime.client import Address
 from tanist.runtime.cluster import addresses_of
 from tanist.runtime.cluster_file import load_existing
@@ -32,12 +32,11 @@ EXIT_FOUND = 1
 """An audit that found something, as `tanist lab verify` has it."""
 
 
-class Jobs(click.Group):
-    """Says in a sentence what is missing, where it can be installed."""
+class Job(click.Command):
+    """Says in a sentence what is missing, where it can be installed; help and mistakes need no PySpark."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        helps = {"--help", "-h"} & set(sys.argv)
-        if find_spec("pyspark") is None and not helps:
+        if find_spec("pyspark") is None:
             raise click.ClickException(
                 "the pipeline needs PySpark: pip install 'tanist[spark]' (500 MB, Java included)"
             )
@@ -48,9 +47,18 @@ class Jobs(click.Group):
             raise click.ClickException(str(error)) from error
 
 
+class Jobs(Group):
+    """Its commands are jobs."""
+
+    command_class = Job
+
+
 @click.group("spark", cls=Jobs)
 def spark_command() -> None:
-    """Jobs on topics, replicas' files and histories, by PySpark: here, or on a Spark cluster."""
+    """Run jobs on topics, replicas' files and histories.
+
+    They are PySpark's: they run here, or on a Spark cluster (docs/pipeline.md).
+    """
 
 
 def _session_options(command: F) -> F:
@@ -115,7 +123,7 @@ def audit_command(
     folder: Path,
     as_json: bool,
 ) -> None:
-    """Find what was lost, duplicated, reordered, or differs between replicas.
+    """Find what was lost, duplicated, reordered, or differs.
 
     Holds all replicas' segment files below --data against each other, and against what clients were told. The exit code
     is 0 when nothing is wrong, 1 when something is.
@@ -155,8 +163,9 @@ def merge_back_command(
     folder: Path,
     as_json: bool,
 ) -> None:
-    """Put records that replicas have dropped back into their topics: those, and only those, that the topics lack.
+    """Put records that replicas have dropped back into topics.
 
+    It puts back those, and only those, that the topics lack.
     Twice is once: what an earlier run has restored is recognised.
     """
     from tanist.spark.jobs.merge_back import merge_back
@@ -175,7 +184,10 @@ def merge_back_command(
 @click.option("--keep", type=click.Path(path_type=Path), help="An empty folder for the cluster, history and reports.")
 @_session_options
 def story_command(port: int, keep: Path | None, master: str, conf: tuple[tuple[str, str], ...]) -> None:
-    """From a broken cluster to a mended topic: a loss of power with ELR off, audit, merge-back, audit."""
+    """Break a cluster, audit it, and mend its topic.
+
+    A loss of power with ELR off, an audit, the merge-back, and a second audit that finds nothing.
+    """
     from tanist.spark.jobs.story import StoryFailed, tell
 
     with tempfile.TemporaryDirectory(prefix="tanist-story-") as scratch:
@@ -224,9 +236,10 @@ def ingest_command(
     folder: Path,
     as_json: bool,
 ) -> None:
-    """Append what topics have to TABLE, each record once; the same command goes on where the last one ended.
+    """Append what topics have to a table, each record once.
 
-    TABLE becomes a folder: a Delta table, partitioned by topic and partition, or with --kind parquet its files only.
+    The same command goes on where the last one ended. TABLE becomes a folder: a Delta table, partitioned by topic and
+    partition, or with --kind parquet its files only.
     """
     from tanist.spark.jobs.ingest import ingest
 
@@ -255,7 +268,10 @@ def egress_command(
     folder: Path,
     as_json: bool,
 ) -> None:
-    """Write the records of TABLE, which `tanist spark ingest` made, into topics. At least once."""
+    """Write the records of a table into topics, at least once.
+
+    TABLE is one that `tanist spark ingest` made.
+    """
     from tanist.spark.jobs.ingest import egress
 
     servers = _servers(bootstrap, folder)
@@ -299,7 +315,10 @@ def durability_command(
     conf: tuple[tuple[str, str], ...],
     as_json: bool,
 ) -> None:
-    """Estimate how likely settings lose acknowledged records: the simulator over many seeds, as Spark tasks."""
+    """Estimate how likely settings lose acknowledged records.
+
+    Plays the simulator over many seeds, as Spark tasks.
+    """
     from tanist.spark.jobs import durability as job
 
     weather = job.Weather(kinds=kinds or job.FAULTS_USUAL, down_max=down_max)

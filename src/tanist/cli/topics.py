@@ -10,6 +10,7 @@ import click
 from tanist.cli.described import describe, topic_json, topic_lines
 from tanist.cli.options import client_options, config_option, connect, json_option
 from tanist.cli.output import print_json, print_table
+from tanist.cli.tree import Group
 from tanist.runtime import admin
 from tanist.runtime.client import Address
 from tanist.wire.ids import id_text
@@ -48,7 +49,7 @@ def _filter_options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-@click.group("topics")
+@click.group("topics", cls=Group)
 def topics_command() -> None:
     """List, create, describe, alter and delete topics."""
 
@@ -118,9 +119,10 @@ def describe_command(
     as_json: bool,
     **filters: bool,
 ) -> None:
-    """Show each partition's leader, replicas, ISR and eligible leader replicas, as `kafka-topics --describe`.
+    """Show each partition's leader, replicas, ISR and ELR.
 
-    All topics, or those named. ELR are the replicas that are out of the ISR but still have every acknowledged record
+    All topics, or those named, in the lines of `kafka-topics --describe`. ELR are the eligible leader replicas: they
+    are out of the ISR but still have every acknowledged record
     (KIP-966): any of them may be elected without losing any. min.insync.replicas counts as what it can be at most, a
     partition's number of replicas.
     """

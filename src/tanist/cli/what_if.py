@@ -55,7 +55,7 @@ def what_if_command(
     out: Path,
     as_json: bool,
 ) -> None:
-    """What is lost, and what is safe, if replicas are shut down uncleanly?
+    """Compute what unclean shutdowns may lose, for any settings.
 
     Tries every schedule of writes, fencings, clean and unclean shutdowns and returns, up to a bound, on the real
     controller and replicas, for acks=1, for acks=all before Eligible Leader Replicas, with them, and with each strategy
