@@ -240,9 +240,9 @@ class Cluster:
             except ClusterError as error:
                 self._say(f"faults could not be ended: {error}")
             end_faults(self.folder)
-        cluster.owner = None
         # Brokers hand over to controllers, so controllers of their own go last.
         brokers = self._stop(cluster, cluster.brokers, patience_s)
+        cluster.owner = None  # written once all have ended
         return brokers + self._stop(cluster, cluster.nodes, patience_s)
 
     def _is_cut_off(self, node_id: int) -> bool:
