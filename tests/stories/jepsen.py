@@ -26,11 +26,11 @@ from dataclasses import asdict, dataclass, field
 from tests.faults.history import Ack, Stored
 from tests.faults.recorded import LOST, counted, judged
 from tests.interop.cluster import interrupt_on_sigterm
-from tests.stories.account import Account, account, ranges
 from tests.stories.live import WAIT_S, Live
 
 from tanist.lab.history import Anomaly
 from tanist.runtime import admin
+from tanist.runtime.account import Account, compare, ranges
 from tanist.runtime.client import Client, KafkaError, Unreachable
 from tanist.runtime.records import EARLIEST, LATEST, Producer, list_offset, read
 from tanist.runtime.salvaged import by_partition, find_entries
@@ -87,12 +87,12 @@ class Outcome:
     """Writes without an acknowledgement that may be there."""
     alone: int = 0
     """Writes that the isolated leader acknowledged."""
-    before: Account | None = None
+    before: Account[int] | None = None
     """The drain."""
     unacknowledged_found: int = 0
     salvaged: tuple[int, ...] = ()
     """Lost numbers that are in the salvage."""
-    restored: Account | None = None
+    restored: Account[int] | None = None
     """After the merge-back."""
     violations: list[str] = field(default_factory=list)
     """Anomalies other than lost records and what follows from those."""
@@ -189,7 +189,7 @@ def _settle(live: Live, outcome: Outcome) -> None:
     """Drain, compare, look into the salvage, merge back, compare again."""
     acknowledged = [ack.number for ack in outcome.acks]
     log = _drain(live)
-    outcome.before = account(acknowledged, [stored.number for stored in log])
+    outcome.before = compare(acknowledged, [stored.number for stored in log])
     verdict, told = judged(TOPIC, outcome.acks, {0: log}, {0: outcome.writes})
     lost = counted(verdict, LOST)
     if lost != len(outcome.before.lost):
@@ -206,7 +206,7 @@ def _settle(live: Live, outcome: Outcome) -> None:
     if entries:
         command = [sys.executable, "-m", "tanist.cli.main", "salvage", "export", "--topic", TOPIC, "--to", "topic"]
         subprocess.run([*command, "--data", str(live.folder)], check=True, stdout=subprocess.DEVNULL)
-    outcome.restored = account(acknowledged, [stored.number for stored in _drain(live)])
+    outcome.restored = compare(acknowledged, [stored.number for stored in _drain(live)])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -31,12 +31,12 @@ from urllib.request import urlopen
 
 from tests.interop.cluster import free_ports
 from tests.interop.waiting import wait_for
-from tests.stories.account import account
 from tests.stories.plain import plain
 from tests.stories.prompt import Prompt
 
 from tanist.cli.described import describe, topic_lines
 from tanist.runtime import admin
+from tanist.runtime.account import compare
 from tanist.runtime.admin import PartitionDescription
 from tanist.runtime.client import Address, Client, KafkaError, Unreachable, Unsupported
 from tanist.runtime.cluster_file import ClusterFile, NodeEntry, load
@@ -47,7 +47,7 @@ WAIT_S = 40.0
 _ASK_S = 5.0
 _MOST_NODES = 12
 
-_SENT = re.compile(r"^(\d+) records sent$", re.MULTILINE)
+_SENT = re.compile(r"^(\d+) records? sent$", re.MULTILINE)
 _CONDITIONS: dict[str, Callable[[PartitionDescription], tuple[int, ...] | None]] = {
     "leader": lambda partition: () if partition.leader < 0 else (partition.leader,),
     "isr": lambda partition: partition.isr,
@@ -184,7 +184,7 @@ class LiveStage:
     def _account(self, words: list[str]) -> str:
         (topic,) = words
         acknowledged, stored = self._acknowledged.get(topic, []), list(self._stored(topic))
-        lines = [str(account(acknowledged, stored))]
+        lines = [str(compare(acknowledged, stored))]
         if taken := self._taken.get(topic, []):
             there = len(set(taken) & set(stored))
             lines.append(f"{len(taken)} had only the leader's word (acks=1): {there} of them in the log")

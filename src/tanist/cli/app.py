@@ -31,7 +31,8 @@ TREE: dict[str, dict[str, str]] = {
         "topics": "tanist.cli.topics",
         "configs": "tanist.cli.configs",
         "produce": "tanist.cli.records",
-        "consume": "tanist.cli.records",
+        "consume": "tanist.cli.consume",
+        "account": "tanist.cli.account",
     },
     "Groups": {
         "groups": "tanist.cli.groups",

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import click
 
+from tanist.runtime.acknowledged import LedgerError
 from tanist.runtime.client import KafkaError, Unreachable, Unsupported
 from tanist.runtime.cluster_file import ClusterError
 from tanist.runtime.format import FormatError
@@ -69,6 +70,8 @@ def problem_of(error: BaseException) -> Problem | None:
             )
         case Unsupported():
             return Problem("unsupported", f"{error}: this cluster is too old, or too new, for the command")
+        case LedgerError():
+            return Problem("file", str(error))
         case OSError() if error.filename is not None and error.strerror:
             return Problem("file", f"{error.filename}: {error.strerror}")
     return None

@@ -1,13 +1,10 @@
 """Salvaged records as JSON lines and as Parquet.
 
-Owns the two formats. In JSON a key, value or header that is text stands as it is; any other is base64, and
-`..._encoding` beside it says so.
+Owns what a salvaged record has besides a record's own fields, whose form is that of `runtime.record_json`.
 """
 
 from __future__ import annotations
 
-import base64
-import json
 from collections.abc import Iterable, Iterator
 from importlib import import_module
 from itertools import islice
@@ -16,6 +13,7 @@ from typing import IO, Any
 
 import click
 
+from tanist.runtime.record_json import content_json, line_of
 from tanist.runtime.salvaged import PartitionSalvage, SalvagedRecord
 from tanist.wire.ids import id_text
 
@@ -31,11 +29,8 @@ def as_json(salvaged: SalvagedRecord) -> dict[str, Any]:
         "partition": manifest.partition,
         "epoch": salvaged.epoch,
         "offset": record.offset,
-        "timestamp": record.timestamp,
         "timestamp_type": "LogAppendTime" if header.is_log_append_time else "CreateTime",
-        **_readable("key", record.key),
-        **_readable("value", record.value),
-        "headers": [{"key": name, **_readable("value", data)} for name, data in record.headers],
+        **content_json(record),
         "salvage_id": manifest.entry_id,
         "broker": manifest.broker_id,
     }
@@ -50,21 +45,12 @@ def as_json(salvaged: SalvagedRecord) -> dict[str, Any]:
     return value
 
 
-def _readable(name: str, data: bytes | None) -> dict[str, str | None]:
-    if data is None:
-        return {name: None}
-    try:
-        return {name: data.decode()}
-    except UnicodeDecodeError:
-        return {name: base64.b64encode(data).decode(), f"{name}_encoding": "base64"}
-
-
 def write_jsonl(partitions: Iterable[PartitionSalvage], out: IO[str]) -> int:
     """A line for each record; how many."""
     count = 0
     for partition in partitions:
         for salvaged in partition.records():
-            out.write(json.dumps(as_json(salvaged), ensure_ascii=False) + "\n")
+            out.write(line_of(as_json(salvaged)))
             count += 1
     return count
 

@@ -103,7 +103,7 @@ def describe_group(client: Client, group: str) -> GroupDescription:
 
 
 def _describe_consumer_group(client: Client, group: str) -> GroupDescription:
-    answer, coordinator = _ask(
+    answer, coordinator = ask_coordinator(
         client,
         group,
         ConsumerGroupDescribeRequest(group_ids=(group,)),
@@ -138,7 +138,7 @@ def _places(assignment: consumer_group_describe_response.Assignment) -> tuple[Pl
 
 
 def _describe_classic_group(client: Client, group: str) -> GroupDescription:
-    answer, coordinator = _ask(
+    answer, coordinator = ask_coordinator(
         client,
         group,
         DescribeGroupsRequest(groups=(group,)),
@@ -182,7 +182,7 @@ def _assigned(assignment: bytes) -> tuple[Place, ...]:
 def committed_offsets(client: Client, group: str) -> dict[Place, int]:
     """What the group has committed: nothing, if there is no such group."""
     request = OffsetFetchRequest(group_id=group, topics=None)
-    answer, _ = _ask(client, group, request, OffsetFetchResponse, lambda answer: answer.error_code)
+    answer, _ = ask_coordinator(client, group, request, OffsetFetchResponse, lambda answer: answer.error_code)
     return {
         (topic.name, each.partition_index): each.committed_offset
         for topic in answer.topics
@@ -193,25 +193,33 @@ def committed_offsets(client: Client, group: str) -> dict[Place, int]:
 
 def commit_offsets(client: Client, group: str, offsets: Mapping[Place, int]) -> None:
     """Move a group that nobody is in. `KafkaError` if somebody is, or a partition is refused."""
+    ask_coordinator(client, group, commit_request(group, offsets), OffsetCommitResponse, commit_error)
+
+
+def commit_request(
+    group: str, offsets: Mapping[Place, int], *, member_id: str = "", epoch: int = -1
+) -> OffsetCommitRequest:
+    """To commit offsets: as a member in its epoch (or generation), or from outside."""
     topics: dict[str, list[offset_commit_request.OffsetCommitRequestPartition]] = {}
     for (topic, index), offset in sorted(offsets.items()):
         place = offset_commit_request.OffsetCommitRequestPartition(
             partition_index=index, committed_offset=offset, committed_metadata=""
         )
         topics.setdefault(topic, []).append(place)
-    request = OffsetCommitRequest(
+    return OffsetCommitRequest(
         group_id=group,
-        generation_id_or_member_epoch=-1,
+        generation_id_or_member_epoch=epoch,
+        member_id=member_id,
         topics=tuple(
             offset_commit_request.OffsetCommitRequestTopic(name=topic, partitions=tuple(places))
             for topic, places in topics.items()
         ),
     )
 
-    def error_of(answer: OffsetCommitResponse) -> int:
-        return next((each.error_code for topic in answer.topics for each in topic.partitions if each.error_code), 0)
 
-    _ask(client, group, request, OffsetCommitResponse, error_of)
+def commit_error(answer: OffsetCommitResponse) -> int:
+    """The first error of a commit; 0 if there is none."""
+    return next((each.error_code for topic in answer.topics for each in topic.partitions if each.error_code), 0)
 
 
 def delete_groups(client: Client, groups: Iterable[str]) -> dict[str, int]:
@@ -219,7 +227,7 @@ def delete_groups(client: Client, groups: Iterable[str]) -> dict[str, int]:
     results: dict[str, int] = {}
     for group in groups:
         try:
-            _ask(
+            ask_coordinator(
                 client,
                 group,
                 DeleteGroupsRequest(groups_names=(group,)),
@@ -241,19 +249,37 @@ def coordinator_of(client: Client, group: str) -> int:
     return answer.node_id
 
 
-def _ask(client: Client, group: str, request: Request, answers: type[R], error_of: Callable[[R], int]) -> tuple[R, int]:
-    """Ask the group's coordinator, wherever it is by then."""
+def ask_coordinator(
+    client: Client,
+    group: str,
+    request: Request,
+    answers: type[R],
+    error_of: Callable[[R], int],
+    *,
+    answer_within_s: float | None = None,
+) -> tuple[R, int]:
+    """Ask the group's coordinator, wherever it is by then; also gives its id.
+
+    `answer_within_s`: of one attempt, where the coordinator may take its time (JoinGroup).
+    """
 
     def attempt() -> tuple[R, int]:
         node_id = coordinator_of(client, group)
         try:
-            answer = client.ask(request, answers, node_id=node_id, max_version=_ONE_GROUP.get(type(request)))
+            answer = client.ask(
+                request,
+                answers,
+                node_id=node_id,
+                timeout_s=answer_within_s,
+                max_version=_ONE_GROUP.get(type(request)),
+            )
         except Unreachable as error:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)) from error
         code = error_of(answer)
         if code:
             missing = code == ErrorCode.GROUP_ID_NOT_FOUND
-            raise KafkaError(code, f"there is no group {group}" if missing else f"group {group}")
+            said: str | None = getattr(answer, "error_message", None)
+            raise KafkaError(code, f"there is no group {group}" if missing else said or f"group {group}")
         return answer, node_id
 
     return client.persist(attempt)

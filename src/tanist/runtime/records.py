@@ -139,8 +139,12 @@ def fetch(
     max_wait_ms: int = 500,
     max_bytes: int = 1 << 20,
     timeout_s: float | None = None,
+    answer_within_s: float | None = None,
 ) -> Fetched:
-    """The committed records from `offset` on, as many as the leader gives at once."""
+    """The committed records from `offset` on, as many as the leader gives at once.
+
+    `timeout_s` is for all attempts, `answer_within_s` for each.
+    """
     asked = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes)
     request = FetchRequest(
         max_wait_ms=max_wait_ms,
@@ -152,7 +156,9 @@ def fetch(
     def attempt() -> Fetched:
         try:
             leader = client.leader_of(topic, partition)
-            answer = client.ask(request, FetchResponse, node_id=leader, max_version=_FETCH_VERSION_MAX)
+            answer = client.ask(
+                request, FetchResponse, node_id=leader, timeout_s=answer_within_s, max_version=_FETCH_VERSION_MAX
+            )
         except Unreachable:
             client.forget(topic)
             raise
