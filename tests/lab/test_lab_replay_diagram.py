@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tanist.lab.replay.diagram import Diagram, drawn
@@ -98,10 +98,19 @@ def test_long_diagrams_repeat_their_heading() -> None:
     ),
     st.integers(60, 200),
 )
+@example([Moment("0.000", "", "0" * 31)], 69)
+@example([Moment("0.000", "", "", why="0" * 25)], 61)
+@example([Moment("10000.000", "", "0" * 31)], 80)
 def test_no_row_is_wider_than_asked_for(moments: list[Moment], width: int) -> None:
     for row in _drawn(*moments, width=width):
         assert len(row) <= width
         assert row == row.rstrip()
+
+
+def test_a_time_of_hours_has_fewer_decimals() -> None:
+    times = ("9999.999", "10000.000", "12345678.9", "123456789.1", "1234567890")
+    rows = [_drawn(Moment(at, "broker 1", "leads"))[-1] for at in times]
+    assert [row.split()[0] for row in rows] == ["9999.999", "10000.00", "12345678", "123456789", "1234567890"]
 
 
 def test_however_many_lanes_there_are_text_has_room() -> None:

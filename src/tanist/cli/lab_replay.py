@@ -164,7 +164,7 @@ def _of_scenario(scenario: Scenario, width: int) -> _Story:
 
 def _played(introduction: Sequence[str], run: Run) -> _Story:
     from tanist.lab.simulation import play
-    from tanist.lab.simulation.properties import CRASH, breach
+    from tanist.lab.simulation.properties import breach
 
     played = play(run)
     outcome = played.outcome
@@ -174,10 +174,8 @@ def _played(introduction: Sequence[str], run: Run) -> _Story:
         ending = f"In the end {breach(found.property_id)}, at {found.now_us / 1e6:.3f} s of virtual time."
     ending += (
         f" {outcome.events:,} events, {outcome.faults} faults, {outcome.acknowledged:,} of {outcome.sends:,} records "
-        "acknowledged"
+        f"acknowledged; digest {outcome.digest[:16]}"
     )
-    if found is None or found.property_id != CRASH:  # a traceback is in the digest, and names this machine's folders
-        ending += f"; digest {outcome.digest[:16]}"
     return _Story(tuple(introduction), played.moments, played.partition, ending)
 
 

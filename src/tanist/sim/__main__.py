@@ -138,7 +138,8 @@ def _before(deadline_s: float | None) -> Callable[[], bool]:
 
 def _line(outcome: Outcome) -> str:
     if outcome.violation is not None:
-        return f"seed {outcome.seed}: VIOLATION {outcome.violation}"
+        error = outcome.violation.traceback
+        return f"seed {outcome.seed}: VIOLATION {outcome.violation}" + (f"\n{error.rstrip()}" if error else "")
     return (
         f"seed {outcome.seed}: ok, {outcome.events} events in {outcome.virtual_ms / 1000:.1f} s of virtual time, "
         f"{outcome.faults} faults, {outcome.acknowledged} of {outcome.sends} records acknowledged, "

@@ -7,7 +7,6 @@ turn (`checkers`); when the faults have ended the cluster must become whole agai
 
 from __future__ import annotations
 
-import traceback
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -113,8 +112,8 @@ class Run:
                 self._play()
         except Violation as violation:
             outcome.violation = violation
-        except Exception:  # the node's own: no input may make it raise
-            outcome.violation = Violation("crash", traceback.format_exc(limit=-6), world.now_us)
+        except Exception as error:  # the node's own: no input may make it raise
+            outcome.violation = Violation.of_error(error, world.now_us)
         if outcome.violation is not None:
             world.note("checker", "VIOLATION", str(outcome.violation))
         outcome.digest = world.digest

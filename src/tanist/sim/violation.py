@@ -1,16 +1,57 @@
-"""What a checker raises."""
+"""What a checker raises, and what becomes of an error that a node raises.
+
+Its words are part of a run's digest. So an error is described by its type, its text and the functions of tanist that it
+came through, and never by files or line numbers: those depend on where tanist is installed, and under which Python.
+"""
 
 from __future__ import annotations
 
+import traceback
+from collections.abc import Iterator
+
+CRASH = "crash"
+"""The property that an error violates which a node raises, or whoever looks on: nobody raises one."""
+
+_PACKAGE = __name__.partition(".")[0] + "."
+_FRAMES_MAX = 6
+_INLINED = frozenset(("<listcomp>", "<dictcomp>", "<setcomp>"))
+"""Functions of their own in Python 3.11, and none since 3.12."""
+
 
 class Violation(Exception):
-    """A property does not hold. `property_id` is its name in the specification (S1-S22, L1-L13), or "crash"."""
+    """A property does not hold. `property_id` is its name in the specification (S1-S22, L1-L13), or `CRASH`."""
 
     def __init__(self, property_id: str, message: str, now_us: int) -> None:
         super().__init__(property_id, message, now_us)
         self.property_id = property_id
         self.message = message
         self.now_us = now_us
+        self.error: str | None = None
+        """Of a crash: the error's type."""
+        self.frames: tuple[str, ...] = ()
+        """Of a crash: the innermost functions of tanist that the error came through, as `broker/node::start`."""
+        self.traceback: str | None = None
+        """Of a crash: Python's own words, with files and lines. No part of the digest."""
+
+    @classmethod
+    def of_error(cls, error: Exception, now_us: int) -> Violation:
+        """An error that nobody may raise."""
+        kind = type(error)
+        name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+        frames = tuple(_frames(error))[-_FRAMES_MAX:]
+        text = f"{name}: {error}" if str(error) else name
+        violation = cls(CRASH, f"{text} (in {' > '.join(frames)})" if frames else text, now_us)
+        violation.error, violation.frames = name, frames
+        violation.traceback = "".join(traceback.format_exception(error, limit=-_FRAMES_MAX))
+        return violation
 
     def __str__(self) -> str:
         return f"{self.property_id} at {self.now_us / 1e6:.6f} s: {self.message}"
+
+
+def _frames(error: Exception) -> Iterator[str]:
+    """By the modules' names, which are the same whatever the folders are called that the package is in."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        module, function = str(frame.f_globals.get("__name__", "")), frame.f_code.co_name
+        if module.startswith(_PACKAGE) and function not in _INLINED:
+            yield f"{module.removeprefix(_PACKAGE).replace('.', '/')}::{function}"

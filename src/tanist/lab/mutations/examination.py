@@ -130,8 +130,7 @@ def hunt(mutation: Mutation, seeds: Iterable[int], deadline_s: float | None = No
 
 def _is_our_own(violation: Violation) -> bool:
     """A crash in the code that breaks the rule: the product has changed, and what replaces part of it does not fit."""
-    _, _, last = violation.message.rpartition('File "')
-    return violation.property_id == "crash" and "/mutations/rules_of_" in last.partition('"')[0]
+    return bool(violation.frames) and violation.frames[-1].startswith("lab/mutations/rules_of_")
 
 
 def search(mutation: model.Mutation) -> Counterexample | None:

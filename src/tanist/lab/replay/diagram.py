@@ -34,9 +34,9 @@ class Diagram:
         """`about` is the partition that need not be named, because all is about it."""
         self._about = about
         self._lanes = {lane: number for number, lane in enumerate(lanes)}
-        room = max(width, WIDTH_MIN) - _TIME_WIDTH - _TEXT_MIN
-        self._lane_width = max(_LANE_MIN, min(_LANE_MAX, room // max(1, len(lanes))))
-        self._text_width = max(_TEXT_MIN, max(width, WIDTH_MIN) - _TIME_WIDTH - self._lane_width * len(lanes) - 1)
+        width = max(width, WIDTH_MIN) - _TIME_WIDTH - 1  # a blank stands before the text
+        self._lane_width = max(_LANE_MIN, min(_LANE_MAX, (width - _TEXT_MIN) // max(1, len(lanes))))
+        self._text_width = max(_TEXT_MIN, width - self._lane_width * len(lanes))
         self._last_at: str | None = None
         self._given: dict[tuple[str, str], int] = {}
         self._count = 0
@@ -67,7 +67,7 @@ class Diagram:
                 break_on_hyphens=False,
             )
             texts += why
-        rows = [(at.rjust(_TIME_WIDTH - 1) + " ", self._marked(shown))]
+        rows = [(_fitting(at).rjust(_TIME_WIDTH - 1) + " ", self._marked(shown))]
         rows += [(" " * _TIME_WIDTH, rest)] * (len(texts) - 1)
         return [f"{time}{line} {text}".rstrip() for (time, line), text in zip(rows, texts, strict=True)]
 
@@ -102,6 +102,11 @@ class Diagram:
             return True
         self._given[lane, why] = self._count
         return False
+
+
+def _fitting(at: str) -> str:
+    """A time that is longer than its column, after hours, has fewer decimals."""
+    return at[: max(_TIME_WIDTH - 1, at.find("."))].rstrip(".") if "." in at else at
 
 
 def _in_two(lane: str, width: int) -> tuple[str, str]:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 
-CRASH = "crash"
-"""What the simulator calls an error that is raised by a node, or by who looks on, in place of a property."""
+from tanist.sim.violation import CRASH
 
 MEANINGS: dict[str, str] = {
     "S1": "whoever leads a partition has every record that was ever committed",
@@ -68,18 +67,10 @@ def meaning(property_id: str) -> str:
 
 
 def readable(message: str) -> str:
-    """What a checker says, with partitions and brokers as people write them.
-
-    Of a traceback: the error, and the functions through which it came, which are the same wherever tanist is installed.
-    """
-    lines = message.strip().splitlines()
-    if lines and lines[0].startswith("Traceback"):
-        frames = _FRAME.findall(message)
-        message = lines[-1] + (f" (in {' > '.join(f'{module}::{name}' for module, name in frames)})" if frames else "")
+    """What a checker says, with partitions and brokers as people write them."""
     return _REGISTRATION.sub(_registration, _STATE.sub(_state, message))
 
 
-_FRAME = re.compile(r'File "[^"]*\btanist/([^"]+)\.py", line \d+, in (\S+)')
 _STATE = re.compile(
     r"PartitionState\(.*?isr=\((?P<isr>[\d, ]*)\).*?leader=(?P<leader>-?\d+).*?leader_epoch=(?P<epoch>\d+).*?"
     r"[( ]elr=\((?P<elr>[\d, ]*)\), last_known_elr=\((?P<known>[\d, ]*)\).*?last_unclean_epoch=-?\d+\)"

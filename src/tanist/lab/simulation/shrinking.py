@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tanist.lab.simulation.plan import Plan
-from tanist.lab.simulation.properties import CRASH
 from tanist.sim.faults import Fault
 from tanist.sim.operations import Operation
 from tanist.sim.profiles import ChaosConfig
@@ -176,9 +175,7 @@ Event = Fault | Operation
 
 def _kind(violation: Violation) -> str:
     """What must stay the same: the property; of a node's own error, which error it is."""
-    if violation.property_id != CRASH:
-        return violation.property_id
-    return f"crash {violation.message.strip().splitlines()[-1].partition(':')[0]}"
+    return violation.property_id if violation.error is None else f"{violation.property_id} {violation.error}"
 
 
 def _events(plan: Plan) -> list[Event]:

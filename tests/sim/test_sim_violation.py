@@ -1,0 +1,71 @@
+"""An error that a node raises: described the same wherever tanist is installed."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from types import CodeType
+
+import pytest
+
+from tanist.lab.simulation.properties import readable
+from tanist.sim.chaos import Outcome, Run
+from tanist.sim.violation import CRASH, Violation
+
+FOLDERS = (
+    "/x/src/tanist",
+    "/x/tanist/src/tanist",
+    "/tanist/tanist/tanist/src/tanist",
+    "/x/lib/python3.11/site-packages/tanist",
+    "C:\\tanist\\src\\tanist",
+    "tanist",
+    "/x/other",
+)
+SOURCE = {
+    "tanist.log.directory": "def opened(path):\n    raise LookupError(f'{path} is nowhere')\n",
+    "tanist.broker.node": "def start(opened):\n    return [opened(path) for path in ['events-0']]\n",
+    "tests.sim.test_made": "def test(start, opened):\n    start(opened)\n",
+    "somebody.tanist.else": "def between(test, start, opened):\n    test(start, opened)\n",
+}
+
+
+def _function(module: str, folder: str, made_of: str) -> Callable[..., None]:
+    name = f"{folder}/{module.partition('.')[2].replace('.', '/')}.py"
+    code: CodeType = compile(made_of, name, "exec")
+    names: dict[str, object] = {"__name__": module}
+    exec(code, names)
+    found = names[code.co_names[0]]
+    assert callable(found)
+    return found
+
+
+def _failing(monkeypatch: pytest.MonkeyPatch, folder: str) -> Outcome:
+    opened, start, test, between = (_function(module, folder, made_of) for module, made_of in SOURCE.items())
+    monkeypatch.setattr(Run, "_play", lambda run: between(test, start, opened))
+    return Run(1).run()
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_an_error_names_the_packages_functions_and_no_folder(monkeypatch: pytest.MonkeyPatch, folder: str) -> None:
+    outcome = _failing(monkeypatch, folder)
+    assert outcome.violation is not None
+    said = "LookupError: events-0 is nowhere (in sim/chaos::run > broker/node::start > log/directory::opened)"
+    assert readable(outcome.violation.message) == said
+    assert outcome.digest == _failing(monkeypatch, "/elsewhere").digest
+
+
+def test_of_an_error_there_is_its_traceback_too() -> None:
+    with pytest.raises(KeyError) as raised:
+        {}[3]
+    violation = Violation.of_error(raised.value, 5)
+    assert (violation.property_id, violation.error, violation.message, violation.now_us) == (
+        CRASH,
+        "KeyError",
+        "KeyError: 3",
+        5,
+    )
+    assert violation.frames == ()
+    assert violation.traceback is not None
+    assert f'File "{__file__}"' in violation.traceback
+    again = pickle.loads(pickle.dumps(violation))
+    assert vars(again) == vars(violation)
