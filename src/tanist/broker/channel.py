@@ -42,6 +42,8 @@ class Channel:
         self._on_lost = on_lost
         self._connection: Connection | None = None
         self._opened = False
+        self.lost_open = False
+        """Whether the last connection that was lost had opened: what was under way on it may have arrived."""
         self._closed = False
         self._correlation_id = 0
         self._in_flight: dict[int, tuple[RawAnswer, Timer]] = {}
@@ -106,6 +108,7 @@ class Channel:
 
     def _drop(self, reason: str) -> None:
         connection, self._connection = self._connection, None
+        self.lost_open = self._opened
         self._opened = False
         if connection is not None:
             connection.close()

@@ -2,7 +2,9 @@
 
 Requests go to the quorum's leader. When there is no leader, or it changes under way, the asker hears None and decides
 whether to ask again. `forward` passes a client's request on unread, in an Envelope (KIP-590), and asks again until the
-client's patience is over: to a client, a controller's failover is a slow answer, not an error.
+client's patience is over: to a client, a controller's failover is a slow answer, not an error. One thing is not passed
+on: that a repeated request is refused because of what the first one may have done ("the topic exists"). The client's
+connection closes instead, so that the client knows that it does not know.
 
 Answers come in the order of the requests on a connection, so what may be slow must not stand before what may not. The
 broker's own requests (heartbeats!) have a connection, clients' requests another, and an election that waits for
@@ -11,11 +13,18 @@ replicas to return (KIP-966) has one to itself.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from tanist.broker.channel import Answer, Channel
 from tanist.broker.connection import Call
+from tanist.wire.apis import ApiKey
 from tanist.wire.errors import ErrorCode
+from tanist.wire.frames import decode_response
+from tanist.wire.messages.alter_partition_reassignments_response import AlterPartitionReassignmentsResponse
+from tanist.wire.messages.create_partitions_response import CreatePartitionsResponse
+from tanist.wire.messages.create_topics_response import CreateTopicsResponse
+from tanist.wire.messages.delete_topics_response import DeleteTopicsResponse
 from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest
 from tanist.wire.messages.envelope_request import EnvelopeRequest
 from tanist.wire.messages.envelope_response import EnvelopeResponse
@@ -34,6 +43,13 @@ _APART_MAX = 16
 _LAST_QUICK_ELECTION = 1
 """Preferred and unclean elections are decided at once; KIP-966's types may take as long as the client says."""
 _ENVELOPE_VERSION = 0
+_BY_THE_FIRST: dict[int, frozenset[int]] = {
+    ApiKey.CREATE_TOPICS: frozenset({ErrorCode.TOPIC_ALREADY_EXISTS}),
+    ApiKey.DELETE_TOPICS: frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID}),
+    ApiKey.CREATE_PARTITIONS: frozenset({ErrorCode.INVALID_PARTITIONS}),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: frozenset({ErrorCode.NO_REASSIGNMENT_IN_PROGRESS}),
+}
+"""The errors of a repeated request that the first one may have caused."""
 
 
 class ControllerChannel:
@@ -53,12 +69,16 @@ class ControllerChannel:
         """Have the active controller answer a client's request; `request` is its decoded form."""
         body = bytes(call.frame)
         call.wait()
-        way, patience_ms = self._clients, _FORWARD_PATIENCE_MS
-        if isinstance(request, ElectLeadersRequest) and request.election_type > _LAST_QUICK_ELECTION:
-            patience_ms = max(patience_ms, min(request.timeout_ms, _FORWARD_PATIENCE_MAX_MS) + _ANSWER_SLACK_MS)
-            if len(self._apart) < _APART_MAX:
-                way = _Way(self._node, "electing")
-                self._apart.append(way)
+        way = self._clients
+        asked_ms: int = getattr(request, "timeout_ms", 0)
+        patience_ms = max(_FORWARD_PATIENCE_MS, min(asked_ms, _FORWARD_PATIENCE_MAX_MS) + _ANSWER_SLACK_MS)
+        if (
+            isinstance(request, ElectLeadersRequest)
+            and request.election_type > _LAST_QUICK_ELECTION
+            and len(self._apart) < _APART_MAX
+        ):
+            way = _Way(self._node, "electing")
+            self._apart.append(way)
         _Forward(self._node, self, way, call, body, patience_ms).attempt()
 
     def forwarded(self, way: _Way) -> None:
@@ -95,6 +115,8 @@ class _Way:
         self._channel: Channel | None = None
         self._leader_id: int | None = None
         self._closed = False
+        self.may_have_arrived = False
+        """Whether the request that has just been answered by None was perhaps received."""
 
     @property
     def requests_under_way(self) -> int:
@@ -103,9 +125,15 @@ class _Way:
     def call(self, request: Any, version: int, timeout_ms: int, on_answer: Answer) -> None:
         channel = self._current()
         if channel is None:
+            self.may_have_arrived = False
             self._node.clock.call_soon(lambda: on_answer(None))
             return
-        channel.call(request, version, timeout_ms, on_answer)
+
+        def answered(response: Any | None) -> None:
+            self.may_have_arrived = response is None and channel.lost_open
+            on_answer(response)
+
+        channel.call(request, version, timeout_ms, answered)
 
     def leader_changed(self) -> None:
         if self._channel is not None and self._leader_id != self._node.quorum.leader_id:
@@ -150,6 +178,7 @@ class _Forward:
         self._call = call
         self._envelope = EnvelopeRequest(request_data=body, request_principal=b"", client_host_address=b"\x7f\0\0\1")
         self._retry_ms = _RETRY_MS
+        self._may_be_done = False
         self._deadline_ms = node.clock.now_ms() + patience_ms
 
     def attempt(self) -> None:
@@ -162,6 +191,9 @@ class _Forward:
     def _answered(self, response: EnvelopeResponse | None) -> None:
         if response is not None and response.error_code == 0 and response.response_data is not None:
             data = response.response_data
+            if self._may_be_done and self._refused_by_the_first(data):
+                self._give_up()
+                return
             self._call.reply_chunks([len(data).to_bytes(4, "big"), data])
             self._channel.forwarded(self._way)
             return
@@ -171,6 +203,8 @@ class _Forward:
             )
             self._give_up()
             return
+        if response is None and self._way.may_have_arrived:
+            self._may_be_done = True
         now_ms = self._node.clock.now_ms()
         if now_ms + self._retry_ms >= self._deadline_ms:
             # Nobody to ask: the connection closes, and the client asks another broker (as Kafka does on a timeout).
@@ -179,6 +213,25 @@ class _Forward:
         self._node.clock.call_at(now_ms + self._retry_ms, self.attempt)
         self._retry_ms = min(self._retry_ms * 2, _RETRY_MAX_MS)
 
+    def _refused_by_the_first(self, data: bytes | memoryview) -> bool:
+        codes = _BY_THE_FIRST.get(self._call.header.api_key)
+        if codes is None:
+            return False
+        answer = decode_response(self._call.header.api_key, self._call.version, memoryview(data))
+        return not codes.isdisjoint(_error_codes(answer))
+
     def _give_up(self) -> None:
         self._call.connection.close()
         self._channel.forwarded(self._way)
+
+
+def _error_codes(answer: Any) -> Iterator[int]:
+    match answer:
+        case CreateTopicsResponse():
+            yield from (topic.error_code for topic in answer.topics)
+        case DeleteTopicsResponse():
+            yield from (topic.error_code for topic in answer.responses)
+        case CreatePartitionsResponse():
+            yield from (topic.error_code for topic in answer.results)
+        case AlterPartitionReassignmentsResponse():
+            yield from (each.error_code for topic in answer.responses for each in topic.partitions)

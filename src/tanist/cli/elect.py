@@ -172,6 +172,8 @@ def _told(outcome: Outcome) -> str:
     if outcome.elected:
         return "elected"
     if outcome.needless:
+        if outcome.asked_again:
+            return "has the leader that was asked for (the answer to the first request was lost)"
         return "not needed"
     name = ErrorCode.name_of(outcome.error_code)
     return f"failed: {name}: {outcome.message}" if outcome.message else f"failed: {name}"
@@ -185,4 +187,5 @@ def _outcome_json(outcome: Outcome) -> dict[str, Any]:
         "result": result,
         "error": None if outcome.elected else ErrorCode.name_of(outcome.error_code),
         "message": outcome.message,
+        "asked_again": outcome.asked_again,
     }

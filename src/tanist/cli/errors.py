@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import click
 
 from tanist.runtime.acknowledged import LedgerError
-from tanist.runtime.client import KafkaError, Unreachable, Unsupported
+from tanist.runtime.client import KafkaError, OutcomeUnknown, Unreachable, Unsupported
 from tanist.runtime.cluster_file import ClusterError
 from tanist.runtime.format import FormatError
 
@@ -27,7 +27,8 @@ class Problem:
     """An error in words."""
 
     kind: str
-    """usage, cluster, format, kafka, unreachable, unsupported, file, aborted, or failed."""
+    """usage, cluster, format, kafka, unknown (whether a change was made), unreachable, unsupported, file, aborted, or
+    failed."""
     message: str
     exit_code: int = EXIT_FAILED
     hint: str | None = None
@@ -64,6 +65,8 @@ def problem_of(error: BaseException) -> Problem | None:
             return Problem("format", str(error))
         case KafkaError():
             return Problem("kafka", str(error), code=error.name)
+        case OutcomeUnknown():
+            return Problem("unknown", str(error))
         case Unreachable():
             return Problem(
                 "unreachable", f"no broker answers ({error}): see with `tanist status` whether the cluster is up"

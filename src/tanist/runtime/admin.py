@@ -1,7 +1,8 @@
 """Topics and settings of any Kafka cluster, asked for and changed through `Client`.
 
 Every function is one question or one change. What is refused is a `KafkaError` with the broker's own words. A change
-whose answer was lost on the way is asked for again, and then looks refused if it had been carried out.
+that must not be asked for twice goes through `changes.carry_out`: when its answer is lost, what is there is looked up.
+Settings are safe to set again.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from tanist.runtime.changes import ask_once, carry_out
 from tanist.runtime.client import Client, KafkaError, Unsupported
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import METADATA_TOPIC, NO_LEADER
@@ -35,6 +37,9 @@ BROKER = 4
 """Kinds of resources that have settings."""
 
 _NEWS_PATIENCE_S = 2.0
+_REPLICA_S = 0.003
+"""How much longer each replica may take: brokers create their logs before they answer anything else."""
+_GONE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 
 _SET = 0
 _DELETE = 1
@@ -142,33 +147,58 @@ def create_topic(
             create_topics_request.CreatableTopicConfig(name=key, value=value) for key, value in (config or {}).items()
         ),
     )
-    request = create_topics_request.CreateTopicsRequest(
-        topics=(topic,), timeout_ms=_patience_ms(client), validate_only=validate_only
-    )
 
-    def attempt() -> UUID:
-        answer = client.ask(request, CreateTopicsResponse)
+    def attempt(patience_s: float) -> UUID:
+        request = create_topics_request.CreateTopicsRequest(
+            topics=(topic,), timeout_ms=round(patience_s * 1000), validate_only=validate_only
+        )
+        answer = ask_once(client, request, CreateTopicsResponse, patience_s)
         _raise_for(answer.topics[0].error_code, answer.topics[0].error_message)
         return answer.topics[0].topic_id
 
-    return client.persist(attempt)
+    def look() -> UUID | None:
+        found = client.metadata([name]).topics.get(name)
+        if found is None or found.error_code:
+            return None
+        replicas = [found.partitions[index].replicas for index in sorted(found.partitions)]
+        wanted = [tuple(each) for each in assignment]
+        same = replicas == wanted if wanted else partitions in (-1, len(replicas))
+        if same and (wanted or replication_factor in (-1, len(replicas[0]))):
+            return found.topic_id
+        raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists, with other partitions.")
+
+    if validate_only:
+        return client.persist(lambda: attempt(client.timeout_s))
+    return carry_out(
+        client,
+        f"create topic {name}",
+        attempt,
+        look,
+        already=(ErrorCode.TOPIC_ALREADY_EXISTS,),
+        patience_s=client.timeout_s + _REPLICA_S * max(1, partitions) * max(1, replication_factor),
+    )
 
 
 def delete_topic(client: Client, name: str) -> None:
-    request = delete_topics_request.DeleteTopicsRequest(
-        topic_names=(name,),
-        topics=(delete_topics_request.DeleteTopicState(name=name),),
-        timeout_ms=_patience_ms(client),
-    )
+    """Delete the topic that has this name now: by its id where the brokers can, for another may take the name."""
+    topic_id = client.persist(lambda: _id_of(client, name), timeout_s=min(client.timeout_s, _NEWS_PATIENCE_S))
+    state = delete_topics_request.DeleteTopicState(name=None if topic_id.int else name, topic_id=topic_id)
 
-    def attempt() -> None:
-        answer = client.ask(request, DeleteTopicsResponse)
-        code = answer.responses[0].error_code
-        if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            raise KafkaError(code, f"there is no topic {name}", final=True)
-        _raise_for(code, answer.responses[0].error_message)
+    def attempt(patience_s: float) -> bool:
+        request = delete_topics_request.DeleteTopicsRequest(
+            topic_names=(name,), topics=(state,), timeout_ms=round(patience_s * 1000)
+        )
+        response = ask_once(client, request, DeleteTopicsResponse, patience_s).responses[0]
+        if response.error_code in _GONE:
+            raise _no_topic(response.error_code, name)
+        _raise_for(response.error_code, response.error_message)
+        return True
 
-    client.persist(attempt)
+    def look() -> bool | None:
+        found = client.metadata([name]).topics.get(name)
+        return True if found is None or found.error_code in _GONE or found.topic_id != topic_id else None
+
+    carry_out(client, f"delete topic {name}", attempt, look, already=_GONE)
 
 
 def add_partitions(client: Client, name: str, count: int, assignment: Sequence[Sequence[int]] = ()) -> None:
@@ -181,16 +211,32 @@ def add_partitions(client: Client, name: str, count: int, assignment: Sequence[S
         )
         or None,
     )
-    request = create_partitions_request.CreatePartitionsRequest(topics=(topic,), timeout_ms=_patience_ms(client))
 
-    def attempt() -> None:
-        answer = client.ask(request, CreatePartitionsResponse)
-        code = answer.results[0].error_code
-        if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            raise KafkaError(code, f"there is no topic {name}", final=True)
-        _raise_for(code, answer.results[0].error_message)
+    def attempt(patience_s: float) -> bool:
+        request = create_partitions_request.CreatePartitionsRequest(
+            topics=(topic,), timeout_ms=round(patience_s * 1000)
+        )
+        result = ask_once(client, request, CreatePartitionsResponse, patience_s).results[0]
+        if result.error_code in _GONE:
+            raise _no_topic(result.error_code, name)
+        _raise_for(result.error_code, result.error_message)
+        return True
 
-    client.persist(attempt)
+    def look() -> bool | None:
+        found = client.metadata([name]).topics.get(name)
+        has = 0 if found is None else len(found.partitions)
+        if has > count:
+            raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"Topic '{name}' has {has} partitions.")
+        return True if has == count else None
+
+    carry_out(
+        client,
+        f"give topic {name} {count} partitions",
+        attempt,
+        look,
+        already=(ErrorCode.INVALID_PARTITIONS,),
+        patience_s=client.timeout_s + _REPLICA_S * count,
+    )
 
 
 def describe_configs(client: Client, kind: int, name: str) -> list[ConfigEntry]:
@@ -204,7 +250,7 @@ def describe_configs(client: Client, kind: int, name: str) -> list[ConfigEntry]:
     def attempt() -> list[ConfigEntry]:
         found = client.ask(request, DescribeConfigsResponse, node_id=node_id).results[0]
         if found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            raise KafkaError(found.error_code, f"there is no topic {name}", final=True)
+            raise _no_topic(found.error_code, name)
         _raise_for(found.error_code, found.error_message)
         return config_entries(found)
 
@@ -238,7 +284,7 @@ def alter_configs(client: Client, kind: int, name: str, changes: Mapping[str, st
     def attempt() -> None:
         found = client.ask(request, IncrementalAlterConfigsResponse).responses[0]
         if found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            raise KafkaError(found.error_code, f"there is no topic {name}", final=True)
+            raise _no_topic(found.error_code, name)
         _raise_for(found.error_code, found.error_message)
 
     client.persist(attempt)
@@ -308,5 +354,15 @@ def _raise_for(code: int, message: str | None) -> None:
         raise KafkaError(code, message)
 
 
-def _patience_ms(client: Client) -> int:
-    return round(client.timeout_s * 1000)
+def _id_of(client: Client, name: str) -> UUID:
+    """The id of a topic; all zeros of a cluster that is older than ids."""
+    found = client.metadata([name]).topics.get(name)
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if found is None else found.error_code
+    if found is None or code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        raise KafkaError(code, f"there is no topic {name}")
+    _raise_for(code, f"topic {name}")
+    return found.topic_id
+
+
+def _no_topic(code: int, name: str) -> KafkaError:
+    return KafkaError(code, f"there is no topic {name}", final=True)

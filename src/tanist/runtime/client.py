@@ -49,6 +49,17 @@ class Unreachable(Exception):
     """No broker, or not the one that is needed, could be asked in time."""
 
 
+class Unanswered(Unreachable):
+    """A request was sent and no answer came: whether it was carried out is not known."""
+
+
+class OutcomeUnknown(Exception):
+    """A change was asked for, and whether it was carried out cannot be seen."""
+
+    def __init__(self, what: str, trouble: str) -> None:
+        super().__init__(f"nobody answers whether this was done: {what} ({trouble}). Look before you ask again")
+
+
 class Unsupported(Exception):
     """The broker does not have this request, or no version of it that we have."""
 
@@ -218,21 +229,28 @@ class Client:
         node_id: int | None = None,
         timeout_s: float | None = None,
         max_version: int | None = None,
+        once: bool = False,
     ) -> T:
         """The answer of one broker (any, or `node_id`), without looking at its errors.
 
-        A broken connection is made anew once, for it may have been idle too long; then it is `Unreachable`.
+        A broken connection is made anew once, for it may have been idle too long; then it is `Unreachable`. With `once`
+        what may have been received is not sent again, here or elsewhere: `Unanswered`.
         """
         limit_s = self.timeout_s if timeout_s is None else timeout_s
         trouble: Exception | None = None
         for address in self._addresses(node_id):
             for attempt in (1, 2):
                 fresh = address not in self._connections
+                sent = False
                 try:
-                    found = self._connected(address, limit_s).ask(request, limit_s, max_version)
+                    connection = self._connected(address, limit_s)
+                    sent = True
+                    found = connection.ask(request, limit_s, max_version)
                 except (OSError, WireError) as error:
                     self._drop(address)
                     trouble = _placed(error, address)
+                    if sent and once:
+                        raise Unanswered(str(trouble)) from error
                     if fresh or attempt == 2 or isinstance(error, TimeoutError):
                         break
                     continue

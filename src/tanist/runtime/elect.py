@@ -4,6 +4,9 @@ Owns the election types and their numbers on the wire, the limit of partitions i
 per request ... others will be returned with REQUEST_LIMIT_REACHED"), and what an answer means for each partition. Which
 replica is elected is the controller's decision.
 
+A request whose answer is lost is sent again: the controller elects only where nobody leads (or another than the
+preferred one), so what the first request did is ELECTION_NOT_NEEDED to the second. The outcome says then that it is so.
+
 The types beyond Apache's two need version 3 of the request. A cluster that has less is told apart before anything is
 sent: an older version has no field for what is wanted, and would elect somebody else.
 """
@@ -14,14 +17,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from tanist.runtime.client import Client, KafkaError, Unsupported
+from tanist.runtime.changes import ask_once
+from tanist.runtime.client import Client, KafkaError, Unanswered, Unsupported
 from tanist.runtime.features import served_version
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from tanist.wire.messages.elect_leaders_response import ElectLeadersResponse
 
 PARTITIONS_PER_REQUEST = 1000
-_ANSWER_SLACK_S = 5.0
 
 
 class ElectionType(IntEnum):
@@ -59,6 +62,8 @@ class Outcome:
     partition: int
     error_code: int
     message: str | None
+    asked_again: bool = False
+    """The answer to a request before this one was lost: it may have elected the leader that is there."""
 
     @property
     def elected(self) -> bool:
@@ -128,15 +133,22 @@ def _ask(
         timeout_ms=timeout_ms,
     )
 
+    again = False
+
     def attempt() -> ElectLeadersResponse:
-        answer = client.ask(request, ElectLeadersResponse, timeout_s=timeout_ms / 1000 + _ANSWER_SLACK_S)
+        nonlocal again
+        try:
+            answer = ask_once(client, request, ElectLeadersResponse, timeout_ms / 1000)
+        except Unanswered:
+            again = True
+            raise
         if answer.error_code:
             raise KafkaError(answer.error_code)
         return answer
 
     answer = client.persist(attempt, timeout_s=timeout_ms / 1000)
     return [
-        Outcome(topic.topic, found.partition_id, found.error_code, found.error_message)
+        Outcome(topic.topic, found.partition_id, found.error_code, found.error_message, again)
         for topic in answer.replica_election_results
         for found in topic.partition_result
     ]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from tanist import __version__
+from tanist.runtime.changes import ANSWER_MARGIN_S
 from tanist.runtime.client import Client, KafkaError, Unsupported
 from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.messages.api_versions_response import ApiVersionsResponse
@@ -72,7 +73,10 @@ def describe_features(client: Client) -> Features:
 def update_features(
     client: Client, levels: Mapping[str, int], upgrade_type: UpgradeType, *, validate_only: bool = False
 ) -> None:
-    """Set features to levels, all of them or none. `KafkaError` with the controller's words if it refuses."""
+    """Set features to levels, all of them or none. `KafkaError` with the controller's words if it refuses.
+
+    Safe to ask for again: a level that is there already is granted.
+    """
     request = UpdateFeaturesRequest(
         timeout_ms=round(client.timeout_s * 1000),
         feature_updates=tuple(
@@ -86,7 +90,7 @@ def update_features(
         raise Unsupported(f"the brokers have UpdateFeatures up to version {known}, and this needs version 1")
 
     def attempt() -> None:
-        answer = client.ask(request, UpdateFeaturesResponse)
+        answer = client.ask(request, UpdateFeaturesResponse, timeout_s=client.timeout_s + ANSWER_MARGIN_S)
         if answer.error_code:
             raise KafkaError(answer.error_code, answer.error_message)
         for result in answer.results:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from tanist.runtime.changes import carry_out
 from tanist.runtime.client import Client, KafkaError, Unreachable, Unsupported
 from tanist.wire.codec import WireError
 from tanist.wire.consumer_protocol import PROTOCOL_TYPE, decode_assignment
@@ -227,17 +228,34 @@ def delete_groups(client: Client, groups: Iterable[str]) -> dict[str, int]:
     results: dict[str, int] = {}
     for group in groups:
         try:
-            ask_coordinator(
-                client,
-                group,
-                DeleteGroupsRequest(groups_names=(group,)),
-                DeleteGroupsResponse,
-                lambda answer: answer.results[0].error_code,
-            )
+            _delete_group(client, group)
             results[group] = ErrorCode.NONE
         except KafkaError as error:
             results[group] = error.code
     return results
+
+
+def _delete_group(client: Client, group: str) -> None:
+    """Once: after a lost answer GROUP_ID_NOT_FOUND means that the first request has done it."""
+
+    def attempt(patience_s: float) -> bool:
+        node_id = coordinator_of(client, group)
+        request = DeleteGroupsRequest(groups_names=(group,))
+        answer = client.ask(request, DeleteGroupsResponse, node_id=node_id, timeout_s=patience_s, once=True)
+        if answer.results[0].error_code:
+            raise KafkaError(answer.results[0].error_code, f"group {group}")
+        return True
+
+    def look() -> bool | None:
+        try:
+            describe_group(client, group)
+        except KafkaError as error:
+            if error.code == ErrorCode.GROUP_ID_NOT_FOUND:
+                return True
+            raise
+        return None
+
+    carry_out(client, f"delete group {group}", attempt, look, already=(ErrorCode.GROUP_ID_NOT_FOUND,))
 
 
 def coordinator_of(client: Client, group: str) -> int:
