@@ -15,6 +15,7 @@ from tanist.cli.options import config_option, data_option, feature_option, json_
 from tanist.cli.output import print_json, print_table
 from tanist.runtime.cluster import Cluster, ClusterStatus
 from tanist.runtime.cluster_file import ClusterFile, load, load_existing
+from tanist.words import counted
 
 _LOOK_EVERY_S = 0.2
 
@@ -94,18 +95,18 @@ def up_command(
             print_json({"ready_s": took_s} | _status_json(status))
         else:
             click.echo(
-                f"ready in {took_s} s: {len(entries.brokers)} brokers at {status.bootstrap}, "
+                f"ready in {took_s} s: {counted(len(entries.brokers), 'broker')} at {status.bootstrap}, "
                 f"controller {status.controller}, data in {cluster.folder}"
             )
         if detach:
             return
         if not as_json:
             _say("Ctrl-C stops it. In another terminal: tanist status, tanist topics create NAME, tanist crash ID")
-        _attend(cluster)
+        _attend(cluster, err=as_json)
     except KeyboardInterrupt:
         if not ours:
             raise click.ClickException("interrupted; nothing is left running") from None
-        _stop_all(cluster)
+        _stop_all(cluster, err=as_json)
 
 
 def _interrupt_on_signals() -> None:
@@ -129,7 +130,7 @@ def _say(line: str, err: bool = False) -> None:
         click.echo(line, err=err)
 
 
-def _attend(cluster: Cluster) -> None:
+def _attend(cluster: Cluster, *, err: bool) -> None:
     """Stay until another command has stopped the cluster, and say which nodes come and go."""
     began_with = load_existing(cluster.folder)
     alive = {node.node_id for node in began_with.running}
@@ -137,22 +138,22 @@ def _attend(cluster: Cluster) -> None:
     while entries is not None and entries.owner == began_with.owner:
         now = {node.node_id for node in entries.running}
         for node_id in sorted(alive - now):
-            _say(f"node {node_id} is down")
+            _say(f"node {node_id} is down", err)
         for node_id in sorted(now - alive):
-            _say(f"node {node_id} is up")
+            _say(f"node {node_id} is up", err)
         if alive and not now:
-            _say("no node runs any more: `tanist start ID` starts one, Ctrl-C here ends the cluster")
+            _say("no node runs any more: `tanist start ID` starts one, Ctrl-C here ends the cluster", err)
         alive = now
         time.sleep(_LOOK_EVERY_S)
         entries = load(cluster.folder)
     cluster.let_go()
-    _say("another command has stopped the cluster")
+    _say("another command has stopped the cluster", err)
 
 
-def _stop_all(cluster: Cluster) -> None:
+def _stop_all(cluster: Cluster, *, err: bool) -> None:
     """In an orderly way, unless Ctrl-C comes again."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    _say("stopping (Ctrl-C again kills)")
+    _say("stopping (Ctrl-C again kills)", err)
     try:
         cluster.down()
     except KeyboardInterrupt:
@@ -161,7 +162,7 @@ def _stop_all(cluster: Cluster) -> None:
                 node.process.kill()
         cluster.let_go()
         raise click.ClickException("killed: the next start has to recover the logs") from None
-    _say("stopped")
+    _say("stopped", err)
 
 
 @click.command("down")
@@ -173,7 +174,7 @@ def down_command(folder: Path, as_json: bool) -> None:
     if as_json:
         print_json({"stopped": stopped})
     elif stopped:
-        click.echo(f"stopped {len(stopped)} nodes: {', '.join(map(str, stopped))}")
+        click.echo(f"stopped {counted(len(stopped), 'node')}: {', '.join(map(str, stopped))}")
     else:
         click.echo("nothing was running")
 
@@ -230,7 +231,8 @@ def crash_command(node_id: int, lose: str, folder: Path, as_json: bool) -> None:
         return
     click.echo(f"node {node_id}: crashed")
     if lose == "page-cache":
-        click.echo(f"{sum(cut.lost_bytes for cut in cuts)} bytes in {len(cuts)} files were not synced and are lost")
+        lost_bytes = counted(sum(cut.lost_bytes for cut in cuts), "byte")
+        click.echo(f"{lost_bytes} in {counted(len(cuts), 'file')} were not synced and are lost")
 
 
 @click.command("stop")

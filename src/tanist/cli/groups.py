@@ -20,6 +20,7 @@ from tanist.runtime.client import Address, Client, KafkaError
 from tanist.runtime.groups import GroupDescription, Place
 from tanist.runtime.records import EARLIEST, LATEST, list_offset
 from tanist.wire.errors import ErrorCode
+from tanist.words import counted
 
 _EXIT_FAILED = 1
 _EMPTY = ("Empty", "Dead")
@@ -78,7 +79,7 @@ def describe_command(group: str, bootstrap: list[Address] | None, folder: Path, 
         print_json(_as_json(described, rows))
         return
     epoch = "" if described.epoch is None else f", epoch {described.epoch}"
-    members = f"{len(described.members)} member{'' if len(described.members) == 1 else 's'}"
+    members = counted(len(described.members), "member")
     assignor = f", {described.assignor}" if described.assignor else ""
     click.echo(
         f"{group}: {described.state}, {described.kind} protocol{assignor}{epoch}, {members}, "
@@ -220,7 +221,7 @@ def _require_nobody(client: Client, group: str) -> None:
         return  # a group that begins with these offsets
     if described.state not in _EMPTY:
         raise click.ClickException(
-            f"{group} is {described.state} and has {len(described.members)} members: stop them first, "
+            f"{group} is {described.state} and has {counted(len(described.members), 'member')}: stop them first, "
             "or they go on from where they are"
         )
 
@@ -250,19 +251,33 @@ def _milliseconds(text: str) -> int:
 @groups_command.command("delete")
 @click.argument("groups", nargs=-1, required=True)
 @client_options
+@json_option
 @click.pass_context
-def delete_command(ctx: click.Context, groups: tuple[str, ...], bootstrap: list[Address] | None, folder: Path) -> None:
+def delete_command(
+    ctx: click.Context, groups: tuple[str, ...], bootstrap: list[Address] | None, folder: Path, as_json: bool
+) -> None:
     """Delete GROUPS that nobody is in, and all they have committed."""
     with connect(bootstrap, folder) as client:
         results = of_groups.delete_groups(client, dict.fromkeys(groups))
-    for group, error in results.items():
-        if not error:
-            click.echo(f"deleted {group}")
-        elif error == ErrorCode.NON_EMPTY_GROUP:
-            click.echo(f"{group} has members: stop them first", err=True)
-        elif error == ErrorCode.GROUP_ID_NOT_FOUND:
-            click.echo(f"there is no group {group}", err=True)
-        else:
-            click.echo(f"{group}: {ErrorCode.name_of(error)}", err=True)
+    if as_json:
+        print_json(
+            [
+                {"group": group, "deleted": not error, "error": ErrorCode.name_of(error) if error else None}
+                for group, error in results.items()
+            ]
+        )
+    else:
+        for group, error in results.items():
+            click.echo(_deleted(group, error), err=bool(error))
     if any(results.values()):
         ctx.exit(_EXIT_FAILED)
+
+
+def _deleted(group: str, error: int) -> str:
+    if not error:
+        return f"deleted {group}"
+    if error == ErrorCode.NON_EMPTY_GROUP:
+        return f"Error: {group} has members: stop them first"
+    if error == ErrorCode.GROUP_ID_NOT_FOUND:
+        return f"Error: there is no group {group}"
+    return f"Error: {group}: {ErrorCode.name_of(error)}"

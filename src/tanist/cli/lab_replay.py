@@ -5,11 +5,15 @@ from __future__ import annotations
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from tanist.cli.options import json_option
+from tanist.cli.output import print_json
+from tanist.words import counted
 
 if TYPE_CHECKING:
     from tanist.lab.replay.moments import Moment
@@ -45,6 +49,7 @@ class _Story:
 @click.option(
     "--width", type=click.IntRange(min=_WIDTH_MIN), default=100, show_default=True, metavar="N", help="Columns."
 )
+@json_option
 @click.pass_context
 def replay_command(
     ctx: click.Context,
@@ -57,6 +62,7 @@ def replay_command(
     everything: bool,
     mutate: str | None,
     width: int,
+    as_json: bool,
 ) -> None:
     """Play a seed or a scenario, and draw what happens.
 
@@ -70,6 +76,8 @@ def replay_command(
     from tanist.lab.replay.moments import Weight
     from tanist.lab.replay.selection import Choice, choose, lanes_of
 
+    if as_json and step:
+        raise click.UsageError("--step is for people, --json for programs: leave one out", ctx)
     story = _story(ctx, what, mutate, width)
     broken = any(moment.broken for moment in story.moments)
     partitions = {moment.about for moment in story.moments if moment.about is not None}
@@ -87,6 +95,16 @@ def replay_command(
         whole=everything,
     )
     shown = list(choose(story.moments, choice))
+    if as_json:
+        print_json(
+            {
+                "introduction": story.introduction,
+                "moments": [_moment_json(each.moment) for each in shown],
+                "ending": story.ending,
+                "broken": broken,
+            }
+        )
+        ctx.exit(EXIT_BROKEN if broken else 0)
     for line in story.introduction:
         # (What is indented has been broken into lines already.)
         for row in [line] if line.startswith(" ") else textwrap.wrap(line, width, break_on_hyphens=False):
@@ -104,6 +122,10 @@ def replay_command(
         click.echo(story.ending)
     if broken:
         ctx.exit(EXIT_BROKEN)
+
+
+def _moment_json(moment: Moment) -> dict[str, Any]:
+    return asdict(moment) | {"weight": moment.weight.name.lower()}
 
 
 def _story(ctx: click.Context, what: str, mutate: str | None, width: int) -> _Story:
@@ -173,7 +195,8 @@ def _played(introduction: Sequence[str], run: Run) -> _Story:
     if found is not None:
         ending = f"In the end {breach(found.property_id)}, at {found.now_us / 1e6:.3f} s of virtual time."
     ending += (
-        f" {outcome.events:,} events, {outcome.faults} faults, {outcome.acknowledged:,} of {outcome.sends:,} records "
+        f" {counted(outcome.events, 'event', separator=',')}, {counted(outcome.faults, 'fault')}, "
+        f"{outcome.acknowledged:,} of {counted(outcome.sends, 'record', separator=',')} "
         f"acknowledged; digest {outcome.digest[:16]}"
     )
     return _Story(tuple(introduction), played.moments, played.partition, ending)

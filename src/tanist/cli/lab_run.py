@@ -14,6 +14,7 @@ import click
 
 from tanist.cli.options import json_option
 from tanist.cli.output import print_json
+from tanist.words import counted
 
 if TYPE_CHECKING:
     from tanist.lab.simulation.failure import Failure
@@ -173,7 +174,8 @@ def _progress(count: int, totals: Totals, quiet: bool) -> Iterator[Callable[[], 
 
     def so_far() -> str:
         rate = totals.events / max(time.monotonic() - began_s, 1e-9)
-        return f"{len(totals.failed) or 'no'} violations, {rate:,.0f} events/s"
+        violations = counted(len(totals.failed), "violation") if totals.failed else "no violation"
+        return f"{violations}, {rate:,.0f} events/s"
 
     if quiet:
         yield lambda: None
@@ -229,9 +231,9 @@ def _summary(seeds: range, totals: Totals, took_s: float) -> Iterator[str]:
     failed = sorted(outcome.seed for outcome in totals.failed)
     violations = "no violation"
     if failed:
-        violations = f"{len(failed)} violation{'s' * (len(failed) > 1)} (seed {', '.join(map(str, failed))})"
+        violations = f"{counted(len(failed), 'violation')} (seed {', '.join(map(str, failed))})"
     yield (
-        f"{totals.seeds:,} of {len(seeds):,} seeds: {violations}; {totals.events:,} events "
+        f"{totals.seeds:,} of {counted(len(seeds), 'seed', separator=',')}: {violations}; {totals.events:,} events "
         f"({totals.events / max(took_s, 1e-9):,.0f}/s), {totals.virtual_hours:,.2f} virtual hours, "
         f"{totals.faults:,} faults, {totals.acknowledged:,} records acknowledged, {totals.given_up:,} given up by "
         "unclean elections"

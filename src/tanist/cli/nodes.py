@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from tanist.broker.config import ConfigError, PropertiesError
-from tanist.cli.options import feature_option, key_value
+from tanist.cli.options import feature_option, json_option, key_value
 from tanist.cli.output import print_json
 from tanist.runtime.format import format_folders, random_id
 
@@ -28,7 +28,7 @@ def _load(path: str, overrides: dict[str, str]) -> Any:
 @click.option("-t", "--cluster-id", required=True, help="The cluster's id: the same for all nodes. See `random-uuid`.")
 @click.option("-g", "--ignore-formatted", is_flag=True, help="Leave folders alone that are formatted already.")
 @feature_option("A feature and the level a new cluster begins with; 0: off. Repeatable.  [default: the latest of all]")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+@json_option
 def format_command(
     path: str, cluster_id: str, ignore_formatted: bool, features: tuple[tuple[str, int], ...], as_json: bool
 ) -> None:
@@ -49,9 +49,13 @@ def format_command(
 
 
 @click.command("random-uuid")
-def random_uuid_command() -> None:
+@json_option
+def random_uuid_command(as_json: bool) -> None:
     """Print a new cluster id."""
-    click.echo(random_id())
+    if as_json:
+        print_json({"id": random_id()})
+    else:
+        click.echo(random_id())
 
 
 @click.command("serve")

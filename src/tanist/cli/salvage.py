@@ -24,6 +24,7 @@ from tanist.runtime.client import Address
 from tanist.runtime.merge_back import MergeInterrupted, Outcome, Target, describe_target, merge_back
 from tanist.runtime.salvaged import Entry, PartitionSalvage, by_partition, find_entries
 from tanist.wire.ids import id_text
+from tanist.words import counted
 
 _PREVIEW = 10
 _SHOWN_CHARS_MAX = 60
@@ -112,7 +113,7 @@ def show_command(entry_id: str, count: int, folder: Path, as_json: bool) -> None
         "bytes": manifest.size_bytes,
         "not saved": None
         if unsaved is None
-        else f"{unsaved.size_bytes} bytes, offsets {unsaved.from_offset} to {unsaved.to_offset - 1}",
+        else f"{counted(unsaved.size_bytes, 'byte')}, offsets {unsaved.from_offset} to {unsaved.to_offset - 1}",
         "folder": entry.folder,
     }.items():
         if value is not None:
@@ -209,21 +210,29 @@ def export_command(
         with output.open("w", encoding="utf-8") as file:
             count = write_jsonl(partitions, file)
     _tell_left_out(partitions)
-    click.echo(f"{count} records exported", err=True)
+    click.echo(f"{counted(count, 'record')} exported", err=True)
+    if as_json and output is not None:
+        print_json({"records": count, "output": str(output)})
 
 
 @salvage_command.command("remove")
 @click.argument("entry_ids", metavar="ID...", nargs=-1, required=True)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @data_option
-def remove_command(entry_ids: tuple[str, ...], yes: bool, folder: Path) -> None:
+@json_option
+def remove_command(entry_ids: tuple[str, ...], yes: bool, folder: Path, as_json: bool) -> None:
     """Remove entries for good, before their time has passed."""
     chosen = _named(_entries(folder), entry_ids)
+    if as_json and not yes:
+        raise click.UsageError("with --json nothing is asked: say --yes")
     if not yes:
-        click.confirm(f"Remove {len(chosen)} entries for good?", abort=True)
+        click.confirm(f"Remove {counted(len(chosen), 'entry')} for good?", abort=True)
     for entry in chosen:
         entry.remove()
-        click.echo(f"{entry.entry_id}: removed")
+        if not as_json:
+            click.echo(f"{entry.entry_id}: removed")
+    if as_json:
+        print_json({"removed": [entry.entry_id for entry in chosen]})
 
 
 # -- to topics
@@ -293,8 +302,8 @@ def _without_out_of_range(entries: Sequence[Entry]) -> list[Entry]:
     kept = [entry for entry in entries if entry.manifest.why is not Why.OUT_OF_RANGE]
     if len(kept) < len(entries):
         click.echo(
-            f"{len(entries) - len(kept)} entries are left out, for most of their records will have expired "
-            "(out-of-range); name them by ID, or give --include-expired",
+            f"left out: {counted(len(entries) - len(kept), 'entry')}, most of whose records will have expired "
+            "(out-of-range); name entries by ID, or give --include-expired",
             err=True,
         )
     return kept
@@ -319,8 +328,8 @@ def _named(entries: Sequence[Entry], names: Iterable[str]) -> list[Entry]:
         exact = [entry for entry in entries if entry.entry_id == name]
         found = exact or [entry for entry in entries if entry.entry_id.startswith(name)]
         if len(found) != 1:
-            what = "no entry" if not found else f"{len(found)} entries"
-            raise click.ClickException(f"{what} with id {name}...: `tanist salvage list` shows all")
+            what = "no entry has" if not found else f"{len(found)} entries have"
+            raise click.ClickException(f"{what} an id that begins with {name}: `tanist salvage list` shows all")
         chosen[found[0].entry_id] = found[0]
     return list(chosen.values())
 
@@ -356,7 +365,8 @@ def _tell_left_out(partitions: Iterable[PartitionSalvage]) -> None:
     for salvage in partitions:
         for count, what in ((salvage.control_count, "control"), (salvage.unreadable, "unreadable")):
             if count:
-                click.echo(f"{salvage.topic}-{salvage.partition}: {count} {what} batches are left out", err=True)
+                batches = counted(count, f"{what} batch")
+                click.echo(f"{salvage.topic}-{salvage.partition}: left out {batches}", err=True)
 
 
 def _short(text: str | None) -> str | None:

@@ -13,6 +13,7 @@ from typing import Any
 from tanist.lab.history.anomaly import Anomaly, Cite, Found
 from tanist.lab.history.checker import Verdict
 from tanist.lab.history.operation import SEEK, Operation
+from tanist.words import counted
 
 _PARTITIONS_TOLD = 4
 
@@ -65,7 +66,7 @@ def _cut(operation: Operation, cites: Sequence[Cite]) -> dict[str, Any]:
 def lines(verdict: Verdict, operations: Mapping[int, Operation], allowed: Collection[Anomaly] = ()) -> Iterator[str]:
     """For people."""
     yield (
-        f"{verdict.operations:,} operations of {_many(verdict.processes, 'process', 'processes')} on "
+        f"{verdict.operations:,} operations of {_many(verdict.processes, 'process')} on "
         f"{_many(verdict.partitions, 'partition')}: {_many(verdict.acknowledged, 'send')} acknowledged, "
         f"{verdict.failed:,} failed, {verdict.unknown:,} unknown; {_many(verdict.polls, 'poll')}, "
         f"{_many(verdict.records_polled, 'record')}"
@@ -121,8 +122,8 @@ def as_json(verdict: Verdict, operations: Mapping[int, Operation], allowed: Coll
     }
 
 
-def _many(count: int, one: str, many: str | None = None) -> str:
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
+def _many(count: int, one: str) -> str:
+    return counted(count, one, separator=",")
 
 
 def _where(found: Found) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from tanist.lab.model.losses import Until
 from tanist.lab.what_if.enumeration import Cell, Table
 from tanist.lab.what_if.question import Question, bounds
+from tanist.words import counted
 
 _LETTERS = {Until.CANDIDATE: "c", Until.LAST_KNOWN: "l", Until.RECOVERY: "r", Until.OPERATOR: "o"}
 _GAP = "  "
@@ -124,7 +125,7 @@ def summary(table: Table) -> str:
 
 
 def _shutdowns(number: int) -> str:
-    return f"{number} unclean shutdown{'s' * (number > 1)}"
+    return counted(number, "unclean shutdown")
 
 
 def as_json(table: Table, written: Mapping[str, str], seconds: float) -> dict[str, Any]:

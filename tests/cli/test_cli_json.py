@@ -1,0 +1,236 @@
+"""Every command that has `--json` is run with it: what it prints is JSON, and so are its errors.
+
+`CASES` has a line for each command of the tree. A command without one fails here: write down how it is run, or, if its
+output is no result that a program would read, put it into `WITHOUT_JSON` and say why.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from cli_rig import FEW_PARTITIONS, free_port
+from click.testing import CliRunner, Result
+from salvage_rig import WALL_MS, salvage_something
+
+from tanist.cli.app import app
+
+WITHOUT_JSON = {
+    "completion": "a script for a shell",
+    "consume": "a line for each record; to come",
+    "serve": "a node: its output is its log",
+    "spark story": "a story, for people",
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """How a command is run. `{...}` in its arguments are the names of the shared cluster's things."""
+
+    arguments: str = ""
+    stdin: str = ""
+    code: int = 0
+    before: tuple[str, ...] = ()
+    """Commands without which it has nothing to do."""
+    after: tuple[str, ...] = ()
+    """Commands that put right what it has done."""
+    lines: bool = False
+    """A line of JSON for each record, instead of one value."""
+    data: str = "{data}"
+    """The folder of `--data`."""
+    has: tuple[str, ...] = ()
+    """Keys of the result, or of the first of its list."""
+
+
+CASES = {
+    # -- the cluster
+    "demo": Case("--records 100", has=("acknowledged", "lost")),
+    "up": Case("{one} --detach", data="{other}", after=("down --data {other}",), has=("ready_s",)),
+    "down": Case(data="{other}", before=("up {one} --detach --data {other}",), has=("stopped",)),
+    "status": Case(has=("brokers", "controller")),
+    "start": Case("3", before=("crash 3",), has=("id", "state")),
+    "stop": Case("3", after=("start 3",), has=("id", "state")),
+    "features describe": Case(has=("epoch", "features")),
+    "features upgrade": Case("--feature eligible.leader.replicas.version=1 --dry-run", has=("levels",)),
+    "features downgrade": Case("--feature eligible.leader.replicas.version=0 --dry-run", has=("levels",)),
+    # -- topics, records, groups
+    "topics list": Case(has=("topic", "partitions")),
+    "topics create": Case("made --partitions 1", after=("topics delete made",), has=("topic", "topic_id")),
+    "topics describe": Case("{topic} --explain", has=("topic", "partitions")),
+    "topics alter": Case("{topic} --config retention.ms=60000", has=("altered",)),
+    "topics delete": Case("gone", before=("topics create gone --partitions 1",), has=("deleted",)),
+    "configs describe": Case("--topic {topic} --all", has=("name", "value", "source")),
+    "configs alter": Case("--topic {topic} --config retention.bytes=1000000", has=("altered",)),
+    "produce": Case("{topic}", stdin="one\ntwo\nthree\n", lines=True, has=("topic", "partition", "offset")),
+    "consume": Case("{topic} --from-beginning --max-messages 2", lines=True, has=("topic", "offset", "key", "value")),
+    "groups list": Case(has=("group", "state")),
+    "groups describe": Case("{group}", has=("group", "members", "offsets")),
+    "groups reset-offsets": Case("{group} --topic {topic} --to-earliest", has=("executed", "offsets")),
+    "groups delete": Case(
+        "leaving",
+        before=("groups reset-offsets leaving --topic {topic} --to-earliest --execute",),
+        has=("group", "deleted"),
+    ),
+    # -- faults, recovery
+    "crash": Case("3 --lose page-cache", after=("start 3",), has=("id", "state", "lost")),
+    "pause": Case("3", after=("resume 3",), has=("paused",)),
+    "resume": Case("3", before=("pause 3",), has=("resumed",)),
+    "partition": Case("clients", after=("heal",), has=("faults",)),
+    "slow": Case("3 --latency 1ms", after=("heal",), has=("faults",)),
+    "disk": Case("3 slow --latency 1ms", after=("heal",), has=("faults",)),
+    "heal": Case(has=("faults", "resumed")),
+    "faults": Case(has=("faults",)),
+    "elect": Case("--type preferred --all-topic-partitions", has=("type", "partitions")),
+    "salvage list": Case(data="{salvaged}", has=("id", "topic", "records")),
+    "salvage show": Case("{entry}", data="{salvaged}", has=("id", "first_records")),
+    "salvage export": Case("--all --to jsonl --output {out}", data="{salvaged}", has=("records", "output")),
+    "salvage remove": Case("{entry} --yes", data="{salvaged}", has=("removed",)),
+    # -- the lab, which needs no cluster
+    "lab check": Case("--depth 2", has=("mutation",)),
+    "lab demo": Case(has=("with", "without")),
+    "lab mutants": Case("A1 --by model", has=("mutations",)),
+    "lab replay": Case("3", has=("moments", "ending")),
+    "lab run": Case("--seeds 1", has=("seeds", "violations")),
+    "lab scenarios": Case("{scenarios}"),
+    "lab verify": Case("{history}", has=("valid",)),
+    "what-if": Case("--rf 1 --min-isr 1 --unclean 0 --depth 2", has=("summary",)),
+    "jepsen": Case("--minutes 0.2 --test kill --client tanist --out {jepsen}", has=("lost",)),
+    # -- nodes
+    "format": Case("-c {properties} -t {cluster_id}", has=("folder", "formatted")),
+    "random-uuid": Case(has=("id",)),
+}
+"""Those of `spark` need Java: `tests/spark` runs them, and here their errors are looked at."""
+
+HISTORY = """\
+{"process": "p1", "type": "ok", "f": "send", "partition": "t-0", "value": 1, "offset": 0, "invoked_ns": 1, "time_ns": 2}
+"""
+
+
+def commands(command: click.Command = app, path: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:
+    if isinstance(command, click.Group):
+        ctx = click.Context(command)
+        for name in command.list_commands(ctx):
+            found = command.get_command(ctx, name)
+            assert found is not None
+            yield from commands(found, (*path, name))
+    else:
+        yield " ".join(path), command
+
+
+ALL = dict(commands())
+
+
+def has(command: click.Command, option: str) -> bool:
+    return any(option in parameter.opts for parameter in command.params)
+
+
+def test_every_command_has_json_and_a_case_here() -> None:
+    without = {name for name, command in ALL.items() if not has(command, "--json")}
+    assert without <= WITHOUT_JSON.keys(), "give them --json, or say in WITHOUT_JSON why not"
+    untried = {name for name in ALL if name not in CASES and name not in WITHOUT_JSON and not name.startswith("spark ")}
+    assert not untried, "say in CASES how they are run"
+    assert CASES.keys() <= ALL.keys()
+
+
+@pytest.fixture(scope="module")
+def names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """A cluster of three brokers with a topic and a group, and files that commands read."""
+    folder = tmp_path_factory.mktemp("json")
+    salvage_something(folder / "salvaged")
+    history = folder / "history.jsonl"
+    history.write_text(HISTORY)
+    scenarios = folder / "scenarios.yaml"
+    scenarios.write_text("scenarios:\n- {id: one, kind: assignment, from: [1], to: [2], expect: {adding: [2]}}\n")
+    properties = folder / "server.properties"
+    properties.write_text(
+        "process.roles=broker,controller\nnode.id=1\ncontroller.listener.names=CONTROLLER\n"
+        "listeners=PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093\n"
+        f"controller.quorum.voters=1@127.0.0.1:9093\nlog.dirs={folder}/formatted\n"
+    )
+    found = {
+        "data": str(folder / "data"),
+        "other": str(folder / "other"),
+        "one": f"--brokers 1 --port {free_port()} {' '.join(FEW_PARTITIONS)}",
+        "few": " ".join(FEW_PARTITIONS),
+        "topic": "things",
+        "group": "readers",
+        "salvaged": str(folder / "salvaged"),
+        "entry": str(WALL_MS + 2),
+        "out": str(folder / "out.jsonl"),
+        "history": str(history),
+        "scenarios": str(scenarios),
+        "jepsen": str(folder / "jepsen"),
+        "properties": str(properties),
+        "cluster_id": "4L6g3nShT-eMCtK--X86sw",
+    }
+    assert invoke(f"up --detach --port {free_port()} {{few}}", found).exit_code == 0
+    try:
+        for command in (
+            "topics create {topic} --partitions 2 --replication-factor 3",
+            "groups reset-offsets {group} --topic {topic} --to-earliest --execute",
+        ):
+            assert invoke(command, found).exit_code == 0
+        assert invoke("produce {topic}", found, stdin="zero\nnull\n").exit_code == 0
+        yield found
+    finally:
+        invoke("down", found)
+
+
+def invoke(line: str, names: dict[str, str], *, stdin: str = "", data: str = "{data}") -> Result:
+    words = line.format(**names).split()
+    command = ALL.get(" ".join(words[:2])) or ALL[words[0]]
+    if has(command, "--data") and "--data" not in words:
+        words += ["--data", data.format(**names)]
+    return CliRunner().invoke(app, words, input=stdin, prog_name="tanist")
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name in ALL and has(ALL[name], "--json")])
+def test_what_it_prints_is_json(names: dict[str, str], name: str) -> None:
+    case = CASES[name]
+    for line in case.before:
+        assert invoke(line, names).exit_code == 0, line
+    try:
+        done = invoke(f"{name} {case.arguments} --json", names, stdin=case.stdin, data=case.data)
+    finally:
+        for line in case.after:
+            assert invoke(line, names).exit_code == 0, line
+    assert done.exit_code == case.code, f"{done.output}\n{done.exception!r}"
+    result: Any = [json.loads(line) for line in done.stdout.splitlines()] if case.lines else json.loads(done.stdout)
+    shown = result[0] if isinstance(result, list) else result
+    assert set(case.has) <= shown.keys()
+
+
+@pytest.mark.parametrize("name", [name for name, command in ALL.items() if has(command, "--json")])
+def test_its_mistakes_are_json(name: str) -> None:
+    require_error(CliRunner().invoke(app, [*name.split(), "--no-such-option", "--json"]), 2, "usage")
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in CASES if has(ALL[name], "--json") and has(ALL[name], "--data") and name != "up"]
+)
+def test_its_errors_are_json(names: dict[str, str], tmp_path: Path, name: str) -> None:
+    """Run as above, on a folder where no cluster is."""
+    done = invoke(f"{name} {CASES[name].arguments} --json", names, data=str(tmp_path / "nowhere"))
+    require_error(done, 1, "failed" if name.startswith("salvage ") else "cluster")
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if name.startswith("spark ") and name not in WITHOUT_JSON])
+def test_the_errors_of_jobs_are_json(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str) -> None:
+    from tanist.cli import spark
+
+    monkeypatch.setattr(spark, "find_spec", lambda _: None)
+    arguments = {"spark ingest": ["table", "--topic", "t"], "spark egress": [str(tmp_path)]}.get(name, [])
+    require_error(CliRunner().invoke(app, [*name.split(), *arguments, "--json"]), 1, "failed")
+
+
+def require_error(done: Result, code: int, kind: str) -> None:
+    assert done.exit_code == code, f"{done.output}\n{done.exception!r}"
+    assert done.stdout == ""
+    error = json.loads(done.stderr.splitlines()[-1])["error"]
+    assert (error["kind"], error["exit_code"]) == (kind, code)
+    assert error["message"]
