@@ -96,7 +96,7 @@ def test_a_consumer_group_shows_who_has_what_and_is_not_moved_under_its_members(
         ["orders", "1", "-", "5", "-", "m1"],
     ]
     to_latest = ("groups", "reset-offsets", "c", "--topic", "orders", "--to-latest", "--execute")
-    assert "c is Stable and has 1 members: stop them first" in run(*to_latest, folder=folder, code=1)
+    assert "c is Stable and has 1 member: stop them first" in run(*to_latest, folder=folder, code=1)
     assert "c has members" in run("groups", "delete", "c", folder=folder, code=1)
     assert heartbeat(client, "c", -1).member_epoch == -1
     run(*to_latest, folder=folder)
