@@ -127,7 +127,7 @@ class Node:
         self._coordinator: Coordinator | None = None
         self._next_complaint_ms = 0
         self._unreported_complaints = 0
-        self.metadata_cache: dict[tuple[int, str], tuple[int, bytes]] = {}
+        self.metadata_cache: dict[tuple[int, str, tuple[bool, bool]], tuple[int, bytes]] = {}
         """Encoded Metadata answers for all topics, by (version, listener): the image's version and the frame."""
         self._awaiting_topics: list[tuple[list[str], Callable[[], None], Timer]] = []
 

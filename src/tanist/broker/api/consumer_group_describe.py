@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from tanist.broker.authorized_operations import GROUP_OPERATIONS, NOT_ASKED
 from tanist.broker.connection import Call
 from tanist.coordinator.consumer.group import ConsumerGroup
 from tanist.wire.errors import ErrorCode
@@ -26,10 +27,14 @@ _CLASSIC_MEMBER, _CONSUMER_MEMBER = 0, 1
 
 def handle(node: Node, request: ConsumerGroupDescribeRequest, call: Call) -> None:
     """Describe each group that is asked for."""
-    call.reply(ConsumerGroupDescribeResponse(groups=tuple(_describe(node, each) for each in request.group_ids)))
+    operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED
+    groups = tuple(_describe(node, each, operations) for each in request.group_ids)
+    call.reply(ConsumerGroupDescribeResponse(groups=groups))
 
 
-def _describe(node: Node, group_id: str) -> DescribedGroup:
+def _describe(node: Node, group_id: str, operations: int) -> DescribedGroup:
+    if not group_id:
+        return DescribedGroup(group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID)
     found = node.coordinator().find(group_id)
     if isinstance(found, int):
         return DescribedGroup(group_id=group_id, error_code=found)
@@ -46,6 +51,7 @@ def _describe(node: Node, group_id: str) -> DescribedGroup:
         assignment_epoch=group.target_epoch,
         assignor_name=group.assignor(),
         members=tuple(_member(group, member_id) for member_id in group.members),
+        authorized_operations=operations,
     )
 
 

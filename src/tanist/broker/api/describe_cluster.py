@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tanist.broker.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
 from tanist.broker.connection import Call
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.describe_cluster_request import DescribeClusterRequest
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 _BROKERS = 1
 _CONTROLLERS = 2
+_NAMES = {_BROKERS: "BROKER", _CONTROLLERS: "CONTROLLER"}
 
 
 def handle(node: Node, request: DescribeClusterRequest, call: Call) -> None:
@@ -21,15 +23,7 @@ def handle(node: Node, request: DescribeClusterRequest, call: Call) -> None:
     on_controller = call.listener in node.config.controller_listener_names
     wanted = request.endpoint_type if call.version >= 1 else _BROKERS
     if wanted != (_CONTROLLERS if on_controller else _BROKERS):
-        known = wanted in (_BROKERS, _CONTROLLERS)
-        call.reply(
-            DescribeClusterResponse(
-                error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE if known else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
-                error_message="this endpoint belongs to a " + ("controller" if on_controller else "broker"),
-                endpoint_type=wanted,
-                cluster_id=node.cluster_id,
-            )
-        )
+        call.reply(_mismatch(wanted, "CONTROLLER" if on_controller else "BROKER", call.version))
         return
     image = node.metadata.image
     found: list[DescribeClusterBroker] = []
@@ -60,5 +54,19 @@ def handle(node: Node, request: DescribeClusterRequest, call: Call) -> None:
             cluster_id=node.cluster_id,
             controller_id=-1 if leader_id is None else leader_id,
             brokers=tuple(found),
+            cluster_authorized_operations=(
+                CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+            ),
         )
     )
+
+
+def _mismatch(wanted: int, here: str, version: int) -> DescribeClusterResponse:
+    """Another kind of endpoint is asked for. Version 0 has no kinds, nor clients that know the errors for them."""
+    name = _NAMES.get(wanted)
+    if name is None:
+        error, message = ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {wanted}"
+    else:
+        error = ErrorCode.MISMATCHED_ENDPOINT_TYPE if version >= 1 else ErrorCode.INVALID_REQUEST
+        message = f"The request was sent to an endpoint of type {here}, but we wanted an endpoint of type {name}"
+    return DescribeClusterResponse(error_code=error, error_message=message)

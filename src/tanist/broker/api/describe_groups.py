@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tanist.broker.authorized_operations import GROUP_OPERATIONS, NOT_ASKED
 from tanist.broker.connection import Call
 from tanist.coordinator.membership import GroupState
 from tanist.wire.errors import ErrorCode
@@ -18,21 +19,27 @@ _NOT_FOUND_VERSION = 6
 
 def handle(node: Node, request: DescribeGroupsRequest, call: Call) -> None:
     """Describe each group that is asked for."""
-    call.reply(DescribeGroupsResponse(groups=tuple(_describe(node, each, call.version) for each in request.groups)))
+    operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED
+    groups = tuple(_describe(node, each, call.version, operations) for each in request.groups)
+    call.reply(DescribeGroupsResponse(groups=groups))
 
 
-def _describe(node: Node, group_id: str, version: int) -> DescribedGroup:
+def _describe(node: Node, group_id: str, version: int, operations: int) -> DescribedGroup:
     found = node.coordinator().find(group_id)
     if isinstance(found, int):
         return DescribedGroup(group_id=group_id, error_code=found)
     group = found.shard.groups.get(group_id)
     if group is None or group.state is GroupState.DEAD:
-        missing = version >= _NOT_FOUND_VERSION
+        if version < _NOT_FOUND_VERSION:
+            return DescribedGroup(
+                group_id=group_id, group_state=GroupState.DEAD.value, authorized_operations=operations
+            )
+        what = "is not a classic group" if group_id in found.shard.consumers.groups else "not found"
         return DescribedGroup(
             group_id=group_id,
             group_state=GroupState.DEAD.value,
-            error_code=ErrorCode.GROUP_ID_NOT_FOUND if missing else ErrorCode.NONE,
-            error_message=f"there is no group {group_id}" if missing else None,
+            error_code=ErrorCode.GROUP_ID_NOT_FOUND,
+            error_message=f"Group {group_id} {what}.",
         )
     stable = group.state is GroupState.STABLE
     return DescribedGroup(
@@ -52,4 +59,5 @@ def _describe(node: Node, group_id: str, version: int) -> DescribedGroup:
             )
             for member in group.members.values()
         ),
+        authorized_operations=operations,
     )

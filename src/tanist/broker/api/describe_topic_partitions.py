@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tanist.broker.api.metadata import replica_offline
+from tanist.broker.authorized_operations import TOPIC_OPERATIONS
 from tanist.broker.connection import Call
 from tanist.controller.topic_names import name_error
 from tanist.wire.errors import ErrorCode, WireError
@@ -100,7 +101,11 @@ def describe(
             if not listing_all:
                 invalid = name_error(name) is not None
                 error = ErrorCode.INVALID_TOPIC_EXCEPTION if invalid else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                topics.append(DescribeTopicPartitionsResponseTopic(error_code=error, name=name))
+                topics.append(
+                    DescribeTopicPartitionsResponseTopic(
+                        error_code=error, name=name, topic_authorized_operations=TOPIC_OPERATIONS
+                    )
+                )
             continue
         first = cursor.partition_index if cursor is not None and cursor.topic_name == name else 0
         wanted = [index for index in sorted(topic.partitions) if index >= first]
@@ -134,6 +139,7 @@ def describe(
                 topic_id=topic.topic_id,
                 is_internal=name in INTERNAL_TOPICS,
                 partitions=tuple(partitions),
+                topic_authorized_operations=TOPIC_OPERATIONS,
             )
         )
         if rest:

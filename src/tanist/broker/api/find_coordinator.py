@@ -77,7 +77,8 @@ def _answer(node: Node, request: FindCoordinatorRequest, call: Call) -> None:
     call.reply(
         FindCoordinatorResponse(
             error_code=only.error_code,
-            error_message=only.error_message,
+            # Apache Kafka gives a name to "no error" here, and only here.
+            error_message=only.error_message if only.error_code else "NONE",
             node_id=only.node_id,
             host=only.host,
             port=only.port,

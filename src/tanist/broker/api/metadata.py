@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from tanist.broker.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from tanist.broker.connection import Call
 from tanist.controller.image import MetadataImage, TopicImage
 from tanist.controller.topic_names import name_error
@@ -42,7 +43,7 @@ def handle(node: Node, request: MetadataRequest, call: Call) -> None:
     if topics is not None and not topics and call.version == 0:
         topics = None
     if topics is None:
-        _reply_all(node, call)
+        _reply_all(node, call, request)
         return
     missing = [
         topic.name
@@ -59,13 +60,14 @@ def handle(node: Node, request: MetadataRequest, call: Call) -> None:
     call.reply(_response(node, call, request))
 
 
-def _reply_all(node: Node, call: Call) -> None:
+def _reply_all(node: Node, call: Call, request: MetadataRequest) -> None:
     """All topics: encode once per change of the image."""
     version, listener = call.version, call.listener
-    key = (version, listener)
+    operations = (request.include_cluster_authorized_operations, request.include_topic_authorized_operations)
+    key = (version, listener, operations)
     cached = node.metadata_cache.get(key)
     if cached is None or cached[0] != node.metadata.version:
-        frame = encode_response(_response(node, call, MetadataRequest(topics=None)), version, 0)
+        frame = encode_response(_response(node, call, request, everything=True), version, 0)
         if len(node.metadata_cache) >= _MAX_CACHED:
             node.metadata_cache.clear()
         cached = node.metadata_cache[key] = (node.metadata.version, frame)
@@ -98,8 +100,9 @@ def _create(node: Node, call: Call, request: MetadataRequest, names: list[str]) 
     ask()
 
 
-def _response(node: Node, call: Call, request: MetadataRequest) -> MetadataResponse:
+def _response(node: Node, call: Call, request: MetadataRequest, *, everything: bool = False) -> MetadataResponse:
     image = node.metadata.image
+    operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
     listener = call.listener
     brokers: list[MetadataResponseBroker] = []
     alive: set[int] = set()
@@ -112,13 +115,14 @@ def _response(node: Node, call: Call, request: MetadataRequest) -> MetadataRespo
                     MetadataResponseBroker(node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack)
                 )
                 alive.add(broker.id)
-    if request.topics is None:
+    if everything:
         topics = [
-            _describe(node, image, image.topics[topic_id], alive) for _, topic_id in sorted(image.topic_ids.items())
+            _describe(image, image.topics[topic_id], alive, operations)
+            for _, topic_id in sorted(image.topic_ids.items())
         ]
     else:
         topics = []
-        for wanted in request.topics:
+        for wanted in request.topics or ():
             topic_id = wanted.topic_id
             name = wanted.name
             if topic_id == ZERO_UUID:
@@ -127,7 +131,9 @@ def _response(node: Node, call: Call, request: MetadataRequest) -> MetadataRespo
                 if topic is None:
                     invalid = name_error(name) is not None
                     error = ErrorCode.INVALID_TOPIC_EXCEPTION if invalid else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                    topics.append(MetadataResponseTopic(error_code=error, name=name))
+                    topics.append(
+                        MetadataResponseTopic(error_code=error, name=name, topic_authorized_operations=operations)
+                    )
                     continue
             else:
                 topic = image.topics.get(topic_id)
@@ -137,12 +143,15 @@ def _response(node: Node, call: Call, request: MetadataRequest) -> MetadataRespo
                         MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=unnamed, topic_id=topic_id)
                     )
                     continue
-            topics.append(_describe(node, image, topic, alive))
+            topics.append(_describe(image, topic, alive, operations))
     return MetadataResponse(
         brokers=tuple(brokers),
         cluster_id=node.cluster_id,
         controller_id=_controller_for_clients(node, alive),
         topics=tuple(topics),
+        cluster_authorized_operations=(
+            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+        ),
     )
 
 
@@ -154,7 +163,7 @@ def _controller_for_clients(node: Node, alive: set[int]) -> int:
     return min(alive) if alive else -1
 
 
-def _describe(node: Node, image: MetadataImage, topic: TopicImage, alive: set[int]) -> MetadataResponseTopic:
+def _describe(image: MetadataImage, topic: TopicImage, alive: set[int], operations: int) -> MetadataResponseTopic:
     partitions: list[MetadataResponsePartition] = []
     for index, state in sorted(topic.partitions.items()):
         offline = tuple(b for b in state.replicas if b not in alive or replica_offline(image, topic.topic_id, index, b))
@@ -180,6 +189,7 @@ def _describe(node: Node, image: MetadataImage, topic: TopicImage, alive: set[in
         topic_id=topic.topic_id,
         is_internal=topic.name in INTERNAL_TOPICS,
         partitions=tuple(partitions),
+        topic_authorized_operations=operations,
     )
 
 

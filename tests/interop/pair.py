@@ -1,0 +1,75 @@
+"""Apache Kafka and tanist side by side: one node each, with the same properties, asked the same requests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, TypeVar
+
+from tests.interop.apache import ApacheCluster, random_cluster_id
+from tests.interop.cluster import free_ports
+from tests.interop.raw import RawClient
+from tests.interop.tanist_cluster import TanistNode, tanist
+
+from tanist.wire.frames import decode_response, encode_request
+from tanist.wire.schema import Request, Response
+
+_R = TypeVar("_R", bound=Response)
+
+
+class Asker:
+    """A connection to one node that is asked in our own messages, of any version."""
+
+    def __init__(self, address: tuple[str, int]) -> None:
+        self.address = address
+        self._client = RawClient(*address, timeout_s=30.0)
+
+    def __enter__(self) -> Asker:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._client.close()
+
+    def ask(self, request: Request, version: int, expected: type[_R]) -> _R:
+        frame = encode_request(request, version, 1, "parity")
+        answer = decode_response(request.API_KEY, version, self._client.exchange(frame))
+        if not isinstance(answer, expected):
+            raise TypeError(f"{type(answer).__name__} for {expected.__name__}")
+        return answer
+
+
+class Pair(NamedTuple):
+    """The two nodes' addresses: their brokers' and their controllers' listeners."""
+
+    apache: tuple[str, int]
+    tanist: tuple[str, int]
+    apache_controller: tuple[str, int]
+    tanist_controller: tuple[str, int]
+
+
+@contextmanager
+def pair(folder: Path, properties: Mapping[str, str]) -> Iterator[Pair]:
+    """Both nodes, started on free ports and stopped in the end."""
+    theirs = ApacheCluster(folder / "apache", nodes=1, properties=properties, heap="384m", first_port=free_ports(2))
+    ours = ApacheCluster(folder / "tanist", nodes=1, properties=properties, first_port=free_ports(2))
+    file = ours.properties_file(1)
+    ours.log_directory(1).mkdir(parents=True)
+    file.write_text("".join(f"{key}={value}\n" for key, value in ours.node_properties(1).items()))
+    tanist("format", "-c", str(file), "-t", random_cluster_id())
+    node = TanistNode(file)
+    theirs.start()
+    try:
+        node.start()
+        yield Pair(
+            theirs.address(1), node.address(1), _controller(theirs.node_properties(1)), _controller(node.properties)
+        )
+    finally:
+        node.stop()
+        theirs.stop()
+
+
+def _controller(properties: Mapping[str, str]) -> tuple[str, int]:
+    host, _, port = properties["controller.quorum.voters"].partition("@")[2].rpartition(":")
+    return host, int(port)
