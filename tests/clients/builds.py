@@ -42,14 +42,17 @@ def node_modules() -> Path:
     return _made("clients-node", sources, fill) / "node_modules"
 
 
-def franz_member() -> Path:
-    """The program `franz/member.go`, built."""
-    sources = [FRANZ / name for name in ("go.mod", "go.sum", "member.go")]
+def franz(program: str) -> Path:
+    """A program of `franz/`, built: `member` or `transactional`."""
+    programs = {"member": ".", "transactional": "./transactional"}
+    sources = [FRANZ / name for name in ("go.mod", "go.sum", "member.go", "transactional/main.go")]
 
     def fill(folder: Path) -> None:
-        _run(("go", "build", "-mod=readonly", "-o", str(folder / "member"), "."), cwd=FRANZ, env=go_environment())
+        for name, package in programs.items():
+            command = ("go", "build", "-mod=readonly", "-o", str(folder / name), package)
+            _run(command, cwd=FRANZ, env=go_environment())
 
-    return _made("clients-franz", sources, fill) / "member"
+    return _made("clients-franz", sources, fill) / program
 
 
 def go_environment() -> Mapping[str, str]:

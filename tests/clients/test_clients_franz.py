@@ -22,7 +22,7 @@ def program() -> Path:
     reason = builds.missing_go()
     if reason is not None:
         pytest.skip(reason)
-    return builds.franz_member()
+    return builds.franz("member")
 
 
 @pytest.fixture(params=["classic", "consumer"])

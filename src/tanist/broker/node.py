@@ -15,6 +15,7 @@ from tanist.broker.api.fetch import handle_fetch
 from tanist.broker.api.produce import handle_produce, high_watermark_advanced, leadership_lost
 from tanist.broker.api.table import BROKER_HANDLERS, CONTROLLER_HANDLERS, unsupported_api_versions
 from tanist.broker.assembly import assemble_quorum, identify, open_directories
+from tanist.broker.complaints import Complaints
 from tanist.broker.config import NodeConfig
 from tanist.broker.connection import Call, ClientConnection
 from tanist.broker.controller_channel import ControllerChannel
@@ -67,7 +68,8 @@ Report = Callable[[str, str], None]
 _STOP_PATIENCE_MS = 10_000
 _STOP_WITHOUT_CONTROLLER_MS = 1_000
 _STOP_LOOK_MS = 250
-_COMPLAINT_INTERVAL_MS = 1_000
+_MALFORMED_INTERVAL_MS = 1_000
+_TRANSACTIONAL_INTERVAL_MS = 60_000
 _FETCH_SESSION_EVICTION_MS = 120_000
 
 
@@ -125,8 +127,8 @@ class Node:
         self.producer_ids = ProducerIds(self)
         self.housekeeping = Housekeeping(self)
         self._coordinator: Coordinator | None = None
-        self._next_complaint_ms = 0
-        self._unreported_complaints = 0
+        self._malformed = Complaints(clock, self.report, _MALFORMED_INTERVAL_MS)
+        self._transactional = Complaints(clock, self.report, _TRANSACTIONAL_INTERVAL_MS)
         self.metadata_cache: dict[tuple[int, str, tuple[bool, bool]], tuple[int, bytes]] = {}
         """Encoded Metadata answers for all topics, by (version, listener): the image's version and the frame."""
         self._awaiting_topics: list[tuple[list[str], Callable[[], None], Timer]] = []
@@ -275,13 +277,15 @@ class Node:
     def malformed_request(self, peer: str, why: str) -> None:
         """A connection is closed for what it sent. One line a second: whoever sends nonsense must not fill the disk."""
         self.metrics.malformed_requests += 1
-        now_ms = self.clock.now_ms()
-        if now_ms < self._next_complaint_ms:
-            self._unreported_complaints += 1
-            return
-        more = f" (and {self._unreported_complaints} like it)" if self._unreported_complaints else ""
-        self._next_complaint_ms, self._unreported_complaints = now_ms + _COMPLAINT_INTERVAL_MS, 0
-        self.report("WARN", f"closing {peer}: malformed request: {why}{more}")
+        self._malformed.add(f"closing {peer}: malformed request: {why}")
+
+    def transaction_refused(self, call: Call, transactional_id: str) -> None:
+        """Somebody wants transactions, which are not there; the client's own words for it may not say so."""
+        client_id, host = call.client
+        self._transactional.add(
+            f"client {client_id!r} at {host[1:]} wants transactions (transactional.id {transactional_id!r}), which "
+            "tanist does not have: refused with TRANSACTIONAL_ID_AUTHORIZATION_FAILED, for clients report that at once"
+        )
 
     def flush_later(self, connection: ClientConnection) -> None:
         """A held-back client has not read its answers yet: look again shortly."""

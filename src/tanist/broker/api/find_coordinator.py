@@ -2,7 +2,8 @@
 
 The topic is made when it is first asked for, with as many replicas as it is to have and there are brokers for. There
 are no transactions and no share groups yet: a transactional producer can't do without a coordinator, so it is refused
-for good instead of being kept waiting.
+for good instead of being kept waiting. The error is the one that every client library reports at once
+(docs/clients.md): librdkafka asks again after any other.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ if TYPE_CHECKING:
     from tanist.broker.node import Node
 
 _GROUP, _TRANSACTION = 0, 1
-_KINDS = {_TRANSACTION: "transactions", 2: "share groups"}
+_KINDS = {
+    _TRANSACTION: ("transactions", ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+    2: ("share groups", ErrorCode.COORDINATOR_NOT_AVAILABLE),
+}
 _BATCHED_VERSION = 4
 _CREATE_TOPICS_VERSION = 7
 _CREATE_TIMEOUT_MS = 5_000
@@ -69,6 +73,8 @@ def _create_topic(node: Node, request: FindCoordinatorRequest, call: Call) -> No
 
 def _answer(node: Node, request: FindCoordinatorRequest, call: Call) -> None:
     keys = request.coordinator_keys if call.version >= _BATCHED_VERSION else (request.key,)
+    if request.key_type == _TRANSACTION and keys:
+        node.transaction_refused(call, keys[0])
     found = tuple(_coordinator(node, request.key_type, key, call.listener) for key in keys)
     if call.version >= _BATCHED_VERSION:
         call.reply(FindCoordinatorResponse(coordinators=found))
@@ -88,9 +94,7 @@ def _answer(node: Node, request: FindCoordinatorRequest, call: Call) -> None:
 
 def _coordinator(node: Node, key_type: int, key: str, listener: str) -> Coordinator:
     if key_type != _GROUP:
-        kind = _KINDS.get(key_type, f"coordinators of type {key_type}")
-        error = ErrorCode.COORDINATOR_NOT_AVAILABLE if key_type in _KINDS else ErrorCode.INVALID_REQUEST
-        error = ErrorCode.INVALID_REQUEST if key_type == _TRANSACTION else error
+        kind, error = _KINDS.get(key_type, (f"coordinators of type {key_type}", ErrorCode.INVALID_REQUEST))
         return _none(key, error, f"tanist has no {kind} yet")
     topic = node.metadata.image.topic(OFFSETS_TOPIC)
     if topic is None:

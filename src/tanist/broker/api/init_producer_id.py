@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 def handle(node: Node, request: InitProducerIdRequest, call: Call) -> None:
     """Give the next id of this broker's block; fetch a block from the controller when there is none."""
     if request.transactional_id is not None:
-        call.reply(InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_epoch=-1))
+        node.transaction_refused(call, request.transactional_id)
+        error = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED  # as FindCoordinator does
+        call.reply(InitProducerIdResponse(error_code=error, producer_epoch=-1))
         return
     call.wait()
 
