@@ -23,10 +23,12 @@ from tanist.lab.simulation.running import Terms, Totals, outcomes
 from tanist.lab.simulation.scenario import FORMAT, Scenario, ScenarioError, as_document, from_document, load
 from tanist.sim.chaos import Outcome
 from tanist.sim.faults import Nemesis
+from tanist.sim.group_profiles import GroupConfig
 from tanist.sim.profiles import ChaosConfig
 from tanist.sim.violation import Violation
 
 SIMULATOR_PAGE = Path(__file__).parents[2] / "docs" / "simulator.md"
+GROUPS_PAGE = SIMULATOR_PAGE.with_name("groups.md")
 
 
 def _run(*arguments: str) -> Result:
@@ -43,6 +45,72 @@ def test_seeds_that_hold(tmp_path: Path) -> None:
         last,
     )
     assert not (tmp_path / "failures").exists()
+
+
+def test_a_draw_is_fresh_and_named_so_that_it_can_be_played_again(tmp_path: Path) -> None:
+    drawn = []
+    for _ in range(2):
+        result = _run("--draw", "1", "--jobs", "1", "--out", str(tmp_path))
+        assert result.exit_code == 0, result.output
+        first = re.fullmatch(r"drawn: seeds (\d+)", result.stdout.splitlines()[0])
+        assert first is not None
+        drawn.append(int(first[1]))
+    assert drawn[0] != drawn[1]
+    document = json.loads(_run("--draw", "2", "--minutes", "1e-9", "--json").stdout)
+    assert document["drawn"] is True
+    assert document["last_seed"] == document["first_seed"] + 1
+    both = _run("--draw", "2", "--seeds", "1..2")
+    assert (both.exit_code, "give one of the two" in both.stderr) == (2, True)
+
+
+def test_digests_are_those_of_the_runs(tmp_path: Path) -> None:
+    printed = _run("--seeds", "2", "--digests", "--out", str(tmp_path)).stdout.splitlines()
+    assert f"2 {Plan.drawn(2).begin().run().digest}" in printed
+    document = json.loads(_run("--seeds", "2", "--digests", "--json", "--out", str(tmp_path)).stdout)
+    assert f"2 {document['digests']['2']}" in printed
+
+
+def test_a_run_with_groups_is_judged_traced_and_replayed(tmp_path: Path) -> None:
+    result = _run("--groups", "--seeds", "3", "--out", str(tmp_path))
+    assert result.exit_code == 0, result.output
+    assert "groups: commits told" in result.stdout
+    traced = _run("--groups", "--seeds", "3", "--trace").stdout.splitlines()
+    assert traced[0].startswith("seed 3: GroupConfig(")
+    assert any(" MEMBER " in line for line in traced)
+    replayed = CliRunner().invoke(app, ["lab", "replay", "3", "--groups"])
+    assert (replayed.exit_code, replayed.output.splitlines()[0]) == (0, "seed 3")
+
+
+def test_a_plan_with_groups_survives_its_file() -> None:
+    plan = Plan.drawn(5, profile=GroupConfig.drawn)
+    read = from_document(json.loads(json.dumps(as_document(Scenario(plan, "groups")))))
+    assert read.plan == plan
+    document = as_document(Scenario(plan, "groups"))
+    with pytest.raises(ScenarioError, match="which the cluster does not have"):
+        from_document({**document, "cluster": {**document["cluster"], "topics": []}})
+    with pytest.raises(ScenarioError, match="workload"):
+        from_document({**document, "workload": "cats"})
+
+
+def test_a_trace_is_the_plan_and_what_happens() -> None:
+    lines = _run("--seeds", "2", "--trace").stdout.splitlines()
+    assert lines[0].startswith("seed 2: ChaosConfig(")
+    assert "s of load" in lines[1]
+    assert any("quorum leader is" in line for line in lines)
+    assert re.fullmatch(r"seed 2: no violation; [\d,]+ events, digest [0-9a-f]{64}", lines[-1])
+    broken = _run("--seeds", "1", "--trace", "--mutate", "A17")
+    assert (broken.exit_code, "VIOLATION S4 at " in broken.stdout) == (1, True)
+    assert _run("--seeds", "1..2", "--trace").exit_code == 2
+
+
+def test_the_first_seeds_that_reach_a_situation() -> None:
+    result = _run("--seeds", "1..8", "--jobs", "1", "--situation", "elections")
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert lines[0] == "elections: a broker was elected"
+    assert len(lines) == 7
+    wrong = _run("--situation", "Elections from")
+    assert (wrong.exit_code, "do you mean 'elections from the ELR'?" in wrong.stderr) == (2, True)
 
 
 def test_the_situations_are_counted(tmp_path: Path) -> None:
@@ -242,6 +310,7 @@ def test_an_error_is_told_without_the_folders_of_this_machine() -> None:
 def test_the_properties_are_those_of_the_simulators_page() -> None:
     rows = re.findall(r"^\| ([SUL]\d+)(?:-L(\d+))? \|", SIMULATOR_PAGE.read_text(), re.MULTILINE)
     named = {name for name, last in rows if not last} | {f"L{n}" for n in range(1, int(rows[-1][1]) + 1)}
+    named |= set(re.findall(r"^\| (C\d) \|", GROUPS_PAGE.read_text(), re.MULTILINE))
     assert named == MEANINGS.keys() - {"crash"}
 
 

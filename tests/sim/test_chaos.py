@@ -1,7 +1,7 @@
 """The cluster under faults and operators in virtual time: safety after every turn, whole again when they end.
 
 2,000 seeds are the test's size; the default run takes a part of them. `TANIST_SEEDS=A..B` plays another range. A
-failure names its seed, and the same seed fails again, byte for byte: `python -m tanist.sim SEED --trace`.
+failure names its seed, and the same seed fails again, byte for byte: `tanist lab run --seeds SEED --trace`.
 """
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ from uuid import UUID
 import pytest
 
 from tanist.coordinator.consumer.member import Current, current_record
-from tanist.sim.__main__ import main
 from tanist.sim.group_ledger import Ledger
 from tanist.sim.group_profiles import CLASSIC, CONSUMER, MIXED, GroupConfig, GroupPlan
 from tanist.sim.group_run import GroupRun
@@ -70,15 +69,6 @@ def test_a_group_that_does_not_settle_is_noticed(monkeypatch: pytest.MonkeyPatch
     assert violation is not None
     assert violation.property_id == "C5"
     assert "is nobody's" in violation.message
-
-
-def test_the_command_plays_groups(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["1..1", "--groups", "--budget", "0"]) == 0
-    assert "0 of 1 seeds" in capsys.readouterr().out
-    assert main(["11", "--groups"]) == 0
-    assert capsys.readouterr().out.startswith("seed 11: ok, ")
-    with pytest.raises(SystemExit):
-        main(["1..2", "--groups", "--situation", "elections"])
 
 
 # -- the ledger alone

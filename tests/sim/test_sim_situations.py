@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tanist.controller.partition_state import PartitionState
 from tanist.replica.leader import LeaderState
-from tanist.sim.__main__ import main
 from tanist.sim.chaos import Run, run
 from tanist.sim.controller_marks import CONTROLLER_SITUATIONS, mark_partition
 from tanist.sim.coverage import EXPECTED, added
@@ -159,21 +157,3 @@ def test_how_often_and_in_how_many_seeds() -> None:
     counts, seeds = added([Counter(a=3, b=1), Counter(a=1, b=0)])
     assert counts == Counter(a=4, b=1)
     assert seeds == Counter(a=2, b=1)
-
-
-def test_seeds_that_come_by_a_situation(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    name = "quorum: vote split or lost"
-
-    def played(seed: int) -> SimpleNamespace:
-        return SimpleNamespace(seed=seed, counts=Counter({name: seed % 3}))
-
-    monkeypatch.setattr("tanist.sim.__main__.run", played)
-    assert main(["1..100", "--situation", name]) == 0
-    printed = capsys.readouterr().out.splitlines()
-    assert printed[0] == f"{name}: {EXPECTED[name]}"
-    assert printed[1] == "  seed 1: 1 times"
-    assert printed[-1] == "5 of 7 seeds"
-    assert main(["3..3", "--situation", name]) == 1
-    with pytest.raises(SystemExit):
-        main(["1..2", "--situation", "vote split"])
-    assert f"do you mean\n  {name}" in capsys.readouterr().err

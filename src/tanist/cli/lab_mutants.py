@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tanist.cli.lab_seeds import parsed
 from tanist.cli.options import json_option
 from tanist.cli.output import print_json
 
@@ -19,17 +20,6 @@ if TYPE_CHECKING:
 EXIT_FAILED = 1
 
 _SEEDS = "1..100"
-
-
-def _seeds(value: str) -> range:
-    """The type of A..B."""
-    first, dots, last = value.partition("..")
-    if not first.isdecimal() or (dots and not last.isdecimal()):
-        raise click.BadParameter(f"{value!r} is neither a seed nor a range A..B")
-    seeds = range(int(first), int(last if dots else first) + 1)
-    if not seeds:
-        raise click.BadParameter(f"{value} is empty")
-    return seeds
 
 
 @click.command("mutants")
@@ -43,7 +33,7 @@ def _seeds(value: str) -> range:
 )
 @click.option(
     "--seeds",
-    type=_seeds,
+    type=parsed,
     default=_SEEDS,
     show_default=True,
     metavar="A..B",

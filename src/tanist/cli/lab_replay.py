@@ -46,6 +46,7 @@ class _Story:
 @click.option("--to", "until_s", type=float, metavar="S", help="End at this one.")
 @click.option("--all", "everything", is_flag=True, help="Everything, not only what matters.")
 @click.option("--mutate", metavar="RULE", help="Break a rule first, A2 for example (SEED only; a FILE says so itself).")
+@click.option("--groups", is_flag=True, help="SEED is one of `tanist lab run --groups` (a FILE says so itself).")
 @click.option(
     "--width", type=click.IntRange(min=_WIDTH_MIN), default=100, show_default=True, metavar="N", help="Columns."
 )
@@ -61,6 +62,7 @@ def replay_command(
     until_s: float | None,
     everything: bool,
     mutate: str | None,
+    groups: bool,
     width: int,
     as_json: bool,
 ) -> None:
@@ -78,7 +80,7 @@ def replay_command(
 
     if as_json and step:
         raise click.UsageError("--step is for people, --json for programs: leave one out", ctx)
-    story = _story(ctx, what, mutate, width)
+    story = _story(ctx, what, mutate, groups, width)
     broken = any(moment.broken for moment in story.moments)
     partitions = {moment.about for moment in story.moments if moment.about is not None}
     if partition is not None and partition not in partitions:
@@ -128,14 +130,16 @@ def _moment_json(moment: Moment) -> dict[str, Any]:
     return asdict(moment) | {"weight": moment.weight.name.lower()}
 
 
-def _story(ctx: click.Context, what: str, mutate: str | None, width: int) -> _Story:
+def _story(ctx: click.Context, what: str, mutate: str | None, groups: bool, width: int) -> _Story:
     """Whatever it is that is to be played."""
     from tanist.lab.simulation.breaking import rules
 
     if mutate is not None and mutate not in rules():
         raise click.BadParameter(f"{mutate!r} is none of {', '.join(rules())}", ctx, param_hint="--mutate")
     if what.lstrip("-").isdigit():
-        return _of_seed(int(what), mutate, width - 2)
+        if groups and mutate is not None:
+            raise click.UsageError("--mutate has a profile of its own: leave --groups away", ctx)
+        return _of_seed(int(what), mutate, groups, width - 2)
     if mutate is not None:
         raise click.UsageError("--mutate is for a seed; a scenario file says which rule is broken", ctx)
     path = Path(what)
@@ -152,12 +156,12 @@ def _story(ctx: click.Context, what: str, mutate: str | None, width: int) -> _St
         raise click.UsageError(str(error), ctx) from error
 
 
-def _of_seed(seed: int, mutation: str | None, width: int) -> _Story:
+def _of_seed(seed: int, mutation: str | None, groups: bool, width: int) -> _Story:
     from tanist.lab.simulation.breaking import broken, rules
     from tanist.lab.simulation.failure import events
     from tanist.lab.simulation.running import Terms
 
-    terms = Terms(mutation=mutation)
+    terms = Terms(mutation=mutation, groups=groups)
     plan = terms.plan(seed)
     introduction = [f"seed {seed}"]
     if mutation is not None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tanist.cli.lab_seeds import Seeds, draw, parsed
 from tanist.cli.options import json_option
 from tanist.cli.output import print_json
 from tanist.words import counted
@@ -25,25 +26,15 @@ if TYPE_CHECKING:
 EXIT_FAILED = 1
 
 _FOLDER = "tanist-lab-failures"
-_SEEDS = range(1, 101)
-_SEEDS_OF_MINUTES = range(1, 1_000_001)
+_SEEDS = Seeds(range(1, 101))
+_SEEDS_OF_MINUTES = Seeds(range(1, 1_000_001))
 """Without `--seeds`: as many as there is time for."""
 _COMPLETE_FROM = 1_000
 """In so many seeds every situation must have been reached."""
+_EXAMPLES = 5
+"""So many seeds are looked for that reach a situation."""
 _LINE_EVERY_S = 10.0
 """Between two lines on the progress, where there is no terminal to draw a bar on."""
-
-
-def _seeds(value: str) -> range:
-    """The type of `7`, or `1..200` with both ends."""
-    first, dots, last = value.partition("..")
-    try:
-        seeds = range(int(first), int(last if dots else first) + 1)
-    except ValueError:
-        raise click.BadParameter(f"{value!r} is neither a seed nor a range A..B") from None
-    if not seeds:
-        raise click.BadParameter(f"{value} is empty")
-    return seeds
 
 
 def _names(value: str) -> frozenset[str]:
@@ -52,7 +43,15 @@ def _names(value: str) -> frozenset[str]:
 
 
 @click.command("run")
-@click.option("--seeds", type=_seeds, metavar="A..B", help="Which to play, both ends included.  [1..100]")
+@click.option("--seeds", type=parsed, metavar="A..B", help="Which to play, both ends included.  [1..100]")
+@click.option(
+    "--draw",
+    "draw_count",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="N fresh seeds from the system's entropy; not with --seeds.",
+)
+@click.option("--groups", is_flag=True, help="Runs with consumer groups: a profile of its own.")
 @click.option("--minutes", type=click.FloatRange(min=0, min_open=True), metavar="M", help="Begin no seed after these.")
 @click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes.  [one a core]")
 @click.option(
@@ -63,6 +62,9 @@ def _names(value: str) -> frozenset[str]:
 )
 @click.option("--keep-going", is_flag=True, help="Do not stop at the first violation.")
 @click.option("--mutate", metavar="RULE", help="Break a rule first, A2 for example: does it show?")
+@click.option("--trace", is_flag=True, help="Print all that happens (one seed).")
+@click.option("--digests", is_flag=True, help="Print each seed's digest: the same on every platform.")
+@click.option("--situation", metavar="NAME", help="Find the first 5 seeds that reach it, and end.")
 @click.option(
     "--shrink",
     "shrink_seconds",
@@ -84,12 +86,17 @@ def _names(value: str) -> frozenset[str]:
 def run_command(
     ctx: click.Context,
     seeds: range | None,
+    draw_count: int | None,
+    groups: bool,
     minutes: float | None,
     jobs: int | None,
     faults: frozenset[str],
     without: frozenset[str],
     keep_going: bool,
     mutate: str | None,
+    trace: bool,
+    digests: bool,
+    situation: str | None,
     shrink_seconds: float,
     out: Path,
     as_json: bool,
@@ -99,7 +106,8 @@ def run_command(
     Each plays a whole cluster in virtual time, with faults, operators and clients.
     A seed draws everything: the cluster, its load, what goes wrong and when. Safety is judged after every turn of every
     node, liveness when the faults are over. The same seed gives the same bytes on every machine. `--faults` limits the
-    draw: a seed's own kinds, if it has drawn any of those that are named, and otherwise all that are named.
+    draw: a seed's own kinds, if it has drawn any of those that are named, and otherwise all that are named. `--draw N`
+    plays seeds that nobody has seen; the first line says which, so that `--seeds` plays them again.
 
     A failure is made small (as few faults and as little of a cluster as still break the same property), kept in a file
     for `tanist lab replay`, and told with its last moments. The exit code is 0 when all properties hold, 1 when one
@@ -117,12 +125,19 @@ def run_command(
         raise click.UsageError(str(error), ctx) from error
     if mutate is not None and mutate not in rules():
         raise click.BadParameter(f"{mutate!r} is none of {', '.join(rules())}", ctx, param_hint="--mutate")
-    terms = Terms(restriction, mutate)
-    if seeds is None:
-        seeds = _SEEDS if minutes is None else _SEEDS_OF_MINUTES
+    if groups and mutate is not None:
+        raise click.UsageError("--mutate has a profile of its own: leave --groups away", ctx)
+    terms = Terms(restriction, mutate, groups=groups)
+    chosen = _chosen(ctx, seeds, draw_count, minutes)
+    if chosen.drawn and not as_json:
+        click.echo(f"drawn: seeds {chosen}")
+    if trace:
+        ctx.exit(_trace(ctx, chosen, terms))
+    if situation is not None:
+        ctx.exit(_look_for(ctx, situation, chosen, terms, jobs or os.cpu_count() or 1))
     began_s = time.monotonic()
     deadline_s = None if minutes is None else began_s + 60 * minutes
-    totals = _played(seeds, terms, jobs or os.cpu_count() or 1, deadline_s, keep_going, as_json)
+    totals = _played(chosen.numbers, terms, jobs or os.cpu_count() or 1, deadline_s, keep_going, as_json)
     took_s = time.monotonic() - began_s
     failures: list[Failure] = []
     for outcome in sorted(totals.failed, key=lambda each: each.seed):
@@ -139,12 +154,69 @@ def run_command(
                 click.echo(line)
             click.echo()
     if as_json:
-        print_json(_as_json(seeds, totals, failures, took_s))
+        print_json(_as_json(chosen, terms, totals, failures, took_s, digests=digests))
     else:
-        for line in _summary(seeds, totals, took_s):
+        if digests:
+            for seed, digest in sorted(totals.digests.items()):
+                click.echo(f"{seed} {digest}")
+        for line in _summary(chosen, terms, totals, took_s):
             click.echo(line)
     if failures:
         ctx.exit(EXIT_FAILED)
+
+
+def _chosen(ctx: click.Context, seeds: range | None, draw_count: int | None, minutes: float | None) -> Seeds:
+    if seeds is not None and draw_count is not None:
+        raise click.UsageError("--seeds names the seeds and --draw draws them: give one of the two", ctx)
+    if draw_count is not None:
+        return draw(draw_count)
+    if seeds is not None:
+        return Seeds(seeds)
+    return _SEEDS if minutes is None else _SEEDS_OF_MINUTES
+
+
+def _trace(ctx: click.Context, seeds: Seeds, terms: Terms) -> int:
+    """One seed with all that the world notes; its plan comes first."""
+    from tanist.lab.simulation.breaking import broken
+    from tanist.lab.simulation.failure import events
+
+    if len(seeds.numbers) > 1:
+        raise click.UsageError(f"--trace is for one seed, and {seeds} are {len(seeds.numbers)}", ctx)
+    seed = seeds.numbers.start
+    plan = terms.plan(seed)
+    with broken(terms.mutation):
+        run = terms.begin(seed)
+        click.echo(f"seed {seed}: {run.config}")
+        for line in () if plan is None else events(plan):
+            click.echo(f"  {line}")
+        run.world.trace = lambda now_us, who, level, message: click.echo(
+            f"{now_us / 1e6:11.6f} {who:9} {level:5} {message}"
+        )
+        outcome = run.run()
+    violation = "no violation" if outcome.violation is None else f"VIOLATION {outcome.violation}"
+    if outcome.violation is not None and outcome.violation.traceback:
+        click.echo(outcome.violation.traceback.rstrip())
+    click.echo(f"seed {seed}: {violation}; {outcome.events:,} events, digest {outcome.digest}")
+    return 0 if outcome.violation is None else EXIT_FAILED
+
+
+def _look_for(ctx: click.Context, name: str, seeds: Seeds, terms: Terms, jobs: int) -> int:
+    """Seeds as they come: with several processes, not always those with the lowest numbers."""
+    from tanist.lab.simulation.running import outcomes
+
+    if name not in terms.expected:
+        near = [each for each in sorted(terms.expected) if name.lower() in each.lower()]
+        meant = f"; do you mean {', '.join(map(repr, near))}?" if near else "; docs/simulator.md lists them"
+        raise click.BadParameter(f"no situation is called {name!r}{meant}", ctx, param_hint="--situation")
+    click.echo(f"{name}: {terms.expected[name]}")
+    played, found = 0, list[int]()
+    for outcome in outcomes(seeds.numbers, terms, jobs, lambda: len(found) < _EXAMPLES):
+        played += 1
+        if outcome.counts[name] and len(found) < _EXAMPLES:
+            found.append(outcome.seed)
+            click.echo(f"  seed {outcome.seed}: {outcome.counts[name]}x")
+    click.echo(f"{len(found)} of {played} seeds")
+    return 0 if found else EXIT_FAILED
 
 
 def _played(seeds: range, terms: Terms, jobs: int, deadline_s: float | None, keep_going: bool, quiet: bool) -> Totals:
@@ -218,7 +290,7 @@ def _shrinking(outcome: Outcome, quiet: bool) -> Iterator[Callable[[int, Plan], 
         click.echo(err=True)
 
 
-def _summary(seeds: range, totals: Totals, took_s: float) -> Iterator[str]:
+def _summary(seeds: Seeds, terms: Terms, totals: Totals, took_s: float) -> Iterator[str]:
     from tanist.lab.simulation.running import never_reached
 
     if totals.situations:
@@ -226,27 +298,31 @@ def _summary(seeds: range, totals: Totals, took_s: float) -> Iterator[str]:
         for name, count in sorted(totals.situations.items()):
             if count:
                 yield f"{count:9,}  {name}"
-    if totals.seeds >= _COMPLETE_FROM and never_reached(totals):
-        yield f"never reached: {', '.join(never_reached(totals))}"
+    if totals.seeds >= _COMPLETE_FROM and never_reached(totals, terms):
+        yield f"never reached: {', '.join(never_reached(totals, terms))}"
     failed = sorted(outcome.seed for outcome in totals.failed)
     violations = "no violation"
     if failed:
         violations = f"{counted(len(failed), 'violation')} (seed {', '.join(map(str, failed))})"
     yield (
-        f"{totals.seeds:,} of {counted(len(seeds), 'seed', separator=',')}: {violations}; {totals.events:,} events "
+        f"{totals.seeds:,} of {counted(len(seeds.numbers), 'seed', separator=',')}: {violations}; {totals.events:,} events "
         f"({totals.events / max(took_s, 1e-9):,.0f}/s), {totals.virtual_hours:,.2f} virtual hours, "
         f"{totals.faults:,} faults, {totals.acknowledged:,} records acknowledged, {totals.given_up:,} given up by "
         "unclean elections"
     )
 
 
-def _as_json(seeds: range, totals: Totals, failures: list[Failure], took_s: float) -> dict[str, Any]:
+def _as_json(
+    seeds: Seeds, terms: Terms, totals: Totals, failures: list[Failure], took_s: float, *, digests: bool
+) -> dict[str, Any]:
     from tanist.lab.simulation import failure
     from tanist.lab.simulation.running import never_reached
 
     return {
-        "first_seed": seeds.start,
-        "last_seed": seeds.stop - 1,
+        "first_seed": seeds.numbers.start,
+        "last_seed": seeds.numbers.stop - 1,
+        "drawn": seeds.drawn,
+        "groups": terms.groups,
         "seeds": totals.seeds,
         "violations": [failure.as_json(each) for each in failures],
         "events": totals.events,
@@ -256,6 +332,7 @@ def _as_json(seeds: range, totals: Totals, failures: list[Failure], took_s: floa
         "acknowledged": totals.acknowledged,
         "given_up": totals.given_up,
         "situations": dict(sorted(totals.situations.items())),
-        "never_reached": never_reached(totals),
+        "never_reached": never_reached(totals, terms),
+        **({"digests": {str(seed): digest for seed, digest in sorted(totals.digests.items())}} if digests else {}),
         "seconds": round(took_s, 3),
     }

@@ -1,7 +1,7 @@
 """What a run has exercised: counters, each with a name that says it.
 
 A run in which nothing happened proves nothing, and a thousand such runs prove no more. The counters of all seeds of a
-range are added up and printed; over a large range none of `EXPECTED` may be zero (`python -m tanist.sim`).
+range are added up and printed by `tanist lab run`; over a large range none of `EXPECTED` may be zero.
 """
 
 from __future__ import annotations

@@ -45,6 +45,8 @@ class _Suspicion:
     """Somebody was passed over who was eligible. It must turn out within the same decision that it had to go."""
 
     broker_id: int
+    state: PartitionState
+    """The partition before the election."""
     message: str
 
 
@@ -298,7 +300,7 @@ class ElectionChecks:
             counts["Balanced recoveries" if strategy == BALANCED else "last known leaders"] += 1
         for broker_id in eligible:
             message = f"{truth.name}: {after.leader} was elected ({strategy}) though {broker_id} was eligible: {before}"
-            self._suspicions.append(_Suspicion(broker_id, message))
+            self._suspicions.append(_Suspicion(broker_id, before, message))
         if (
             strategy == FIRST_PHASE
             and not self.anybody_will_do(truth)
@@ -316,9 +318,10 @@ class ElectionChecks:
     def _judge_suspicions(self, broker_id: int, before: BrokerRegistration | None) -> None:
         """A record about a broker: the changes before it, in the same decision, may have been made for its sake."""
         now = self._image.brokers.get(broker_id)
-        went = now is None or not now.active or before is None or before.incarnation_id != now.incarnation_id
+        is_another = now is None or before is None or before.incarnation_id != now.incarnation_id
         suspicions, self._suspicions = self._suspicions, []
         for suspicion in suspicions:
+            went = is_another or not self._is_live(suspicion.state, broker_id)  # a failed directory is enough
             if not went or suspicion.broker_id != broker_id:
                 self._fail("U1", suspicion.message)
 

@@ -6,7 +6,7 @@ ledger (C1-C4) and by the checkers of the log underneath; and when the faults ha
 
     C5  each group settles: every partition of its topics has one owner, whose commits are told, within bounded time
 
-    python -m tanist.sim 1..200 --groups
+    tanist lab run --groups --seeds 1..200
 """
 
 from __future__ import annotations

@@ -73,7 +73,9 @@ class LogChecks:
         copy.mid_turn = copy.mid_turn or mid_turn
         copy.doubtful = copy.doubtful or not clean
         if lost_power:
-            copy.durable_end = min(_durable_end(host, copy), copy.durable_end or 1 << 62)
+            durable_end = _durable_end(host, copy)
+            # After an earlier loss that no process has lived to see: what it took does not count as synced again.
+            copy.durable_end = durable_end if copy.durable_end is None else min(durable_end, copy.durable_end)
         # (Recovery cuts a rotten log off where it finds out.)
         if (lost_power or (truth.key, host.node_id) in self.rotten) and not clean:
             copy.lossy_since_epoch = broker_epoch

@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from tanist.sim.chaos import Run
 from tanist.sim.clock import stream
 from tanist.sim.faults import KINDS, RARE_KINDS, Fault, draw_faults
+from tanist.sim.group_profiles import GroupConfig
+from tanist.sim.group_run import GroupRun
 from tanist.sim.operations import OPERATIONS, RARE_OPERATIONS, Operation, draw_operations
 from tanist.sim.profiles import ChaosConfig
 
@@ -85,8 +87,11 @@ class Plan:
         return cls(seed, config, tuple(faults), tuple(operations))
 
     def begin(self) -> Run:
-        """The run, ready to be played."""
-        return Run(self.seed, self.config, faults=list(self.faults), operations=list(self.operations))
+        """The run, ready to be played: with consumer groups if the configuration has any."""
+        faults, operations = list(self.faults), list(self.operations)
+        if isinstance(self.config, GroupConfig):
+            return GroupRun(self.seed, self.config, faults=faults, operations=operations)
+        return Run(self.seed, self.config, faults=faults, operations=operations)
 
     @property
     def length(self) -> int:

@@ -6,7 +6,7 @@ Owns the terms by which seeds are played, and the sums; the processes are `sim/p
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -14,7 +14,9 @@ from tanist.lab.simulation.breaking import broken, directed, profile
 from tanist.lab.simulation.plan import NO_RESTRICTION, Plan, Restriction
 from tanist.sim import pool
 from tanist.sim.chaos import Outcome, Run
-from tanist.sim.coverage import lacking
+from tanist.sim.coverage import EXPECTED, lacking
+from tanist.sim.group_profiles import GroupConfig
+from tanist.sim.group_run import GROUPS_EXPECTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,13 @@ class Terms:
     restriction: Restriction = NO_RESTRICTION
     mutation: str | None = None
     """The rule that is broken, of `tanist lab mutants`."""
+    groups: bool = False
+    """Runs with consumer groups, which have a profile of their own."""
+
+    @property
+    def expected(self) -> Mapping[str, str]:
+        """Situation -> its meaning: a large range of seeds must reach each of them."""
+        return GROUPS_EXPECTED if self.groups else EXPECTED
 
     @property
     def scripted(self) -> bool:
@@ -34,7 +43,7 @@ class Terms:
         """What a seed draws, if it does."""
         if self.scripted:
             return None
-        return Plan.drawn(seed, self.restriction, profile(self.mutation))
+        return Plan.drawn(seed, self.restriction, GroupConfig.drawn if self.groups else profile(self.mutation))
 
     def begin(self, seed: int) -> Run:
         """The run of a seed. The rule has to be `broken` around this, too."""
@@ -69,6 +78,7 @@ class Totals:
     acknowledged: int = 0
     given_up: int = 0
     situations: Counter[str] = field(default_factory=Counter)
+    digests: dict[int, str] = field(default_factory=dict)
 
     def add(self, outcome: Outcome) -> None:
         self.seeds += 1
@@ -78,6 +88,7 @@ class Totals:
         self.acknowledged += outcome.acknowledged
         self.given_up += outcome.lost
         self.situations.update(outcome.counts)
+        self.digests[outcome.seed] = outcome.digest
         if outcome.violation is not None:
             self.failed.append(outcome)
 
@@ -86,6 +97,8 @@ class Totals:
         return self.virtual_ms / 3_600_000
 
 
-def never_reached(totals: Totals) -> list[str]:
-    """Named situations that no seed came by."""
+def never_reached(totals: Totals, terms: Terms) -> list[str]:
+    """Situations that no seed reached, though a large range must."""
+    if terms.groups:
+        return [name for name in terms.expected if not totals.situations[name]]
     return lacking(totals.situations)

@@ -17,6 +17,7 @@ from typing import Any
 
 from tanist.lab.simulation.plan import FAULTS, OPERATORS, Plan
 from tanist.sim.faults import Fault
+from tanist.sim.group_profiles import GroupConfig, GroupPlan
 from tanist.sim.operations import Operation, Topic
 from tanist.sim.profiles import ChaosConfig
 
@@ -24,6 +25,11 @@ FORMAT = "tanist-scenario"
 VERSION = 1
 SIMULATOR = "simulator"
 MODEL = "model"
+
+RECORDS = "records"
+GROUPS = "groups"
+_WORKLOADS: dict[str, type[ChaosConfig]] = {RECORDS: ChaosConfig, GROUPS: GroupConfig}
+"""What the clients of a run are: producers and consumers of records, or members of consumer groups."""
 
 _MAX_BYTES = 16 << 20
 _MAX_NODES = 100
@@ -84,7 +90,8 @@ def as_document(scenario: Scenario) -> dict[str, Any]:
         "mutation": scenario.mutation,
         "kept": list(scenario.notes),
         "seed": plan.seed,
-        "cluster": {field.name: _plain(getattr(plan.config, field.name)) for field in fields(ChaosConfig)},
+        "workload": GROUPS if isinstance(plan.config, GroupConfig) else RECORDS,
+        "cluster": {field.name: _plain(getattr(plan.config, field.name)) for field in fields(plan.config)},
         "faults": [
             {
                 "at_us": fault.at_us,
@@ -113,7 +120,7 @@ def as_document(scenario: Scenario) -> dict[str, Any]:
 def from_document(document: Mapping[str, Any]) -> Scenario:
     """What `as_document` made. `ScenarioError` for anything else."""
     try:
-        config = _config(document["cluster"])
+        config = _config(document["cluster"], str(document.get("workload", RECORDS)))
         nodes = frozenset(config.roles)
         plan = Plan(
             _integer(document["seed"]),
@@ -149,6 +156,8 @@ def _plain(value: Any) -> Any:
             "replication_factor": value.replication_factor,
             "configs": dict(value.configs),
         }
+    if isinstance(value, GroupPlan):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(GroupPlan)}
     if isinstance(value, Mapping):
         return {str(key): _plain(each) for key, each in value.items()}
     if isinstance(value, tuple):
@@ -156,16 +165,22 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _config(values: Mapping[str, Any]) -> ChaosConfig:
-    known = {field.name: field for field in fields(ChaosConfig)}
+def _config(values: Mapping[str, Any], workload: str) -> ChaosConfig:
+    if workload not in _WORKLOADS:
+        raise ScenarioError(f'"workload" is {workload!r}, which is none of {", ".join(_WORKLOADS)}')
+    known = {field.name: field for field in fields(_WORKLOADS[workload])}
     unknown = sorted(values.keys() - known.keys())
     if unknown:
         raise ScenarioError(f"the cluster has {', '.join(unknown)}, which this version does not know")
-    config = ChaosConfig(**{name: _value(known[name], value) for name, value in values.items()})
+    config = _WORKLOADS[workload](**{name: _value(known[name], value) for name, value in values.items()})
     if not 1 <= len(config.roles) <= _MAX_NODES:
         raise ScenarioError(f"{len(config.roles)} nodes")
     if not any("broker" in role for role in config.roles.values()):
         raise ScenarioError("a cluster without a broker")
+    if isinstance(config, GroupConfig):
+        unread = {name for plan in config.plans for name in plan.topics} - {topic.name for topic in config.topics}
+        if unread or not config.topics:
+            raise ScenarioError(f"groups read {', '.join(sorted(unread)) or 'topics'}, which the cluster does not have")
     for topic in config.topics:
         if not 1 <= topic.partitions <= _MAX_PARTITIONS or not 1 <= topic.replication_factor <= len(config.roles):
             raise ScenarioError(
@@ -182,6 +197,8 @@ def _value(field: Field[Any], value: Any) -> Any:
         return {str(key): str(each) for key, each in value.items()}
     if field.name == "topics":
         return tuple(_topic(each) for each in value)
+    if field.name == "plans":
+        return tuple(_group(each) for each in value)
     default = field.default if field.default is not MISSING else None
     if isinstance(default, tuple):
         return tuple(value)
@@ -196,6 +213,15 @@ def _topic(value: Mapping[str, Any]) -> Topic:
         _integer(value["partitions"]),
         _integer(value["replication_factor"]),
         tuple((str(name), str(each)) for name, each in value.get("configs", {}).items()),
+    )
+
+
+def _group(value: Mapping[str, Any]) -> GroupPlan:
+    return GroupPlan(
+        str(value["group"]),
+        str(value["protocol"]),
+        _integer(value["members"]),
+        tuple(str(each) for each in value["topics"]),
     )
 
 

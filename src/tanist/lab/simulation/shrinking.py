@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from tanist.lab.simulation.plan import Plan
 from tanist.sim.faults import Fault
+from tanist.sim.group_profiles import GroupConfig
 from tanist.sim.operations import Operation
 from tanist.sim.profiles import ChaosConfig
 from tanist.sim.scheduler import MICROSECONDS
@@ -194,8 +195,29 @@ def _with(plan: Plan, events: Sequence[Event]) -> Plan:
 # -- simpler configurations, the simplest first
 
 
+def _fewer_groups(config: ChaosConfig) -> Iterator[ChaosConfig]:
+    """One group; then members that come and go less, and fewer of them."""
+    if not isinstance(config, GroupConfig):
+        return
+    if len(config.plans) > 1:
+        for plan in config.plans:
+            yield replace(config, plans=(plan,))
+    if config.grows:
+        yield replace(config, grows=False)
+    for kind in config.churn:
+        yield replace(config, churn=tuple(each for each in config.churn if each != kind))
+    for count in range(1, max(plan.members for plan in config.plans)):
+        yield replace(config, plans=tuple(replace(plan, members=min(plan.members, count)) for plan in config.plans))
+
+
 def _fewer_topics(config: ChaosConfig) -> Iterator[ChaosConfig]:
-    if len(config.topics) > 1:
+    if isinstance(config, GroupConfig):
+        read = {name for plan in config.plans for name in plan.topics}
+        # The first one grows, so it stays.
+        topics = tuple(topic for n, topic in enumerate(config.topics) if n == 0 or topic.name in read)
+        if topics != config.topics:
+            yield replace(config, topics=topics)
+    elif len(config.topics) > 1:
         for topic in config.topics:
             yield replace(config, topics=(topic,))
 
@@ -250,6 +272,7 @@ def _fewer_nodes(config: ChaosConfig) -> Iterator[ChaosConfig]:
 
 
 _SIMPLER: tuple[Callable[[ChaosConfig], Iterator[ChaosConfig]], ...] = (
+    _fewer_groups,
     _fewer_topics,
     _fewer_partitions,
     _fewer_clients,

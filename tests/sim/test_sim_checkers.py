@@ -1,0 +1,93 @@
+"""Checkers in states that took fresh seeds to find: what they must accuse, and what they must not."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from tanist.controller.partition_state import PartitionState
+from tanist.controller.registration import BrokerRegistration
+from tanist.sim.clock import stream
+from tanist.sim.disk import SimDisk
+from tanist.sim.election_checks import ElectionChecks
+from tanist.sim.log_checks import LogChecks
+from tanist.sim.scheduler import Process, Scheduler
+from tanist.sim.truth import Batch, Copy, Truth
+from tanist.sim.violation import Violation
+from tanist.wire.batch import NewRecord, encode_batch
+
+KEY = (UUID(int=1), 0)
+LOG = "/data/events-0"
+GONE, HERE = UUID(int=7), UUID(int=8)
+
+
+def host_with(segments: dict[str, bytes]) -> Any:
+    """A machine with these segments in the partition's folder, none of them synced."""
+    disk = SimDisk(Scheduler(), stream(1, "disk"))
+    view = disk.view(Process("node1"))
+    view.make_directory(LOG)
+    for name, content in segments.items():
+        view.open(f"{LOG}/{name}").write(0, [content])
+    return SimpleNamespace(node_id=1, lives=1, clean_ends=set(), disk=disk)
+
+
+def batch(offset: int) -> bytes:
+    return bytes(encode_batch([NewRecord(0, None, b"value")], base_offset=offset, leader_epoch=0))
+
+
+def test_a_second_loss_of_power_does_not_make_durable_what_the_first_one_left() -> None:
+    """S22: no process has started in between, so what was synced ends where it ended at the first loss, be it at 0."""
+    host = host_with({"00000000000000000000.log": batch(0), "00000000000000000001.log": batch(1)})
+    checks = LogChecks(SimpleNamespace(now_us=0, counts={}))  # type: ignore[arg-type]
+    truth = Truth(KEY, "events-0")
+    copy = truth.copies[1] = Copy(1, 1, SimpleNamespace(directory=LOG))  # type: ignore[arg-type]
+    copy.batches = [Batch(0, 1, 0, 0), Batch(1, 2, 0, 0)]
+    checks.went_down(host, truth, lost_power=True, mid_turn=False, broker_epoch=5)
+    assert copy.durable_end == 0
+    host.disk.find(LOG).entries.pop("00000000000000000000.log")
+    inode = host.disk.inode(f"{LOG}/00000000000000000001.log")
+    inode.settle(inode.mark)
+    inode.synced_bytes = len(inode.data)  # what the first loss left is on the disk
+    checks.went_down(host, truth, lost_power=True, mid_turn=False, broker_epoch=5)
+    assert copy.durable_end == 0
+
+
+def broker(*directories: UUID, incarnation: int = 1, fenced: bool = False) -> BrokerRegistration:
+    return BrokerRegistration(3, UUID(int=incarnation), 9, fenced=fenced, directories=directories)
+
+
+@pytest.mark.parametrize(
+    ("after", "accused"),
+    [
+        (broker(HERE), False),  # the replica's directory has failed
+        (broker(GONE, HERE, fenced=True), False),
+        (broker(GONE, HERE, incarnation=2), False),
+        (broker(GONE), True),  # another directory has failed
+        (broker(GONE, HERE), True),
+    ],
+)
+def test_who_is_passed_over_must_have_gone_with_the_same_decision(after: BrokerRegistration, accused: bool) -> None:
+    """U1: the partition changes first, the record about the broker follows in the same batch."""
+    before = broker(GONE, HERE)
+    image: Any = SimpleNamespace(
+        brokers={3: before, 1: BrokerRegistration(1, UUID(int=5), 4, fenced=False)},
+        static_configs={},
+        elr_enabled=True,
+        unclean_election_enabled=lambda topic: True,
+    )
+    world: Any = SimpleNamespace(now_us=0, counts={"last known leaders": 0})
+    truth = Truth(KEY, "events-0")
+    elections = ElectionChecks(world, image, lambda key: truth, lambda key, state: None, set())
+    led = PartitionState((1, 3), (3,), leader=3, directories=(HERE, GONE))
+    elected = PartitionState((1, 3), (1,), leader=1, recovering=True, leader_epoch=1, directories=(HERE, GONE))
+    elections._check_allowed(truth, led, elected, elections.strategy(truth))
+    image.brokers[3] = after
+    if accused:
+        with pytest.raises(Violation, match="U1"):
+            elections._judge_suspicions(3, before)
+    else:
+        elections._judge_suspicions(3, before)
+        elections.batch_ended()
