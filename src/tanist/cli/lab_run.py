@@ -304,8 +304,9 @@ def _summary(seeds: Seeds, terms: Terms, totals: Totals, took_s: float) -> Itera
     violations = "no violation"
     if failed:
         violations = f"{counted(len(failed), 'violation')} (seed {', '.join(map(str, failed))})"
+    played = f"{totals.seeds:,} of {counted(len(seeds.numbers), 'seed', separator=',')}"
     yield (
-        f"{totals.seeds:,} of {counted(len(seeds.numbers), 'seed', separator=',')}: {violations}; {totals.events:,} events "
+        f"{played}: {violations}; {totals.events:,} events "
         f"({totals.events / max(took_s, 1e-9):,.0f}/s), {totals.virtual_hours:,.2f} virtual hours, "
         f"{totals.faults:,} faults, {totals.acknowledged:,} records acknowledged, {totals.given_up:,} given up by "
         "unclean elections"
