@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
+import pytest
 from cluster_rig import Cluster
 
+from tanist.broker.connection import ClientConnection
 from tanist.controller.image import MetadataImage, PartitionState
-from tanist.wire.errors import ErrorCode
+from tanist.wire.apis import PRIVATE_FROM
+from tanist.wire.errors import ErrorCode, WireError
 from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from tanist.wire.messages.get_replica_log_info_request import GetReplicaLogInfoRequest
 from tanist.wire.messages.get_replica_log_info_request import TopicPartitions as LogsOf
@@ -207,6 +210,50 @@ def test_without_the_manager_the_last_leader_is_elected_when_it_returns() -> Non
     cluster.until(lambda: state(cluster).has_leader)
     assert state(cluster).leader == 1
     assert "t-0 is led by 1" in warnings(cluster)[0]
+
+
+def knows_no_private_requests(monkeypatch: pytest.MonkeyPatch, *node_ids: int) -> None:
+    """As a broker of another version, or of Apache Kafka: it closes the connection."""
+    served = ClientConnection._cold
+
+    def cold(connection: ClientConnection, api_key: int, version: int, frame: memoryview) -> None:
+        if api_key >= PRIVATE_FROM and connection._node.node_id in node_ids:
+            raise WireError(f"api {api_key} is not served")
+        served(connection, api_key, version, frame)
+
+    monkeypatch.setattr(ClientConnection, "_cold", cold)
+
+
+def test_a_replica_that_does_not_know_the_question_is_as_one_that_does_not_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = degraded({"unclean.recovery.timeout.ms": "20000"})
+    knows_no_private_requests(monkeypatch, 3)
+    cluster.world.hosts[3].start()
+    cluster.until(lambda: image(cluster).brokers[3].active)
+    for host in (1, 2):
+        cluster.world.hosts[host].start()
+    cluster.run(15_000)
+    assert not state(cluster).has_leader  # 3 could have more than 2 has
+    cluster.until(lambda: state(cluster).has_leader)
+    assert state(cluster).leader == 2
+    assert cluster.values("t") == [b"one", b"two"]
+    refused = [line for line in cluster.log if "32093 is not served" in line]
+    assert 0 < len(refused) <= 45  # it is asked again twice a second
+
+
+def test_balanced_waits_for_a_member_of_last_known_elr_that_does_not_know_the_question(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = degraded({"unclean.recovery.timeout.ms": "5000"})
+    knows_no_private_requests(monkeypatch, 1)
+    for host in (1, 2, 3):
+        cluster.world.hosts[host].start()
+    cluster.run(30_000)
+    assert 1 in state(cluster).last_known_elr
+    assert not state(cluster).has_leader
+    assert elect(cluster, DESIGNATION, 2) == (0, None)  # the way out, until 1 has been upgraded
+    assert state(cluster).leader == 2
 
 
 def test_replicas_answer_for_what_they_host_up_to_the_limit() -> None:

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
-from tanist.broker.api.table import BROKER_HANDLERS
+from tanist.broker.api.table import INTER_BROKER_HANDLERS
 from tanist.wire.apis import ApiKey, request_class
 from tanist.wire.batch import NewRecord, encode_batch
 from tanist.wire.frames import encode_request
@@ -74,8 +74,8 @@ def random_struct(cls: type[Struct], chance: random.Random, depth: int = 0) -> A
 def well_formed(chance: random.Random) -> bytes:
     """A frame of some API and version, length prefix included."""
     while True:
-        key = ApiKey(chance.choice(list(BROKER_HANDLERS)))
-        low, high, _ = BROKER_HANDLERS[key]
+        key = ApiKey(chance.choice(list(INTER_BROKER_HANDLERS)))
+        low, high, _ = INTER_BROKER_HANDLERS[key]
         try:
             cls = request_class(key)
             return encode_request(random_struct(cls, chance), chance.randint(low, high), chance.getrandbits(31), "fuzz")

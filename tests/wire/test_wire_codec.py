@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tanist.wire.apis import ApiKey
 from tanist.wire.codec import EncodingError, UnsupportedVersion, WireError, decoder, encoder
+from tanist.wire.frames import decode_request, encode_request, parse_request_header
 from tanist.wire.messages.alter_partition_request import AlterPartitionRequest
 from tanist.wire.messages.alter_user_scram_credentials_request import (
     AlterUserScramCredentialsRequest,
@@ -21,6 +23,8 @@ from tanist.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from tanist.wire.messages.fetch_request import FetchRequest, ReplicaState
 from tanist.wire.messages.fetch_response import FetchResponse
+from tanist.wire.messages.get_replica_log_info_request import GetReplicaLogInfoRequest
+from tanist.wire.messages.get_replica_log_info_request import TopicPartitions as LogsOf
 from tanist.wire.messages.get_replica_log_info_response import (
     GetReplicaLogInfoResponse,
     PartitionLogInfo,
@@ -157,6 +161,17 @@ def test_replica_log_info() -> None:
     )
     expected = "000000000000000502" + "00" * 15 + "0602000000010000000200000003"
     assert encoder(GetReplicaLogInfoResponse, 0)(message).hex() == expected + "0000000000000004000000000000"
+
+
+def test_the_question_for_replicas_logs_by_its_private_key() -> None:
+    asked = LogsOf(topic_id=UUID(int=6), partitions=(1,))
+    request = GetReplicaLogInfoRequest(broker_id=2, topic_partitions=(asked,))
+    body = "0000000202" + "00" * 15 + "0602000000010000"
+    frame = encode_request(request, 0, 9, "c")
+    assert frame.hex() == "00000028" + "7d5d" + "0000" + "00000009" + "000163" + "00" + body
+    header = parse_request_header(memoryview(frame)[4:])
+    assert (header.api_key, header.api_version) == (ApiKey.GET_REPLICA_LOG_INFO, 0)
+    assert decode_request(header, memoryview(frame)[4:]) == request
 
 
 def test_record_batches_are_views_of_the_frame() -> None:

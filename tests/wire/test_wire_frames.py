@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from tanist.wire.apis import (
     BROKER_APIS,
     CONTROLLER_APIS,
+    INTER_BROKER_APIS,
+    PRIVATE_FROM,
     SERVED,
     ApiKey,
     request_class,
@@ -159,7 +161,7 @@ def test_a_client_id_that_does_not_fit() -> None:
 
 
 def test_advertised_versions_are_ones_that_the_codec_has() -> None:
-    for table in (BROKER_APIS, CONTROLLER_APIS):
+    for table in (BROKER_APIS, CONTROLLER_APIS, INTER_BROKER_APIS):
         for key in table:
             first, last = request_class(key).VERSIONS
             served = served_versions(table, key)
@@ -167,6 +169,14 @@ def test_advertised_versions_are_ones_that_the_codec_has() -> None:
             assert first <= served[0] <= served[1] <= last
             assert table[key][0] <= served[0]
             assert table[key][1] == served[1]
+
+
+def test_private_keys_are_far_from_apaches() -> None:
+    """Apache took 93 back from KIP-966 and gave it to StreamsGroupTopologyDescriptionUpdate (KIP-1331)."""
+    private = [key for key in ApiKey if key >= PRIVATE_FROM]
+    assert private == [*INTER_BROKER_APIS] == [ApiKey.GET_REPLICA_LOG_INFO]
+    assert max(key for key in ApiKey if key < PRIVATE_FROM) <= 92
+    assert not {*private} & {*BROKER_APIS, *CONTROLLER_APIS}
 
 
 def test_produce_is_advertised_from_0_and_served_from_3() -> None:
@@ -178,7 +188,9 @@ def test_who_listens_to_what() -> None:
     assert served_versions(BROKER_APIS, ApiKey.VOTE) is None
     assert served_versions(CONTROLLER_APIS, ApiKey.VOTE) == (0, 2)
     assert served_versions(CONTROLLER_APIS, ApiKey.PRODUCE) is None
-    assert served_versions(BROKER_APIS, ApiKey.GET_REPLICA_LOG_INFO) == (0, 0)
+    assert served_versions(BROKER_APIS, ApiKey.GET_REPLICA_LOG_INFO) is None
+    assert served_versions(CONTROLLER_APIS, ApiKey.GET_REPLICA_LOG_INFO) is None
+    assert served_versions(INTER_BROKER_APIS, ApiKey.GET_REPLICA_LOG_INFO) == (0, 0)
     assert served_versions(BROKER_APIS, ApiKey.ELECT_LEADERS) == (0, 3)
     assert served_versions(BROKER_APIS, 4) is None
     assert BROKER_APIS[ApiKey.INIT_PRODUCER_ID] == (0, 5)

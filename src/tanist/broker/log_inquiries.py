@@ -1,7 +1,8 @@
 """GetReplicaLogInfo as the controller asks it: one channel to each broker whose logs are to be compared.
 
-Owns the way from an `AskReplica` to a request on the broker's own listener, and from its response to `LogInfo`s. It
-never asks twice by itself: that is decided by `controller.unclean_recovery`.
+Owns the way from an `AskReplica` to a request on the broker's listener between brokers, and from its response to
+`LogInfo`s. It never asks twice by itself: that is decided by `controller.unclean_recovery`. A broker that does not know
+the request (an older one, or Apache Kafka's) closes the connection: it has not answered.
 """
 
 from __future__ import annotations

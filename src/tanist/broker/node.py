@@ -13,7 +13,12 @@ from uuid import UUID
 
 from tanist.broker.api.fetch import handle_fetch
 from tanist.broker.api.produce import handle_produce, high_watermark_advanced, leadership_lost
-from tanist.broker.api.table import BROKER_HANDLERS, CONTROLLER_HANDLERS, unsupported_api_versions
+from tanist.broker.api.table import (
+    BROKER_HANDLERS,
+    CONTROLLER_HANDLERS,
+    INTER_BROKER_HANDLERS,
+    unsupported_api_versions,
+)
 from tanist.broker.assembly import assemble_quorum, identify, open_directories
 from tanist.broker.complaints import Complaints
 from tanist.broker.config import NodeConfig
@@ -253,12 +258,13 @@ class Node:
 
     def _listen(self, name: str, host: str, port: int) -> None:
         controller = name in self.config.controller_listener_names
+        handlers = INTER_BROKER_HANDLERS if name == self.config.inter_broker_listener_name else BROKER_HANDLERS
 
         def accept(connection: Connection) -> ClientConnection:
             if controller:
                 client = ClientConnection(self, connection, name, CONTROLLER_HANDLERS, None, None)
             else:
-                client = ClientConnection(self, connection, name, BROKER_HANDLERS, handle_produce, handle_fetch)
+                client = ClientConnection(self, connection, name, handlers, handle_produce, handle_fetch)
             self.connections[client] = None
             return client
 
@@ -303,9 +309,13 @@ class Node:
         return None if bound is None else bound.port
 
     def advertised_listeners(self) -> list[tuple[str, str, int, int]]:
-        """(name, host, port, security protocol id) of the broker's listeners, as it registers them."""
+        """(name, host, port, security protocol id) of the broker's listeners, as it registers them.
+
+        The one between brokers comes first: a node that is only a controller knows it by that (`endpoint_in`).
+        """
         found: list[tuple[str, str, int, int]] = []
-        for endpoint in self.config.advertised_listeners:
+        between = self.config.inter_broker_listener_name
+        for endpoint in sorted(self.config.advertised_listeners, key=lambda each: each.name != between):
             port = endpoint.port or self.port_of(endpoint.name) or 0
             found.append((endpoint.name, endpoint.host, port, SECURITY_PROTOCOLS.index(endpoint.security_protocol)))
         return found

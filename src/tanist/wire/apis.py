@@ -1,7 +1,8 @@
 """Which requests there are: keys, classes, and the versions that a broker and a controller listen to.
 
-The version tables are Apache Kafka 4.3's, plus KIP-966: ElectLeaders 3 and GetReplicaLogInfo. Unstable versions are
-left out (InitProducerId 6). A node advertises those entries of its table for which it has a handler.
+The version tables are Apache Kafka 4.3's, plus KIP-966: ElectLeaders 3, and GetReplicaLogInfo under a private key.
+Unstable versions are left out (InitProducerId 6). A node advertises those entries of its table for which it has a
+handler.
 """
 
 from __future__ import annotations
@@ -104,8 +105,16 @@ class ApiKey(IntEnum):
     DESCRIBE_SHARE_GROUP_OFFSETS = 90
     ALTER_SHARE_GROUP_OFFSETS = 91
     DELETE_SHARE_GROUP_OFFSETS = 92
-    GET_REPLICA_LOG_INFO = 93
-    """KIP-966's text says 70, which Kafka has since given to another request. 93 is the next free one."""
+    GET_REPLICA_LOG_INFO = 32_093
+    """Private. KIP-966's text says 70 and Apache's trunk had 93 for a while; both are other requests' by now."""
+
+
+PRIVATE_FROM = 32_000
+"""From here on keys are ours: requests between nodes of tanist, which no client is offered.
+
+Apache counts its keys upwards from 0 and has not reached 100; private keys of other vendors begin at 10,000. The last
+few hundred that an int16 can hold are far from both.
+"""
 
 
 BROKER_APIS: dict[ApiKey, tuple[int, int]] = {
@@ -186,9 +195,13 @@ BROKER_APIS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: (0, 1),
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: (0, 0),
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: (0, 0),
-    ApiKey.GET_REPLICA_LOG_INFO: (0, 0),
 }
 """Advertised on a broker's listeners."""
+
+INTER_BROKER_APIS: dict[ApiKey, tuple[int, int]] = {
+    ApiKey.GET_REPLICA_LOG_INFO: (0, 0),
+}
+"""Served beside those on the listener between brokers, and advertised nowhere."""
 
 CONTROLLER_APIS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.FETCH: (4, 18),

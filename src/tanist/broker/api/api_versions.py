@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tanist.broker.connection import Call
+from tanist.wire.apis import PRIVATE_FROM
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.messages.api_versions_response import (
@@ -56,8 +57,11 @@ def _response(node: Node, call: Call, error: int) -> ApiVersionsResponse:
 
 
 def advertised_versions(handlers: dict[int, tuple[int, int, Any]]) -> dict[int, tuple[int, int]]:
-    """Versions to advertise. Produce says 0 though 3 is the first served: old librdkafka looks for it (KAFKA-18659)."""
-    advertised = {key: (low, high) for key, (low, high, _) in handlers.items()}
+    """Versions to advertise; private requests are not.
+
+    Produce says 0 though 3 is the first served: old librdkafka looks for it (KAFKA-18659).
+    """
+    advertised = {key: (low, high) for key, (low, high, _) in handlers.items() if key < PRIVATE_FROM}
     if 0 in advertised:
         advertised[0] = (0, advertised[0][1])
     return advertised

@@ -1,8 +1,10 @@
-"""GetReplicaLogInfo (KIP-966, key 93): how far this broker's logs go, for a controller that has to choose a leader.
+"""GetReplicaLogInfo (KIP-966): how far this broker's logs go, for a controller that has to choose a leader.
 
 The answer names the broker epoch, so that one given before a restart is recognised, and the leader epoch by which this
 replica acts, so that the asker can tell whether the replica has left its last leader: a follower that still believes
 in one may append more.
+
+Between nodes only: its key is private (`wire.apis.PRIVATE_FROM`), and listeners for clients do not know it.
 """
 
 from __future__ import annotations

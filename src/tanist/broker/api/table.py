@@ -1,7 +1,8 @@
 """Which listener serves which API, in which versions, by which handler.
 
-What is advertised (ApiVersions) is what stands here: an API without a handler is not offered. Version ranges are
-those of `wire.apis`, narrowed where this broker serves less.
+What is advertised (ApiVersions) is what stands here: an API without a handler is not offered. The exception are the
+private requests between nodes, which no client is to hear of: they are served on the listener between brokers only, and
+advertised nowhere. Version ranges are those of `wire.apis`, narrowed where this broker serves less.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tanist.broker.connection import Call, ColdHandler
-from tanist.wire.apis import BROKER_APIS, CONTROLLER_APIS, ApiKey
+from tanist.wire.apis import BROKER_APIS, CONTROLLER_APIS, INTER_BROKER_APIS, ApiKey
 
 if TYPE_CHECKING:
     from tanist.broker.node import Node
@@ -77,6 +78,9 @@ _BROKER: dict[ApiKey, ColdHandler] = {
     ApiKey.CONSUMER_GROUP_DESCRIBE: _later("consumer_group_describe"),
     ApiKey.LIST_CONFIG_RESOURCES: _later("list_config_resources"),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: _later("describe_topic_partitions"),
+}
+
+_INTER_BROKER: dict[ApiKey, ColdHandler] = {
     ApiKey.GET_REPLICA_LOG_INFO: _later("get_replica_log_info"),
 }
 
@@ -115,6 +119,10 @@ BROKER_HANDLERS: dict[int, tuple[int, int, ColdHandler]] = {
     int(key): (*BROKER_APIS[key], handler) for key, handler in _BROKER.items()
 }
 BROKER_HANDLERS[ApiKey.PRODUCE] = (_PRODUCE_SERVED_FROM, BROKER_APIS[ApiKey.PRODUCE][1], _hot)
+INTER_BROKER_HANDLERS: dict[int, tuple[int, int, ColdHandler]] = {
+    **BROKER_HANDLERS,
+    **{int(key): (*INTER_BROKER_APIS[key], handler) for key, handler in _INTER_BROKER.items()},
+}
 CONTROLLER_HANDLERS: dict[int, tuple[int, int, ColdHandler]] = {
     int(key): (*CONTROLLER_APIS[key], handler) for key, handler in _CONTROLLER.items()
 }

@@ -1,4 +1,4 @@
-"""GetReplicaLogInfoRequest: API key 93, version 0. By hand: KIP-966's request, which Apache has not shipped."""
+"""GetReplicaLogInfoRequest: API key 32093, version 0. By hand: KIP-966's request, which Apache has not shipped."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class GetReplicaLogInfoRequest(Request):
     broker_id: int = 0
     topic_partitions: tuple[TopicPartitions, ...] | None = ()
 
-    API_KEY: ClassVar[int] = 93
+    API_KEY: ClassVar[int] = 32_093
     VERSIONS: ClassVar[tuple[int, int]] = (0, 0)
     FLEXIBLE_FROM: ClassVar[int | None] = 0
     FIELDS: ClassVar[tuple[Field, ...]] = (

@@ -1,4 +1,4 @@
-"""GetReplicaLogInfoResponse: API key 93, version 0. By hand: KIP-966's response, which Apache has not shipped."""
+"""GetReplicaLogInfoResponse: API key 32093, version 0. By hand: KIP-966's response, which Apache has not shipped."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class GetReplicaLogInfoResponse(Response):
     broker_epoch: int = 0
     topic_partition_log_info_list: tuple[TopicPartitionLogInfo, ...] = ()
 
-    API_KEY: ClassVar[int] = 93
+    API_KEY: ClassVar[int] = 32_093
     VERSIONS: ClassVar[tuple[int, int]] = (0, 0)
     FLEXIBLE_FROM: ClassVar[int | None] = 0
     FIELDS: ClassVar[tuple[Field, ...]] = (

@@ -1,0 +1,72 @@
+"""Requests between nodes of tanist: on the listener between brokers, and offered to nobody."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cluster_rig import Cluster
+
+from tanist.sim.world import BROKER_PORT, COMBINED, CONTROLLER_PORT, World
+from tanist.wire.apis import PRIVATE_FROM
+from tanist.wire.messages.api_versions_request import ApiVersionsRequest
+from tanist.wire.messages.get_replica_log_info_request import GetReplicaLogInfoRequest
+
+CLIENTS_PORT = 9094
+
+
+def listeners(node_id: int, role: str) -> dict[str, str]:
+    """One for clients, first, and another between brokers."""
+    name = f"node{node_id}"
+    brokers = f"CLIENTS://{name}:{CLIENTS_PORT},PLAINTEXT://{name}:{BROKER_PORT}"
+    controllers = f"CONTROLLER://{name}:{CONTROLLER_PORT}"
+    both = {"broker": brokers, "controller": controllers, COMBINED: f"{brokers},{controllers}"}
+    if role == "controller":
+        return {"listeners": controllers}
+    return {
+        "listeners": both[role],
+        "advertised.listeners": brokers,
+        "listener.security.protocol.map": "CLIENTS:PLAINTEXT,PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "inter.broker.listener.name": "PLAINTEXT",
+    }
+
+
+def offered(cluster: Cluster, port: int) -> set[int]:
+    return {each.api_key for each in cluster.ask(ApiVersionsRequest(), 4, port=port).api_keys}
+
+
+def test_clients_listeners_close_the_connection_as_for_any_unknown_key() -> None:
+    cluster = Cluster(nodes=3, per_node={n: listeners(n, COMBINED) for n in (1, 2, 3)})
+    request = GetReplicaLogInfoRequest(broker_id=1, topic_partitions=None)
+    for port in (CLIENTS_PORT, CONTROLLER_PORT):
+        assert cluster.ask(request, 0, port=port) is None
+    assert [line for line in cluster.log if "node1 WARN" in line and "api 32093" in line]
+    answer: Any = cluster.ask(request, 0, port=BROKER_PORT)
+    assert answer.broker_epoch == cluster.node(1).lifecycle.broker_epoch
+
+
+def test_no_listener_offers_it() -> None:
+    cluster = Cluster(nodes=3, per_node={n: listeners(n, COMBINED) for n in (1, 2, 3)})
+    ours = offered(cluster, BROKER_PORT)
+    assert ours == offered(cluster, CLIENTS_PORT)
+    assert max(ours | offered(cluster, CONTROLLER_PORT)) < min(93, PRIVATE_FROM)
+
+
+def test_a_listener_that_brokers_share_with_clients_answers_and_does_not_offer_it() -> None:
+    cluster = Cluster(nodes=3)
+    assert max(offered(cluster, BROKER_PORT)) < min(93, PRIVATE_FROM)
+    answer: Any = cluster.ask(GetReplicaLogInfoRequest(broker_id=1, topic_partitions=None), 0)
+    assert answer.broker_epoch == cluster.node(1).lifecycle.broker_epoch
+
+
+def test_a_controller_alone_finds_the_listener_between_brokers() -> None:
+    world = World(1, roles={1: "broker", 2: "controller"})
+    for node_id, role in ((1, "broker"), (2, "controller")):
+        world.hosts[node_id].properties.update(listeners(node_id, role))
+    world.start()
+    assert world.run_until(world.ready, within_ms=30_000)
+    controller = world.hosts[2].node
+    assert controller is not None
+    assert controller.config.inter_broker_listener_name == ""
+    image = controller.metadata.image
+    assert [endpoint.name for endpoint in image.brokers[1].endpoints] == ["PLAINTEXT", "CLIENTS"]
+    assert controller.endpoint_in(image, 1) == ("node1", BROKER_PORT)
