@@ -166,6 +166,8 @@ def _events(ops: list[Op], process: Any) -> list[tuple[Any, ...]]:
         if op.f == "poll" and op.type == "ok":
             if in_group:
                 events.append(("forget", lambda name: True))
+            if not _polled(op):
+                events.append(("vain", op))
             events += [("got", name, offset, op) for name, offset, _ in _polled(op)]
             events += [("stands", name, position, op) for name, position in op.fields.get("positions", {}).items()]
     return events
@@ -180,6 +182,8 @@ def _steps(ops: list[Op], process: Any) -> list[tuple[str, int, int, Op]]:
             continue
         _, name, offset, op = event
         for earlier in reversed(events[:place]):
+            if earlier[0] == "vain":
+                continue
             if earlier[0] == "forget":
                 if earlier[1](name):
                     break
@@ -187,6 +191,24 @@ def _steps(ops: list[Op], process: Any) -> list[tuple[str, int, int, Op]]:
                 steps.append((name, earlier[2] + (earlier[0] == "got"), offset, op))
                 break
     return steps
+
+
+def _in_vain(ops: list[Op]) -> list[tuple[Op, str, int]]:
+    """(poll that gave nothing, partition, what was next there) as far as it is known what was next."""
+    found = []
+    for process in {op.process for op in ops}:
+        events = _events(ops, process)
+        for place, event in enumerate(events):
+            if event[0] != "vain":
+                continue
+            following: dict[str, int | None] = {}
+            for earlier in events[:place]:
+                if earlier[0] == "forget":
+                    following = {name: at for name, at in following.items() if not earlier[1](name)}
+                elif earlier[0] != "vain":
+                    following[earlier[1]] = earlier[2] + (earlier[0] == "got")
+            found += [(event[1], name, at) for name, at in following.items() if at is not None]
+    return found
 
 
 def _reads_at(ops: list[Op], poll: Op) -> set[str]:
@@ -260,8 +282,36 @@ def _of_partition(ops: list[Op], p: str, ws: list[Send], rs: list[Read]) -> dict
         for value in {v for _, v in claims}
         if len({o for o, v in claims if v == value}) > 1 and ((w := sender(value)) is None or w.idempotent)
     )
+
+    def at(op: Op) -> int:
+        return (op.ended if op.end is None else op.end) or 0 if op.start is None else op.start
+
+    def acknowledged(w: Send) -> int:
+        return w.op.end or 0
+
+    def something_else_came(w: Send) -> bool:
+        mine = [at(r.op) for r in rs if r.value == w.value]
+        others = [at(r.op) for r in rs if r.offset == w.offset and r.value != w.value]
+        return any(all(other > mine_at for mine_at in [*mine, acknowledged(w)]) for other in others)
+
+    vain = [(op.start, position) for op, name, position in _in_vain(ops) if name == p and op.start is not None]
+    vain = [each for each in vain if each[0] == max(start for start, _ in vain)]
+    end = min((position for _, position in vain), default=0)
+    ended = (
+        bool(vain)
+        and all(vain[0][0] > acknowledged(w) for w in oks)
+        and not any(r.offset >= end and at(r.op) >= vain[0][0] for r in rs)
+    )
     found["lost-write"] = sum(
-        1 for w in oks if not was_polled(w) and w.offset is not None and any(r.offset >= w.offset for r in rs)
+        1
+        for w in oks
+        if w.offset is not None
+        and not any(r.value == w.value and r.offset != w.offset for r in rs)
+        and (
+            (not was_polled(w) and any(r.offset >= w.offset for r in rs))
+            or something_else_came(w)
+            or (ended and w.offset >= end)
+        )
     )
     found["G1a"] = sum(
         1 for w in ws if w.outcome == "fail" and any(r.value == w.value and (r.committed or not w.aborted) for r in rs)

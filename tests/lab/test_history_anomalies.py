@@ -77,10 +77,33 @@ def test_what_nobody_came_to_is_not_lost() -> None:
     assert judged(send("a", 0), send("b", 1), poll((0, "a"))).not_polled_at_the_end == {"t-0": 1}
 
 
+def test_what_was_polled_and_is_gone_is_lost() -> None:
+    """A truncation takes what was read as well: each of its records was polled, and then another in its place."""
+    history = (send("a", 0), send("b", 1), poll((0, "a"), (1, "b")), send("c", 1), poll((1, "c"), process="d"))
+    assert found(*history)["lost-write"] == 1
+    assert told(*history)["lost-write"] == (
+        "t-0: offset 1 was acknowledged, and in the end something else was polled there"
+    )
+    assert evidence(*history)["lost-write"] == [2, 5]
+    back = (*history, poll((1, "b"), process="e"))
+    assert found(*back)["lost-write"] == 1
+    assert evidence(*back)["lost-write"] == [4, 6], "it is there after all, and the other is gone"
+    assert "lost-write" not in found(*history, poll((2, "b"), process="e")), "it stands elsewhere: a duplicate"
+
+
+def test_what_was_polled_and_lies_beyond_the_end_is_lost() -> None:
+    history = (send("a", 0), send("b", 1), poll((0, "a"), (1, "b")), poll((0, "a"), process="d"), poll(process="d"))
+    assert found(*history) == {"lost-write": 1}
+    assert told(*history)["lost-write"] == ("t-0: offset 1 was acknowledged, and in the end the partition ended at 1")
+    assert evidence(*history) == {"lost-write": [2, 4, 5]}
+    assert found(*history, poll((1, "b"), process="d")) == {}, "it was not the end"
+    assert found(*history, send("c", 2)) == {}, "nobody looked when all was acknowledged"
+
+
 def test_but_it_is_unseen_when_somebody_polled_until_nothing_came() -> None:
     history = (send("a", 0), poll((0, "a")), send("b", 1), poll(), poll())
-    assert found(*history) == {"unseen": 1}
-    assert evidence(*history) == {"unseen": [2, 3, 4, 5]}
+    assert found(*history) == {"lost-write": 1, "unseen": 1}
+    assert evidence(*history)["unseen"] == [2, 3, 4, 5]
     assert judged(*history).not_polled_at_the_end == {}
 
 
@@ -88,7 +111,7 @@ def test_a_poll_that_began_before_the_acknowledgement_does_not_count() -> None:
     began = {"process": "c", "type": "invoke", "f": "poll"}
     history = (send("a", 0), poll((0, "a")), began, send("b", 1), poll())
     assert found(*history) == {}
-    assert found(*history, poll()) == {"unseen": 1}
+    assert found(*history, poll()) == {"lost-write": 1, "unseen": 1}
 
 
 def test_nor_does_that_of_somebody_who_reads_something_else() -> None:
@@ -96,14 +119,17 @@ def test_nor_does_that_of_somebody_who_reads_something_else() -> None:
     assert found(send("a", 0), elsewhere, poll(), poll()) == {}
     assert found(send("a", 0), does("assign", partitions=["t-0"]), poll(), poll()) == {"unseen": 1}
     assert found(send("a", 0), does("assign", partitions=["t-0"]), elsewhere, poll(), poll()) == {}
-    assert found(send("a", 0), does("seek", positions={"t-0": 0}), poll(), poll()) == {"unseen": 1}
+    assert found(send("a", 0), does("seek", positions={"t-0": 0}), poll(), poll()) == {
+        "lost-write": 1,
+        "unseen": 1,
+    }
     assert found(send("a", 0), does("seek", positions={"t-0": 0}), does("crash"), poll(), poll()) == {}
 
 
 def test_nor_do_the_polls_before_it_reads_this_one() -> None:
     history = (send("a", 0), send("b", 1), poll(), poll(), poll((0, "a")))
     assert found(*history) == {}
-    assert found(*history, poll()) == {"unseen": 1}
+    assert found(*history, poll()) == {"lost-write": 1, "unseen": 1}
 
 
 def test_what_was_not_promised_may_be_lost() -> None:
@@ -393,7 +419,7 @@ def test_a_verdict_in_words_and_in_json() -> None:
     assert list(lines(verdict, operations)) == [
         "4 operations of 2 processes on 1 partition: 3 sends acknowledged, 0 failed, 0 unknown; 1 poll, 1 record",
         "",
-        "lost-write: 1, acknowledged and never polled, though what stands behind it was",
+        "lost-write: 1, acknowledged, and not there where somebody looked for it later",
         "  t-0: offset 0 was acknowledged and never polled, though 1 was polled",
         f"  line 1: {json.dumps(history[0])}",
         f"  line 3: {json.dumps(history[2])}",

@@ -43,7 +43,7 @@ def test_a_history_with_an_anomaly(tmp_path: Path) -> None:
     result = _verify(tmp_path, LOSING)
     assert result.exit_code == 1
     assert result.output.splitlines()[2:6] == [
-        "lost-write: 1, acknowledged and never polled, though what stands behind it was",
+        "lost-write: 1, acknowledged, and not there where somebody looked for it later",
         "  t-0: offset 1 was acknowledged and never polled, though 2 was polled",
         '  line 3: {"process": "p", "type": "ok", "f": "send", "partition": "t-0", "value": "b", "offset": 1}',
         '  line 5: {"process": "d", "type": "ok", "f": "poll", "records": {"t-0": [[2, "c"]]}}',

@@ -55,7 +55,7 @@ def verify_command(ctx: click.Context, history: Path, allow: tuple[str, ...], as
     nothing is wrong, 1 when something is, 2 when the file is malformed.
 
     \b
-    lost-write            acknowledged, never polled, though later offsets were
+    lost-write            acknowledged, and not there for those who looked later
     inconsistent-offsets  one offset, several values
     duplicate             one value, several offsets
     G1a                   the send failed, and its record was polled

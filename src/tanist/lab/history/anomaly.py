@@ -30,7 +30,7 @@ class Anomaly(Enum):
 
 
 _MEANINGS = {
-    Anomaly.LOST_WRITE: "acknowledged and never polled, though what stands behind it was",
+    Anomaly.LOST_WRITE: "acknowledged, and not there where somebody looked for it later",
     Anomaly.INCONSISTENT_OFFSETS: "one offset with different values",
     Anomaly.DUPLICATE: "one value at different offsets",
     Anomaly.G1A: "polled, though its send failed",

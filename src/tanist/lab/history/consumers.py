@@ -57,13 +57,19 @@ class Consumers:
         last_reads = process.last_reads
         if process.in_group:
             last_reads.clear()
+        polled_at = span.end_at if span.start_at == UNKNOWN_START else span.start_at
+        if span.start_at != UNKNOWN_START and not any(records.values()):
+            for name, stood in last_reads.items():
+                self._partition(name).ended_at(stood, span.start_at, span.lines)
         for name, polled in records.items():
             if not isinstance(polled, list):
                 raise wrong(f"what was polled of {name}", polled, "an array", line)
             if not polled:
                 continue
             partition = self._partition(fields.partition_of(name, line))
-            last = partition.polled(polled, last_reads.get(partition.name), line, self._tally, committed=committed)
+            last = partition.polled(
+                polled, last_reads.get(partition.name), line, polled_at, self._tally, committed=committed
+            )
             if last is not None:
                 last_reads[partition.name] = last
             self._reads(process, Cite((line,), partition.name, polled[0][0]))

@@ -11,6 +11,7 @@ from array import array
 from collections.abc import Iterable
 
 from tanist.lab.history.anomaly import Anomaly, Cite, Tally
+from tanist.lab.history.lost import lost_again
 from tanist.lab.history.offsets import OffsetOrder
 from tanist.lab.history.operation import HistoryError
 from tanist.lab.history.partition import PartitionHistory
@@ -32,7 +33,9 @@ def judge(partition: PartitionHistory, tally: Tally) -> int:
     _same_offset(partition, tally, inconsistent)
     _producers(partition, tally)
     order = partition.offsets.in_order()
-    _FromTheEnd(partition, tally, inconsistent, order).judge()
+    from_the_end = _FromTheEnd(partition, tally, inconsistent, order)
+    from_the_end.judge()
+    lost_again(partition, tally, inconsistent, from_the_end.lost)
     _gaps(partition, tally, inconsistent, order)
     return _unseen(partition, tally)
 
@@ -236,6 +239,8 @@ class _FromTheEnd:
         self._next_read = -1
         """The slot of the nearest record, at this offset or behind it, that was polled."""
         self._disordered: set[int] = set()
+        self.lost: set[int] = set()
+        """The rows of writes that are lost."""
 
     def judge(self) -> None:
         order, inconsistent = self._order, self._inconsistent
@@ -292,6 +297,7 @@ class _FromTheEnd:
         partition = self._partition
         offset, behind = partition.sends.offsets[row], partition.offsets.offset_of(self._next_read)
         instead = "something else was polled there" if behind == offset else f"{behind} was polled"
+        self.lost.add(row)
         self._tally.add(
             Anomaly.LOST_WRITE,
             partition.name,

@@ -34,6 +34,8 @@ class Offsets:
         "_side_slots",
         "_used",
         "committed_reads",
+        "last_lines",
+        "last_read_at",
         "reads",
         "senders",
         "values",
@@ -53,6 +55,10 @@ class Offsets:
         """By slot: the line of the first poll that told it; 0 for none."""
         self.committed_reads = array("I")
         """The same, of polls with read_committed."""
+        self.last_read_at = array("q")
+        """By slot: when the last poll began that told it (as far as it is known, else when it ended)."""
+        self.last_lines = array("I")
+        """By slot: the line of that poll."""
         self._side_slots: dict[tuple[int, int], int] = {}
         self._side_offsets: dict[int, int] = {}
         self._side_next = 0
@@ -74,10 +80,13 @@ class Offsets:
         self.values[slot] = value
         return slot
 
-    def read(self, offset: int, value: int, line: int, *, committed: bool) -> None:
+    def read(self, offset: int, value: int, line: int, polled_at: int, *, committed: bool) -> None:
         slot = self.claim(offset, value)
         if not self.reads[slot]:
             self.reads[slot] = line
+        if not self.last_lines[slot] or polled_at > self.last_read_at[slot]:
+            self.last_read_at[slot] = polled_at
+            self.last_lines[slot] = line
         if committed and not self.committed_reads[slot]:
             self.committed_reads[slot] = line
 
@@ -133,7 +142,8 @@ class Offsets:
         self._numbers.append(number)
         self._used.append(0)
         self.values.extend(_EMPTY_64)
-        for column in (self.senders, self.reads, self.committed_reads):
+        self.last_read_at.extend(_EMPTY_64)
+        for column in (self.senders, self.reads, self.committed_reads, self.last_lines):
             column.extend(_EMPTY_32)
         return first
 

@@ -66,6 +66,9 @@ class PartitionHistory:
 
     __slots__ = (
         "acknowledged_until_at",
+        "end_poll",
+        "end_poll_at",
+        "end_position",
         "ends",
         "final_poll",
         "final_poll_at",
@@ -88,6 +91,11 @@ class PartitionHistory:
         """When the last poll that gave nothing began, of somebody who reads this partition."""
         self.final_poll: Evidence = ()
         """That it reads it, and the poll."""
+        self.end_poll_at = -1
+        """When the last poll began that gave nothing, of somebody whose next offset is known."""
+        self.end_position = 0
+        """That offset."""
+        self.end_poll: Evidence = ()
         self.records_polled = 0
 
     def send_completed(self, row: int, outcome: int, offset: int, end_at: int, line: int) -> None:
@@ -102,14 +110,21 @@ class PartitionHistory:
                     self.offsets.senders[slot] = row + 1
 
     def polled(
-        self, records: Sequence[Any], last: LastRead | None, line: int, tally: Tally, *, committed: bool
+        self,
+        records: Sequence[Any],
+        last: LastRead | None,
+        line: int,
+        polled_at: int,
+        tally: Tally,
+        *,
+        committed: bool,
     ) -> LastRead | None:
         """Records that one poll gave, and where the consumer is after them."""
         read, before = self.offsets.read, last
         following = None if last is None else last.offset + 1
         for record in records:
             offset, value = pair_of(record, line)
-            read(offset, value_hash(value), line, committed=committed)
+            read(offset, value_hash(value), line, polled_at, committed=committed)
             if following is not None and offset != following:
                 self._jumped(before or LastRead(following - 1, line, True), offset, line, tally, committed=committed)
             following, before = offset + 1, None
@@ -153,3 +168,10 @@ class PartitionHistory:
         """Somebody who reads this partition polled, and got nothing; what matters is the last time."""
         if start_at > self.final_poll_at:
             self.final_poll_at, self.final_poll = start_at, evidence
+
+    def ended_at(self, last: LastRead, start_at: int, lines: tuple[int, ...]) -> None:
+        """Somebody polled behind `last`, and got nothing; what matters is the last time."""
+        position = last.offset + 1
+        if start_at > self.end_poll_at or (start_at == self.end_poll_at and position < self.end_position):
+            self.end_poll_at, self.end_position = start_at, position
+            self.end_poll = (self.cite_last(last), Cite(lines, self.name))

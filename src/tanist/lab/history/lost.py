@@ -1,0 +1,89 @@
+"""Acknowledged writes that are gone, though somebody may have polled them before: by who looked for them last.
+
+A truncation takes what was read as well as what was not. Owns two ways to know: another value was polled at the offset,
+by a poll that began after the acknowledgement and after the last poll that gave the write; or the partition ended
+before it, when all was acknowledged. What nobody ever polled is `judgement`'s, where something behind it was.
+"""
+
+from __future__ import annotations
+
+from tanist.lab.history.anomaly import Anomaly, Cite, Tally
+from tanist.lab.history.partition import PartitionHistory
+from tanist.lab.history.sends import OK, PLACED
+
+
+def lost_again(partition: PartitionHistory, tally: Tally, inconsistent: dict[int, list[int]], known: set[int]) -> None:
+    """Acknowledged, perhaps polled, and gone: the last to look there found something else, or the partition's end."""
+    offsets, sends = partition.offsets, partition.sends
+    instead = _other_values(partition, inconsistent)
+    beyond = _beyond_the_end(partition)
+    elsewhere = _polled_elsewhere(partition, instead.keys() | set(beyond)) if instead or beyond else set()
+    for row, slot in instead.items():
+        if row not in known and row not in elsewhere:
+            known.add(row)
+            offset = sends.offsets[row]
+            tally.add(
+                Anomaly.LOST_WRITE,
+                partition.name,
+                f"offset {offset} was acknowledged, and in the end something else was polled there",
+                Cite(sends.lines(row), partition.name),
+                Cite((offsets.last_lines[slot],), partition.name, offset),
+            )
+    for row in beyond:
+        if row not in known and row not in elsewhere:
+            tally.add(
+                Anomaly.LOST_WRITE,
+                partition.name,
+                f"offset {sends.offsets[row]} was acknowledged, and in the end the partition ended at "
+                f"{partition.end_position}",
+                Cite(sends.lines(row), partition.name),
+                *partition.end_poll,
+            )
+
+
+def _other_values(partition: PartitionHistory, inconsistent: dict[int, list[int]]) -> dict[int, int]:
+    """Rows of acknowledged writes -> the slot of another value that was polled at their offset, last of all."""
+    offsets, sends = partition.offsets, partition.sends
+    found: dict[int, int] = {}
+    for offset, further in inconsistent.items():
+        slots = (offsets.main_slot(offset), *further)
+        for slot in slots:
+            row = offsets.senders[slot] - 1
+            if row < 0 or not _stands_by_acknowledgement(partition, row) or sends.offsets[row] != offset:
+                continue
+            others = [each for each in slots if each != slot and offsets.reads[each]]
+            last = max(others, key=offsets.last_read_at.__getitem__, default=-1)
+            seen_at = offsets.last_read_at[slot] if offsets.reads[slot] else -1
+            if last >= 0 and offsets.last_read_at[last] > max(sends.ends_at[row], seen_at):
+                found[row] = last
+    return found
+
+
+def _beyond_the_end(partition: PartitionHistory) -> list[int]:
+    """Rows of acknowledged writes at or behind the partition's end, if it was seen when all was acknowledged."""
+    offsets, sends, end = partition.offsets, partition.sends, partition.end_position
+    if partition.end_poll_at <= partition.acknowledged_until_at:
+        return []
+    for slot in offsets.slots():
+        is_later = offsets.reads[slot] and offsets.last_read_at[slot] >= partition.end_poll_at
+        if is_later and offsets.offset_of(slot) >= end:
+            return []  # it was not the end
+    return [
+        row for row in range(len(sends)) if sends.offsets[row] >= end and _stands_by_acknowledgement(partition, row)
+    ]
+
+
+def _stands_by_acknowledgement(partition: PartitionHistory, row: int) -> bool:
+    return partition.sends.flags[row] & (OK | PLACED) == OK and partition.sends.offsets[row] >= 0
+
+
+def _polled_elsewhere(partition: PartitionHistory, rows: set[int]) -> set[int]:
+    """Those of them whose value was polled at another offset than the acknowledgement's: they are not lost."""
+    offsets, sends = partition.offsets, partition.sends
+    return {
+        row
+        for slot in offsets.slots()
+        if (row := offsets.senders[slot] - 1) in rows
+        and offsets.reads[slot]
+        and offsets.offset_of(slot) != sends.offsets[row]
+    }
