@@ -89,6 +89,9 @@ class Disk(Protocol):
 
     def is_directory(self, path: str) -> bool: ...
 
+    def crowded(self) -> bool:
+        """Whether so many files are open that none should be opened for good now that can wait."""
+
     def make_directory(self, path: str) -> None:
         """Make the folder and its parents; no error when it is there."""
 

@@ -7,6 +7,8 @@ from cluster_rig import Cluster
 
 from tanist.sim.scheduler import Process
 from tanist.wire.errors import ErrorCode
+from tanist.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from tanist.wire.messages.delete_topics_request import DeleteTopicsRequest
 from tanist.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 
 
@@ -111,3 +113,23 @@ def test_a_flush_that_cannot_begin_takes_its_directory_offline_and_nothing_else(
     assert cluster.produce("t", [b"y"], partition=lost, to=1).error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert cluster.produce("t", [b"y"], partition=1 - lost, to=1).error_code == 0
     assert host.up
+
+
+def test_new_replicas_wait_while_too_many_files_are_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(config={"min.insync.replicas": "2"})
+    node, crowded = cluster.node(1), [True]
+    monkeypatch.setattr(node.disk, "crowded", lambda: crowded[0])
+    for name in ("t", "gone"):
+        request = CreateTopicsRequest(
+            topics=(CreatableTopic(name=name, num_partitions=2, replication_factor=3),), timeout_ms=5_000
+        )
+        cluster.ask(request, 7, to=cluster.node(1).quorum.leader_id)
+    cluster.run(3_000)
+    assert set(cluster.hosted("t")) == {2, 3}
+    assert not node.replicas.offline_count
+    cluster.ask(DeleteTopicsRequest(topic_names=("gone",), timeout_ms=5_000), 5, to=node.quorum.leader_id)
+    crowded[0] = False
+    cluster.until(lambda: set(cluster.hosted("t")) == {1, 2, 3})
+    assert node.replicas.get("gone", 0) is None
+    assert cluster.produce("t", [b"x"], to=cluster.leader("t") or 0).error_code == ErrorCode.NONE
+    cluster.until(lambda: cluster.values("t", to=1) == [b"x"] or cluster.leader("t") != 1)

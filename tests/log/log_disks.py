@@ -115,6 +115,9 @@ class MemoryDisk:
     def is_directory(self, path: str) -> bool:
         return path in self.folders
 
+    def crowded(self) -> bool:
+        return False
+
     def make_directory(self, path: str) -> None:
         while path:
             self.folders.add(path)
@@ -216,6 +219,9 @@ class FolderDisk:
 
     def is_directory(self, path: str) -> bool:
         return os.path.isdir(path)
+
+    def crowded(self) -> bool:
+        return False
 
     def make_directory(self, path: str) -> None:
         os.makedirs(path, exist_ok=True)

@@ -118,6 +118,9 @@ class LossyDisk:
     def is_directory(self, path: str) -> bool:
         return path in self._folders
 
+    def crowded(self) -> bool:
+        return False
+
     def make_directory(self, path: str) -> None:
         parts = path.split("/")
         self._folders |= {"/".join(parts[:count]) for count in range(2, len(parts) + 1)}

@@ -195,7 +195,7 @@ class MetadataQuorum:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._node.fatal(f"the metadata log's disk has failed: {failure}")
+        self._node.fatal(f"the metadata log's disk has failed: {failure.strerror or failure}")
 
     def _do(self, effects: Sequence[Effect]) -> None:
         """Carry out effects in order; what they cause queues behind them, so nothing here is re-entered."""

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from tanist.broker.node import Node
 
 
+_LOOK_FOR_ROOM_MS = 1000
+
+
 class Replicas:
     """Hosted partitions by topic name and by topic id."""
 
@@ -41,6 +44,8 @@ class Replicas:
         """Logs found at start and not hosted (yet)."""
         self._offline: dict[tuple[UUID, int], LogDirectory] = {}
         self._reported: set[LogDirectory] = set()
+        self._waiting: set[tuple[UUID, int]] = set()
+        """New replicas whose logs are not made yet, for want of descriptors."""
         self._active = False
 
     # -- what there is
@@ -101,7 +106,7 @@ class Replicas:
                     )
                 self._logs.setdefault((log.topic, log.partition), []).append((log, directory))
         if all(directory.failed is not None for directory in self.directories):
-            node.fatal("all log directories are offline")
+            node.fatal(self._all_failed())
 
     def _config_on_disk(self, topic: str) -> LogConfig:
         return self._node.log_config(topic)
@@ -221,6 +226,9 @@ class Replicas:
         found = self._take_log(name, topic_id, index)
         config = node.log_config(name)
         if found is None:
+            if node.disk.crowded():
+                self._wait_for_room(name, topic_id, index)
+                return None
             directory = self._emptiest_directory()
             if directory is None:
                 return None
@@ -253,6 +261,28 @@ class Replicas:
         self.by_topic.setdefault(topic_id, {})[index] = hosted
         self.by_topic[name] = self.by_topic[topic_id]
         return hosted
+
+    def _wait_for_room(self, name: str, topic_id: UUID, index: int) -> None:
+        """A new replica waits until files can be opened again: those that are open must have what their logs need.
+
+        As the metadata has not come yet for it: nobody produces to it here, and as a follower it does not fetch.
+        """
+        if not self._waiting:
+            self._node.report("WARN", f"too many open files: {name}-{index} and later replicas must wait")
+            self._node.clock.call_at(self._node.clock.now_ms() + _LOOK_FOR_ROOM_MS, self._look_for_room)
+        self._waiting.add((topic_id, index))
+
+    def _look_for_room(self) -> None:
+        waiting, self._waiting = self._waiting, set()
+        image = self._node.metadata.image
+        if self._node.stopping_finally:
+            return
+        for topic_id, index in sorted(waiting):
+            topic, state = image.topics.get(topic_id), image.partition(topic_id, index)
+            if topic is not None and state is not None and self._node.node_id in state.replicas:
+                self._apply(topic.name, topic_id, index, state)
+        if waiting and not self._waiting:
+            self._node.report("INFO", f"files can be opened again: the {len(waiting)} replicas that waited are here")
 
     def _take_log(self, name: str, topic_id: UUID, index: int) -> tuple[Log, LogDirectory] | None:
         """The log of this partition that lies on the disk; of two, the one that was written last (Apache stops there).
@@ -335,9 +365,13 @@ class Replicas:
             self._offline[(hosted.topic_id, hosted.index)] = directory
             self._unhost(hosted)
         if all(d.failed is not None for d in self.directories):
-            self._node.fatal("all log directories are offline")
+            self._node.fatal(self._all_failed())
             return
         self._node.lifecycle.directories_changed()
+
+    def _all_failed(self) -> str:
+        causes = "; ".join(f"{d.path}: {d.failed.strerror or d.failed}" for d in self.directories if d.failed)
+        return f"all log directories are offline ({causes})"
 
     def checkpoint(self) -> None:
         """Write the recovery-point, high-watermark and log-start checkpoints (fact 117)."""

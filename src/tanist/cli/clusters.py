@@ -15,6 +15,7 @@ from tanist.cli.options import config_option, data_option, feature_option, json_
 from tanist.cli.output import print_json, print_table
 from tanist.runtime.cluster import Cluster, ClusterStatus
 from tanist.runtime.cluster_file import ClusterFile, load, load_existing
+from tanist.runtime.deaths import death_reason
 from tanist.words import counted
 
 _LOOK_EVERY_S = 0.2
@@ -138,7 +139,8 @@ def _attend(cluster: Cluster, *, err: bool) -> None:
     while entries is not None and entries.owner == began_with.owner:
         now = {node.node_id for node in entries.running}
         for node_id in sorted(alive - now):
-            _say(f"node {node_id} is down", err)
+            reason = death_reason(cluster.folder, entries.node(node_id))
+            _say(f"node {node_id} is down{f': {reason}' if reason else ''}", err)
         for node_id in sorted(now - alive):
             _say(f"node {node_id} is up", err)
         if alive and not now:

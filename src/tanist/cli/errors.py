@@ -16,6 +16,7 @@ import click
 from tanist.runtime.acknowledged import LedgerError
 from tanist.runtime.client import KafkaError, OutcomeUnknown, Unreachable, Unsupported
 from tanist.runtime.cluster_file import ClusterError
+from tanist.runtime.file_troubles import remedy
 from tanist.runtime.format import FormatError
 
 EXIT_FAILED = 1
@@ -75,6 +76,8 @@ def problem_of(error: BaseException) -> Problem | None:
             return Problem("unsupported", f"{error}: this cluster is too old, or too new, for the command")
         case LedgerError():
             return Problem("file", str(error))
+        case OSError() if (told := remedy(error)) is not None:
+            return Problem("file", told)
         case OSError() if error.filename is not None and error.strerror:
             return Problem("file", f"{error.filename}: {error.strerror}")
     return None

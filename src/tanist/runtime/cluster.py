@@ -20,8 +20,11 @@ from tanist.runtime import layout, power_loss
 from tanist.runtime.admin import quorum_leader
 from tanist.runtime.client import Client, KafkaError, Unreachable, Unsupported
 from tanist.runtime.cluster_file import ClusterError, ClusterFile, NodeEntry, load, load_existing, locked
+from tanist.runtime.deaths import death_reason
+from tanist.runtime.descriptors import too_few
 from tanist.runtime.faults import CLIENTS, FOLDER_VARIABLE, folder_of
 from tanist.runtime.faults_orders import FaultOrders, end_faults
+from tanist.runtime.file_troubles import remedy
 from tanist.runtime.files import replace_file
 from tanist.runtime.format import FormatError, format_folders, random_id
 from tanist.runtime.power_loss import Cut
@@ -94,7 +97,9 @@ class Cluster:
         `features` are those that a new cluster begins with. With `ends_with_us` the cluster is stopped when this
         process has ended, however it ends (`tether`), unless `let_go` comes before.
         """
-        with locked(self.folder):
+        if (told := too_few()) is not None:
+            raise ClusterError(told)
+        with locked(self.folder, make=True):
             cluster = load(self.folder)
             fresh = cluster is None
             if cluster is None:
@@ -152,9 +157,11 @@ class Cluster:
         """`down` for a command that has died, if the cluster is still its own. `launched` are the processes that it
         started, in the order of the nodes: it may have died before it noted them.
         """
+        if load(self.folder) is None:
+            return []
         with locked(self.folder):
-            cluster = load(self.folder)
-            if cluster is None or cluster.owner != owner:
+            cluster = load_existing(self.folder)
+            if cluster.owner != owner:
                 return []
             for node, mark in zip(cluster.nodes, launched, strict=False):
                 node.process = node.process or mark
@@ -207,6 +214,7 @@ class Cluster:
             if not node.alive:
                 raise ClusterError(f"node {node_id} is not running: `tanist start {node_id}` starts it")
             self._stop(cluster, [node], patience_s)
+            self._note_stopped(cluster)
 
     def start(self, node_id: int, patience_s: float = READY_PATIENCE_S) -> None:
         """Start a node that is down; returns when it takes part in the cluster again."""
@@ -237,13 +245,16 @@ class Cluster:
         if orders.present().faults:
             try:
                 orders.heal()
-            except ClusterError as error:
+                end_faults(self.folder)
+            except (ClusterError, OSError) as error:
                 self._say(f"faults could not be ended: {error}")
-            end_faults(self.folder)
         # Brokers hand over to controllers, so controllers of their own go last.
         brokers = self._stop(cluster, cluster.brokers, patience_s)
-        cluster.owner = None  # written once all have ended
-        return brokers + self._stop(cluster, cluster.nodes, patience_s)
+        others = self._stop(cluster, cluster.nodes, patience_s)
+        if brokers or others or cluster.owner is not None:
+            cluster.owner = None
+            self._note_stopped(cluster)
+        return brokers + others
 
     def _is_cut_off(self, node_id: int) -> bool:
         links = FaultOrders(self.folder).present().links(node_id)
@@ -374,18 +385,23 @@ class Cluster:
                 self._kill(node)
             else:
                 node.process = None
-        cluster.save(self.folder)
         return [node.node_id for node in stopping]
+
+    def _note_stopped(self, cluster: ClusterFile) -> None:
+        """They have ended, whether that can be written down or not."""
+        try:
+            cluster.save(self.folder)
+        except OSError as error:
+            self._say(f"what has stopped will show as crashed: {remedy(error) or error}")
 
     def _kill(self, node: NodeEntry) -> None:
         if node.process is not None:
             node.process.kill()
 
     def _death_of(self, node: NodeEntry) -> str:
-        path = layout.log_path(self.folder, node.node_id)
-        lines = path.read_text(errors="replace").splitlines()[-5:]
-        said = "\n".join(f"    {line}" for line in lines) or "    (it said nothing)"
-        return f"node {node.node_id} has ended. The end of its log, {path}:\n{said}"
+        reason = death_reason(self.folder, node) or f"node {node.node_id} has ended and has not said why"
+        subject = "" if reason.startswith(f"node {node.node_id} ") else f"node {node.node_id} has ended: "
+        return f"{subject}{reason} (its log: {layout.log_path(self.folder, node.node_id)})"
 
     def _status_of(self, cluster: ClusterFile, node: NodeEntry, alive: set[int], seen: set[int]) -> NodeStatus:
         if node.paused:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -144,11 +145,19 @@ def load_existing(folder: Path) -> ClusterFile:
     return found
 
 
+def _open_lock(path: str, flags: int) -> int:
+    """For reading: whoever wants to stop a cluster must be able to, although its disk is read-only or full by now."""
+    return os.open(path, flags | os.O_CREAT, 0o644)
+
+
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Keep other commands from changing this cluster meanwhile."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / _LOCK_NAME).open("w") as lock:
+def locked(folder: Path, *, make: bool = False) -> Iterator[None]:
+    """Keep other commands from changing this cluster meanwhile. Without `make` there must be one."""
+    if make:
+        folder.mkdir(parents=True, exist_ok=True)
+    else:
+        load_existing(folder)
+    with open(folder / _LOCK_NAME, opener=_open_lock) as lock:
 
         def take() -> bool:
             try:

@@ -12,6 +12,8 @@ import socket
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tanist.runtime.descriptors import opening
+
 if TYPE_CHECKING:
     from tanist.runtime.loop import Loop
     from tanist.runtime.network import Address
@@ -47,7 +49,7 @@ class Dialling:
             return
         family, address = self._left.pop()
         try:
-            sock = socket.socket(family, socket.SOCK_STREAM)
+            sock = opening(lambda: socket.socket(family, socket.SOCK_STREAM))
         except OSError as error:
             self._failed(f"cannot open a socket: {error.strerror or error}")
             return

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakSet
 
 from tanist.ports import Buffer, File
+from tanist.runtime.descriptors import is_crowded, opening
 from tanist.runtime.files import DiskFile, sync_folder, write_whole
 from tanist.runtime.group_sync import GroupSync
 from tanist.runtime.ledger import SyncLedger, key_of
@@ -42,11 +43,11 @@ class RealDisk:
     def open(self, path: str, *, create: bool = True) -> DiskFile:
         new = False
         try:
-            fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            fd = opening(lambda: os.open(path, os.O_RDWR | os.O_CLOEXEC))
         except FileNotFoundError:
             if not create:
                 raise
-            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            fd = opening(lambda: os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644))
             new = True
         except OSError as error:
             raise _explained(error, path) from None
@@ -59,7 +60,7 @@ class RealDisk:
         return file
 
     def read_file(self, path: str) -> bytes:
-        with open(path, "rb", buffering=0) as file:
+        with opening(lambda: open(path, "rb", buffering=0)) as file:
             return file.read()
 
     def write_file(self, path: str, data: Buffer, *, sync: bool = True) -> None:
@@ -83,17 +84,20 @@ class RealDisk:
         return os.path.exists(path)
 
     def list(self, path: str) -> builtins.list[str]:
-        return sorted(os.listdir(path))
+        return sorted(opening(lambda: os.listdir(path)))
 
     def is_directory(self, path: str) -> bool:
         return os.path.isdir(path)
+
+    def crowded(self) -> bool:
+        return is_crowded(len(self._files))
 
     def make_directory(self, path: str) -> None:
         os.makedirs(path, exist_ok=True)
 
     def remove(self, path: str) -> None:
         try:
-            with os.scandir(path) as entries:
+            with opening(lambda: os.scandir(path)) as entries:
                 inside = [(entry.path, entry.is_dir(follow_symlinks=False)) for entry in entries]
         except NotADirectoryError:
             self._forget(path)

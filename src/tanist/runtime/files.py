@@ -12,8 +12,10 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 
 from tanist.ports import Buffer
+from tanist.runtime.descriptors import opening
 from tanist.runtime.ledger import FileKey, SyncLedger
 
 _VECTOR_MAX = 1024
@@ -163,11 +165,14 @@ class DiskFile:
 
 def write_whole(path: str, data: Buffer, *, sync: bool) -> os.stat_result:
     """Make or empty a file, and write all of it."""
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+    fd = opening(lambda: os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644))
     try:
         left = memoryview(data)
-        while left:
-            left = left[os.write(fd, left) :]
+        try:
+            while left:
+                left = left[os.write(fd, left) :]
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, path) from None  # write knows the descriptor only
         if sync:
             _fdatasync(fd)
         return os.fstat(fd)
@@ -177,15 +182,21 @@ def write_whole(path: str, data: Buffer, *, sync: bool) -> os.stat_result:
 
 def replace_file(path: str, data: Buffer) -> None:
     """Put a file in place durably: a crash leaves the old content or the new."""
-    write_whole(f"{path}.tmp", data, sync=True)
-    os.replace(f"{path}.tmp", path)
+    passing = f"{path}.tmp"
+    try:
+        write_whole(passing, data, sync=True)
+        os.replace(passing, path)
+    except OSError as error:
+        with suppress(OSError):
+            os.unlink(passing)
+        raise OSError(error.errno, error.strerror, path) from None
     sync_folder(os.path.dirname(path))
 
 
 def sync_folder(path: str) -> None:
     """Make the names in a folder durable. One that was renamed or removed meanwhile has none."""
     try:
-        fd = os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fd = opening(lambda: os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
     except FileNotFoundError:
         return
     try:

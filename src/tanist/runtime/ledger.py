@@ -15,6 +15,7 @@ device, inode (0: the row is free), synced bytes, 0. A reader scans all rows.
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 import threading
@@ -103,14 +104,29 @@ class SyncLedger:
         self._map.close()
         os.close(self._fd)
 
+    def _allocate(self, rows: int) -> None:
+        """Make room for rows. In a file with holes, a full disk would end the process by SIGBUS at the first store."""
+        size = _HEAD_BYTES + rows * _ROW_BYTES
+        if hasattr(os, "posix_fallocate"):
+            try:
+                os.posix_fallocate(self._fd, 0, size)
+                return
+            except OSError as error:
+                if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
+                    raise OSError(error.errno, error.strerror, self.path) from None
+        at = os.fstat(self._fd).st_size
+        if at < size:
+            os.pwrite(self._fd, bytes(size - at), at)
+
     def _map_rows(self, rows: int) -> None:
-        os.ftruncate(self._fd, _HEAD_BYTES + rows * _ROW_BYTES)
+        self._allocate(rows)
         self._map = mmap.mmap(self._fd, _HEAD_BYTES + rows * _ROW_BYTES)
         self._cells = memoryview(self._map)[_HEAD_BYTES:].cast("Q")
         self._capacity = rows
 
     def _grow(self) -> None:
         rows = self._capacity
+        self._allocate(rows * 2)  # or raise, with the table as it is
         self._cells.release()
         self._map.close()
         self._map_rows(rows * 2)

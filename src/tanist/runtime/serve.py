@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import gc
 import os
-import resource
 import signal
 import socket
 import sys
@@ -23,8 +22,10 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
 from tanist.broker.config import ConfigError, NodeConfig, PropertiesError, parse_properties
 from tanist.ports import Clock, Disk, Network, Random
 from tanist.runtime.chance import SystemRandom
+from tanist.runtime.descriptors import NEEDED, PLENTY, keep_reserve, raise_limit, too_few
 from tanist.runtime.disk import RealDisk
 from tanist.runtime.faults_node import obey_faults
+from tanist.runtime.last_words import LastWords
 from tanist.runtime.ledger import LEDGER_NAME
 from tanist.runtime.loop import Loop
 from tanist.runtime.network import SYSTEM_DEFAULT, SocketNetwork
@@ -92,7 +93,6 @@ def load_config(path: str, overrides: Mapping[str, str]) -> NodeConfig:
 def serve(config: NodeConfig, make_node: MakeNode) -> int:
     """Run a node until it is told to stop; gives the exit code."""
     began = time.monotonic()
-    descriptors = _raise_descriptor_limit()
     name_process(f"tanist: node {config.node_id}, data in {config.log_dirs[0]}", f"tanist-{config.node_id}")
     for warning in config.warnings:
         report("WARN", warning)
@@ -100,12 +100,19 @@ def serve(config: NodeConfig, make_node: MakeNode) -> int:
         if not os.path.isdir(folder):
             report("ERROR", f"{folder} does not exist: format it first (`tanist format -c FILE -t CLUSTER_ID`)")
             return EXIT_FAILED
-    loop = Loop(on_failure=_report_failure)
-    disk = RealDisk(loop, f"{config.log_dirs[0]}/{LEDGER_NAME}")
+    last_words = _last_words(config.log_dirs[0])
+    descriptors = _descriptors()
+    if descriptors is None:
+        return _cannot_start(config, too_few() or "too few open files", last_words)
+    try:
+        loop = Loop(on_failure=_report_failure)
+        disk = RealDisk(loop, f"{config.log_dirs[0]}/{LEDGER_NAME}")
+    except OSError as error:
+        return _cannot_start(config, _told(error), last_words)
     network = SocketNetwork(
         loop,
-        # Half of the descriptors are for files: a partition has at least three open.
-        max_connections=min(config.max_connections, max(64, descriptors // 2)),
+        # Half of the descriptors are for files: a partition has one to three open for each segment.
+        max_connections=min(config.max_connections, descriptors // 2),
         connect_timeout_ms=config.socket_connection_setup_timeout_ms,
         # Kafka's default, 100 KB, is worth having: what is sent from the page cache is then read while it is still in
         # the processor's cache, and answers of 1 MB take half the CPU. To receive, the kernel's own choice is better.
@@ -115,7 +122,7 @@ def serve(config: NodeConfig, make_node: MakeNode) -> int:
         ),
         on_exhausted=lambda why: report("WARN", why),
     )
-    process = _Process(loop)
+    process = _Process(loop, last_words)
     obeying = obey_faults(loop, network, disk, config.node_id, report)
     try:
         node = make_node(config, loop, disk, network, SystemRandom(), report, process.fatal)
@@ -123,8 +130,7 @@ def serve(config: NodeConfig, make_node: MakeNode) -> int:
         metrics = _tell_metrics(loop, config, node)
         node.start()
     except (OSError, ValueError) as error:
-        report("ERROR", f"node {config.node_id} cannot start: {_told(error)}")
-        return EXIT_FAILED
+        return _cannot_start(config, _told(error), last_words)
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_GC_THRESHOLDS)
@@ -167,8 +173,9 @@ def _tell_when_ready(loop: Loop, node: ServedNode) -> None:
 class _Process:
     """How the process comes to its end."""
 
-    def __init__(self, loop: Loop) -> None:
+    def __init__(self, loop: Loop, last_words: LastWords | None) -> None:
         self._loop = loop
+        self._last_words = last_words
         self._node: ServedNode | None = None
         self._stopping = False
         self.exit_code = 0
@@ -180,7 +187,8 @@ class _Process:
 
     def fatal(self, reason: str) -> None:
         """The node cannot go on and has said why; nothing is closed in an orderly way, so recovery will run."""
-        del reason
+        if self._last_words is not None:
+            self._last_words.say(reason)
         self.exit_code = EXIT_FAILED
         self._loop.stop()
 
@@ -206,16 +214,41 @@ def _told(error: Exception) -> str:
     return str(error)
 
 
-def _raise_descriptor_limit() -> int:
-    """As many open files as the system lets us have; gives their number."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-            soft = hard
-        except (OSError, ValueError):  # macOS says "unlimited" and means less
-            return soft
-    return soft if soft > 0 else 1 << 20
+def _descriptors() -> int | None:
+    """How many files the process may have open, some of them in reserve; None if they are too few for a node."""
+    number = raise_limit()
+    if number < NEEDED:
+        return None
+    if number < PLENTY:
+        report(
+            "WARN",
+            f"this process may open {number} files: {number // 2} connections, and the segments of logs and indexes; "
+            f"`ulimit -n {PLENTY}` before the start gives room for more",
+        )
+    keep_reserve(
+        number,
+        lambda: report(
+            "WARN",
+            f"all {number} files that this process may open are open: new connections and new replicas wait until some "
+            "are closed; `ulimit -n` before the start gives room for more",
+        ),
+    )
+    return number
+
+
+def _last_words(folder: str) -> LastWords | None:
+    try:
+        return LastWords(folder)
+    except OSError:
+        return None  # whatever is wrong with the folder will be said by what needs it
+
+
+def _cannot_start(config: NodeConfig, reason: str, last_words: LastWords | None) -> int:
+    told = f"node {config.node_id} cannot start: {reason}"
+    report("ERROR", told)
+    if last_words is not None:
+        last_words.say(told)
+    return EXIT_FAILED
 
 
 def _usage(problem: str) -> NoReturn:

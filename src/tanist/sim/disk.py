@@ -225,6 +225,9 @@ class SimDiskView:
     def is_directory(self, path: str) -> bool:
         return isinstance(self._disk.find(path), Folder)
 
+    def crowded(self) -> bool:
+        return False
+
     def make_directory(self, path: str) -> None:
         disk = self._disk
         disk.check(path, writing=True)
