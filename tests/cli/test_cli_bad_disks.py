@@ -197,7 +197,7 @@ def test_the_ledger_of_synced_lengths_finds_out_before_it_stores_into_a_full_dis
     disk = mount("size=64k")
     ledger = SyncLedger(f"{disk}/ledger")
     fill(disk)
-    with pytest.raises(OSError, match="No space left on device"):
+    with pytest.raises(OSError, match="No space left on device"):  # noqa: PT012 (how many there is room for is not said)
         for inode in range(1, 5000):
             ledger.adopt((1, inode), 0)
     assert ledger.synced((1, 1)) == 0
