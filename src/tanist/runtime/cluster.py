@@ -19,7 +19,15 @@ from tanist.broker.config import ConfigError, NodeConfig
 from tanist.runtime import layout, power_loss
 from tanist.runtime.admin import quorum_leader
 from tanist.runtime.client import Client, KafkaError, Unreachable, Unsupported
-from tanist.runtime.cluster_file import ClusterError, ClusterFile, NodeEntry, load, load_existing, locked
+from tanist.runtime.cluster_file import (
+    ClusterError,
+    ClusterFile,
+    NodeEntry,
+    load,
+    load_existing,
+    locked,
+    locked_existing,
+)
 from tanist.runtime.deaths import death_reason
 from tanist.runtime.descriptors import too_few
 from tanist.runtime.faults import CLIENTS, FOLDER_VARIABLE, folder_of
@@ -99,7 +107,7 @@ class Cluster:
         """
         if (told := too_few()) is not None:
             raise ClusterError(told)
-        with locked(self.folder, make=True):
+        with locked(self.folder):
             cluster = load(self.folder)
             fresh = cluster is None
             if cluster is None:
@@ -146,8 +154,8 @@ class Cluster:
 
     def down(self, patience_s: float = STOP_PATIENCE_S) -> list[int]:
         """Stop every node in an orderly way, after ending all faults; gives the ids of those that ran."""
-        with locked(self.folder):
-            stopped = self._down(load_existing(self.folder), patience_s)
+        with locked_existing(self.folder) as cluster:
+            stopped = self._down(cluster, patience_s)
         self.let_go()
         return stopped
 
@@ -159,8 +167,7 @@ class Cluster:
         """
         if load(self.folder) is None:
             return []
-        with locked(self.folder):
-            cluster = load_existing(self.folder)
+        with locked_existing(self.folder) as cluster:
             if cluster.owner != owner:
                 return []
             for node, mark in zip(cluster.nodes, launched, strict=False):
@@ -192,8 +199,7 @@ class Cluster:
 
     def crash(self, node_id: int, *, lose_page_cache: bool = False) -> list[Cut]:
         """SIGKILL: nothing is flushed, closed or said. With `lose_page_cache`, as if the power had failed too."""
-        with locked(self.folder):
-            cluster = load_existing(self.folder)
+        with locked_existing(self.folder) as cluster:
             node = cluster.node(node_id)
             if not node.alive:
                 raise ClusterError(f"node {node_id} is not running: `tanist start {node_id}` starts it")
@@ -208,8 +214,7 @@ class Cluster:
 
     def stop(self, node_id: int, patience_s: float = STOP_PATIENCE_S) -> None:
         """A controlled shutdown; returns when the process has ended."""
-        with locked(self.folder):
-            cluster = load_existing(self.folder)
+        with locked_existing(self.folder) as cluster:
             node = cluster.node(node_id)
             if not node.alive:
                 raise ClusterError(f"node {node_id} is not running: `tanist start {node_id}` starts it")
@@ -218,8 +223,7 @@ class Cluster:
 
     def start(self, node_id: int, patience_s: float = READY_PATIENCE_S) -> None:
         """Start a node that is down; returns when it takes part in the cluster again."""
-        with locked(self.folder):
-            cluster = load_existing(self.folder)
+        with locked_existing(self.folder) as cluster:
             node = cluster.node(node_id)
             if node.alive:
                 raise ClusterError(f"node {node_id} is running already")

@@ -151,12 +151,9 @@ def _open_lock(path: str, flags: int) -> int:
 
 
 @contextmanager
-def locked(folder: Path, *, make: bool = False) -> Iterator[None]:
-    """Keep other commands from changing this cluster meanwhile. Without `make` there must be one."""
-    if make:
-        folder.mkdir(parents=True, exist_ok=True)
-    else:
-        load_existing(folder)
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other commands from changing what is in the folder meanwhile; the folder is made if it is not there."""
+    folder.mkdir(parents=True, exist_ok=True)
     with open(folder / _LOCK_NAME, opener=_open_lock) as lock:
 
         def take() -> bool:
@@ -169,3 +166,11 @@ def locked(folder: Path, *, make: bool = False) -> Iterator[None]:
         if not wait_until(take, _LOCK_PATIENCE_S):
             raise ClusterError(f"another command is still busy with {folder}: let it finish or stop it")
         yield
+
+
+@contextmanager
+def locked_existing(folder: Path) -> Iterator[ClusterFile]:
+    """The cluster file of a folder that must have one, and nobody else changes the cluster meanwhile."""
+    load_existing(folder)  # before anything is made there
+    with locked(folder):
+        yield load_existing(folder)
