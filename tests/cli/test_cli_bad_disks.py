@@ -87,7 +87,7 @@ def test_a_cluster_whose_disk_is_full_or_read_only_by_now_can_be_stopped(mount: 
     assert "ready in" in up(folder).stdout
     fill(disk)
     said = run("down", folder=folder)
-    assert said.splitlines()[-1] == "stopped 1 nodes: 1"
+    assert said.splitlines()[-1] == "stopped 1 node: 1"
     assert "what has stopped will show as crashed" in said
     assert "no space left on device: make room there" in said
     assert load_existing(folder).running == []
@@ -255,8 +255,8 @@ def test_a_node_that_runs_out_of_open_files_goes_on(tmp_path: Path) -> None:
             connection.close()
         run("topics", "delete", "large", folder=folder)  # what it has open is closed
         run("topics", "create", "later", "--partitions", "1", "--replication-factor", "1", folder=folder)
-        assert "1 records sent" in run("produce", "small", folder=folder, stdin="x\n")
-        assert "1 records sent" in run("produce", "later", folder=folder, stdin="x\n")
+        assert "1 record sent" in run("produce", "small", folder=folder, stdin="x\n")
+        assert "1 record sent" in run("produce", "later", folder=folder, stdin="x\n")
         assert node.alive
         assert "ERROR" not in log.read_text()
     finally:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 _STAND_IN = """
-import sys
+import os, signal, sys
 from tanist.runtime.serve import load_config, serve
 
 class Node:
@@ -24,6 +24,8 @@ class Node:
         self.network, self.config = network, config
 
     def start(self):
+        if self.behaviour == "stopped-as-it-starts":
+            os.kill(os.getpid(), signal.SIGTERM)
         endpoint = self.config.listeners[0]
         self.listener = self.network.listen(endpoint.host, endpoint.port, lambda _: None, max_frame_bytes=100)
         if self.behaviour == "fatal":
@@ -94,6 +96,12 @@ def test_a_signal_stops_it_in_an_orderly_way(start: Start, number: int) -> None:
     out, _ = process.communicate(timeout=20)
     assert "asked to stop" in out
     assert process.returncode == 0
+
+
+def test_a_signal_that_comes_while_it_starts_is_not_lost(start: Start) -> None:
+    out, _ = start("stopped-as-it-starts").communicate(timeout=20)
+    assert "SIGTERM: shutting down" in out
+    assert "asked to stop" in out
 
 
 def test_a_second_signal_ends_it_at_once(start: Start) -> None:

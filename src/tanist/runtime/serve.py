@@ -43,6 +43,8 @@ Report = Callable[[str, str], None]
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 
+_ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
 _GC_THRESHOLDS = (50_000, 20, 50)
 """A broker allocates little that is cyclic: collecting 70 times less often than by default costs no memory."""
 
@@ -182,8 +184,8 @@ class _Process:
 
     def stop_with(self, node: ServedNode) -> None:
         self._node = node
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            self._loop.aio.add_signal_handler(number, self._on_signal, number)
+        signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+        self._loop.post(self._hear)
 
     def fatal(self, reason: str) -> None:
         """The node cannot go on and has said why; nothing is closed in an orderly way, so recovery will run."""
@@ -191,6 +193,12 @@ class _Process:
             self._last_words.say(reason)
         self.exit_code = EXIT_FAILED
         self._loop.stop()
+
+    def _hear(self) -> None:
+        """Once the loop runs: uvloop loses a signal that comes before, though its handler was added."""
+        for number in _ENDING:
+            self._loop.aio.add_signal_handler(number, self._on_signal, number)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
 
     def _on_signal(self, number: int) -> None:
         if self._stopping or self._node is None:
