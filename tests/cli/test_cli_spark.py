@@ -13,7 +13,7 @@ def test_without_pyspark_one_sentence_says_what_to_install(monkeypatch: pytest.M
     monkeypatch.setattr(spark, "find_spec", lambda _: None)
     for job in (["audit"], ["merge-back"], ["story"], ["durability"], ["ingest", "t", "--topic", "x"]):
         result = CliRunner().invoke(spark.spark_command, job)
-        assert (result.exit_code, result.output.count("\n")) == (1, 1)
+        assert (result.exit_code, result.output.count("\n")) == (2, 1)
         assert "pip install 'tanist[spark]'" in result.output
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner, Result
 
 from tanist.cli.app import app
@@ -77,6 +78,33 @@ def test_a_malformed_file(tmp_path: Path) -> None:
     assert result.exit_code == 2
     assert "history.jsonl: line 3: it is not JSON: Expecting ',' delimiter at column 15" in result.output
     assert CliRunner().invoke(app, ["lab", "verify", str(tmp_path / "nothing.jsonl")]).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "it has no operations"),
+        ("\n\n", "it has no operations"),
+        ('{"process":"nemesis","f":"kill"}\n', "it has no operations"),
+        (
+            '{"process":"p","type":"fail","f":"send","partition":"t-0","value":"a"}\n'
+            '{"process":"p","type":"info","f":"send","partition":"t-0","value":"b"}\n'
+            '{"process":"c","type":"ok","f":"poll"}\n',
+            "nothing in its 3 operations was acknowledged",
+        ),
+    ],
+)
+def test_a_history_that_has_nothing_to_judge_is_an_error(tmp_path: Path, text: str, why: str) -> None:
+    for options in ((), ("--json",)):
+        result = _verify(tmp_path, text, *options)
+        assert result.exit_code == 2
+        assert f"history.jsonl: {why}" in result.output
+        assert "no anomalies" not in result.output
+
+
+def test_what_consumers_were_given_is_something_to_judge(tmp_path: Path) -> None:
+    polled = '{"process":"c","type":"ok","f":"poll","records":{"t-0":[[0,"a"]]}}\n'
+    assert "phantom: 1" in _verify(tmp_path, polled).output
 
 
 def test_nothing_of_a_cluster_is_loaded() -> None:

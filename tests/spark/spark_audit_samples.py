@@ -63,7 +63,7 @@ class Scene:
             directory = folder / "data" / f"node-{replica}" / "log"
             name_directory(directory, replica)
             for partition, replicas in self.logs.items():
-                written = SegmentBuilder()
+                written = SegmentBuilder(replicas[replica][0].base_offset if replicas[replica] else 0)
                 for batch in replicas[replica]:
                     written.offset, written.epoch = batch.base_offset, batch.epoch
                     written.batch(

@@ -32,8 +32,13 @@ def test_the_wrapper_is_written_once(tmp_path: Path) -> None:
 
 def test_which_java_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setenv("JAVA_HOME", "/named")
-    assert java_home.find_java_home() == "/named"
+    named = tmp_path / "named"
+    monkeypatch.setenv("JAVA_HOME", str(named))
+    with pytest.raises(java_home.NoJava, match="has no bin/java"):
+        java_home.find_java_home()
+    (named / "bin").mkdir(parents=True)
+    (named / "bin" / "java").touch()
+    assert java_home.find_java_home() == str(named)
     monkeypatch.delenv("JAVA_HOME")
     fake = tmp_path / "home" / "bin" / "java"
     fake.parent.mkdir(parents=True)

@@ -7,7 +7,9 @@ import pytest
 
 from tanist.sim.history import History, Send
 from tanist.spark.jobs.durability import (
+    DurabilityResult,
     Estimate,
+    Row,
     Setting,
     Weather,
     durability,
@@ -17,6 +19,7 @@ from tanist.spark.jobs.durability import (
     played,
     settings,
 )  # fmt: skip
+from tanist.spark.jobs.preconditions import NothingToJudge
 
 SHORT = Weather(kinds=("blackout", "power", "leader"), pause_ms=(100, 500), load_ms=2_000)
 
@@ -40,12 +43,19 @@ def test_an_outage_is_a_stretch_without_acknowledgements_also_at_the_ends() -> N
 def test_settings_are_all_that_can_be() -> None:
     found = settings([1, 3], [1, 2, 3], ["None"])
     assert [(each.replication_factor, each.min_insync_replicas) for each in found] == [(1, 1), (3, 1), (3, 2), (3, 3)]
+    with pytest.raises(NothingToJudge, match="=2 needs more than 1 replicas: there is no setting to play"):
+        settings([1], [2, 3], ["None"])
     with pytest.raises(ValueError, match="replicas is 3"):
         Setting(2, 3)
     with pytest.raises(ValueError, match="the strategy is one of"):
         Setting(strategy="Reckless")
     with pytest.raises(ValueError, match="comets"):
         Weather(kinds=("comets",))
+
+
+def test_a_setting_in_which_nothing_was_acknowledged_is_not_judged() -> None:
+    rows = [Row(Setting(3, least), Estimate(0, 5), Estimate(5, 5), acked) for least, acked in ((2, 10), (3, 0))]
+    assert DurabilityResult(SHORT, range(5), rows).unjudged == [Setting(3, 3)]
 
 
 def test_a_run_is_the_same_wherever_it_is_played() -> None:

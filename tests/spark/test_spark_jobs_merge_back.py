@@ -63,3 +63,12 @@ def test_a_compacted_topic_keeps_what_is_newer(spark: Any) -> None:
     live = [record(40, 200, epoch=5, key=b"a"), record(41, 201, epoch=5)]
     assert verdicts(spark, saved, live, frozenset({"t"})) == {10: "superseded", 11: "lost", 12: "lost"}
     assert verdicts(spark, saved, live) == {10: "lost", 11: "lost", 12: "lost"}
+
+
+def test_what_stood_below_the_topics_start_has_expired_and_is_not_lost(spark: Any) -> None:
+    from tanist.spark.jobs.merge_back import judged
+
+    saved = spark.createDataFrame([record(10, 100), record(11, 101), record(12, 102)], SCHEMA)
+    live = spark.createDataFrame([record(11, 101, salvage=None)], SCHEMA)
+    found = judged(saved, live, frozenset(), {("t", 0): 12, ("u", 0): 99}).collect()
+    assert {row.offset: row.verdict for row in found} == {10: "expired", 11: "kept", 12: "lost"}

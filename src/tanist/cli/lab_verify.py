@@ -31,7 +31,7 @@ _ANOMALIES = [
 
 
 class Malformed(click.ClickException):
-    """The file is no history."""
+    """The file is no history, or one that says nothing."""
 
     exit_code = EXIT_MALFORMED
 
@@ -52,7 +52,8 @@ def verify_command(ctx: click.Context, history: Path, allow: tuple[str, ...], as
 
     HISTORY is a file of what clients did and saw: JSON Lines or Parquet, as docs/history.md says. Each anomaly is told
     with its count and the smallest evidence: the few operations that show it, with their lines. The exit code is 0 when
-    nothing is wrong, 1 when something is, 2 when the file is malformed.
+    nothing is wrong, 1 when something is, 2 when the file is malformed or has nothing
+    to judge.
 
     \b
     lost-write            acknowledged, and not there for those who looked later
@@ -77,6 +78,9 @@ def verify_command(ctx: click.Context, history: Path, allow: tuple[str, ...], as
             verdict, operations = verify(file, bar.update)
     except HistoryError as error:
         raise Malformed(f"{history}: {error}") from error
+    nothing = report.nothing_to_judge(verdict)
+    if nothing is not None:
+        raise Malformed(f"{history}: {nothing}")
     if as_json:
         print_json(report.as_json(verdict, operations, allowed))
     else:

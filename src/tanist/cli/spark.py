@@ -11,13 +11,14 @@ from collections.abc import Callable
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tanist.cli.options import client_options, data_option, json_option, key_value
 from tanist.cli.output import print_json
-from tanist.cli.spark_told import audit_json, audit_lines, echo, tell_durability, tell_merge
+from tanist.cli.spark_session import NotJudged, Start, reason_of, session_options
+from tanist.cli.spark_told import audit_json, audit_lines, echo, ingest_line, many, tell_durability, tell_merge
 from tanist.cli.tree import Group
 from tanist.runtime.client import Address
 from tanist.runtime.cluster import addresses_of
@@ -25,8 +26,6 @@ from tanist.runtime.cluster_file import load_existing
 
 if TYPE_CHECKING:
     from tanist.spark.jobs.audit import AuditResult
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 EXIT_FOUND = 1
 """An audit that found something, as `tanist lab verify` has it."""
@@ -37,14 +36,14 @@ class Job(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         if find_spec("pyspark") is None:
-            raise click.ClickException(
-                "the pipeline needs PySpark: pip install 'tanist[spark]' (500 MB, Java included)"
-            )
+            raise NotJudged("the pipeline needs PySpark: pip install 'tanist[spark]' (500 MB, Java included)")
         try:
             return super().invoke(ctx)
-        except ValueError as error:
-            # What jobs raise for a path, an option or a history that can't be.
-            raise click.ClickException(str(error)) from error
+        except Exception as error:
+            reason = reason_of(error, traceback=bool(ctx.params.get("verbose")))
+            if reason is None:
+                raise
+            raise NotJudged(reason) from error
 
 
 class Jobs(Group):
@@ -59,24 +58,6 @@ def spark_command() -> None:
 
     They are PySpark's: they run here, or on a Spark cluster (docs/pipeline.md).
     """
-
-
-def _session_options(command: F) -> F:
-    command = click.option(
-        "--conf", "conf", type=key_value, metavar="KEY=VALUE", multiple=True, help="A setting of Spark. Repeatable."
-    )(command)
-    return click.option(
-        "--master",
-        default="local[*]",
-        show_default=True,
-        help="The Spark cluster, such as spark://host:7077. Its workers need tanist[spark], and the same paths.",
-    )(command)
-
-
-def _session(master: str, conf: tuple[tuple[str, str], ...]) -> Any:
-    from tanist.spark import session
-
-    return session(**{"spark.master": master, **dict(conf)})
 
 
 def _servers(bootstrap: list[Address] | None, folder: Path) -> str:
@@ -107,7 +88,7 @@ def _answer(as_json: bool, programs: Callable[[], Any], people: Callable[[], Non
 @click.option("--output", type=click.Path(path_type=Path), help="A folder for all findings as Parquet.")
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="A file for the report with pictures.")
 @click.option("--plan", type=click.Choice(["auto", "two-level", "flat"]), default="auto", show_default=True)
-@_session_options
+@session_options
 @data_option
 @json_option
 @click.pass_context
@@ -118,19 +99,23 @@ def audit_command(
     output: Path | None,
     html: Path | None,
     plan: str,
-    master: str,
-    conf: tuple[tuple[str, str], ...],
+    start: Start,
     folder: Path,
     as_json: bool,
 ) -> None:
     """Find what was lost, duplicated, reordered, or differs.
 
-    Holds all replicas' segment files below --data against each other, and against what clients were told. The exit code
-    is 0 when nothing is wrong, 1 when something is.
+    Compares all replicas' segment files below --data with each other, and with what clients have noted. The exit code
+    is 0 when nothing is wrong, 1 when something is, 2 when there was nothing to judge, or the audit could not run.
     """
+    from tanist.spark.jobs import preconditions
+
+    preconditions.audit(folder, topics, histories)
+    preconditions.output_folder(output)
+    preconditions.output_file(html)
+    spark = start()
     from tanist.spark.jobs.audit import audit_folder
 
-    spark = _session(master, conf)
     result = audit_folder(spark, folder, histories, topics=topics, output=output, plan=plan, progress=_say)
     if html is not None:
         from tanist.spark.report.audit_page import write_page
@@ -147,7 +132,7 @@ def audit_command(
 @click.option("--apply", is_flag=True, help="Put back what is lost. Without: a dry run, which changes nothing.")
 @click.option("--mark", is_flag=True, help="Add headers tanist.salvage.* to restored records: where they come from.")
 @click.option("--output", type=click.Path(path_type=Path), help="A folder for the verdict on each record, as Parquet.")
-@_session_options
+@session_options
 @client_options
 @json_option
 @click.pass_context
@@ -157,22 +142,28 @@ def merge_back_command(
     apply: bool,
     mark: bool,
     output: Path | None,
-    master: str,
-    conf: tuple[tuple[str, str], ...],
+    start: Start,
     bootstrap: list[Address] | None,
     folder: Path,
     as_json: bool,
 ) -> None:
     """Put records that replicas have dropped back into topics.
 
-    It puts back those, and only those, that the topics lack.
-    Twice is once: what an earlier run has restored is recognised.
+    It puts back those, and only those, that the topics lack. Twice is once: what an earlier run has restored is
+    recognised. The exit code is 0 when it is done, 1 when a partition could not be mended, 2 when there is no salvage,
+    or the job could not run.
     """
-    from tanist.spark.jobs.merge_back import merge_back
+    from tanist.spark.jobs import preconditions
+    from tanist.spark.jobs.merge_plan import planned
 
     addresses = bootstrap or addresses_of(load_existing(folder), folder)
+    preconditions.output_folder(output)
+    plan = planned(folder, addresses, topics)
+    spark = start()
+    from tanist.spark.jobs.merge_back import merge_back
+
     result = merge_back(
-        _session(master, conf), folder, addresses, topics=topics, apply=apply, mark=mark, output=output, progress=_say
+        spark, folder, addresses, topics=topics, plan=plan, apply=apply, mark=mark, output=output, progress=_say
     )
     _answer(as_json, lambda: asdict(result), lambda: tell_merge(result))
     if result.problems:
@@ -182,19 +173,21 @@ def merge_back_command(
 @spark_command.command("story")
 @click.option("--port", type=click.IntRange(1024, 65000), default=29092, show_default=True, help="Of the first broker.")
 @click.option("--keep", type=click.Path(path_type=Path), help="An empty folder for the cluster, history and reports.")
-@_session_options
-def story_command(port: int, keep: Path | None, master: str, conf: tuple[tuple[str, str], ...]) -> None:
+@session_options
+def story_command(port: int, keep: Path | None, start: Start) -> None:
     """Break a cluster, audit it, and mend its topic.
 
     A loss of power with ELR off, an audit, the merge-back, and a second audit that finds nothing.
     """
+    from tanist.spark.jobs import preconditions
+
+    if keep is not None:
+        preconditions.empty_folder(keep)
     from tanist.spark.jobs.story import StoryFailed, tell
 
     with tempfile.TemporaryDirectory(prefix="tanist-story-") as scratch:
         folder = Path(scratch) if keep is None else keep
         folder.mkdir(parents=True, exist_ok=True)
-        if any(folder.iterdir()):
-            raise click.ClickException(f"{folder} is not empty")
 
         def tell_audit(name: str, result: AuditResult) -> None:
             if keep is not None:
@@ -204,7 +197,7 @@ def story_command(port: int, keep: Path | None, master: str, conf: tuple[tuple[s
             echo(["", *audit_lines(result), ""])
 
         try:
-            story = tell(_session(master, conf), folder, port=port, say=_say, on_audit=tell_audit)
+            story = tell(start(), folder, port=port, say=_say, on_audit=tell_audit)
         except StoryFailed as error:
             raise click.ClickException(f"the story came out otherwise: {error}") from error
     click.echo(
@@ -221,7 +214,7 @@ def story_command(port: int, keep: Path | None, master: str, conf: tuple[tuple[s
 @click.option(
     "--option", "options", type=key_value, metavar="KEY=VALUE", multiple=True, help="Of the source. Repeatable."
 )
-@_session_options
+@session_options
 @client_options
 @json_option
 def ingest_command(
@@ -230,8 +223,7 @@ def ingest_command(
     kind: Any,
     every: str | None,
     options: tuple[tuple[str, str], ...],
-    master: str,
-    conf: tuple[tuple[str, str], ...],
+    start: Start,
     bootstrap: list[Address] | None,
     folder: Path,
     as_json: bool,
@@ -241,29 +233,29 @@ def ingest_command(
     The same command goes on where the last one ended. TABLE becomes a folder: a Delta table, partitioned by topic and
     partition, or with --kind parquet its files only.
     """
+    from tanist.spark.jobs.tables import fit_to_ingest
+
+    servers = _servers(bootstrap, folder)
+    fit_to_ingest(servers, topics, table, kind, every, dict(options))
+    spark = start()
     from tanist.spark.jobs.ingest import ingest
 
-    result = ingest(
-        _session(master, conf), _servers(bootstrap, folder), topics, table, kind=kind, every=every,
-        options=dict(options), progress=_say,
-    )  # fmt: skip
-    told = f"{result.records} records in {result.batches} batches; {result.known} batches were there already"
-    _answer(as_json, lambda: asdict(result), lambda: click.echo(told))
+    result = ingest(spark, servers, topics, table, kind=kind, every=every, options=dict(options), progress=_say)
+    _answer(as_json, lambda: asdict(result), lambda: echo([ingest_line(result)]))
 
 
 @spark_command.command("egress")
 @click.argument("table", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--topic", help="Write all of it here.  [default: each record to the topic it came from]")
 @click.option("--by-key", is_flag=True, help="Choose partitions by the records' keys, instead of keeping them.")
-@_session_options
+@session_options
 @client_options
 @json_option
 def egress_command(
     table: Path,
     topic: str | None,
     by_key: bool,
-    master: str,
-    conf: tuple[tuple[str, str], ...],
+    start: Start,
     bootstrap: list[Address] | None,
     folder: Path,
     as_json: bool,
@@ -272,11 +264,15 @@ def egress_command(
 
     TABLE is one that `tanist spark ingest` made.
     """
-    from tanist.spark.jobs.ingest import egress
+    from tanist.spark.jobs.tables import fit_to_egress
 
     servers = _servers(bootstrap, folder)
-    count = egress(_session(master, conf), table, servers, topic=topic, keep_partitions=not by_key, progress=_say)
-    _answer(as_json, lambda: {"records": count}, lambda: click.echo(f"{count} records written"))
+    fit_to_egress(servers, table.absolute(), topic, keep_partitions=not by_key)
+    spark = start()
+    from tanist.spark.jobs.ingest import egress
+
+    count = egress(spark, table, servers, topic=topic, keep_partitions=not by_key, progress=_say)
+    _answer(as_json, lambda: {"records": count}, lambda: click.echo(f"{many(count, 'record')} written"))
 
 
 @spark_command.command("durability")
@@ -298,7 +294,7 @@ def egress_command(
 @click.option("--output", type=click.Path(path_type=Path), help="A folder for the outcome of each run, as Parquet.")
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="A file for the report with the plot.")
 @click.option("--scenarios", type=click.Path(path_type=Path), help="A folder for runs that lost, to be replayed.")
-@_session_options
+@session_options
 @json_option
 def durability_command(
     factors: tuple[int, ...],
@@ -311,8 +307,7 @@ def durability_command(
     output: Path | None,
     html: Path | None,
     scenarios: Path | None,
-    master: str,
-    conf: tuple[tuple[str, str], ...],
+    start: Start,
     as_json: bool,
 ) -> None:
     """Estimate how likely settings lose acknowledged records.
@@ -320,11 +315,16 @@ def durability_command(
     Plays the simulator over many seeds, as Spark tasks.
     """
     from tanist.spark.jobs import durability as job
+    from tanist.spark.jobs import preconditions
 
     weather = job.Weather(kinds=kinds or job.FAULTS_USUAL, down_max=down_max)
     asked = job.settings(factors, least, strategies)
     played = range(first_seed, first_seed + seeds)
-    result = job.durability(_session(master, conf), asked, played, weather, output=output, progress=_say)
+    preconditions.output_folder(output)
+    preconditions.output_file(html)
+    if scenarios is not None:
+        preconditions.writable_below(scenarios)
+    result = job.durability(start(), asked, played, weather, output=output, progress=_say)
     replays = job.keep_losing(result, scenarios) if scenarios is not None else []
     if html is not None:
         from tanist.spark.report.durability_page import write_page
@@ -336,3 +336,5 @@ def durability_command(
         lambda: {"seeds": [played.start, played.stop - 1], "settings": [asdict(row) for row in result.rows]},
         lambda: tell_durability(result, replays),
     )
+    if result.unjudged:
+        raise NotJudged(f"no record was acknowledged with {'; '.join(map(str, result.unjudged))}: nothing to lose")

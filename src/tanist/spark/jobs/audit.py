@@ -21,12 +21,13 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from tanist.log.names import parse_folder
-from tanist.spark.jobs import audit_order, audit_replicas, audit_values
+from tanist.spark.jobs import audit_order, audit_replicas, audit_values, preconditions
 from tanist.spark.jobs.audit_history import History, read_history
 from tanist.spark.jobs.audit_logs import Known, Logs, Place, SegmentLogs, Stretch
 from tanist.spark.jobs.audit_metadata import NOTHING, Metadata, read_metadata
 from tanist.spark.jobs.audit_replicas import PartitionFacts, Rail
 from tanist.spark.jobs.findings import FINDINGS_MAX, Finding, Kind, finding_of, merged
+from tanist.spark.jobs.preconditions import NothingToJudge, Unfit, listed
 
 PLANS: Final = ("auto", "two-level", "flat")
 _EACH_MOMENT_MAX: Final = 2_000_000
@@ -62,7 +63,11 @@ class AuditResult:
     high_watermarks: list[HighWatermarkPoint] = field(default_factory=list)
     records: int = 0
     """In all replicas."""
+    heard: bool = False
+    """Whether there was a history: without one, replicas that agree may all have lost the same."""
     sends: int = 0
+    expired: int = 0
+    """Of those, the ones from before the log's start: retention or a deletion took them, and nobody judges them."""
     polled: int = 0
     plan: dict[str, str] = field(default_factory=dict)
     """Which plan each part took, and why."""
@@ -71,6 +76,17 @@ class AuditResult:
     @property
     def clean(self) -> bool:
         return not self.counts
+
+    @property
+    def replicas(self) -> int:
+        """How many there are, with records or without."""
+        known = {(*place, replica) for place, replicas in self.known.replicas.items() for replica in replicas}
+        return len(known | {(rail.topic, rail.partition, rail.replica) for rail in self.rails})
+
+    @property
+    def begun(self) -> dict[Place, int]:
+        """Partitions whose logs begin above offset 0, and where."""
+        return {place: facts.start for place, facts in self.facts.items() if facts.start > 0}
 
     def count(self, kind: Kind) -> int:
         return sum(count for (each, _, _), count in self.counts.items() if each is kind)
@@ -90,13 +106,19 @@ def audit_folder(
     plan: str = "auto",
     progress: Progress = lambda _: None,
 ) -> AuditResult:
-    """Of a cluster's data folder. Its nodes may run; what they write meanwhile is partly seen."""
+    """Of a cluster's data folder. Its nodes may run; what they write meanwhile is partly seen.
+
+    `Unfit` if there is nothing to judge: no replica of a topic, or records of neither replicas nor clients.
+    """
+    preconditions.audit(folder, topics, histories)
     progress("looking for replicas and reading the metadata log")
     logs = SegmentLogs(spark, folder, topics)
     known = logs.known()
     if high_watermarks is not None:
         known = replace(known, high_watermarks={**known.high_watermarks, **high_watermarks})
     history = read_history(spark, histories) if histories else None
+    if history is not None and topics:
+        history = history.of_topics(topics)
     return audit(
         logs, history, known=known, metadata=read_metadata(folder), output=output, plan=plan, progress=progress
     )
@@ -114,7 +136,7 @@ def audit(
 ) -> AuditResult:
     """Audit logs against each other, and against what clients were told. `output`: a folder for the Parquet result."""
     if plan not in PLANS:
-        raise ValueError(f"the plan is one of {', '.join(PLANS)}, not {plan!r}")
+        raise Unfit(f"the plan is one of {', '.join(PLANS)}, not {plan!r}")
     work = _Audit(logs, history, known, metadata, plan, progress)
     return work.run(output)
 
@@ -129,15 +151,17 @@ class _Audit:
         self._metadata = metadata
         self._plan = plan
         self._progress = progress
-        self._result = AuditResult(known=known, metadata=metadata)
+        self._result = AuditResult(known=known, metadata=metadata, heard=history is not None)
         self._step: tuple[str, float] | None = None
         self._cached: list[DataFrame] = []
 
     def run(self, output: str | Path | None) -> AuditResult:
         try:
             found, level_one = self._replicas()
-            if self._history is not None and self._result.facts:
+            if self._history is not None:
                 found += self._values(self._history, level_one)
+            elif not self._result.records and not found:
+                raise NothingToJudge("no replica has a record, and there is no history")
             self._collect(found, output)
         finally:
             for frame in self._cached:
@@ -192,26 +216,35 @@ class _Audit:
         return found, level_one
 
     def _facts(self) -> dict[Place, PartitionFacts]:
-        by_place: dict[Place, list[Rail]] = {}
+        by_place: dict[Place, list[Rail]] = {place: [] for place in self._known.replicas}
         for rail in self._result.rails:
             by_place.setdefault((rail.topic, rail.partition), []).append(rail)
-        facts = {}
-        for place, rails in by_place.items():
-            holders = {rail.replica for rail in rails}
-            leader = self._metadata.leader(place)
-            reference = leader if leader in holders and leader is not None else _most_advanced(rails)
-            own = [rail for rail in rails if rail.replica == reference]
-            start, end = min(rail.first_offset for rail in own), max(rail.last_offset for rail in own) + 1
-            replicas = self._metadata.replicas(place) or self._known.replicas.get(place, ()) or tuple(sorted(holders))
-            first = {
-                each: min((rail.first_offset for rail in rails if rail.replica == each), default=start)
-                for each in replicas
-            }
-            facts[place] = PartitionFacts(
-                replicas, reference, start, self._known.high_watermarks.get(place, end), first,
-                judged=place[0] not in self._metadata.compacted,
-            )  # fmt: skip
-        return facts
+        return {place: self._facts_of(place, rails) for place, rails in sorted(by_place.items())}
+
+    def _facts_of(self, place: Place, rails: Sequence[Rail]) -> PartitionFacts:
+        """A log without a record counts as any other: a leader may have lost all that it had."""
+        holders = {rail.replica for rail in rails} | set(self._known.replicas.get(place, ()))
+        leader = self._metadata.leader(place)
+        if leader is not None and leader in holders:
+            reference = leader
+        else:
+            reference = _most_advanced(rails) if rails else min(holders)
+        judged = place[0] not in self._metadata.compacted
+        start = self._start(place, reference, rails, judged=judged)
+        end = max((rail.last_offset + 1 for rail in rails if rail.replica == reference), default=start)
+        replicas = self._metadata.replicas(place) or self._known.replicas.get(place, ()) or tuple(sorted(holders))
+        return PartitionFacts(
+            replicas, reference, start, self._known.high_watermarks.get(place, end),
+            {each: self._start(place, each, rails, judged=judged, otherwise=start) for each in replicas}, judged,
+        )  # fmt: skip
+
+    def _start(self, place: Place, replica: int, rails: Sequence[Rail], *, judged: bool, otherwise: int = 0) -> int:
+        """Where the log begins, by its files; in a compacted one, and where no file is known, at its first record."""
+        held = min((rail.first_offset for rail in rails if rail.replica == replica), default=None)
+        known = self._known.starts.get((*place, replica))
+        if held is not None and (known is None or not judged):
+            return held
+        return otherwise if known is None else known
 
     def _damaged(self, level_one: DataFrame) -> list[DataFrame]:
         rows = level_one.where("damages > 0").select("topic", "partition", "replica").distinct().collect()
@@ -225,8 +258,9 @@ class _Audit:
     def _values(self, history: History, level_one: DataFrame) -> list[DataFrame]:
         result, facts = self._result, self._result.facts
         self._begin("comparing what clients were told with the log")
-        sums = audit_values.summed(history).cache()
+        sums = audit_values.summed(history, result.begun).cache()
         self._cached.append(sums)
+        self._count_clients(history, sums)
         suspects = audit_values.suspects(self._logs, history, level_one, sums, facts, plan=self._plan)
         values = suspects.values.cache()
         self._cached.append(values)
@@ -252,17 +286,28 @@ class _Audit:
                 log = audit_values.reference(self._logs, facts, audit_order.places(reordered))
                 found.append(audit_order.findings(reordered, log, history))
         self._begin("following the high watermark")
-        self._clients(history, sums)
+        self._follow(history, sums)
         return found
 
-    def _clients(self, history: History, sums: DataFrame) -> None:
-        """How much clients did, and how far each partition had come by when."""
+    def _count_clients(self, history: History, sums: DataFrame) -> None:
+        """How much clients did. `NothingToJudge` if that was nothing, or all of it on other topics."""
         result = self._result
         counted = sums.groupBy("place").agg(
-            F.sum("acknowledged").alias("sends"),
+            F.sum("acknowledged").alias("sends"), F.sum("expired").alias("expired"),
             F.sum(F.expr("if(reader is null, 0, records)")).alias("polls"),
         ).collect()  # fmt: skip
         result.sends, result.polled = sum(row.sends for row in counted), sum(row.polls for row in counted)
+        result.expired = sum(row.expired for row in counted)
+        here = listed(sorted({topic for topic, _ in result.facts}))
+        if not counted and not history.sends.where("outcome = 'ok'").limit(1).count():
+            raise NothingToJudge(f"the history has no acknowledged send to {here}, and no record polled from there")
+        places = {row.place for row in counted}
+        if places and places.isdisjoint(f"{topic}-{partition}" for topic, partition in result.facts):
+            raise NothingToJudge(f"the history speaks of {listed(sorted(places))}, and the replicas are of {here}")
+
+    def _follow(self, history: History, sums: DataFrame) -> None:
+        """How far each partition had come by when."""
+        result = self._result
         moments = sums.select("place", "at_ns", "offset")
         if result.sends + result.polled <= _EACH_MOMENT_MAX:
             # By the buckets alone a small history would be a single point.

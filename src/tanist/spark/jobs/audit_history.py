@@ -49,6 +49,10 @@ class History:
     hash, offset, began_ns (null if nobody knows), ended_ns. Of sends: outcome (ok, fail, info), promised (acks=all),
     ordered (idempotent), aborted. Of polls: committed (read_committed)."""
 
+    def of_topics(self, topics: Sequence[str]) -> History:
+        """Only what was sent to these topics, or polled from them."""
+        return History(self.events.where(F.regexp_replace("place", "-[0-9]+$", "").isin(list(topics))))
+
     @property
     def sends(self) -> DataFrame:
         return self.events.where(f"side = {SEND}")

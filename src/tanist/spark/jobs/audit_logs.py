@@ -16,17 +16,21 @@ from typing import Final, Protocol, TypeAlias
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tanist.log.checkpoints import HIGH_WATERMARK_CHECKPOINT, CheckpointError, decode_offsets
+from tanist.log.checkpoints import (
+    HIGH_WATERMARK_CHECKPOINT,
+    LOG_START_CHECKPOINT,
+    CheckpointError,
+    decode_offsets,
+)
 from tanist.log.names import parse_folder
 from tanist.log.salvage_manifest import Manifest
 from tanist.runtime.salvaged import find_entries
 from tanist.spark.jobs import audit_sums
 from tanist.spark.jobs.pieces import Piece, read_pieces, read_sums
-from tanist.spark.replica_files import METADATA_TOPIC, SegmentFile, segment_files
+from tanist.spark.jobs.preconditions import INTERNAL
+from tanist.spark.replica_files import SegmentFile, segment_files
 from tanist.spark.segment_stretches import Bounds, stretches
-from tanist.wire.internal_topics import INTERNAL_TOPICS
 
-INTERNAL: Final = frozenset({METADATA_TOPIC, *INTERNAL_TOPICS})
 _STRETCHES_MAX: Final = 4096
 """Each stretch that is read apart is looked up in the index of each replica's segments."""
 _CONDITIONS_MAX: Final = 32
@@ -68,6 +72,8 @@ class Known:
 
     replicas: Mapping[Place, tuple[int, ...]] = field(default_factory=dict)
     """Brokers that have a log of the partition, or should have."""
+    starts: Mapping[Holder, int] = field(default_factory=dict)
+    """Where each log begins: what stood below has expired, or was deleted."""
     high_watermarks: Mapping[Place, int] = field(default_factory=dict)
     salvage: tuple[Manifest, ...] = ()
 
@@ -100,7 +106,7 @@ class SegmentLogs:
         self._topics = tuple(topics)
         found = segment_files(str(folder), contents="all")
         self._files = [file for file in found if self._wants(file.topic)]
-        self._directories = {Path(file.path).parents[1] for file in found if file.salvage_id is None}
+        self._directories = {Path(file.path).parents[1]: file.replica for file in found if file.salvage_id is None}
         self._entries, _ = find_entries(Path(folder))
 
     def known(self) -> Known:
@@ -110,9 +116,23 @@ class SegmentLogs:
                 replicas.setdefault((file.topic, file.partition), set()).add(file.replica)
         return Known(
             {place: tuple(sorted(found)) for place, found in sorted(replicas.items())},
+            self._starts(),
             {place: offset for place, offset in checkpointed(self._directories).items() if self._wants(place[0])},
             tuple(entry.manifest for entry in self._entries if self._wants(entry.manifest.topic)),
         )
+
+    def _starts(self) -> dict[Holder, int]:
+        """Where the first segment begins, or, where records within it were deleted, where the checkpoint says."""
+        found: dict[Holder, int] = {}
+        for file in self._files:
+            if file.replica is not None and file.salvage_id is None:
+                holder = (file.topic, file.partition, file.replica)
+                found[holder] = min(file.base_offset, found.get(holder, file.base_offset))
+        for directory, replica in self._directories.items():
+            for place, offset in _offsets_in(directory / LOG_START_CHECKPOINT).items():
+                if replica is not None and (*place, replica) in found:
+                    found[*place, replica] = max(offset, found[*place, replica])
+        return found
 
     def rows(self, columns: Sequence[str], *, holders: Holders = None, near: Near = None) -> DataFrame:
         files = [
@@ -248,14 +268,17 @@ def fewer(wanted: Iterable[Stretch], most: int) -> list[Stretch]:
 def checkpointed(directories: Iterable[Path]) -> dict[Place, int]:
     """The high watermarks that brokers have written down: the greatest of each partition, at most 5 s old."""
     found: dict[Place, int] = {}
-    for path in (directory / HIGH_WATERMARK_CHECKPOINT for directory in directories):
-        try:
-            offsets = decode_offsets(path.read_bytes(), str(path))
-        except (OSError, CheckpointError):
-            continue
-        for place, offset in offsets.items():
+    for directory in directories:
+        for place, offset in _offsets_in(directory / HIGH_WATERMARK_CHECKPOINT).items():
             found[place] = max(offset, found.get(place, 0))
     return found
+
+
+def _offsets_in(checkpoint: Path) -> dict[Place, int]:
+    try:
+        return decode_offsets(checkpoint.read_bytes(), str(checkpoint))
+    except (OSError, CheckpointError):
+        return {}
 
 
 def _same(one: Stretch, other: Stretch) -> bool:

@@ -57,16 +57,20 @@ def told(history: History) -> DataFrame:
     return history.events.where(f"offset is not null and (side = {POLL} or outcome = 'ok')")
 
 
-def summed(history: History) -> DataFrame:
-    """Level one of a history: by place, reader (null: the producers) and bucket."""
+def summed(history: History, starts: Mapping[Place, int]) -> DataFrame:
+    """Level one of a history: by place, reader (null: the producers) and bucket. `starts`: where the logs begin."""
     reader = F.when(F.col("side") == POLL, F.col("process"))
+    above = [(f"{topic}-{partition}", start) for (topic, partition), start in starts.items() if start > 0]
+    heard = told(history)
+    begun = heard.sparkSession.createDataFrame(above, "place string, start bigint")
     return (
-        told(history)
+        heard.join(F.broadcast(begun), "place", "left")
         .groupBy("place", reader.alias("reader"), F.expr(BUCKET).alias("bucket"))
         .agg(
             F.count("*").alias("records"),
             F.expr("bit_xor(xxhash64(offset, hash))").alias("sum"),
             F.expr(f"count_if(side = {SEND} and promised)").alias("acknowledged"),
+            F.expr(f"count_if(side = {SEND} and promised and offset < start)").alias("expired"),
             F.max("ended_ns").alias("at_ns"),
             F.max("offset").alias("offset"),
         )
@@ -272,7 +276,8 @@ def _found(rows: DataFrame, kind: Kind, first: str, last: str, detail: str) -> D
 
 def _lost_detail() -> str:
     return (
-        "case when told is null then 'the client was not told an offset'"
+        "case when start is null then 'no replica of the partition is here'"
+        " when told is null then 'the client got no offset'"
         " when told < high_watermark then 'below the high watermark'"
         " else 'at or above the high watermark' end"
     )

@@ -30,6 +30,7 @@ from tanist.sim.operations import Topic
 from tanist.sim.profiles import TOPIC, ChaosConfig
 from tanist.sim.world import COMBINED
 from tanist.spark.jobs.audit import Progress
+from tanist.spark.jobs.preconditions import NothingToJudge
 
 STRATEGIES: Final = ("None", "Balanced", "Aggressive")
 FAULTS_USUAL: Final = ("kill", "power", "blackout", "partition", "stop", "freeze", "leader")
@@ -153,13 +154,27 @@ class DurabilityResult:
     seeds: range
     rows: list[Row] = field(default_factory=list)
 
+    @property
+    def unjudged(self) -> list[Setting]:
+        """Settings in which nothing was acknowledged, so that nothing could be lost."""
+        return [row.setting for row in self.rows if not row.acknowledged]
+
 
 def settings(
     replication_factors: Iterable[int], min_insync_replicas: Iterable[int], strategies: Iterable[str]
 ) -> list[Setting]:
-    """All that can be of these."""
-    found = product(sorted(set(replication_factors)), sorted(set(min_insync_replicas)), dict.fromkeys(strategies))
-    return [Setting(factor, least, strategy) for factor, least, strategy in found if least <= factor]
+    """All that can be of these. `NothingToJudge` if that is none."""
+    factors, leasts = sorted(set(replication_factors)), sorted(set(min_insync_replicas))
+    found = [
+        Setting(factor, least, strategy)
+        for factor, least, strategy in product(factors, leasts, dict.fromkeys(strategies))
+        if least <= factor
+    ]
+    if not found:
+        raise NothingToJudge(
+            f"min.insync.replicas={leasts[0]} needs more than {factors[-1]} replicas: there is no setting to play"
+        )
+    return found
 
 
 def durability(
@@ -173,7 +188,7 @@ def durability(
 ) -> DurabilityResult:
     """Play each seed in each setting. `output`: a folder for the outcome of every run, as Parquet."""
     if not asked or not seeds:
-        raise ValueError("there is nothing to play: name at least one setting and one seed")
+        raise NothingToJudge("there is nothing to play: name at least one setting and one seed")
     progress(f"{len(asked) * len(seeds)} runs: {len(seeds)} seeds in {len(asked)} settings")
     listed = list(asked)
 

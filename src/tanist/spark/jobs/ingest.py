@@ -17,22 +17,17 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
+from tanist.spark.jobs import tables
 from tanist.spark.jobs.audit import Progress
+from tanist.spark.jobs.preconditions import NothingToJudge, listed
+from tanist.spark.jobs.tables import TableKind, TableUnfit
 
-TableKind = Literal["delta", "parquet"]
 PARTITIONED_BY: Final = ("topic", "partition")
-_DATA: Final = "data"
-_CHECKPOINT: Final = "_checkpoint"
-"""Beside the data: Delta and Spark pass over names that begin so."""
 _ROWS_A_FILE: Final = 4_000_000
-
-
-class TableUnfit(ValueError):
-    """What is at the path is no table that this can write or read."""
 
 
 @dataclass(slots=True)
@@ -61,19 +56,15 @@ def ingest(
 
     The table keeps how far it has come, so that the same call goes on where the last one ended, or was killed.
     """
-    if not topics:
-        raise TableUnfit("no topic was named")
+    tables.fit_to_ingest(bootstrap, topics, Path(table), kind, every, options or {})
     sink = TableSink(Path(table).absolute(), kind, progress)
-    if (sink.table / _DATA).exists() and not (sink.checkpoint / "metadata").exists():
-        raise TableUnfit(f"{table} has records, and its {_CHECKPOINT} is gone: all would be written once more")
-    reader = spark.readStream.format("tanist").option("kafka.bootstrap.servers", bootstrap)
-    reader = reader.option("subscribe", ",".join(topics)).option("startingOffsets", "earliest")
-    for name, value in (options or {}).items():
-        reader = reader.option(name, value)
+    reader = spark.readStream.format("tanist").options(**tables.source_options(bootstrap, topics, options or {}))
     writer = reader.load().writeStream.foreachBatch(sink.take).option("checkpointLocation", str(sink.checkpoint))
     writer = writer.trigger(availableNow=True) if every is None else writer.trigger(processingTime=every)
     query = writer.start()
     query.awaitTermination()
+    if not sink.result.records and not tables.files_of(sink.table):
+        raise NothingToJudge(f"no record of {listed(sorted(topics))} came: the table is still empty")
     return sink.result
 
 
@@ -88,14 +79,14 @@ class TableSink:
 
     @property
     def checkpoint(self) -> Path:
-        return self.table / _CHECKPOINT
+        return self.table / tables.CHECKPOINT
 
     def take(self, batch: DataFrame, number: int) -> None:
         if self._kind == "delta" and self._committed() >= number:
             self.result.known += 1
             return
         began_s = time.monotonic()
-        folder = self.table / _DATA / f"batch={number:012d}"
+        folder = self.table / tables.DATA / f"batch={number:012d}"
         # Delta's reader wants microseconds; Spark's default is a form of 12 bytes that nobody else writes any more.
         batch.sparkSession.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         written = batch.write.mode("overwrite").partitionBy(*PARTITIONED_BY)
@@ -190,16 +181,8 @@ def _stats(about: Any) -> str:
 def read_table(spark: SparkSession, table: str | Path) -> DataFrame:
     """The records of a table: of a Delta log's files if there is one, else of whole batches in the folder."""
     path = Path(table).absolute()
-    from deltalake import DeltaTable
-
-    if DeltaTable.is_deltatable(str(path)):
-        files = [uri.removeprefix("file://") for uri in DeltaTable(str(path)).file_uris()]
-    else:
-        batches = sorted(each for each in (path / _DATA).glob("batch=*") if (each / "_SUCCESS").exists())
-        files = [str(file) for batch in batches for file in sorted(batch.rglob("*.parquet"))]
-    if not files:
-        raise TableUnfit(f"no table is at {path}, or it has no records yet")
-    return spark.read.option("basePath", str(path / _DATA)).parquet(*files).drop("batch")
+    files = tables.records_of(path)
+    return spark.read.option("basePath", str(path / tables.DATA)).parquet(*files).drop("batch")
 
 
 def egress(
@@ -216,6 +199,7 @@ def egress(
 
     The order within a partition is that of the offsets, if partitions are kept.
     """
+    tables.fit_to_egress(bootstrap, Path(table).absolute(), topic, keep_partitions=keep_partitions)
     records = read_table(spark, table)
     names = ["key", "value", *(name for name in ("headers",) if name in records.columns)]
     records = records.select(*names, "topic", "partition", "offset")

@@ -6,14 +6,14 @@ task that reads the topic again before it sends anything, so a task that Spark r
 
 A record is *kept* if the log has it where it was; *re-sent* if the log has it elsewhere: the same producer's send under
 the same sequence number, or the same timestamp, key, value and headers from somebody else, each record of the log
-counting once; *superseded* if a compacted topic has a newer record of its key. Transactional records are left out, for
-nobody knows whether they were committed. The rest is *lost*. Nothing of payload is moved for this but keys: records are
-compared by fingerprint.
+counting once; *expired* if it stood below the topic's present start; *superseded* if a compacted topic has a newer
+record of its key. Transactional records are left out, for nobody knows whether they were committed. The rest is *lost*.
+Nothing of payload is moved for this but keys: records are compared by fingerprint.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -21,26 +21,20 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from tanist.log.salvage_manifest import Why
 from tanist.runtime.client import Address, Client
 from tanist.runtime.merge_back import describe_target
 from tanist.runtime.merge_back import merge_back as restore_partition
-from tanist.runtime.salvaged import PartitionSalvage, by_partition, find_entries
+from tanist.runtime.salvaged import find_entries
 from tanist.spark.jobs.audit import Progress
 from tanist.spark.jobs.audit_logs import Place, SegmentLogs
-from tanist.wire.ids import id_text
+from tanist.spark.jobs.merge_plan import TIMEOUT_S, MergePlan, of_topics, planned
 
-VERDICTS: Final = ("lost", "re-sent", "kept", "superseded", "transactional")
+VERDICTS: Final = ("lost", "re-sent", "kept", "superseded", "transactional", "expired")
 _COLUMNS: Final = (
     "topic", "partition", "replica", "leader_epoch", "offset", "timestamp", "key", "producer_id", "producer_epoch",
     "sequence", "is_control", "is_transactional", "fingerprint", "salvage_id", "damage",
 )  # fmt: skip
 _RESTORED: Final = "found int, present int, restored int, expired int, problem string"
-_TIMEOUT_S: Final = 60.0
-
-
-class MergeRefused(ValueError):
-    """What cannot be merged back, and why."""
 
 
 @dataclass(slots=True)
@@ -83,6 +77,7 @@ def merge_back(
     bootstrap: Sequence[Address],
     *,
     topics: Sequence[str] = (),
+    plan: MergePlan | None = None,
     apply: bool = False,
     mark: bool = False,
     output: str | Path | None = None,
@@ -90,18 +85,13 @@ def merge_back(
 ) -> MergeResult:
     """Judge the salvage below a cluster's folder, and with `apply` put back what its topics lack.
 
-    `output`: a folder for the verdicts, one row a record, as Parquet.
+    `output`: a folder for the verdicts, one row a record, as Parquet. `plan`: that of `planned`, if it was made before.
     """
     progress("looking for salvage")
-    salvages, left_out = _salvages(Path(folder), topics)
-    result = MergeResult(apply, left_out=left_out)
-    if not salvages:
-        return result
-    wanted = {(each.topic, each.partition) for each in salvages}
-    names = sorted({each.topic for each in salvages})
-    compacted = _targets(bootstrap, salvages)
-    progress(f"comparing the salvage of {len(wanted)} partitions with their leaders' logs")
-    told = verdicts(spark, folder, names, leaders_of(bootstrap, names), compacted, _entry_ids(salvages))
+    plan = plan or planned(Path(folder), bootstrap, topics)
+    result = MergeResult(apply, left_out=plan.left_out)
+    progress(f"comparing the salvage of {len(plan.places)} partitions with their leaders' logs")
+    told = verdicts(spark, folder, plan.topics, plan.leaders, plan.compacted, plan.entries, plan.starts)
     told = told.cache()
     try:
         if output is not None:
@@ -109,7 +99,7 @@ def merge_back(
         counted = told.groupBy("topic", "partition", "verdict").count().collect()
     finally:
         told.unpersist()
-    places = {place: PlaceOutcome(*place) for place in sorted(wanted)}
+    places = {place: PlaceOutcome(*place) for place in sorted(plan.places)}
     for row in counted:
         places[row.topic, row.partition].verdicts[row.verdict] = row["count"]
     result.places = list(places.values())
@@ -125,18 +115,24 @@ def verdicts(
     topics: Sequence[str],
     leaders: Mapping[Place, int],
     compacted: frozenset[str],
-    entries: set[str],
+    entries: Set[str],
+    starts: Mapping[Place, int],
 ) -> DataFrame:
     """One row for each salvaged record, with `verdict`."""
     logs = SegmentLogs(spark, folder, topics)
     holders = {(topic, partition, leader) for (topic, partition), leader in leaders.items()}
     saved = logs.salvaged(_COLUMNS, None).where(F.col("salvage_id").isin(sorted(entries)))
     live = logs.rows(_COLUMNS, holders=holders).where("damage is null and not is_control")
-    return judged(saved.where("damage is null and not is_control"), live, compacted)
+    return judged(saved.where("damage is null and not is_control"), live, compacted, starts)
 
 
-def judged(saved: DataFrame, live: DataFrame, compacted: frozenset[str]) -> DataFrame:
-    """The verdicts, over rows of `tanist-segments`. Several replicas may have saved the same record: it is one."""
+def judged(
+    saved: DataFrame, live: DataFrame, compacted: frozenset[str], starts: Mapping[Place, int] | None = None
+) -> DataFrame:
+    """The verdicts, over rows of `tanist-segments`. Several replicas may have saved the same record: it is one.
+
+    `starts`: the topics' first offsets, where they are above 0.
+    """
     place = ["topic", "partition"]
     once = saved.dropDuplicates([*place, "leader_epoch", "offset"])
     known = live.select(
@@ -176,10 +172,14 @@ def judged(saved: DataFrame, live: DataFrame, compacted: frozenset[str]) -> Data
         )
     else:
         once = once.withColumn("newer", F.lit(None).cast("boolean"))
+    above = [(topic, partition, start) for (topic, partition), start in (starts or {}).items() if start > 0]
+    table = saved.sparkSession.createDataFrame(above, "topic string, partition int, _start bigint")
+    once = once.join(F.broadcast(table), place, "left")
     verdict = (
         F.when(F.col("is_transactional"), "transactional")
         .when(F.col("kept"), "kept")
         .when(F.col("sent_again") | F.col("_alike"), "re-sent")
+        .when(F.col("offset") < F.col("_start"), "expired")
         .when(F.col("newer"), "superseded")
         .otherwise("lost")
     )
@@ -187,47 +187,6 @@ def judged(saved: DataFrame, live: DataFrame, compacted: frozenset[str]) -> Data
         *place, "leader_epoch", "offset", "timestamp", "key", "fingerprint", "replica", "salvage_id",
         verdict.alias("verdict"),
     )  # fmt: skip
-
-
-def leaders_of(bootstrap: Sequence[Address], topics: Sequence[str]) -> dict[Place, int]:
-    """Who leads, by the cluster itself. Partitions without a leader are refused: nothing could be put back there."""
-    with Client(bootstrap, timeout_s=_TIMEOUT_S) as client:
-        view = client.metadata(topics)
-    found = {}
-    for topic in topics:
-        about = view.topics.get(topic)
-        for partition in () if about is None else about.partitions.values():
-            if partition.leader < 0:
-                raise MergeRefused(f"{topic}-{partition.partition} has no leader: merge back when it has one")
-            found[topic, partition.partition] = partition.leader
-    return found
-
-
-def _salvages(folder: Path, topics: Sequence[str]) -> tuple[list[PartitionSalvage], int]:
-    entries, _ = find_entries(folder)
-    wanted = [each for each in entries if not topics or each.manifest.topic in topics]
-    kept = [each for each in wanted if each.manifest.why is not Why.OUT_OF_RANGE]
-    return by_partition(kept), len(wanted) - len(kept)
-
-
-def _entry_ids(salvages: Sequence[PartitionSalvage]) -> set[str]:
-    return {entry.entry_id for salvage in salvages for entry in salvage.entries}
-
-
-def _targets(bootstrap: Sequence[Address], salvages: Sequence[PartitionSalvage]) -> frozenset[str]:
-    """Refuse topics that are not those of the salvage; gives the compacted ones."""
-    compacted = set()
-    with Client(bootstrap, timeout_s=_TIMEOUT_S) as client:
-        for name in sorted({each.topic for each in salvages}):
-            target, topic_id = describe_target(client, name)
-            if any(id_text(each.topic_id) != topic_id for each in salvages if each.topic == name):
-                raise MergeRefused(
-                    f"topic {name} was deleted and created anew since: `tanist salvage export --target {name}` puts "
-                    "the old records into the new topic"
-                )
-            if target.compacted:
-                compacted.add(name)
-    return frozenset(compacted)
 
 
 def _restore(
@@ -257,10 +216,10 @@ def _restored(
     from tanist.runtime.client import KafkaError, Unreachable
     from tanist.runtime.merge_back import MergeInterrupted
 
-    salvages, _ = _salvages(Path(folder), [topic])
+    salvages, _ = of_topics(find_entries(Path(folder))[0], [topic])
     salvage = next(each for each in salvages if each.partition == partition)
     try:
-        with Client(bootstrap, timeout_s=_TIMEOUT_S) as client:
+        with Client(bootstrap, timeout_s=TIMEOUT_S) as client:
             target, _ = describe_target(client, topic)
             outcome = restore_partition(client, salvage, target, mark=mark)
     except (MergeInterrupted, KafkaError, Unreachable) as error:

@@ -1,0 +1,127 @@
+"""What ingest has put at a path, and whether ingest and egress can begin: looked at without Java.
+
+Owns the layout of a table (`data/batch=N/topic=T/partition=P/*.parquet`, a checkpoint beside it, Delta's log above it),
+which of its files count, and the checks of both jobs: topics that are there, partitions enough, a table that this made.
+Must never import pyspark.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final, Literal
+
+from tanist.runtime.client import Address, Client, parse_bootstrap
+from tanist.runtime.records import EARLIEST, LATEST
+from tanist.spark.jobs.preconditions import NothingToJudge, Unfit, cluster_topics, listed, writable_below
+from tanist.spark.topic_offsets import list_offsets
+from tanist.spark.topic_options import TopicOptions
+from tanist.spark.topic_plan import partitions_of
+from tanist.words import counted
+
+TableKind = Literal["delta", "parquet"]
+DATA: Final = "data"
+CHECKPOINT: Final = "_checkpoint"
+"""Beside the data: Delta and Spark pass over names that begin so."""
+_DELTA_LOG: Final = "_delta_log"
+_INTERVAL: Final = re.compile(r"(\s*\d+\s+(microsecond|millisecond|second|minute|hour|day|week)s?)+\s*", re.IGNORECASE)
+_TIMEOUT_S: Final = 10.0
+
+
+class TableUnfit(Unfit):
+    """What is at the path is no table that this can write or read."""
+
+
+def source_options(bootstrap: str, topics: Sequence[str], more: Mapping[str, str]) -> dict[str, str]:
+    """Those of the query that fills a table."""
+    asked = {"kafka.bootstrap.servers": bootstrap, "subscribe": ",".join(topics), "startingOffsets": "earliest"}
+    return asked | dict(more)
+
+
+def fit_to_ingest(
+    bootstrap: str, topics: Sequence[str], table: Path, kind: TableKind, every: str | None, more: Mapping[str, str]
+) -> None:
+    """`Unfit` if it cannot begin, or if it would end without a record."""
+    if not topics:
+        raise TableUnfit("no topic was named")
+    if every is not None and not _INTERVAL.fullmatch(every):
+        raise Unfit(f'an interval is a number and a unit, such as "5 seconds", not {every!r}')
+    options = TopicOptions.parse(source_options(bootstrap, topics, more), streaming=True)
+    _fit_path(table, kind)
+    cluster_topics(options.connecting.bootstrap, topics)
+    if every is None and not files_of(table):
+        _some_records(options, topics)
+
+
+def _fit_path(table: Path, kind: TableKind) -> None:
+    if table.exists() and not table.is_dir():
+        raise TableUnfit(f"{table} is a file: a table is a folder")
+    names = {each.name for each in table.iterdir()} if table.is_dir() else set()
+    others = sorted(names - {DATA, CHECKPOINT, _DELTA_LOG})
+    if others and not names & {DATA, CHECKPOINT}:
+        raise TableUnfit(f"{table} is no table, and has other files ({listed(others)}): name a new folder")
+    if (table / DATA).exists() and not (table / CHECKPOINT / "metadata").exists():
+        raise TableUnfit(f"{table} has records, and its {CHECKPOINT} is gone: all would be written once more")
+    if kind == "parquet" and _DELTA_LOG in names:
+        raise TableUnfit(f"{table} is a Delta table: --kind parquet would leave its log behind its files")
+    writable_below(table)
+
+
+def _some_records(options: TopicOptions, topics: Sequence[str]) -> None:
+    with Client(options.connecting.bootstrap, timeout_s=_TIMEOUT_S) as client:
+        partitions = partitions_of(client, options)
+        firsts = list_offsets(client, dict.fromkeys(partitions, EARLIEST))
+        lasts = list_offsets(client, dict.fromkeys(partitions, LATEST), committed=options.read_committed)
+    if any(firsts[each].offset < lasts[each].offset for each in partitions):
+        return
+    expired = {each: found.offset for each, found in firsts.items() if found.offset > 0}
+    why = "nothing has been written"
+    if expired:
+        (topic, partition), start = max(expired.items(), key=lambda item: item[1])
+        why = f"what {topic}-{partition} had below offset {start:,} has expired"
+    raise NothingToJudge(f'{listed(sorted(topics))} has no record: {why}. --every "5 seconds" waits for records')
+
+
+def files_of(table: Path) -> list[str]:
+    """The files that count: of Delta's log if there is one, else of whole batches. Without a table there are none."""
+    if (table / _DELTA_LOG).is_dir():
+        from deltalake import DeltaTable
+
+        if DeltaTable.is_deltatable(str(table)):
+            return [uri.removeprefix("file://") for uri in DeltaTable(str(table)).file_uris()]
+    batches = sorted(each for each in (table / DATA).glob("batch=*") if (each / "_SUCCESS").exists())
+    return [str(file) for batch in batches for file in sorted(batch.rglob("*.parquet"))]
+
+
+def records_of(table: Path) -> list[str]:
+    """`files_of`, of a table that must have some."""
+    found = files_of(table)
+    if not found:
+        raise TableUnfit(f"no table is at {table}, or it has no records yet")
+    return found
+
+
+def fit_to_egress(bootstrap: str, table: Path, topic: str | None, *, keep_partitions: bool) -> None:
+    """`Unfit` if a record of the table would have no topic, or no partition, to go to."""
+    wanted: dict[str, int] = {}
+    for file in records_of(table):
+        named = dict(part.split("=", 1) for part in Path(file).parts if "=" in part)
+        target = topic or named["topic"]
+        wanted[target] = max(wanted.get(target, 0), int(named["partition"]) + 1)
+    addresses: list[Address] = parse_bootstrap(bootstrap)
+    try:
+        there = cluster_topics(addresses, wanted)
+    except Unfit as error:
+        if len(wanted) > 1:
+            raise
+        joint = " Or make" if str(error).endswith("?") else ". Make"
+        ((name, count),) = wanted.items()
+        raise Unfit(f"{error}{joint} it: `tanist topics create {name} --partitions {count}`") from error
+    for target, count in wanted.items():
+        if keep_partitions and there[target] < count:
+            raise Unfit(
+                f"the table has records of partition {count - 1}, and topic {target} has "
+                f"{counted(there[target], 'partition')}: give it {count}, "
+                "or let --by-key choose partitions"
+            )
