@@ -22,7 +22,10 @@ TREE: dict[str, dict[str, str]] = {
     "Cluster": {
         "up": "tanist.cli.clusters",
         "down": "tanist.cli.clusters",
+        "reset": "tanist.cli.clusters",
         "status": "tanist.cli.clusters",
+        "wait": "tanist.cli.wait",
+        "logs": "tanist.cli.logs",
         "start": "tanist.cli.clusters",
         "stop": "tanist.cli.clusters",
         "features": "tanist.cli.features",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -10,12 +11,14 @@ from types import FrameType
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from tanist.cli.options import config_option, data_option, feature_option, json_option
 from tanist.cli.output import print_json, print_table
 from tanist.runtime.cluster import Cluster, ClusterStatus
 from tanist.runtime.cluster_file import ClusterFile, load, load_existing
 from tanist.runtime.deaths import death_reason
+from tanist.runtime.wiping import size_of
 from tanist.words import counted
 
 _LOOK_EVERY_S = 0.2
@@ -46,14 +49,25 @@ def _controllers(value: str) -> int:
 @data_option
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address that a new cluster listens on.")
 @click.option(
-    "--port", type=click.IntRange(1, 65000), default=9092, show_default=True, help="The first broker's; others follow."
+    "--port",
+    type=click.IntRange(0, 65000),
+    default=9092,
+    show_default=True,
+    help="The first broker's; others follow. 0: the system chooses every port of a new cluster.",
 )
 @click.option("--log-dirs", type=click.IntRange(1, 20), help="Log directories of each node.  [default: 1]")
 @config_option("A Kafka setting for every node, for instance min.insync.replicas=1. Repeatable.")
 @feature_option("A feature and the level that a new cluster begins with; 0: off. Repeatable.")
 @click.option("--detach", is_flag=True, help="Return when the cluster is ready, and leave it running.")
+@click.option(
+    "--ephemeral",
+    is_flag=True,
+    help="A new cluster in a temporary folder, which is removed when the cluster is stopped.",
+)
 @json_option
+@click.pass_context
 def up_command(
+    ctx: click.Context,
     brokers: int | None,
     controllers: int | None,
     folder: Path,
@@ -63,6 +77,7 @@ def up_command(
     config: tuple[tuple[str, str], ...],
     features: tuple[tuple[str, int], ...],
     detach: bool,
+    ephemeral: bool,
     as_json: bool,
 ) -> None:
     """Start a cluster on this machine, and say when it is ready.
@@ -73,7 +88,12 @@ def up_command(
     The cluster ends with this command: on Ctrl-C, SIGTERM or a closed terminal it is stopped in an orderly way, and
     also when this process is killed. That includes nodes that `tanist start` has started meanwhile. With --detach it
     lives on until `tanist down`.
+
+    For a test or an experiment: `tanist up --ephemeral --port 0` stands beside any other cluster and leaves nothing
+    behind, however it ends.
     """
+    if ephemeral:
+        folder = _temporary_folder(ctx)
     _interrupt_on_signals()
     cluster = Cluster(folder, lambda line: _say(line, err=as_json))
     began = time.monotonic()
@@ -88,17 +108,21 @@ def up_command(
             config=dict(config),
             features=dict(features),
             ends_with_us=not detach,
+            ephemeral=ephemeral,
         )
         ours = True
         took_s = round(time.monotonic() - began, 2)
         status = cluster.status()
         if as_json:
-            print_json({"ready_s": took_s} | _status_json(status))
+            data = {"data": str(cluster.folder), "ephemeral": entries.ephemeral}
+            print_json({"ready_s": took_s} | data | _status_json(status))
         else:
             click.echo(
                 f"ready in {took_s} s: {counted(len(entries.brokers), 'broker')} at {status.bootstrap}, "
                 f"controller {status.controller}, data in {cluster.folder}"
             )
+        if ephemeral and not as_json:
+            _say(f"For other commands: export TANIST_DATA={cluster.folder}")
         if detach:
             return
         if not as_json:
@@ -108,6 +132,12 @@ def up_command(
         if not ours:
             raise click.ClickException("interrupted; nothing is left running") from None
         _stop_all(cluster, err=as_json)
+
+
+def _temporary_folder(ctx: click.Context) -> Path:
+    if ctx.get_parameter_source("folder") is ParameterSource.COMMANDLINE:
+        raise click.UsageError("--ephemeral makes a folder of its own: leave --data out, or --ephemeral")
+    return Path(tempfile.mkdtemp(prefix="tanist-"))
 
 
 def _interrupt_on_signals() -> None:
@@ -167,18 +197,77 @@ def _stop_all(cluster: Cluster, *, err: bool) -> None:
     _say("stopped", err)
 
 
+_yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
+
+
 @click.command("down")
+@click.option("--wipe", is_flag=True, help="Remove the cluster as well: data, metadata, salvage, logs. Asks first.")
+@_yes_option
 @data_option
 @json_option
-def down_command(folder: Path, as_json: bool) -> None:
-    """Stop every node of the cluster in an orderly way. The data stays: `tanist up` starts it again."""
-    stopped = _cluster(folder, as_json).down()
+def down_command(wipe: bool, yes: bool, folder: Path, as_json: bool) -> None:
+    """Stop every node of the cluster in an orderly way. The data stays: `tanist up` starts it again.
+
+    With --wipe nothing stays. An ephemeral cluster goes without asking: it was made for that.
+    """
+    entries = load_existing(folder)
+    if wipe and not entries.ephemeral:
+        _ask_to_remove(folder, entries, "--wipe", yes=yes, as_json=as_json)
+    stopped = _cluster(folder, as_json).down(wipe=wipe)
+    wiped = wipe or entries.ephemeral
     if as_json:
-        print_json({"stopped": stopped})
-    elif stopped:
+        print_json({"stopped": stopped, "wiped": wiped})
+        return
+    if stopped:
         click.echo(f"stopped {counted(len(stopped), 'node')}: {', '.join(map(str, stopped))}")
-    else:
+    elif not wiped:
         click.echo("nothing was running")
+    if wiped:
+        click.echo(f"removed the cluster in {folder}")
+
+
+@click.command("reset")
+@_yes_option
+@data_option
+@json_option
+def reset_command(yes: bool, folder: Path, as_json: bool) -> None:
+    """Empty the cluster: the same nodes, ports and settings, no topics. Asks first.
+
+    Every node is stopped, what it has is removed (data, metadata, salvage, logs), and the cluster begins again as
+    `tanist up` made it, with a new cluster id. One that runs, runs again when this returns, in the same terminal if
+    `tanist up` holds it there; one that is stopped stays stopped.
+    """
+    _ask_to_remove(folder, load_existing(folder), "a reset", yes=yes, as_json=as_json)
+    cluster = _cluster(folder, as_json)
+    began = time.monotonic()
+    runs = cluster.reset()
+    took_s = round(time.monotonic() - began, 2)
+    entries = load_existing(folder)
+    if as_json:
+        print_json(
+            {"running": runs, "took_s": took_s, "cluster_id": entries.cluster_id} | _status_json(cluster.status())
+        )
+    elif runs:
+        brokers = counted(len(entries.brokers), "broker")
+        click.echo(f"empty and ready after {took_s} s: {brokers} at {cluster.status().bootstrap}")
+    else:
+        click.echo("empty; `tanist up` starts it")
+
+
+def _ask_to_remove(folder: Path, entries: ClusterFile, what: str, *, yes: bool, as_json: bool) -> None:
+    """`Abort` unless the operator agrees."""
+    if yes:
+        return
+    if as_json:
+        raise click.UsageError(f"{what} removes data, and with --json nobody is asked: say --yes")
+    size = size_of(folder, entries)
+    nodes = counted(len(entries.nodes), "node")
+    where = f"{nodes} in {folder} ({_megabytes(size)}, cluster {entries.cluster_id})"
+    click.confirm(f"This removes all topics and records of {where}. Go on?", abort=True, err=True)
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:.1f} MB"
 
 
 @click.command("status")

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tanist.broker.config import ConfigError, NodeConfig
-from tanist.runtime import layout, power_loss
+from tanist.runtime import layout, power_loss, wiping
 from tanist.runtime.admin import quorum_leader
 from tanist.runtime.client import Client, KafkaError, Unreachable, Unsupported
 from tanist.runtime.cluster_file import (
@@ -99,11 +99,13 @@ class Cluster:
         features: Mapping[str, int] | None = None,
         patience_s: float = READY_PATIENCE_S,
         ends_with_us: bool = False,
+        ephemeral: bool = False,
     ) -> ClusterFile:
         """Start a new cluster, or the stopped one that the folder has; returns when it is ready.
 
-        `features` are those that a new cluster begins with. With `ends_with_us` the cluster is stopped when this
-        process has ended, however it ends (`tether`), unless `let_go` comes before.
+        `features` are those that a new cluster begins with. The folder of an `ephemeral` one goes with it. With
+        `ends_with_us` the cluster is stopped when this process has ended, however it ends (`tether`), unless `let_go`
+        comes before.
         """
         if (told := too_few()) is not None:
             raise ClusterError(told)
@@ -120,6 +122,8 @@ class Cluster:
                     config=config or {},
                     log_dirs=log_dirs or 1,
                 )
+                cluster.features = dict(features or {})
+                cluster.ephemeral = ephemeral
             else:
                 self._refuse_other_shape(cluster, brokers, controllers, log_dirs)
                 if features:
@@ -139,25 +143,38 @@ class Cluster:
                 self._say(f"port {picked.wanted} is taken: using {picked.given}")
             end_faults(self.folder)
             cluster.owner = own_mark() if ends_with_us else None
-            try:
-                with self._launcher(cluster.owner) as (launcher, readiness):
-                    if fresh or moved or config:
-                        self._write_properties(cluster, features or {})
-                    cluster.save(self.folder)
-                    self._launch(launcher, cluster, cluster.nodes)
-                    self._await_ready(readiness, cluster, cluster.nodes, patience_s)
-            except BaseException:
-                for node in cluster.running:
-                    self._kill(node)
-                raise
+            self._start_all(cluster, patience_s, write_properties=bool(fresh or moved or config))
             return cluster
 
-    def down(self, patience_s: float = STOP_PATIENCE_S) -> list[int]:
-        """Stop every node in an orderly way, after ending all faults; gives the ids of those that ran."""
+    def down(self, patience_s: float = STOP_PATIENCE_S, *, wipe: bool = False) -> list[int]:
+        """Stop every node in an orderly way, after ending all faults; gives the ids of those that ran.
+
+        With `wipe` all that the cluster has is removed then, as it always is of an ephemeral one.
+        """
         with locked_existing(self.folder) as cluster:
-            stopped = self._down(cluster, patience_s)
+            stopped = self._down(cluster, patience_s, wipe=wipe)
         self.let_go()
         return stopped
+
+    def reset(self, patience_s: float = READY_PATIENCE_S) -> bool:
+        """Make the cluster what it was when it was new: the same nodes, ports and settings, and no data.
+
+        One that runs is stopped, and runs again when this returns; whoever owns it goes on owning it. Gives whether
+        it runs.
+        """
+        with locked_existing(self.folder) as cluster:
+            runs = bool(cluster.running)
+            self._stop_all(cluster, STOP_PATIENCE_S)
+            wiping.wipe_nodes(self.folder, cluster)
+            cluster.cluster_id = random_id()
+            for picked in layout.move_taken_ports(cluster):
+                self._say(f"port {picked.wanted} is taken: using {picked.given}")
+            if runs:
+                self._start_all(cluster, patience_s, write_properties=True, owned=False)
+            else:
+                self._write_properties(cluster)
+                cluster.save(self.folder)
+            return runs
 
     def down_if_owned_by(
         self, owner: ProcessMark, launched: Sequence[ProcessMark], patience_s: float = STOP_PATIENCE_S
@@ -172,7 +189,7 @@ class Cluster:
                 return []
             for node, mark in zip(cluster.nodes, launched, strict=False):
                 node.process = node.process or mark
-            return self._down(cluster, patience_s)
+            return self._down(cluster, patience_s, wipe=False)
 
     def let_go(self) -> None:
         """From now on the cluster does not end with this process."""
@@ -244,7 +261,37 @@ class Cluster:
 
     # -- inner
 
-    def _down(self, cluster: ClusterFile, patience_s: float) -> list[int]:
+    def _start_all(
+        self, cluster: ClusterFile, patience_s: float, *, write_properties: bool, owned: bool = True
+    ) -> None:
+        """Every node, none of which runs; none is left running if they do not get ready.
+
+        `owned` False: this is not the process that owns the cluster, if any does.
+        """
+        try:
+            with self._launcher(cluster.owner if owned else None) as (launcher, readiness):
+                if write_properties:
+                    self._write_properties(cluster)
+                cluster.save(self.folder)
+                self._launch(launcher, cluster, cluster.nodes)
+                self._await_ready(readiness, cluster, cluster.nodes, patience_s)
+        except BaseException:
+            for node in cluster.running:
+                self._kill(node)
+            if cluster.ephemeral:
+                wiping.wipe(self.folder, cluster)
+            raise
+
+    def _down(self, cluster: ClusterFile, patience_s: float, *, wipe: bool) -> list[int]:
+        stopped = self._stop_all(cluster, patience_s)
+        if stopped or cluster.owner is not None:
+            cluster.owner = None  # written once all have ended
+            self._note_stopped(cluster)
+        if wipe or cluster.ephemeral:
+            wiping.wipe(self.folder, cluster)
+        return stopped
+
+    def _stop_all(self, cluster: ClusterFile, patience_s: float) -> list[int]:
         orders = FaultOrders(self.folder)
         if orders.present().faults:
             try:
@@ -254,11 +301,7 @@ class Cluster:
                 self._say(f"faults could not be ended: {error}")
         # Brokers hand over to controllers, so controllers of their own go last.
         brokers = self._stop(cluster, cluster.brokers, patience_s)
-        others = self._stop(cluster, cluster.nodes, patience_s)
-        if brokers or others or cluster.owner is not None:
-            cluster.owner = None
-            self._note_stopped(cluster)
-        return brokers + others
+        return brokers + self._stop(cluster, cluster.nodes, patience_s)
 
     def _is_cut_off(self, node_id: int) -> bool:
         links = FaultOrders(self.folder).present().links(node_id)
@@ -280,13 +323,13 @@ class Cluster:
                 "start them, or name another folder with --data"
             )
 
-    def _write_properties(self, cluster: ClusterFile, features: Mapping[str, int]) -> None:
+    def _write_properties(self, cluster: ClusterFile) -> None:
         for node in cluster.nodes:
             properties = layout.properties_of(cluster, node, self.folder)
             try:
                 config = NodeConfig.from_properties(properties)
                 layout.node_folder(self.folder, node.node_id).mkdir(parents=True, exist_ok=True)
-                format_folders(config, cluster.cluster_id, ignore_formatted=True, features=features)
+                format_folders(config, cluster.cluster_id, ignore_formatted=True, features=cluster.features)
             except (ConfigError, FormatError) as error:
                 raise ClusterError(str(error)) from None
             path = layout.properties_path(self.folder, node.node_id)

@@ -11,7 +11,7 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from tanist.runtime.files import replace_file
 from tanist.runtime.processes import ProcessMark, wait_until
 
 FILE_NAME = "cluster.json"
-_LOCK_NAME = "cluster.lock"
+LOCK_NAME = "cluster.lock"
 _FORMAT = 1
 _LOCK_PATIENCE_S = 120.0
 
@@ -74,6 +74,11 @@ class ClusterFile:
     owner: ProcessMark | None = None
     """The command with which the cluster ends, a `tanist up` in the foreground; None if it lives on by itself."""
 
+    features: dict[str, int] = field(default_factory=dict)
+    """What it began with by `--feature`."""
+    ephemeral: bool = False
+    """The folder is removed once the cluster is stopped."""
+
     def node(self, node_id: int) -> NodeEntry:
         for entry in self.nodes:
             if entry.node_id == node_id:
@@ -124,6 +129,8 @@ def load(folder: Path) -> ClusterFile | None:
             content["config"],
             content.get("log_dirs", 1),
             _mark(content.get("owner")),
+            content.get("features", {}),
+            content.get("ephemeral", False),
         )
     except FileNotFoundError:
         return None
@@ -153,14 +160,24 @@ def _open_lock(path: str, flags: int) -> int:
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Keep other commands from changing what is in the folder meanwhile; the folder is made if it is not there."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / _LOCK_NAME, opener=_open_lock) as lock:
+    with ExitStack() as held:
 
         def take() -> bool:
+            folder.mkdir(parents=True, exist_ok=True)
+            path = folder / LOCK_NAME
+            try:
+                lock = open(path, opener=_open_lock)  # noqa: SIM115 (kept open while it is held)
+            except FileNotFoundError:
+                return False  # the folder was wiped this moment
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+                fresh = os.path.samestat(os.fstat(lock.fileno()), path.stat())
+            except (BlockingIOError, FileNotFoundError):
+                fresh = False
+            if not fresh:  # held by another command, or of a folder that was wiped before we had it
+                lock.close()
                 return False
+            held.enter_context(lock)
             return True
 
         if not wait_until(take, _LOCK_PATIENCE_S):

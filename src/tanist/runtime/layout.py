@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,17 +58,20 @@ def lay_out(
 ) -> tuple[ClusterFile, list[PickedPort]]:
     """A new cluster, and the ports that were not to be had. `controllers` 0: the first brokers are controllers too.
 
+    With port 0 the system chooses every port: the cluster can stand beside any other.
+
     A combined cluster has one controller, or three, or five: an even number of them survives no more losses than the
     odd number below it.
     """
     combined = 0 if controllers else 1 if brokers < 3 else 3 if brokers < 5 else 5
+    chosen = [] if port else ports_by_the_system(host, 3 * (brokers + controllers))
     taken: set[int] = set()
     moved: list[PickedPort] = []
 
     def pick(wanted: int) -> int:
-        given = next_free_port(host, wanted, taken)
+        given = next_free_port(host, wanted, taken) if port else chosen.pop()
         taken.add(given)
-        if given != wanted:
+        if port and given != wanted:
             moved.append(PickedPort(wanted, given))
         return given
 
@@ -81,7 +85,7 @@ def lay_out(
         node.controller_port = pick(port + CONTROLLER_PORT_GAP + index)
     for node in nodes:
         wanted = (node.broker_port or node.controller_port) + METRICS_PORT_GAP
-        node.metrics_port = pick(wanted) if wanted <= _PORT_MAX else 0
+        node.metrics_port = pick(wanted) if wanted <= _PORT_MAX or not port else 0
     return ClusterFile(cluster_id, host, nodes, dict(config), log_dirs), moved
 
 
@@ -104,6 +108,19 @@ def move_taken_ports(cluster: ClusterFile) -> list[PickedPort]:
         node.controller_port = pick(node.controller_port)
         node.metrics_port = pick(node.metrics_port)
     return moved
+
+
+def ports_by_the_system(host: str, count: int) -> list[int]:
+    """So many different ports that are free now, wherever the system finds them."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with ExitStack() as stack:
+        probes = [stack.enter_context(socket.socket(family, socket.SOCK_STREAM)) for _ in range(count)]
+        try:
+            for probe in probes:
+                probe.bind((host, 0))
+        except OSError as error:
+            raise ClusterError(f"the system gives no free port on {host}: {error.strerror}") from None
+        return [int(probe.getsockname()[1]) for probe in probes]
 
 
 def next_free_port(host: str, wanted: int, taken: Iterable[int] = ()) -> int:

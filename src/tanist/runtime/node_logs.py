@@ -1,0 +1,89 @@
+"""The logs of a cluster's nodes as one: merged by time, and followed as they grow.
+
+Owns how a log is cut into entries: a line that begins with `[2026-11-22 20:30:00,123] LEVEL `, and those after it that
+do not (a traceback, what a library printed). It only reads.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+LEVELS = ("DEBUG", "INFO", "WARN", "ERROR")
+_HEAD = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\] ([A-Z]+) ?(.*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a node has said at one time."""
+
+    time: str
+    """As the log has it; empty of what was printed before the first line with a time."""
+    node_id: int
+    level: str
+    text: str
+    """Lines, without the last line's end."""
+
+
+class NodeLog:
+    """One node's log, read on from where the last look ended. One that was removed and made anew is begun again."""
+
+    def __init__(self, node_id: int, path: Path) -> None:
+        self.node_id = node_id
+        self._path = path
+        self._file: IO[bytes] | None = None
+        self._rest = b""
+        self._time, self._level = "", "INFO"
+
+    def entries(self, *, final: bool = True) -> Iterator[Entry]:
+        """What is new. Unless `final`, a line that has no end yet is left for the next look."""
+        lines: list[str] = []
+        for line in self._lines(final):
+            head = _HEAD.match(line)
+            if head is None:
+                lines.append(line)
+                continue
+            if lines:
+                yield self._entry(lines)
+            self._time, self._level = head[1], head[2]
+            lines = [head[3]]
+        if lines:
+            yield self._entry(lines)
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _entry(self, lines: Sequence[str]) -> Entry:
+        return Entry(self._time, self.node_id, self._level, "\n".join(lines))
+
+    def _lines(self, final: bool) -> Iterator[str]:
+        try:
+            if self._file is not None and self._path.stat().st_ino != _inode(self._file):
+                self.close()
+            if self._file is None:
+                self._file, self._rest = self._path.open("rb"), b""
+        except FileNotFoundError:
+            self.close()
+            return
+        for line in self._file:
+            if not line.endswith(b"\n") and not final:
+                self._rest += line
+                return
+            yield (self._rest + line).decode(errors="replace").rstrip("\r\n")
+            self._rest = b""
+
+
+def merged(logs: Sequence[NodeLog], *, final: bool = True) -> Iterator[Entry]:
+    """What is new in all of them, by time; of equals, by node."""
+    return heapq.merge(*(log.entries(final=final) for log in logs), key=lambda entry: (entry.time, entry.node_id))
+
+
+def _inode(file: IO[bytes]) -> int:
+    return os.fstat(file.fileno()).st_ino
