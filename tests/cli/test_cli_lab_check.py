@@ -18,20 +18,20 @@ def _run(*arguments: str) -> Result:
 def test_a_search_that_finds_nothing() -> None:
     result = _run("--config", "one-outside", "--depth", "3")
     assert result.exit_code == 0
-    assert result.output.startswith("PASSED    one-outside: ")
-    assert result.output.endswith("states/s; stopped by the limit on depth\n")
+    assert result.stdout.startswith("PASSED    one-outside: ")
+    assert result.stdout.endswith("states/s; stopped by the limit on depth\n")
 
 
 def test_a_search_that_ends_by_itself() -> None:
     result = _run("--config", "preferred-leaders")
     assert result.exit_code == 0
-    assert result.output.startswith("EXHAUSTED preferred-leaders: 2,311 states")
+    assert result.stdout.startswith("EXHAUSTED preferred-leaders: 2,311 states")
 
 
 def test_the_scenario_of_the_kip_without_its_rules() -> None:
     result = _run("--mutate", "A2")
     assert result.exit_code == 1
-    lines = result.output.splitlines()
+    lines = result.stdout.splitlines()
     assert lines[0] == "With A2 (no ELR: the last member of the ISR stays listed, and commits alone):"
     steps = [line for line in lines if line[:3].strip().isdigit() and line[3] == "."]
     assert [line[5:] for line in steps] == [
@@ -49,13 +49,13 @@ def test_the_scenario_of_the_kip_without_its_rules() -> None:
 def test_a_directed_start_is_told() -> None:
     result = _run("--mutate", "A11", "--config", "one-outside")
     assert result.exit_code == 1
-    assert "From where write 1; fetch 2; fence 3; unfence 3; learn 1; fetch 2:" in result.output
+    assert "From where write 1; fetch 2; fence 3; unfence 3; learn 1; fetch 2:" in result.stdout
 
 
 def test_json() -> None:
     result = _run("--mutate", "A9", "--json")
     assert result.exit_code == 1
-    told = json.loads(result.output)
+    told = json.loads(result.stdout)
     assert told["configuration"] == "slow-followers"
     assert told["mutation"] == "A9"
     assert not told["exhausted"]
@@ -70,7 +70,7 @@ def test_json() -> None:
 def test_the_list() -> None:
     result = _run("--list")
     assert result.exit_code == 0
-    words = {line.split()[0] for line in result.output.splitlines() if line}
+    words = {line.split()[0] for line in result.stdout.splitlines() if line}
     assert words >= set(CONFIGURATIONS) | set(MUTATIONS)
     told = json.loads(_run("--list", "--json").output)
     assert set(told["configurations"]) == set(CONFIGURATIONS)
@@ -81,4 +81,4 @@ def test_names_that_are_not_there() -> None:
     for arguments in (("--config", "none-such"), ("--mutate", "A99")):
         result = _run(*arguments)
         assert result.exit_code == 2
-        assert "is none of" in result.output
+        assert "is none of" in result.stderr

@@ -139,17 +139,17 @@ def _run(*arguments: str) -> Result:
 def test_the_command(tmp_path: Path) -> None:
     out = tmp_path / "found"
     result = _run("--rf", "2", "--min-isr", "1", "--unclean", "1", "--depth", "3", "--out", str(out))
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == 0, result.stdout
     files = {file.name for file in out.iterdir()}
     assert "rf2-min1-before-elr-1.json" in files
     for file in out.iterdir():
         assert list(moments(json.loads(file.read_text())))[-1].broken
-    assert f"tanist lab replay {out / 'rf2-min1-before-elr-1.json'}" in result.output
+    assert f"tanist lab replay {out / 'rf2-min1-before-elr-1.json'}" in result.stdout
 
 
 def test_json(tmp_path: Path) -> None:
     result = _run("--rf", "1", "--min-isr", "1", "--unclean", "1", "--depth", "2", "--json", "--out", str(tmp_path))
-    told = json.loads(result.output)
+    told = json.loads(result.stdout)
     assert [(cell["setting"], cell["unclean_shutdowns"]) for cell in told["cells"][:3]] == [
         ("acks-1", 0),
         ("acks-1", 1),
@@ -173,7 +173,7 @@ def test_json(tmp_path: Path) -> None:
 def test_what_is_no_question(arguments: tuple[str, ...], said: str) -> None:
     result = _run(*arguments)
     assert result.exit_code == 2
-    assert said in " ".join(result.output.split())
+    assert said in " ".join(result.stderr.split())
 
 
 def test_a_question_is_refused_before_anything_is_searched() -> None:

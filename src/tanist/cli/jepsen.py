@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tanist.cli.output import print_json
+from tanist.cli.progress import announce
 from tanist.runtime.client import Address, parse_bootstrap
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 EXIT_ANOMALIES = 1
 EXIT_NOT_RUN = 2
+_BEFORE_AND_AFTER_S = 15.0
+"""To start a cluster, and to read and judge everything."""
 _TESTS = ("last-replica", "last-standing", "kill", "power", "pause", "partition", "slow", "disk", "mixed")
 """`tanist.lab.jepsen.schedule.TESTS`, which is imported when the command is called."""
 
@@ -151,6 +154,7 @@ def jepsen_command(
             client=run.choose_client(client),
             topic="jepsen" if bootstrap is None else f"jepsen-{time.time_ns() // 1_000_000}",
         )
+        announce(f"{minutes:g} min of load, then all is read and judged", 60 * minutes + _BEFORE_AND_AFTER_S)
         out.mkdir(parents=True, exist_ok=True)
         target = _target(bootstrap, given, out / "cluster", name, elr=elr == "on")
         try:

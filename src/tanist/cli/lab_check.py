@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,15 +11,17 @@ import click
 
 from tanist.cli.options import json_option
 from tanist.cli.output import print_json, print_table
+from tanist.cli.progress import Progress, announce
 
 if TYPE_CHECKING:
     from tanist.lab.model.checking import Checked
-    from tanist.lab.model.search import Outcome
 
 EXIT_FAILED = 1
 
 _DEFAULT_STATES = 1_000_000
 """About half a gigabyte."""
+_STATES_PER_S = 20_000
+"""Of one core."""
 
 
 @click.command("check")
@@ -76,16 +77,19 @@ def check_command(
     if name not in CONFIGURATIONS:
         raise click.BadParameter(f"{name!r} is none of {', '.join(CONFIGURATIONS)}", ctx, param_hint="--config")
     limits = Limits(depth=depth, states=states, seconds=seconds)
-    progress = _Progress() if sys.stderr.isatty() and not as_json else None
+    if depth is None and mutation is None:  # otherwise it ends much earlier
+        longest_s = states / _STATES_PER_S
+        announce(f"up to {states:,} states", longest_s if seconds is None else min(seconds, longest_s), at_most=True)
     with nullcontext() if mutation is None else applied(mutation):
-        checked = checking.check(
-            CONFIGURATIONS[name],
-            limits,
-            unwatched=frozenset() if mutation is None else mutation.unwatched,
-            on_level=progress,
-        )
-        if progress is not None:
-            progress.clear()
+        with Progress() as show:
+            checked = checking.check(
+                CONFIGURATIONS[name],
+                limits,
+                unwatched=frozenset() if mutation is None else mutation.unwatched,
+                on_level=lambda outcome: show(
+                    f"depth {outcome.depth}, {outcome.states:,} states, {outcome.rate:,.0f} states/s"
+                ),
+            )
         written = out is not None and _write(checked, mutate, out)
         if as_json:
             print_json(checking.as_json(checked) | {"mutation": mutate})
@@ -137,18 +141,3 @@ def _list(as_json: bool) -> None:
         ("RULE", "BROKEN: INSTEAD", "FOUND IN"),
         [(each.number, each.rule, each.configuration) for each in ALL_MUTATIONS.values()],
     )
-
-
-class _Progress:
-    """How far the search is, on one line that the report replaces."""
-
-    def __init__(self) -> None:
-        self._width = 0
-
-    def __call__(self, outcome: Outcome) -> None:
-        text = f"depth {outcome.depth}, {outcome.states:,} states, {outcome.rate:,.0f}/s"
-        click.echo("\r" + text.ljust(self._width), nl=False, err=True)
-        self._width = len(text)
-
-    def clear(self) -> None:
-        click.echo("\r" + " " * self._width + "\r", nl=False, err=True)

@@ -13,6 +13,8 @@ import click
 from tanist.cli.lab_seeds import parsed
 from tanist.cli.options import json_option
 from tanist.cli.output import print_json
+from tanist.cli.progress import Progress, announce
+from tanist.words import counted
 
 if TYPE_CHECKING:
     from tanist.lab.mutations.examination import Row
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 EXIT_FAILED = 1
 
 _SEEDS = "1..100"
+_SECONDS_EACH = 3.0
+"""What one rule takes the simulator, or the model checker, on one core."""
 
 
 @click.command("mutants")
@@ -91,12 +95,17 @@ def mutants_command(
         for line in table.heading():
             click.echo(line)
     ways = WAYS if by == "both" else (by,)
-    for row in examine_all(wanted, ways, seeds, deadline_s=deadline_s, jobs=jobs):
-        rows.append(row)
-        if not as_json:
-            click.echo(table.line(table.cells(row)))
-        if page is not None:
-            _rewrite(ctx, page, [row])
+    expected_s = len(wanted) * len(ways) * _SECONDS_EACH / jobs
+    announce(f"{counted(len(wanted), 'rule')} to break", min(expected_s, 60 * minutes) if minutes else expected_s)
+    with Progress() as show:
+        for row in examine_all(wanted, ways, seeds, deadline_s=deadline_s, jobs=jobs):
+            rows.append(row)
+            show.clear()
+            if not as_json:
+                click.echo(table.line(table.cells(row)))
+            if page is not None:
+                _rewrite(ctx, page, [row])
+            show(f"{len(rows)} of {counted(len(wanted), 'rule')}")
     late = [row.name for row in rows if not row.asked]
     if as_json:
         print_json({"mutations": [row.as_json() for row in rows], "not_examined": late})

@@ -15,6 +15,7 @@ import click
 from tanist.cli.lab_seeds import Seeds, draw, parsed
 from tanist.cli.options import json_option
 from tanist.cli.output import print_json
+from tanist.cli.progress import Progress, announce
 from tanist.words import counted
 
 if TYPE_CHECKING:
@@ -33,8 +34,8 @@ _COMPLETE_FROM = 1_000
 """In so many seeds every situation must have been reached."""
 _EXAMPLES = 5
 """So many seeds are looked for that reach a situation."""
-_LINE_EVERY_S = 10.0
-"""Between two lines on the progress, where there is no terminal to draw a bar on."""
+_SECONDS_EACH = 0.7
+"""Of one core."""
 
 
 def _names(value: str) -> frozenset[str]:
@@ -137,7 +138,7 @@ def run_command(
         ctx.exit(_look_for(ctx, situation, chosen, terms, jobs or os.cpu_count() or 1))
     began_s = time.monotonic()
     deadline_s = None if minutes is None else began_s + 60 * minutes
-    totals = _played(chosen.numbers, terms, jobs or os.cpu_count() or 1, deadline_s, keep_going, as_json)
+    totals = _played(chosen.numbers, terms, jobs or os.cpu_count() or 1, deadline_s, keep_going)
     took_s = time.monotonic() - began_s
     failures: list[Failure] = []
     for outcome in sorted(totals.failed, key=lambda each: each.seed):
@@ -219,7 +220,7 @@ def _look_for(ctx: click.Context, name: str, seeds: Seeds, terms: Terms, jobs: i
     return 0 if found else EXIT_FAILED
 
 
-def _played(seeds: range, terms: Terms, jobs: int, deadline_s: float | None, keep_going: bool, quiet: bool) -> Totals:
+def _played(seeds: range, terms: Terms, jobs: int, deadline_s: float | None, keep_going: bool) -> Totals:
     """All that there is time for, or all that have begun when the first fails.
 
     Those before it have, so the lowest seed that fails is always among them.
@@ -232,43 +233,19 @@ def _played(seeds: range, terms: Terms, jobs: int, deadline_s: float | None, kee
         in_time = deadline_s is None or time.monotonic() < deadline_s
         return in_time and (keep_going or not totals.failed)
 
-    with _progress(len(seeds), totals, quiet) as advance:
+    began_s = time.monotonic()
+    expected_s = len(seeds) * _SECONDS_EACH / jobs
+    if deadline_s is not None:
+        expected_s = min(expected_s, deadline_s - began_s)
+    announce(f"{counted(len(seeds), 'seed', separator=',')} in {counted(jobs, 'process')}", expected_s)
+    with Progress() as show:
         for outcome in outcomes(seeds, terms, jobs, go_on):
             totals.add(outcome)
-            advance()
+            rate = totals.events / max(time.monotonic() - began_s, 1e-9)
+            violations = counted(len(totals.failed), "violation") if totals.failed else "no violation"
+            played = f"{totals.seeds:,} of {counted(len(seeds), 'seed', separator=',')}"
+            show(f"{played}, {violations}, {rate:,.0f} events/s")
     return totals
-
-
-@contextmanager
-def _progress(count: int, totals: Totals, quiet: bool) -> Iterator[Callable[[], None]]:
-    """A bar on a terminal, else a line now and then; on stderr, because it is no result."""
-    began_s = time.monotonic()
-
-    def so_far() -> str:
-        rate = totals.events / max(time.monotonic() - began_s, 1e-9)
-        violations = counted(len(totals.failed), "violation") if totals.failed else "no violation"
-        return f"{violations}, {rate:,.0f} events/s"
-
-    if quiet:
-        yield lambda: None
-    elif sys.stderr.isatty():
-        with click.progressbar(length=count, label="seeds", show_pos=True, file=sys.stderr) as bar:
-
-            def advance() -> None:
-                bar.label = f"seeds ({so_far()})"
-                bar.update(1)
-
-            yield advance
-    else:
-        next_s = began_s + _LINE_EVERY_S
-
-        def tell() -> None:
-            nonlocal next_s
-            if time.monotonic() >= next_s:
-                next_s += _LINE_EVERY_S
-                click.echo(f"{totals.seeds} of {count} seeds, {so_far()}", err=True)
-
-        yield tell
 
 
 @contextmanager

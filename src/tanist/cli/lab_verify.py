@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
 from tanist.cli.options import json_option
 from tanist.cli.output import print_json
+from tanist.cli.progress import Progress, announce
 
 EXIT_ANOMALIES = 1
 EXIT_MALFORMED = 2
-_PROGRESS_FROM = 1 << 24
-"""Smaller files are judged before a bar is drawn."""
+_BYTES_PER_S = 16_000_000
+"""Of JSON lines, on one core."""
 _ANOMALIES = [
     "lost-write",
     "inconsistent-offsets",
@@ -73,9 +73,17 @@ def verify_command(ctx: click.Context, history: Path, allow: tuple[str, ...], as
     allowed = tuple(Anomaly(name) for name in allow)
     try:
         file = open_history(history)
-        show = sys.stderr.isatty() and history.stat().st_size >= _PROGRESS_FROM
-        with click.progressbar(length=file.size, label="reading", file=sys.stderr, hidden=not show) as bar:
-            verdict, operations = verify(file, bar.update)
+        size_bytes = history.stat().st_size
+        announce(f"reading {size_bytes / 1e6:,.0f} MB", size_bytes / _BYTES_PER_S)
+        read = 0
+        with Progress() as show:
+
+            def tell(size: int) -> None:
+                nonlocal read
+                read += size
+                show(f"{100 * read // max(file.size, 1)} % is read")
+
+            verdict, operations = verify(file, tell)
     except HistoryError as error:
         raise Malformed(f"{history}: {error}") from error
     nothing = report.nothing_to_judge(verdict)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,11 +11,15 @@ import click
 
 from tanist.cli.options import json_option
 from tanist.cli.output import print_json
+from tanist.cli.progress import Progress, announce
+from tanist.words import counted
 
 if TYPE_CHECKING:
     from tanist.lab.what_if import Cell, Table
 
 _DEFAULT_OUT = Path("tanist-what-if")
+_STATES_PER_S = 7000
+"""Of one core."""
 
 
 @click.command("what-if")
@@ -69,10 +72,17 @@ def what_if_command(
     except QuestionError as error:
         raise click.UsageError(str(error)) from error
     began = time.perf_counter()
-    progress = _Progress(question.unclean + 1) if sys.stderr.isatty() else None
-    table = answer(question, progress)
-    if progress is not None:
-        progress.clear()
+    cells = 5 * (question.unclean + 1)
+    announce(f"{counted(cells, 'cell')} of up to {states:,} states", cells * states / _STATES_PER_S, at_most=True)
+    done = 0
+    with Progress() as show:
+
+        def tell(cell: Cell) -> None:
+            nonlocal done
+            done += 1
+            show(f"{done} of {counted(cells, 'cell')}: {cell.name}")
+
+        table = answer(question, tell)
     seconds = time.perf_counter() - began
     written = _write(table, out)
     if as_json:
@@ -95,18 +105,3 @@ def _write(table: Table, out: Path) -> dict[str, str]:
     except OSError as error:
         raise click.ClickException(f"{out} cannot be written ({error.strerror}): name another with --out") from error
     return written
-
-
-class _Progress:
-    """Which cell is done, on one line that the report replaces."""
-
-    def __init__(self, columns: int) -> None:
-        self._columns = columns
-        self._done = 0
-
-    def __call__(self, cell: Cell) -> None:
-        self._done += 1
-        click.echo(f"\r{self._done} of {5 * self._columns} cells: {cell.name}".ljust(60), nl=False, err=True)
-
-    def clear(self) -> None:
-        click.echo("\r" + " " * 60 + "\r", nl=False, err=True)
