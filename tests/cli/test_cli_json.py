@@ -94,7 +94,7 @@ CASES = {
     "disk": Case("3 slow --latency 1ms", after=("heal",), has=("faults",)),
     "heal": Case(has=("faults", "resumed")),
     "faults": Case(has=("faults",)),
-    "elect": Case("--type preferred --all-topic-partitions", has=("type", "partitions")),
+    "elect": Case("--type preferred --topic {topic} --partition 0", has=("type", "partitions")),
     "salvage list": Case(data="{salvaged}", has=("id", "topic", "records")),
     "salvage show": Case("{entry}", data="{salvaged}", has=("id", "first_records")),
     "salvage export": Case("--all --to jsonl --output {out}", data="{salvaged}", has=("records", "output")),
@@ -181,7 +181,7 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     assert invoke(f"up --detach --port {free_port()} {{few}}", found).exit_code == 0
     try:
         for command in (
-            "topics create {topic} --partitions 2 --replication-factor 3",
+            "topics create {topic} --replica-assignment 1:2:3,2:1:3",
             "groups reset-offsets {group} --topic {topic} --to-earliest --execute",
         ):
             assert invoke(command, found).exit_code == 0
