@@ -1,14 +1,16 @@
 # From a fresh checkout: `make setup`, then `make demo`, `make up` or `make test`.
-# It needs python3 (3.11 or later) with venv, make, and a package index that pip can reach.
+# It needs python3 (3.11 or later) with venv, make, and a package index that pip can reach: as pip.conf and PIP_* say.
 
 PYTHON ?= python3
 BIN := .venv/bin
+# uv by pip's configuration (index, certificates, proxy), or pip where uv cannot
+INSTALL := $(BIN)/python tools/install.py
 SETUP := .venv/.complete
 SPARK := .venv/.spark
 DEFAULT_TESTS := not slow and not clients and not interop and not stories and not spark
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up demo test check format bench clients interop stories spark lock wheel clean
+.PHONY: help setup spark-setup up demo test check format bench clients interop stories spark lock wheel clean
 
 help:
 	@echo "make setup    install everything into .venv (again only when a lock has changed)"
@@ -18,7 +20,9 @@ help:
 	@echo "make clients  real client libraries against real processes"
 	@echo "make interop  Apache Kafka's own classes on our files (needs Java 17 and Maven)"
 	@echo "make stories  KIP-966 on live clusters, as docs/stories.md tells it (STORIES=rewrite writes down what happened)"
-	@echo "make spark    PySpark into .venv as well (500 MB, no Java needed), and the pipeline's tests"
+	@echo "make spark-setup"
+	@echo "              PySpark into .venv as well (500 MB, no Java needed)"
+	@echo "make spark    the same, and the pipeline's tests"
 	@echo "make check    lint, types, architecture"
 	@echo "make bench    the benchmark"
 	@echo "               (clients, interop, stories, spark and test take TESTS=path to run only some)"
@@ -30,9 +34,8 @@ $(SETUP): requirements/dev.lock requirements/uv.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "tanist needs Python 3.11 or later; this is `$(PYTHON) --version`: make setup PYTHON=python3.11"; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.lock
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/dev.lock
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	$(INSTALL) --require-hashes -r requirements/dev.lock
+	$(INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@
 
 up: setup
@@ -66,19 +69,21 @@ interop: setup
 stories: setup
 	$(BIN)/python -m pytest -m "stories and not slow" $(or $(TESTS),tests/stories)
 
+spark-setup: $(SPARK)
+
 spark: $(SPARK)
 	$(BIN)/python -m pytest -m "spark and not slow" $(or $(TESTS),tests/spark)
 
 $(SPARK): $(SETUP) requirements/spark.lock
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/spark.lock
+	$(INSTALL) --require-hashes -r requirements/spark.lock
 	@touch $@
 
 wheel: setup
 	rm -rf dist build/wheel-venv
 	$(BIN)/uv build --quiet --wheel --no-build-isolation --python $(BIN)/python
 	$(PYTHON) -m venv build/wheel-venv
-	$(BIN)/uv pip install --quiet --python build/wheel-venv/bin/python --require-hashes -r requirements/runtime.lock
-	$(BIN)/uv pip install --quiet --python build/wheel-venv/bin/python --no-deps dist/*.whl
+	$(INSTALL) --python build/wheel-venv/bin/python --require-hashes -r requirements/runtime.lock
+	$(INSTALL) --python build/wheel-venv/bin/python --no-deps dist/*.whl
 	build/wheel-venv/bin/tanist --version
 	build/wheel-venv/bin/tanist demo
 
