@@ -7,10 +7,10 @@ BIN := .venv/bin
 INSTALL := $(BIN)/python tools/install.py
 SETUP := .venv/.complete
 SPARK := .venv/.spark
-DEFAULT_TESTS := not slow and not clients and not interop and not stories and not spark
+DEFAULT_TESTS := not slow and not clients and not interop and not stories and not spark and not interpreters
 
 .DEFAULT_GOAL := help
-.PHONY: help setup spark-setup up demo test check format bench clients interop stories spark lock wheel clean
+.PHONY: help setup spark-setup up demo test check format bench clients interop stories spark interpreters digests lock wheel clean
 
 help:
 	@echo "make setup    install everything into .venv (again only when a lock has changed)"
@@ -23,6 +23,9 @@ help:
 	@echo "make spark-setup"
 	@echo "              PySpark into .venv as well (500 MB, no Java needed)"
 	@echo "make spark    the same, and the pipeline's tests"
+	@echo "make interpreters"
+	@echo "              the simulator's digests under other Pythons and under WebAssembly (skips what is not there)"
+	@echo "make digests  the simulator's digests written down anew, after a change that is meant to change them"
 	@echo "make check    lint, types, architecture"
 	@echo "make bench    the benchmark"
 	@echo "               (clients, interop, stories, spark and test take TESTS=path to run only some)"
@@ -73,6 +76,13 @@ spark-setup: $(SPARK)
 
 spark: $(SPARK)
 	$(BIN)/python -m pytest -m "spark and not slow" $(or $(TESTS),tests/spark)
+
+interpreters: setup
+	$(BIN)/python -m pytest -m interpreters $(or $(TESTS),tests/interpreters)
+
+digests: setup
+	DIGESTS=rewrite $(BIN)/python -m pytest tests/interpreters/test_digests.py
+	git --no-pager diff --stat tests/interpreters/digests.txt
 
 $(SPARK): $(SETUP) requirements/spark.lock
 	$(INSTALL) --require-hashes -r requirements/spark.lock

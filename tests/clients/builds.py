@@ -30,16 +30,16 @@ def missing_go() -> str | None:
     return "needs Go (go is not on PATH)" if shutil.which("go") is None else None
 
 
-def node_modules() -> Path:
-    """The folder of packages that `kafkajs/package-lock.json` names."""
-    sources = [KAFKAJS / name for name in ("package.json", "package-lock.json")]
+def node_modules(project: Path = KAFKAJS, name: str = "clients-node") -> Path:
+    """The folder of packages that the project's `package-lock.json` names."""
+    sources = [project / source for source in ("package.json", "package-lock.json")]
 
     def fill(folder: Path) -> None:
         for source in sources:
             shutil.copy(source, folder)
         _run(("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"), cwd=folder)
 
-    return _made("clients-node", sources, fill) / "node_modules"
+    return _made(name, sources, fill) / "node_modules"
 
 
 def franz(program: str) -> Path:

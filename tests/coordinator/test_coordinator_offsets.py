@@ -8,6 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from tanist.coordinator.effects import Append
 from tanist.coordinator.membership import GroupState
 from tanist.wire.codec import encoder
 from tanist.wire.errors import ErrorCode
@@ -277,6 +278,16 @@ def test_offsets_of_a_group_that_never_had_members_go_a_week_after_they_were_com
     assert not rig.shard.has(GROUP)
     rig.failover()
     assert rig.committed() is None
+
+
+def test_groups_expire_in_the_order_in_which_they_came_whatever_their_names_hash_to() -> None:
+    rig = Rig()
+    groups = [f"group-{n}" for n in range(12)]
+    for group in groups:
+        rig.commit(5, group=group)
+    stamp(rig, 0)
+    effects = rig.shard.expire(8 * DAY_MS, 7 * DAY_MS)
+    assert [effect.group_id for effect in effects if isinstance(effect, Append)] == groups
 
 
 def test_offsets_of_a_group_that_has_members_are_kept_but_for_topics_that_it_reads_no_more() -> None:

@@ -181,7 +181,7 @@ class GroupOffsets:
     def expire(self, wall_ms: int, retention_ms: int) -> list[Effect]:
         """Forget what nobody has used for so long (KIP-211), and groups of which nothing is left."""
         effects: list[Effect] = []
-        for group_id in {*self.groups, *self.consumers.groups, *self.offsets}:
+        for group_id in dict.fromkeys((*self.groups, *self.consumers.groups, *self.offsets)):
             committed = self.committed(group_id)
             old = self._expired(group_id, committed, wall_ms, retention_ms)
             group, consumers = self.groups.get(group_id), self.consumers.groups.get(group_id)

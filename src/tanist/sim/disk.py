@@ -7,12 +7,12 @@ makes here (`Process.fuse`), and then leaves a write half done.
 
 from __future__ import annotations
 
-import errno
 import random
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from tanist.ports import Buffer, File
+from tanist.sim.error_numbers import EBADF, EEXIST, EIO, EISDIR, ENOENT, ENOSPC
 from tanist.sim.page_cache import Folder, Inode, PageCache
 from tanist.sim.scheduler import Process, Scheduler
 
@@ -74,7 +74,7 @@ class SimDisk:
     def inode(self, path: str) -> Inode:
         node = self.find(path)
         if not isinstance(node, Inode):
-            raise FileNotFoundError(errno.ENOENT, "no such file", path)
+            raise FileNotFoundError(ENOENT, "no such file", path)
         return node
 
     def find(self, path: str) -> Folder | Inode | None:
@@ -90,9 +90,9 @@ class SimDisk:
         """Raise what a fault makes of an access."""
         for folder in self.failing:
             if path.startswith(folder):
-                raise OSError(errno.EIO, "input/output error", path)
+                raise OSError(EIO, "input/output error", path)
         if writing and self.full:
-            raise OSError(errno.ENOSPC, "no space left on device", path)
+            raise OSError(ENOSPC, "no space left on device", path)
 
 
 class SimFile:
@@ -165,7 +165,7 @@ class SimFile:
 
     def _require_open(self) -> None:
         if self.closed:
-            raise OSError(errno.EBADF, "the file is closed", self._path)
+            raise OSError(EBADF, "the file is closed", self._path)
 
 
 class SimDiskView:
@@ -182,10 +182,10 @@ class SimDiskView:
         disk.check(path)
         node = disk.find(path)
         if isinstance(node, Folder):
-            raise IsADirectoryError(errno.EISDIR, "is a folder", path)
+            raise IsADirectoryError(EISDIR, "is a folder", path)
         if node is None:
             if not create:
-                raise FileNotFoundError(errno.ENOENT, "no such file", path)
+                raise FileNotFoundError(ENOENT, "no such file", path)
             disk.check(path, writing=True)
             folder, name = self._place(path)
             self._process.burn()
@@ -219,7 +219,7 @@ class SimDiskView:
         self._disk.check(path)
         node = self._disk.find(path)
         if not isinstance(node, Folder):
-            raise FileNotFoundError(errno.ENOENT, "no such folder", path)
+            raise FileNotFoundError(ENOENT, "no such folder", path)
         return sorted(node.entries)
 
     def is_directory(self, path: str) -> bool:
@@ -241,7 +241,7 @@ class SimDiskView:
                 node = Folder(folder, name)
                 disk.cache.change_names(disk.scheduler.now_us, (folder, name, node))
             if not isinstance(node, Folder):
-                raise FileExistsError(errno.EEXIST, "is a file", path)
+                raise FileExistsError(EEXIST, "is a file", path)
             folder = node
 
     def remove(self, path: str) -> None:
@@ -265,7 +265,7 @@ class SimDiskView:
         disk.check(source)
         node = disk.find(source)
         if node is None or node.parent is None:
-            raise FileNotFoundError(errno.ENOENT, "no such file or folder", source)
+            raise FileNotFoundError(ENOENT, "no such file or folder", source)
         folder, name = self._place(target)
         if source.rstrip("/") == target.rstrip("/"):
             return
@@ -277,7 +277,7 @@ class SimDiskView:
         parent, _, name = path.rstrip("/").rpartition("/")
         folder = self._disk.find(parent)
         if not isinstance(folder, Folder):
-            raise FileNotFoundError(errno.ENOENT, "no such folder", parent)
+            raise FileNotFoundError(ENOENT, "no such folder", parent)
         return folder, name
 
     # -- durability, and work off the loop

@@ -17,13 +17,13 @@ Owns the links and listeners; one connection is two `SimConnection`s (`connectio
 
 from __future__ import annotations
 
-import errno
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tanist.ports import Connection, ConnectionHandler
 from tanist.sim.connection import SimConnection
+from tanist.sim.error_numbers import EADDRINUSE
 from tanist.sim.scheduler import Process, Scheduler
 
 _EPHEMERAL = 40_000
@@ -225,7 +225,7 @@ class SimNetworkView:
         if port == 0:
             port = network.free_port()
         if (address, port) in network.listeners:
-            raise OSError(errno.EADDRINUSE, f"address {address}:{port} is in use")
+            raise OSError(EADDRINUSE, f"address {address}:{port} is in use")
         listener = SimListener(network, self._process, address, port, accept, max_frame_bytes)
         network.listeners[(address, port)] = listener
         return listener
