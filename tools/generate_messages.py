@@ -293,7 +293,14 @@ def lasting_loss(message: MessageModel) -> None:
     add_field(message, "DescribeTopicPartitionsResponsePartition", "offline_replicas", model)
 
 
+def age_of_metadata(message: MessageModel) -> None:
+    """Ours, in a tag likewise: how old a broker's metadata is that hears from no active controller."""
+    model = FieldModel("metadata_age_ms", "int64", False, False, -1, present={0, 1, 2}, tagged={0, 1, 2}, tag=966)
+    add_field(message, "DescribeClusterResponse", "cluster_authorized_operations", model)
+
+
 OVERRIDES: dict[str, Callable[[MessageModel], None]] = {
+    "DescribeClusterResponse": age_of_metadata,
     "DescribeTopicPartitionsResponse": lasting_loss,
     "ElectLeadersRequest": designated_election,
     "ElectLeadersResponse": lambda message: like_version(message, 3, 2),

@@ -117,7 +117,8 @@ def _versions(world: World, request: ApiVersionsRequest) -> Any:
 
 
 def _cluster(world: World, request: DescribeClusterRequest) -> Any:
-    assert request.include_fenced_brokers
+    if not request.include_fenced_brokers:
+        return DescribeClusterResponse(metadata_age_ms=-1 if world.controller else 14_200)
     return DescribeClusterResponse(brokers=tuple(DescribeClusterBroker(broker_id=each) for each in world.registered))
 
 
@@ -260,3 +261,13 @@ def test_only_what_is_needed_is_asked_for(describe: Callable[..., str], world: W
     ] * 2
     assert not any(isinstance(each, ListPartitionReassignmentsRequest) for each in world.asked)
     assert not any(isinstance(each, ApiVersionsRequest) for each in world.asked)
+
+
+def test_without_a_controller_the_age_is_said_first_and_no_controller_is_asked(
+    describe: Callable[..., str], world: World
+) -> None:
+    world.controller = False
+    lines = describe("--explain").splitlines()
+    assert lines[0] == "Warning: no quorum: no controller is active, and what follows is 14 s old. See `tanist status`"
+    assert lines[1].startswith("Topic: a")
+    assert not any(isinstance(each, ListPartitionReassignmentsRequest) for each in world.asked)

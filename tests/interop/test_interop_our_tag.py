@@ -1,4 +1,7 @@
-"""The last unclean election, in a tag of our own (966): Apache Kafka's readers pass over it and miss nothing else."""
+"""What stands in a tag of our own (966): Apache Kafka's readers pass over it and miss nothing else.
+
+The epoch of the last unclean election, and the age of metadata without a quorum.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import pytest
 from tests.interop import apache
 
 from tanist.wire.codec import encoder
+from tanist.wire.messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
 from tanist.wire.messages.describe_topic_partitions_response import (
     DescribeTopicPartitionsResponse,
     DescribeTopicPartitionsResponsePartition,
@@ -25,6 +29,7 @@ import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HexFormat;
+import org.apache.kafka.common.message.DescribeClusterResponseData;
 import org.apache.kafka.common.message.DescribeTopicPartitionsResponseData;
 import org.apache.kafka.common.metadata.PartitionRecord;
 import org.apache.kafka.common.protocol.ByteBufferAccessor;
@@ -34,8 +39,11 @@ public class Reader {
     public static void main(String[] arguments) throws Exception {
         for (String line : Files.readAllLines(Path.of(arguments[0]))) {
             String[] parts = line.split(" ");
-            boolean record = parts[0].equals("record");
-            Message message = record ? new PartitionRecord() : new DescribeTopicPartitionsResponseData();
+            Message message = switch (parts[0]) {
+                case "record" -> new PartitionRecord();
+                case "cluster" -> new DescribeClusterResponseData();
+                default -> new DescribeTopicPartitionsResponseData();
+            };
             ByteBuffer bytes = ByteBuffer.wrap(HexFormat.of().parseHex(parts[2]));
             message.read(new ByteBufferAccessor(bytes), Short.parseShort(parts[1]));
             System.out.println(bytes.remaining() + " bytes left of " + message);
@@ -66,6 +74,7 @@ PARTITION = DescribeTopicPartitionsResponsePartition(
     last_known_elr=(3,),
     offline_replicas=(2,),
 )
+CLUSTER = DescribeClusterResponse(cluster_id="c", controller_id=1, brokers=(DescribeClusterBroker(broker_id=1),))
 
 
 def answer(partition: DescribeTopicPartitionsResponsePartition) -> DescribeTopicPartitionsResponse:
@@ -77,6 +86,7 @@ def test_apache_kafka_reads_the_same_with_and_without_it(java: None, tmp_path: P
     told: list[tuple[str, int, Struct]] = []
     for epoch in (-1, 7):
         told += [("record", version, replace(RECORD, last_unclean_epoch=epoch)) for version in (0, 1, 2)]
+        told += [("cluster", version, replace(CLUSTER, metadata_age_ms=epoch)) for version in (0, 1, 2)]
         told.append(("answer", 0, answer(replace(PARTITION, last_unclean_epoch=epoch))))
     encoded = [(kind, version, bytes(encoder(type(message), version)(message))) for kind, version, message in told]
     half = len(encoded) // 2

@@ -15,7 +15,19 @@ from tanist.broker.config import NodeConfig
 from tanist.runtime.launch import main
 from tanist.wire.apis import ApiKey
 from tanist.wire.frames import decode_request, encode_response, parse_request_header
-from tanist.wire.messages import api_versions_response, describe_quorum_response, metadata_response
+from tanist.wire.messages import (
+    api_versions_response,
+    describe_cluster_response,
+    describe_quorum_response,
+    metadata_response,
+)
+
+_LAST_VERSIONS = {
+    ApiKey.API_VERSIONS: 1,
+    ApiKey.METADATA: 1,
+    ApiKey.DESCRIBE_QUORUM: 1,
+    ApiKey.DESCRIBE_CLUSTER: 2,
+}
 
 
 class StandIn:
@@ -77,8 +89,15 @@ class Answers:
         if header.api_key == ApiKey.API_VERSIONS:
             answer = api_versions_response.ApiVersionsResponse(
                 api_keys=tuple(
-                    api_versions_response.ApiVersion(api_key=key, min_version=0, max_version=1)
-                    for key in (ApiKey.API_VERSIONS, ApiKey.METADATA, ApiKey.DESCRIBE_QUORUM)
+                    api_versions_response.ApiVersion(api_key=key, min_version=0, max_version=last)
+                    for key, last in _LAST_VERSIONS.items()
+                )
+            )
+        elif header.api_key == ApiKey.DESCRIBE_CLUSTER:
+            answer = describe_cluster_response.DescribeClusterResponse(
+                brokers=tuple(
+                    describe_cluster_response.DescribeClusterBroker(broker_id=node_id, host="127.0.0.1", port=port)
+                    for node_id, port in sorted(self.node.brokers().items())
                 )
             )
         elif header.api_key == ApiKey.METADATA:
@@ -95,7 +114,7 @@ class Answers:
             topic = describe_quorum_response.TopicData(topic_name="__cluster_metadata", partitions=(partition,))
             answer = describe_quorum_response.DescribeQuorumResponse(topics=(topic,))
         version = header.api_version
-        if header.is_unknown_api_versions or version > 1:
+        if header.is_unknown_api_versions or version > _LAST_VERSIONS[ApiKey(header.api_key)]:
             version, answer.error_code = 0, 35
         self.connection.send([encode_response(answer, version, header.correlation_id)])
 

@@ -33,6 +33,7 @@ OURS = {
     ("ElectLeadersRequest.TopicPartitions", "desired_leaders"),
     # Tagged fields of our own, which others skip: the epoch that last began with an unclean election.
     ("DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition", "last_unclean_epoch"),
+    ("DescribeClusterResponse", "metadata_age_ms"),
     ("PartitionRecord", "last_unclean_epoch"),
 }
 ALWAYS_PRESENT = {

@@ -35,6 +35,7 @@ from tanist.quorum.raft import RaftNode
 from tanist.quorum.store import QuorumStateFile
 from tanist.quorum.voters import SnapshotId, Voter
 from tanist.wire.apis import ApiKey
+from tanist.wire.ids import KNOWS_NOTHING_MS
 from tanist.wire.messages.fetch_response import FetchResponse
 from tanist.wire.messages.fetch_snapshot_response import FetchSnapshotResponse
 from tanist.wire.metadata import MetadataRecord, decode_record, encode_record, record_version
@@ -89,6 +90,9 @@ class MetadataQuorum:
         """What the log held when the process started is no news: it is not counted again."""
         self.controller_host: ControllerHost | None = None
         self._probe: Probe | None = None
+        self._started_ms = node.clock.now_ms()
+        self._contact_ms: int | None = None
+        """When the quorum's leader last answered a fetch, in this process."""
         self._handed_over: Callable[[], None] | None = None
         self.closed = False
 
@@ -138,6 +142,26 @@ class MetadataQuorum:
     def last_timestamp_ms(self) -> int:
         """When the last record that was applied was written, by the clock of whoever wrote it."""
         return self._last_timestamp_ms
+
+    @property
+    def silence_ms(self) -> int | None:
+        """For how long no active controller has been heard from: so old is what this node knows. None while one is.
+
+        `KNOWS_NOTHING_MS` of a node that has started without a quorum and has nothing that it knows to be committed.
+        """
+        if self.raft.is_leader:
+            return None
+        # A leader is kept in mind: by who has no vote, who asks for votes in advance, and who has just read of it.
+        patience_ms = 2 * self._node.config.controller_quorum_fetch_timeout_ms
+        since_ms = self._started_ms if self._contact_ms is None else self._contact_ms
+        silence_ms = self._node.clock.now_ms() - since_ms
+        if self.raft.leader_id is not None and silence_ms <= patience_ms:
+            return None
+        if self._contact_ms is not None:
+            return silence_ms
+        if not self._last_timestamp_ms:
+            return KNOWS_NOTHING_MS
+        return max(0, self._node.clock.wall_ms() - self._last_timestamp_ms)
 
     @property
     def requests_under_way(self) -> int:
@@ -268,6 +292,8 @@ class MetadataQuorum:
         channel.call(effect.request, version, timeout_ms, lambda response: self._answered(request_id, response))
 
     def _answered(self, request_id: int, response: Any | None) -> None:
+        if isinstance(response, FetchResponse) and not _refused(response):
+            self._contact_ms = self._node.clock.now_ms()
         self._step(lambda: self.raft.response(request_id, response, self._node.clock.now_ms()))
 
     def _synced(self, end_offset: int, error: OSError | None) -> None:
@@ -377,6 +403,10 @@ class MetadataQuorum:
         ):
             self._do(self.raft.snapshot_created(snapshot_id, now_ms, wall_ms))
         self._node.report("INFO", f"metadata snapshot at offset {self._next_offset}")
+
+
+def _refused(fetched: FetchResponse) -> bool:
+    return bool(fetched.error_code) or any(part.error_code for topic in fetched.responses for part in topic.partitions)
 
 
 def _read_ranges(response: Response) -> None:

@@ -23,7 +23,7 @@ TREE: dict[str, dict[str, str]] = {
         "up": "tanist.cli.clusters",
         "down": "tanist.cli.clusters",
         "reset": "tanist.cli.clusters",
-        "status": "tanist.cli.clusters",
+        "status": "tanist.cli.status",
         "wait": "tanist.cli.wait",
         "logs": "tanist.cli.logs",
         "start": "tanist.cli.clusters",

@@ -1,4 +1,4 @@
-"""`tanist up`, `down`, `status`, `crash`, `stop`, `start`: a cluster of processes on this machine."""
+"""`tanist up`, `down`, `crash`, `stop`, `start`: a cluster of processes on this machine."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import time
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import click
 from click.core import ParameterSource
 
 from tanist.cli.options import config_option, data_option, feature_option, json_option
-from tanist.cli.output import print_json, print_table
-from tanist.runtime.cluster import Cluster, ClusterStatus
+from tanist.cli.output import print_json
+from tanist.cli.status import status_json
+from tanist.runtime.cluster import Cluster
 from tanist.runtime.cluster_file import ClusterFile, load, load_existing
 from tanist.runtime.deaths import death_reason
 from tanist.runtime.wiping import size_of
@@ -115,7 +115,7 @@ def up_command(
         status = cluster.status()
         if as_json:
             data = {"data": str(cluster.folder), "ephemeral": entries.ephemeral}
-            print_json({"ready_s": took_s} | data | _status_json(status))
+            print_json({"ready_s": took_s} | data | status_json(status))
         else:
             click.echo(
                 f"ready in {took_s} s: {counted(len(entries.brokers), 'broker')} at {status.bootstrap}, "
@@ -245,7 +245,7 @@ def reset_command(yes: bool, folder: Path, as_json: bool) -> None:
     entries = load_existing(folder)
     if as_json:
         print_json(
-            {"running": runs, "took_s": took_s, "cluster_id": entries.cluster_id} | _status_json(cluster.status())
+            {"running": runs, "took_s": took_s, "cluster_id": entries.cluster_id} | status_json(cluster.status())
         )
     elif runs:
         brokers = counted(len(entries.brokers), "broker")
@@ -268,34 +268,6 @@ def _ask_to_remove(folder: Path, entries: ClusterFile, what: str, *, yes: bool, 
 
 def _megabytes(size: int) -> str:
     return f"{size / 1e6:.1f} MB"
-
-
-@click.command("status")
-@data_option
-@json_option
-def status_command(folder: Path, as_json: bool) -> None:
-    """Show the cluster's nodes and who is the active controller.
-
-    States: running; starting (the process runs, but the cluster does not count the broker in yet); paused; stopped (in
-    an orderly way); crashed.
-    """
-    status = _cluster(folder, as_json).status()
-    if as_json:
-        print_json(_status_json(status))
-        return
-    rows = [
-        (
-            node.node_id,
-            "+".join(node.roles),
-            f"{node.host}:{node.port}",
-            node.state + (", controller" if node.node_id == status.controller else ""),
-            node.pid,
-            node.rack,
-            node.metrics,
-        )
-        for node in status.nodes
-    ]
-    print_table(("NODE", "ROLES", "ADDRESS", "STATE", "PID", "RACK", "METRICS"), rows)
 
 
 @click.command("crash")
@@ -354,27 +326,3 @@ def _tell(node_id: int, what: str, as_json: bool) -> None:
         print_json({"id": node_id, "state": what})
     else:
         click.echo(f"node {node_id}: {what}")
-
-
-def _status_json(status: ClusterStatus) -> dict[str, Any]:
-    def described(role: str) -> list[dict[str, Any]]:
-        return [
-            {
-                "id": node.node_id,
-                "host": node.host,
-                "port": node.port,
-                "pid": node.pid,
-                "state": node.state,
-                "rack": node.rack,
-                "metrics": None if node.metrics is None else f"http://{node.metrics}/metrics",
-            }
-            for node in status.nodes
-            if (role == "broker") == ("broker" in node.roles)
-        ]
-
-    return {
-        "bootstrap": status.bootstrap,
-        "controller": status.controller,
-        "brokers": described("broker"),
-        "controllers": described("controller"),
-    }

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from tanist.cli.explain import Situation, explain
+from tanist.cli.tidings import salvage_clause
 from tanist.runtime import surroundings
 from tanist.runtime.admin import ConfigEntry, PartitionDescription, TopicDescription, describe_topics
 from tanist.runtime.client import Client
+from tanist.runtime.salvage_news import SalvageNews, salvage_news
 from tanist.runtime.surroundings import EXPLAINED_BY, UNCLEAN_LEADER_ELECTION, Elections, Reassignment
 from tanist.wire.ids import id_text
 
@@ -49,11 +53,21 @@ class DescribedTopic:
 
 
 def describe(
-    client: Client, names: Sequence[str], *, only: str | None = None, explained: bool = False
+    client: Client,
+    names: Sequence[str],
+    *,
+    only: str | None = None,
+    explained: bool = False,
+    controlled: bool = True,
+    data: Path | None = None,
 ) -> list[DescribedTopic]:
-    """The named topics, or all; `only` the partitions that pass one of `FILTERS`."""
+    """The named topics, or all; `only` the partitions that pass one of `FILTERS`.
+
+    Without a controller (`controlled`) nobody is asked for reassignments. What was cut from logs is explained if the
+    cluster's `data` folder is at hand.
+    """
     topics = describe_topics(client, names)
-    moving = _reassignments(client, topics) if only in (None, "under_replicated") else {}
+    moving = _reassignments(client, topics) if controlled and only in (None, "under_replicated") else {}
     keys = None if only is None else EXPLAINED_BY
     settings = surroundings.topic_settings(client, [topic.topic for topic in topics], keys)
     elections, gone = Elections(elr_enabled=False, recovery_manager=False), frozenset[int]()
@@ -61,6 +75,7 @@ def describe(
         elections = surroundings.elections(client)
         offline = {broker for topic in topics for partition in topic.partitions for broker in partition.offline}
         gone = surroundings.unregistered(client, offline) if offline else gone
+    cut = _cut(data, topics) if explained and data is not None else {}
     found = []
     for topic in topics:
         configs = settings.get(topic.topic, {})
@@ -70,6 +85,9 @@ def describe(
             reassignment = moving.get((topic.topic, partition.partition))
             if only is None or FILTERS[only](situation, reassignment):
                 why = explain(situation) if explained else None
+                lost = cut.get((topic.topic_id, partition.partition))
+                if why is not None and lost is not None and data is not None:
+                    why += f"; {salvage_clause(lost, partition.last_unclean_epoch, data)}"
                 partitions.append(DescribedPartition(partition, reassignment, why))
         if only is None:
             changed = tuple(entry for _, entry in sorted(configs.items()) if not entry.is_default)
@@ -84,6 +102,11 @@ def _reassignments(client: Client, topics: Sequence[TopicDescription]) -> dict[t
     if all(len(each.isr) == len(each.replicas) for topic in topics for each in topic.partitions):
         return {}
     return surroundings.reassignments(client)
+
+
+def _cut(data: Path, topics: Sequence[TopicDescription]) -> dict[tuple[UUID, int], SalvageNews]:
+    """By the topic's id: what was saved of another topic of the name is not this one's."""
+    return {(news.topic_id, news.partition): news for news in salvage_news(data, {topic.topic for topic in topics})}
 
 
 def _situation(

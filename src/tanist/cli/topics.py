@@ -10,9 +10,11 @@ import click
 from tanist.cli.described import describe, topic_json, topic_lines
 from tanist.cli.options import client_options, config_option, connect, json_option
 from tanist.cli.output import print_json, print_table
+from tanist.cli.tidings import warn_of_age
 from tanist.cli.tree import Group
 from tanist.runtime import admin
 from tanist.runtime.client import Address
+from tanist.runtime.surroundings import metadata_age_ms
 from tanist.wire.ids import id_text
 
 
@@ -60,6 +62,7 @@ def topics_command() -> None:
 def list_command(bootstrap: list[Address] | None, folder: Path, as_json: bool) -> None:
     """List all topics."""
     with connect(bootstrap, folder) as client:
+        warn_of_age(metadata_age_ms(client), as_json)
         found = admin.list_topics(client)
     if as_json:
         print_json([{"topic": name, "partitions": count, "internal": internal} for name, count, internal in found])
@@ -130,7 +133,16 @@ def describe_command(
     if len(chosen) > 1:
         raise click.UsageError("one filter at a time")
     with connect(bootstrap, folder) as client:
-        found = describe(client, names, only=chosen[0] if chosen else None, explained=explained)
+        age_ms = metadata_age_ms(client)
+        warn_of_age(age_ms, as_json)
+        found = describe(
+            client,
+            names,
+            only=chosen[0] if chosen else None,
+            explained=explained,
+            controlled=age_ms is None,
+            data=None if bootstrap else folder,
+        )
     if as_json:
         print_json([topic_json(topic) for topic in found])
         return

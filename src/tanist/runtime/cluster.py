@@ -12,7 +12,6 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from tanist.broker.config import ConfigError, NodeConfig
@@ -28,9 +27,10 @@ from tanist.runtime.cluster_file import (
     locked,
     locked_existing,
 )
+from tanist.runtime.cluster_status import ClusterStatus, is_cut_off, look
 from tanist.runtime.deaths import death_reason
 from tanist.runtime.descriptors import too_few
-from tanist.runtime.faults import CLIENTS, FOLDER_VARIABLE, folder_of
+from tanist.runtime.faults import FOLDER_VARIABLE, folder_of
 from tanist.runtime.faults_orders import FaultOrders, end_faults
 from tanist.runtime.file_troubles import remedy
 from tanist.runtime.files import replace_file
@@ -50,30 +50,6 @@ LAUNCHER = (sys.executable, "-m", "tanist.runtime.launch")
 """The command of a `Launcher`."""
 
 Say = Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True)
-class NodeStatus:
-    """One node as it is now. `state`: running, starting (not in the cluster yet), paused, crashed or stopped."""
-
-    node_id: int
-    roles: tuple[str, ...]
-    host: str
-    port: int
-    pid: int | None
-    state: str
-    rack: str | None
-    metrics: str | None
-    """host:port of its metrics, if it tells them."""
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterStatus:
-    bootstrap: str
-    """Of the running brokers, or of all if none runs."""
-    controller: int | None
-    """The active controller."""
-    nodes: tuple[NodeStatus, ...]
 
 
 class Cluster:
@@ -199,18 +175,7 @@ class Cluster:
 
     def status(self) -> ClusterStatus:
         cluster = load_existing(self.folder)
-        alive = {node.node_id for node in cluster.running}
-        seen: set[int] = set()
-        controller: int | None = None
-        if alive:
-            with Client(addresses_of(cluster, self.folder), timeout_s=_ASK_PATIENCE_S) as client:
-                try:
-                    seen = set(client.metadata().brokers)
-                    controller = quorum_leader(client)
-                except (Unreachable, KafkaError, Unsupported):
-                    controller = None
-        nodes = tuple(self._status_of(cluster, node, alive, seen) for node in cluster.nodes)
-        return ClusterStatus(bootstrap_of(cluster), controller, nodes)
+        return look(cluster, self.folder, bootstrap_of(cluster), askable(cluster, self.folder))
 
     # -- one node
 
@@ -248,7 +213,7 @@ class Cluster:
             try:
                 with self._launcher() as (launcher, readiness):
                     self._launch(launcher, cluster, [node])
-                    if self._is_cut_off(node_id):
+                    if is_cut_off(self.folder, node_id):
                         self._say(f"node {node_id} is started, but cut off: `tanist faults` tells by what")
                     elif controllers * 2 > len(cluster.controllers):
                         self._await_ready(readiness, cluster, [node], patience_s)
@@ -302,10 +267,6 @@ class Cluster:
         # Brokers hand over to controllers, so controllers of their own go last.
         brokers = self._stop(cluster, cluster.brokers, patience_s)
         return brokers + self._stop(cluster, cluster.nodes, patience_s)
-
-    def _is_cut_off(self, node_id: int) -> bool:
-        links = FaultOrders(self.folder).present().links(node_id)
-        return any(forth.cut or back.cut for peer, (forth, back) in links.items() if peer != CLIENTS)
 
     def _refuse_other_shape(
         self, cluster: ClusterFile, brokers: int | None, controllers: int | None, log_dirs: int | None
@@ -450,24 +411,6 @@ class Cluster:
         subject = "" if reason.startswith(f"node {node.node_id} ") else f"node {node.node_id} has ended: "
         return f"{subject}{reason} (its log: {layout.log_path(self.folder, node.node_id)})"
 
-    def _status_of(self, cluster: ClusterFile, node: NodeEntry, alive: set[int], seen: set[int]) -> NodeStatus:
-        if node.paused:
-            state = "paused"
-        elif node.node_id in alive:
-            state = "running" if node.node_id in seen or not node.is_broker else "starting"
-        else:
-            state = "stopped" if node.process is None else "crashed"
-        return NodeStatus(
-            node.node_id,
-            node.roles,
-            cluster.host,
-            node.broker_port or node.controller_port,
-            node.process.pid if node.node_id in alive and node.process is not None else None,
-            state,
-            node.rack,
-            layout.metrics_address(cluster, node),
-        )
-
 
 def _address_of(cluster: ClusterFile, node: NodeEntry) -> tuple[str, int]:
     return cluster.host, node.broker_port or node.controller_port
@@ -489,11 +432,16 @@ def addresses_of(cluster: ClusterFile, folder: Path | None = None) -> list[tuple
 
     With the data folder, those that least is wrong with come first: what an isolated broker tells is old.
     """
+    return [(cluster.host, node.broker_port) for node in askable(cluster, folder) or cluster.brokers]
+
+
+def askable(cluster: ClusterFile, folder: Path | None = None) -> list[NodeEntry]:
+    """The brokers that run and are not paused, in the order of `addresses_of`."""
     running = [node for node in cluster.running if node.is_broker and not node.paused]
     if folder is not None:
         faults = FaultOrders(folder).present()
         running.sort(key=lambda node: faults.isolation(node.node_id))
-    return [(cluster.host, node.broker_port) for node in running or cluster.brokers]
+    return running
 
 
 def bootstrap_of(cluster: ClusterFile) -> str:

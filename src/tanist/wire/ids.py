@@ -12,6 +12,7 @@ from uuid import UUID
 from tanist.wire.schema import ZERO_UUID
 
 __all__ = [
+    "KNOWS_NOTHING_MS",
     "LOST_DIRECTORY",
     "METADATA_TOPIC",
     "METADATA_TOPIC_ID",
@@ -36,6 +37,9 @@ BrokerEpoch = NewType("BrokerEpoch", int)
 ProducerId = NewType("ProducerId", int)
 
 NO_LEADER: Final = -1
+
+KNOWS_NOTHING_MS: Final = (1 << 63) - 1
+"""The age of a node's metadata (`metadata_age_ms`) that has none yet."""
 
 METADATA_TOPIC: Final = "__cluster_metadata"
 METADATA_TOPIC_ID: Final = UUID(int=1)

@@ -1,4 +1,8 @@
-"""DescribeCluster (key 60): the brokers, or on a controller's listener the controllers."""
+"""DescribeCluster (key 60): the brokers, or on a controller's listener the controllers.
+
+A node that hears from no active controller says so, and how old its answer is, in a tag of our own that Kafka's clients
+pass over: whoever looks at a cluster without a quorum must not take what it was for what it is.
+"""
 
 from __future__ import annotations
 
@@ -46,6 +50,7 @@ def handle(node: Node, request: DescribeClusterRequest, call: Call) -> None:
                         )
                     )
     leader_id = node.quorum.leader_id
+    silence_ms = node.quorum.silence_ms
     if not on_controller and leader_id not in {broker.broker_id for broker in found}:
         leader_id = found[0].broker_id if found else -1
     call.reply(
@@ -57,6 +62,7 @@ def handle(node: Node, request: DescribeClusterRequest, call: Call) -> None:
             cluster_authorized_operations=(
                 CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
             ),
+            metadata_age_ms=-1 if silence_ms is None else silence_ms,
         )
     )
 

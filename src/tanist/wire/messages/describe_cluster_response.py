@@ -35,6 +35,7 @@ class DescribeClusterResponse(Response):
     controller_id: int = -1
     brokers: tuple[DescribeClusterBroker, ...] = ()
     cluster_authorized_operations: int = -2147483648
+    metadata_age_ms: int = -1
 
     API_KEY: ClassVar[int] = 60
     VERSIONS: ClassVar[tuple[int, int]] = (0, 2)
@@ -48,4 +49,5 @@ class DescribeClusterResponse(Response):
         Field("controller_id", "int32", (0, 2)),
         Field("brokers", Array(DescribeClusterBroker), (0, 2)),
         Field("cluster_authorized_operations", "int32", (0, 2)),
+        Field("metadata_age_ms", "int64", (0, 2), tag=966, tagged=(0, 2)),
     )

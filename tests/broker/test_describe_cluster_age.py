@@ -1,0 +1,88 @@
+"""How old a broker's metadata is, as it says itself when it hears from no active controller."""
+
+from __future__ import annotations
+
+from cluster_rig import Cluster
+
+from tanist.sim.world import World
+from tanist.wire.ids import KNOWS_NOTHING_MS
+from tanist.wire.messages.describe_cluster_request import DescribeClusterRequest
+
+
+def age_ms(cluster: Cluster, node_id: int) -> int:
+    age: int = cluster.ask(DescribeClusterRequest(), 2, to=node_id).metadata_age_ms
+    return age
+
+
+def controller(cluster: Cluster) -> int:
+    found = cluster.node(1).quorum.leader_id
+    assert found is not None
+    return found
+
+
+def test_what_is_current_has_no_age() -> None:
+    cluster = Cluster()
+    cluster.run(20_000)
+    assert [age_ms(cluster, node_id) for node_id in (1, 2, 3)] == [-1, -1, -1]
+
+
+def test_without_a_quorum_it_grows_and_with_one_it_ends() -> None:
+    cluster = Cluster()
+    left = next(node_id for node_id in (1, 2, 3) if node_id != controller(cluster))
+    for other in {1, 2, 3} - {left}:
+        cluster.world.hosts[other].kill()
+    cluster.run(5_000)
+    first = age_ms(cluster, left)
+    assert 4_000 <= first <= 7_000
+    cluster.run(10_000)
+    assert first + 10_000 <= age_ms(cluster, left) <= first + 10_100
+    for other in {1, 2, 3} - {left}:
+        cluster.world.hosts[other].start()
+    cluster.until(lambda: age_ms(cluster, left) == -1)
+
+
+def test_a_leader_without_followers_comes_to_know_it() -> None:
+    cluster = Cluster()
+    alone = controller(cluster)
+    for other in {1, 2, 3} - {alone}:
+        cluster.world.hosts[other].kill()
+    cluster.until(lambda: age_ms(cluster, alone) >= 0, within_ms=10_000)
+
+
+def test_who_is_cut_off_says_so_and_the_others_do_not() -> None:
+    cluster = Cluster()
+    apart = next(node_id for node_id in (1, 2, 3) if node_id != controller(cluster))
+    for other in {1, 2, 3} - {apart}:
+        cluster.world.network.block(f"node{apart}", f"node{other}")
+        cluster.world.network.block(f"node{other}", f"node{apart}")
+    cluster.run(10_000)
+    assert age_ms(cluster, apart) >= 8_000
+    assert [age_ms(cluster, other) for other in sorted({1, 2, 3} - {apart})] == [-1, -1]
+
+
+def test_a_node_that_starts_alone_knows_nothing() -> None:
+    cluster = Cluster()
+    leader = controller(cluster)
+    for node_id in (1, 2, 3):
+        cluster.world.hosts[node_id].kill()
+    cluster.run(60_000)
+    follower = next(node_id for node_id in (1, 2, 3) if node_id != leader)
+    cluster.world.hosts[follower].start()  # its quorum-state names the leader that it had
+    cluster.until(lambda: cluster.world.hosts[follower].up)
+    cluster.run(5_000)
+    assert age_ms(cluster, follower) == KNOWS_NOTHING_MS
+
+
+def test_a_broker_that_remembers_its_controller_is_not_deceived() -> None:
+    """A node that has no vote keeps its leader in mind, however long that one has been silent."""
+    world = World(1, roles={1: "controller", 2: "broker", 3: "broker"})
+    world.start()
+    assert world.run_until(world.ready, within_ms=30_000)
+    broker = world.hosts[2].node
+    assert broker is not None
+    assert broker.quorum.silence_ms is None
+    world.network.block("node1", "node2")
+    world.network.block("node2", "node1")
+    world.run_for(10_000)
+    assert broker.quorum.silence_ms is not None
+    assert 9_000 <= broker.quorum.silence_ms <= 11_000

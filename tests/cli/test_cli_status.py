@@ -1,0 +1,141 @@
+"""`tanist status` and `topics` when things are bad: no quorum, a broker cut off, a dead node, records cut from logs."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_rig import FEW_PARTITIONS, TANIST, free_port, run
+
+from tanist.runtime.cluster_file import load_existing
+from tanist.runtime.processes import wait_until
+
+PATIENCE_S = 30
+SETTINGS = {
+    "broker.heartbeat.interval.ms": "100",
+    "broker.session.timeout.ms": "800",
+    "controller.quorum.fetch.timeout.ms": "800",
+    "controller.quorum.request.timeout.ms": "800",
+    "replica.lag.time.max.ms": "1500",
+    "replica.socket.timeout.ms": "1500",
+}
+
+Tanist = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("cluster") / "data"
+    settings = [part for item in SETTINGS.items() for part in ("--config", "=".join(item))]
+    run("up", "--detach", "--port", str(free_port()), *FEW_PARTITIONS, *settings, folder=folder)
+    yield folder
+    run("down", folder=folder)
+
+
+@pytest.fixture
+def tanist(folder: Path) -> Iterator[Tanist]:
+    """The command; afterwards all is mended."""
+    yield lambda *arguments, **options: run(*arguments, folder=folder, **options)
+    run("heal", folder=folder)
+    for node in load_existing(folder).nodes:
+        if not node.alive:
+            run("start", str(node.node_id), folder=folder)
+
+
+def states(tanist: Tanist) -> dict[int, str]:
+    return {broker["id"]: broker["state"] for broker in tanist("status", "--json")["brokers"]}
+
+
+def why(tanist: Tanist, node_id: int) -> str:
+    found = {broker["id"]: broker["why"] for broker in tanist("status", "--json")["brokers"]}[node_id]
+    return found or ""
+
+
+def shown(folder: Path, *arguments: str) -> tuple[list[str], list[str]]:
+    """Standard output and standard error, apart."""
+    done = subprocess.run(
+        [*TANIST, *arguments, "--data", str(folder)], capture_output=True, text=True, timeout=60, check=True
+    )
+    return done.stdout.splitlines(), done.stderr.splitlines()
+
+
+def test_without_a_quorum_it_is_said_first_and_how_old_all_is(tanist: Tanist, folder: Path) -> None:
+    tanist("topics", "create", "old", "--replica-assignment", "1:2:3")
+    assert tanist("status").startswith("NODE")
+    assert shown(folder, "topics", "list")[1] == []
+    tanist("crash", "1")
+    tanist("crash", "2")
+
+    def is_known() -> bool:
+        return tanist("status", "--json")["metadata_age_ms"] is not None
+
+    assert wait_until(is_known, PATIENCE_S)
+    lines = tanist("status").splitlines()
+    assert lines[0] == "no quorum: 1 of 3 controllers works, and 2 are needed: `tanist start 1`"
+    assert lines[2].startswith("what brokers know of topics is ")
+    assert tanist("status", "--json")["warnings"][0] == lines[0]
+    for arguments in (("topics", "list"), ("topics", "describe", "old", "--explain")):
+        out, err = shown(folder, *arguments)
+        assert len(out) >= 2
+        assert err[0].startswith("Warning: no quorum: no controller is active, and what follows is ")
+    tanist("crash", "3")
+    tanist("start", "3")
+    assert wait_until(lambda: states(tanist)[3] == "starting" and "quorum" in why(tanist, 3), PATIENCE_S)
+    assert "know of no topics yet" in tanist("status")
+    tanist("start", "1")
+    assert wait_until(lambda: states(tanist) == {1: "running", 2: "crashed", 3: "running"}, PATIENCE_S)
+    assert tanist("status").startswith("NODE")
+
+
+def test_a_broker_that_is_cut_off_is_fenced_and_one_that_is_silent_unreachable(tanist: Tanist) -> None:
+    tanist("partition", "3|1,2")
+    assert wait_until(lambda: states(tanist) == {1: "running", 2: "running", 3: "fenced"}, PATIENCE_S)
+    assert "`tanist faults` shows what cuts it off" in why(tanist, 3)
+    assert "node 3 is fenced: it has heard from no controller for " in tanist("status")
+    tanist("partition", "3|clients")
+    assert wait_until(lambda: states(tanist)[3] == "unreachable", PATIENCE_S)
+    tanist("heal")
+    assert wait_until(lambda: states(tanist)[3] == "running", PATIENCE_S)
+
+
+def test_a_node_that_has_died_says_of_what(tanist: Tanist) -> None:
+    tanist("topics", "create", "filling", "--replica-assignment", "2:1:3")
+    tanist("disk", "2", "full")
+    tanist("produce", "filling", stdin="".join(f"{number}\n" for number in range(2_000)))
+    assert wait_until(lambda: states(tanist)[2] == "crashed", PATIENCE_S)
+    assert "No space left on device" in why(tanist, 2)
+    assert "node 2 has crashed: " in tanist("status")
+
+
+def test_what_a_clean_election_has_lost_is_shown_with_the_next_command(tanist: Tanist, folder: Path) -> None:
+    tanist("topics", "create", "cut", "--replica-assignment", "1:2:3", "--config", "min.insync.replicas=1")
+    addresses = [f"{broker['host']}:{broker['port']}" for broker in tanist("status", "--json")["brokers"]]
+
+    def leader() -> int:
+        found: int = tanist("topics", "describe", "cut", "--json")[0]["partitions"][0]["leader"]
+        return found
+
+    assert wait_until(lambda: leader() == 1, PATIENCE_S)
+    tanist("partition", "1|2,3")
+    lines = "".join(f"{number}\n" for number in range(37))
+    tanist("produce", "cut", "--acks", "1", "--bootstrap", addresses[0], stdin=lines)
+    assert wait_until(lambda: leader() in (2, 3), PATIENCE_S)
+    tanist("heal")
+
+    def saved() -> list[Any]:
+        found: list[Any] = tanist("status", "--json")["salvage"]
+        return found
+
+    assert wait_until(lambda: any(each["topic"] == "cut" for each in saved()), PATIENCE_S)
+    (only,) = [each for each in saved() if each["topic"] == "cut"]
+    assert (only["partition"], only["brokers"], only["records"], only["exact"]) == (0, [1], 37, True)
+    assert "salvage: 37 records of cut-0, cut from the log of broker 1 " in tanist("status")
+    command = f"tanist salvage export --topic cut --to topic --dry-run --data {folder}"
+    assert f"what a topic lacks of them: `{command}`" in tanist("status")
+    explained = tanist("topics", "describe", "cut", "--explain")
+    assert "37 records that the leader of epoch" in explained
+    assert "(a clean election) were cut from the log of broker 1" in explained
+    assert "37" in tanist("salvage", "export", "--topic", "cut", "--to", "topic", "--dry-run")

@@ -1,0 +1,112 @@
+"""What is said before and beside what was asked for: the words, without a cluster."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from tanist.cli.tidings import quorum_lines, salvage_clause, salvage_lines, warn_of_age
+from tanist.runtime.cluster_status import ClusterStatus, NodeStatus, span
+from tanist.runtime.salvage_news import SalvageNews
+from tanist.wire.ids import KNOWS_NOTHING_MS
+
+
+def status(*states: str, controller: int | None = None, age_ms: int | None = None) -> ClusterStatus:
+    nodes = tuple(
+        NodeStatus(number, ("broker", "controller"), "127.0.0.1", 9091 + number, None, state, None, None)
+        for number, state in enumerate(states, 1)
+    )
+    return ClusterStatus("127.0.0.1:9092", controller, nodes, age_ms)
+
+
+def news(partition: int = 0, topic: str = "orders", records: int = 37, epoch: int = 4, **more: object) -> SalvageNews:
+    values = {"brokers": (2,), "exact": True, "wall_ms": round(time.time() * 1000) - 5_000} | more
+    return SalvageNews(
+        topic=topic, topic_id=UUID(int=1), partition=partition, records=records, leader_epoch=epoch,
+        **values,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def test_a_cluster_that_is_well_or_down_needs_no_word_about_quorums() -> None:
+    assert quorum_lines(status("running", "running", "crashed", controller=1)) == []
+    assert quorum_lines(status("stopped", "crashed", "stopped")) == []
+
+
+@pytest.mark.parametrize(
+    ("states", "line"),
+    [
+        (("running", "crashed", "stopped"), "1 of 3 controllers works, and 2 are needed: `tanist start 2`"),
+        (("paused", "paused", "running"), "1 of 3 controllers works, and 2 are needed: `tanist resume 1`"),
+        (("running",) * 3, "3 of 3 controllers work, and none is active: `tanist faults` shows what is cut or slow"),
+    ],
+)
+def test_why_there_is_no_quorum_and_what_to_do(states: tuple[str, ...], line: str) -> None:
+    assert quorum_lines(status(*states, age_ms=12_300)) == [
+        f"no quorum: {line}",
+        "nobody elects leaders, and no topic or setting can change",
+        "what brokers know of topics is 12 s old",
+    ]
+
+
+def test_brokers_that_have_started_without_a_quorum_know_nothing() -> None:
+    lines = quorum_lines(status("starting", "crashed", "crashed", age_ms=KNOWS_NOTHING_MS))
+    assert lines[-1] == "brokers have started without a quorum and know of no topics yet"
+
+
+def test_the_warning_is_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    warn_of_age(None, False)
+    warn_of_age(8_183, False)
+    warn_of_age(KNOWS_NOTHING_MS, False)
+    warn_of_age(8_183, True)
+    out, err = capsys.readouterr()
+    assert out == ""
+    *text, line = err.splitlines()
+    assert text == [
+        "Warning: no quorum: no controller is active, and what follows is 8.2 s old. See `tanist status`",
+        "Warning: no quorum: no controller is active, and brokers know of no topics yet. See `tanist status`",
+    ]
+    assert json.loads(line)["warning"]["metadata_age_ms"] == 8_183
+
+
+def test_what_was_cut_is_counted_and_the_next_command_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TANIST_DATA", str(tmp_path))
+    assert salvage_lines([], tmp_path) == []
+    assert salvage_lines([news()], tmp_path) == [
+        "salvage: 37 records of orders-0, cut from the log of broker 2 5.0 s ago",
+        "what a topic lacks of them: `tanist salvage export --topic orders --to topic --dry-run`",
+    ]
+    several = [news(number, f"t{number}", brokers=(1, 3), exact=False) for number in range(7)]
+    lines = salvage_lines(several, tmp_path / "other")
+    assert len(lines) == 7
+    assert lines[0] == "salvage: about 37 records of t0-0, cut from the log of brokers 1, 3 5.0 s ago"
+    assert lines[5] == "salvage: and of 2 more partitions: `tanist salvage list`"
+    assert lines[6].endswith(f"--all --to topic --dry-run --data {tmp_path / 'other'}`")
+
+
+@pytest.mark.parametrize(
+    ("epoch", "words"),
+    [
+        (4, "that the leader of epoch 4 did not have (a clean election) were cut"),
+        (3, "that the leader of epoch 3 did not have (an unclean election) were cut"),
+        (-1, "that stood behind damage were cut"),
+    ],
+)
+def test_a_clean_election_that_lost_something_is_not_silent(epoch: int, words: str, tmp_path: Path) -> None:
+    clause = salvage_clause(news(epoch=epoch), 3, tmp_path)
+    assert clause.startswith(
+        f"37 records {words} from the log of broker 2 5.0 s ago, into the salvage: `tanist salvage"
+    )
+    one = salvage_clause(news(records=1), -1, tmp_path)
+    assert one.startswith("1 record that the leader of epoch 4 did not have (a clean election) was cut")
+
+
+@pytest.mark.parametrize(
+    ("age_ms", "said"),
+    [(40, "0.0 s"), (9_940, "9.9 s"), (12_300, "12 s"), (180_000, "3 min"), (18_000_000, "5 h"), (2e8, "2 days")],
+)
+def test_spans(age_ms: float, said: str) -> None:
+    assert span(age_ms) == said
