@@ -14,8 +14,9 @@ from tanist.spark.jobs.audit_logs import Known
 from tanist.spark.jobs.audit_metadata import Change, Metadata
 from tanist.spark.jobs.audit_replicas import PartitionFacts, Rail
 from tanist.spark.jobs.durability import DurabilityResult, Estimate, Row, Setting, Weather
-from tanist.spark.jobs.findings import Finding, Kind
+from tanist.spark.jobs.findings import Finding, Kind, merged
 from tanist.spark.report import audit_page, durability_page, rails
+from tanist.spark.report.page import DARK, LIGHT, spaced
 
 PLACE = ("orders", 0)
 LOST = [
@@ -56,13 +57,45 @@ def test_the_page_stands_alone_and_escapes_what_came_from_a_cluster() -> None:
 
 
 def test_it_says_what_was_lost_where_and_since_when() -> None:
-    page = audit_page.page(result([*LOST, MISSING]), title="t")
+    made = result([*LOST, MISSING])
+    page = audit_page.page(made, title="t")
     assert "120 acknowledged records are lost." in page
     assert "500 to 619" in page
     assert "elected uncleanly" in page
     assert "1795-2-1" in page
     assert "120 offsets saved: follower-truncation" in page
-    assert "Nothing is wrong" in audit_page.page(replace(result([])), title="t")
+
+
+def test_without_a_history_agreeing_replicas_are_no_proof() -> None:
+    clean = result([])
+    assert "The replicas agree" in audit_page.page(clean, title="t")
+    assert "Nothing is wrong" not in audit_page.page(clean, title="t")
+    clean.heard = True
+    assert "Nothing is wrong" in audit_page.page(clean, title="t")
+
+
+def test_expired_records_are_told_apart_from_lost_ones() -> None:
+    made = result([])
+    made.facts[PLACE] = replace(made.facts[PLACE], start=100)
+    made.expired = 90
+    assert "older records have expired: 90 acknowledged sends from there are not judged" in audit_page.page(
+        made, title="t"
+    )
+
+
+def test_findings_are_named_by_what_they_mean_and_lost_acknowledged_records_come_first() -> None:
+    every = [replace(MISSING, kind=kind) for kind in reversed(Kind)]
+    page = audit_page.page(result(merged(every)), title="t")
+    named = re.findall(r"<b>([a-z' ]+)</b>", page[: page.index("</table>")])
+    assert named == [kind.title for kind in Kind]
+    assert named[0] == "lost acknowledged records"
+    assert len(set(named)) == len(Kind)
+
+
+def marks(drawn: str, kind: str) -> list[tuple[float, float]]:
+    """Where marks of a kind are, and how wide, in per cent."""
+    found = re.findall(r'<rect x="([\d.]+)%" y="[\d.]+" width="([\d.]+)%" height="[\d.]+" class="([\w -]+)"', drawn)
+    return [(float(x), float(width)) for x, width, each in found if each == kind]
 
 
 def test_the_rails_show_each_thing_where_it_is() -> None:
@@ -71,14 +104,131 @@ def test_the_rails_show_each_thing_where_it_is() -> None:
     assert (window.first, window.last) == (0, 620)
     assert rails.closer(made, PLACE, window) is None
     picture = rails.picture(made, PLACE, window, "t")
-    left, right = window.x(500), window.x(620)
-    marks = re.findall(r'<rect x="([\d.]+)" y="[\d.]+" width="([\d.]+)" height="[\d.]+" fill="(#\w+)"', picture)
-    lost = [(float(x), float(width)) for x, width, fill in marks if fill == rails.LOST]
-    assert lost == [(pytest.approx(left, abs=0.1), pytest.approx(right - left, abs=0.1))]
-    saved = [float(x) for x, _, fill in marks if fill == rails.SAVED]
-    assert saved == [pytest.approx(left, abs=0.1)]
-    missing = re.findall(r'<rect x="([\d.]+)"[^>]*stroke="#D00000"', picture)
-    assert [float(x) for x in missing] == [pytest.approx(window.x(100), abs=0.1)]
+    left, right = 100 * window.x(500), 100 * window.x(620)
+    assert marks(picture, "lost") == [(pytest.approx(left, abs=0.01), pytest.approx(right - left, abs=0.01))]
+    assert [x for x, _ in marks(picture, "saved")] == [pytest.approx(left, abs=0.01)]
+    assert [x for x, _ in marks(picture, "missing")] == [pytest.approx(100 * window.x(100), abs=0.01)]
+
+
+def test_a_partition_of_which_all_is_lost_has_a_picture() -> None:
+    made = result([replace(each, first_offset=each.first_offset - 500, last_offset=None) for each in LOST[:5]])  # type: ignore[operator]
+    made.rails, made.known = [], Known()
+    made.facts[PLACE] = PartitionFacts((1, 2, 3), 3, 0, 0, {1: 0, 2: 0, 3: 0}, True)
+    assert rails.whole(made, PLACE) == rails.Window(0, 5)
+    page = audit_page.page(made, title="t")
+    assert marks(page, "lost") == [(0.0, 100.0)]
+    assert marks(page, "held a") == []
+
+
+def test_a_partition_without_a_replica_is_shown_without_a_picture() -> None:
+    page = audit_page.page(result([replace(LOST[0], topic="gone")]), title="t")
+    assert "<h2>gone-0</h2><p>No replica of this partition is here.</p>" in page
+
+
+@pytest.mark.parametrize(
+    ("kinds", "marked"),
+    [
+        ([Kind.LOST], {"lost", "saved"}),
+        ([Kind.MISSING, Kind.DAMAGED], {"missing", "damaged", "saved"}),
+        ([Kind.DIVERGENT], {"divergent", "saved"}),
+        ([], {"saved"}),
+    ],
+)
+def test_the_legend_has_what_occurs_and_nothing_else(kinds: list[Kind], marked: set[str]) -> None:
+    page = audit_page.page(result([replace(MISSING, kind=kind) for kind in kinds]), title="t")
+    always = {"held a", "high-watermark", "unclean", "way"}
+    entries = re.findall(r'<li data-mark="([\w -]+)">', page)
+    assert set(entries) == marked | always
+    assert len(entries) == len(set(entries))
+    drawn = page[page.index("<h2>") :]
+    for kind in rails._MARKS:
+        assert (f'class="{kind}"' in drawn) is (kind in entries)
+
+
+def test_nothing_that_is_sound_has_a_legend() -> None:
+    made = result([])
+    made.known = Known()
+    page = audit_page.page(made, title="t")
+    assert "data-mark" not in page
+    assert "1 partition with nothing to show" in page
+
+
+def pages() -> list[str]:
+    made = result([*LOST, MISSING])
+    rows = [Row(Setting(3, 2), Estimate(1, 20), Estimate(3, 20), 1000, 40, 0.01, [5])]
+    return [audit_page.page(made, title="t"), durability_page.page(DurabilityResult(Weather(), range(1, 21), rows))]
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_page_takes_the_width_that_there_is(number: int) -> None:
+    page = pages()[number]
+    assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in page
+    assert "@media (max-width:899px){" in page
+    # Pictures have their widths and places in per cent; a number without a unit would be pixels.
+    for tag in re.findall(r"<(?:svg|rect|line|text|circle)\b[^>]*>", page[page.index("</style>") :]):
+        if 'width="22"' in tag or 'x1="12"' in tag or 'x2="24"' in tag:
+            continue  # of the legend's icons
+        for name, value in re.findall(r' (x|x1|x2|cx|width)="([^"]+)"', tag):
+            assert value.endswith("%") or float(value) == 0, (name, tag)
+    style = page[page.index("<style>") : page.index("</style>")]
+    assert re.findall(r"(?<![-\w])width:\s*\d{3,}px", style) == []
+    assert re.findall(r"min-width", style) == []
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_page_has_colours_for_the_dark_and_no_colour_but_those(number: int) -> None:
+    page = pages()[number]
+    assert "color-scheme:light dark" in page
+    assert "@media (prefers-color-scheme:dark){:root{" in page
+    assert set(LIGHT) == set(DARK)
+    style_end = page.index("</style>")
+    assert re.findall(r'(?:fill|stroke|color)="?#', page[style_end:]) == []
+    used = set(re.findall(r"var\(--([\w-]+)\)", page[:style_end]))
+    assert used == set(LIGHT)
+
+
+def contrast(one: str, other: str) -> float:
+    """As WCAG has it."""
+
+    def luminance(colour: str) -> float:
+        parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    brighter, darker = sorted((luminance(one), luminance(other)), reverse=True)
+    return (brighter + 0.05) / (darker + 0.05)
+
+
+@pytest.mark.parametrize("colours", [LIGHT, DARK])
+def test_text_can_be_read_on_its_ground(colours: dict[str, str]) -> None:
+    for text in ("ink", "quiet", "bad", "good"):
+        assert contrast(colours[text], colours["paper"]) >= 4.5, text
+    for shade in ("held-a", "held-b"):
+        assert contrast(colours["on-held"], colours[shade]) >= 4.5, shade
+    for drawn in ("lost", "saved", "line", "outage"):
+        assert contrast(colours[drawn], colours["paper"]) >= 3, drawn
+
+
+def test_labels_stand_beside_the_lines_or_before_them() -> None:
+    page = pages()[0]
+    for strip in re.findall(r'</div><svg height="[\d.]+">.*?</svg></div>', page, re.DOTALL):
+        lines = [
+            (float(top), float(bottom))
+            for top, bottom in re.findall(r'<line [^>]*y1="([\d.]+)"[^>]* y2="([\d.]+)"', strip)
+        ]
+        for text, y, end in (
+            (each[0], float(each[1]), each.end()) for each in re.finditer(r'<text [^>]*y="([\d.]+)"[^>]*>', strip)
+        ):
+            crossed = [line for line in lines if line[0] < y and line[1] > y - 9]
+            # What a line may reach has a rim, and is drawn after every line.
+            assert not crossed or ("halo" in text and "<line" not in strip[end:]), text
+
+
+def test_labels_for_which_there_is_no_room_are_left_out() -> None:
+    assert spaced([0.0, 0.125, 0.25, 0.375], 0.3, 0.125) == {0: "", 3: "", 1: "wide", 2: "wide"}
+    assert spaced([0.5, 0.51], 0.2, 0.1) == {0: ""}
+    assert spaced([0.5, 0.51], 0.2, 0.1, first={1}) == {1: ""}
+    assert spaced([], 0.2, 0.1) == {}
 
 
 def test_what_is_small_beside_the_whole_is_shown_closer() -> None:
@@ -108,8 +258,33 @@ def test_the_durability_page_shows_each_setting_and_how_to_replay() -> None:
         Row(Setting(3, 1, "Aggressive"), Estimate(20, 200), Estimate(3, 200), 1000, 40, 0.01, [5, 9]),
         Row(Setting(3, 2, "Balanced"), Estimate(0, 200), Estimate(30, 200), 900, 0, 0.08, [], {7: "L2: <stuck>"}),
     ]
-    page = durability_page.page(DurabilityResult(Weather(), range(1, 201), rows))
+    made = DurabilityResult(Weather(), range(1, 201), rows)
+    page = durability_page.page(made)
     assert "RF 3, min ISR 1, Aggressive lost records with the seeds 5, 9" in page
     assert "10.0 % (6.6 to 14.9)" in page
     assert "L2: &lt;stuck&gt;" in page
     assert page.count("<circle") == 4
+
+
+def test_the_two_panels_have_one_scale() -> None:
+    rows = [Row(Setting(3, 1), Estimate(2, 200), Estimate(150, 200), 1000, 40, 0.01)]
+    page = durability_page.page(DurabilityResult(Weather(), range(1, 201), rows))
+    assert page.count(">100 %</text>") == 2
+    assert page.count(">50 %</text>") == 2
+    (loss,), (outage,) = (
+        re.findall(rf'<circle cx="([\d.]+)%"[^>]*class="{kind}"', page) for kind in ("loss", "outage")
+    )
+    assert (float(loss), float(outage)) == (pytest.approx(1 + 46 * 0.01), pytest.approx(53 + 46 * 0.75))
+
+
+def test_the_chart_alone_is_a_file_of_its_own() -> None:
+    rows = [Row(Setting(3, 1), Estimate(2, 200), Estimate(150, 200), 1000, 40, 0.01)]
+    alone = durability_page.chart(rows, alone=True)
+    assert alone.startswith('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 880 ')
+    assert "prefers-color-scheme:dark" in alone
+
+
+def test_a_setting_in_which_nothing_was_acknowledged_is_pointed_out() -> None:
+    rows = [Row(Setting(3, 3), Estimate(0, 5), Estimate(5, 5), 0, 0, 1.0)]
+    page = durability_page.page(DurabilityResult(Weather(), range(5), rows))
+    assert "RF 3, min ISR 3, Balanced: no record was acknowledged, so none could be lost." in page

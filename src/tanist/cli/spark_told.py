@@ -69,7 +69,7 @@ def audit_lines(result: AuditResult) -> list[str]:
     for (kind, _, _), count in result.counts.items():
         counts[kind] = counts.get(kind, 0) + count
     for kind, count in counts.items():
-        lines += ["", f"{kind.value}: {count:,}, {kind.meaning}"]
+        lines += ["", f"{kind.title}: {count:,}, {kind.meaning}"]
         told = result.told(kind)
         for each in _runs_of(told)[:_TOLD_MAX]:
             lines.append(f"  {each}")
@@ -77,7 +77,7 @@ def audit_lines(result: AuditResult) -> list[str]:
             lines.append(f"  and {len(_runs_of(told)) - _TOLD_MAX} more like these")
         for explained in dict.fromkeys(each.explained for each in told if each.explained):
             lines.append(f"  because of {explained}")
-    kinds = ", ".join(kind.value for kind in counts)
+    kinds = ", ".join(kind.title for kind in counts)
     lines += ["", _clean(result) if result.clean else f"{many(len(counts), 'kind')} of findings: {kinds}"]
     return lines
 

@@ -22,35 +22,52 @@ SCHEMA: Final = (
 
 
 class Kind(Enum):
-    """In the order in which they are told: what is worst first."""
+    """What concerns clients first, the worst of it before the rest; then what concerns replicas."""
 
     LOST = "lost"
-    MISSING = "missing"
-    DIVERGENT = "divergent"
-    DAMAGED = "damaged"
+    READ_LOST = "read-lost"
     DUPLICATED = "duplicated"
     REORDERED = "reordered"
-    READ_LOST = "read-lost"
     PHANTOM_READ = "phantom-read"
     ABORTED_READ = "aborted-read"
     FAILED_IN_LOG = "failed-in-log"
+    MISSING = "missing"
+    DIVERGENT = "divergent"
+    DAMAGED = "damaged"
+
+    @property
+    def title(self) -> str:
+        """For people; the value is for programs."""
+        return _TITLES[self]
 
     @property
     def meaning(self) -> str:
         return _MEANINGS[self]
 
 
+_TITLES: Final = {
+    Kind.LOST: "lost acknowledged records",
+    Kind.READ_LOST: "lost records that were read",
+    Kind.DUPLICATED: "duplicated records",
+    Kind.REORDERED: "records out of order",
+    Kind.PHANTOM_READ: "read records that nobody sent",
+    Kind.ABORTED_READ: "read records that had failed",
+    Kind.FAILED_IN_LOG: "failed sends in the log",
+    Kind.MISSING: "committed records not on every replica",
+    Kind.DIVERGENT: "replicas that disagree",
+    Kind.DAMAGED: "damage in a replica's file",
+}
 _MEANINGS: Final = {
     Kind.LOST: "acknowledged with acks=all, and in no place of the log",
-    Kind.MISSING: "below the high watermark, and not on every replica",
-    Kind.DIVERGENT: "one offset, and replicas that hold other epochs or other bytes there",
-    Kind.DAMAGED: "bytes in a replica's file that are no sound batch",
+    Kind.READ_LOST: "a consumer was given it at an offset where the log does not have it",
     Kind.DUPLICATED: "one value of an idempotent producer at several offsets",
     Kind.REORDERED: "stands before what its producer had sent, and been acknowledged, earlier",
-    Kind.READ_LOST: "a consumer was given it at an offset where the log does not have it",
     Kind.PHANTOM_READ: "a consumer was given it, and nobody sent it",
     Kind.ABORTED_READ: "a consumer was given it, though its send failed",
     Kind.FAILED_IN_LOG: "its send failed, and it is in the log",
+    Kind.MISSING: "below the high watermark, and not on every replica",
+    Kind.DIVERGENT: "one offset, and replicas that hold other epochs or other bytes there",
+    Kind.DAMAGED: "bytes in a replica's file that are no sound batch",
 }
 
 

@@ -1,6 +1,6 @@
 """The audit's report: one HTML file for somebody who was not there.
 
-Owns the order in which things are told: what was found, then each partition that has something (its replicas, the way
+Owns the order of things: what was found, then each partition that has something (its replicas, the way
 of its high watermark, its findings, what the controllers decided), then the others in a line. No script, no font and no
 picture from elsewhere; everything that came from a cluster is escaped.
 """
@@ -8,6 +8,7 @@ picture from elsewhere; everything that came from a cluster is escaped.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import Final
@@ -17,22 +18,14 @@ from tanist.spark.jobs.audit import AuditResult
 from tanist.spark.jobs.audit_logs import Place
 from tanist.spark.jobs.findings import Finding, Kind
 from tanist.spark.report import high_watermarks, rails
+from tanist.spark.report import page as html
+from tanist.words import counted
 
 PARTITIONS_MAX: Final = 24
 FINDINGS_MAX: Final = 200
 _CHANGES_MAX: Final = 60
 
-STYLE: Final = """
-body{font:15px/1.5 system-ui,'Segoe UI','Helvetica Neue',Arial,'DejaVu Sans',sans-serif;color:#1a1a1a;
-  max-width:1120px;margin:28px auto;padding:0 20px}
-h1{font-size:24px;margin:0 0 4px}h2{font-size:19px;margin:36px 0 6px;border-top:1px solid #ddd;padding-top:18px}
-h3{font-size:15px;margin:18px 0 4px}p{margin:6px 0}.quiet{color:#555}.bad{color:#b00000}.good{color:#14724a}
-.verdict{font-size:18px;font-weight:600;margin:14px 0}svg{max-width:100%;height:auto;display:block}
-table{border-collapse:collapse;width:100%;font-size:13.5px;margin:8px 0}
-th,td{text-align:left;padding:4px 10px 4px 0;border-bottom:1px solid #eee;vertical-align:top}
-th{font-weight:600;color:#555}td.number,th.number{text-align:right;padding-right:18px}
-code{font-family:ui-monospace,'DejaVu Sans Mono',monospace;font-size:12.5px}
-"""
+many = partial(counted, separator=",")
 
 
 def write_page(path: Path, result: AuditResult, *, title: str) -> None:
@@ -41,33 +34,44 @@ def write_page(path: Path, result: AuditResult, *, title: str) -> None:
 
 def page(result: AuditResult, *, title: str) -> str:
     """The whole file."""
-    body = "\n".join([*_head(result, title), *_partitions(result), *_foot(result)])
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
-        f"<title>Audit of {escape(title)}</title>\n<style>{STYLE}</style></head>\n<body>\n{body}\n</body></html>\n"
-    )
+    return html.page(f"Audit of {title}", [*_head(result, title), *_partitions(result), *_foot(result)])
 
 
 def _head(result: AuditResult, title: str) -> Iterable[str]:
-    replicas = {(rail.topic, rail.partition, rail.replica) for rail in result.rails}
     yield f"<h1>Audit of {escape(title)}</h1>"
+    clients = f"{many(result.sends, 'acknowledged send')} and {many(result.polled, 'polled record')}"
     yield (
-        f'<p class="quiet">{result.records:,} records in {len(replicas)} replicas of {len(result.facts)} partitions, '
-        f"held against each other and against {result.sends:,} acknowledged sends and {result.polled:,} polled "
-        "records.</p>"
+        f'<p class="quiet">{many(result.records, "record")} in {many(result.replicas, "replica")} of '
+        f"{many(len(result.facts), 'partition')}, compared with each other"
+        f"{f', and with {clients}' if result.heard else '. There was no history of clients'}.</p>"
     )
+    if result.begun:
+        sends = f": {many(result.expired, 'acknowledged send')} from there are not judged" if result.expired else ""
+        yield (
+            f'<p class="quiet">{many(len(result.begun), "partition")} '
+            f"{'begins' if len(result.begun) == 1 else 'begin'} above offset 0, for older records have expired{sends}."
+            "</p>"
+        )
     kinds = [kind for kind in Kind if result.count(kind)]
-    if not kinds:
+    if not kinds and result.heard:
         yield '<p class="verdict good">Nothing is wrong.</p>'
-        return
+    elif not kinds:
+        yield '<p class="verdict good">The replicas agree.</p><p>Lost records can be found only with a history.</p>'
+    else:
+        yield f'<p class="verdict bad">{_verdict(result, kinds)}</p>'
+        rows = [
+            (f"<b>{kind.title}</b>", f"{result.count(kind):,}", escape(kind.meaning), escape(_where(result, kind)))
+            for kind in kinds
+        ]
+        yield html.table(("What", "#How many", "Meaning", "Where"), rows)
+
+
+def _verdict(result: AuditResult, kinds: Sequence[Kind]) -> str:
     lost = result.count(Kind.LOST)
-    first = f"{lost:,} acknowledged records are lost." if lost else f"{len(kinds)} kinds of findings; nothing is lost."
-    yield f'<p class="verdict bad">{first}</p>'
-    rows = [
-        (f"<b>{kind.value}</b>", f"{result.count(kind):,}", escape(kind.meaning), escape(_where(result, kind)))
-        for kind in kinds
-    ]
-    yield table(("What", "#How many", "Meaning", "Where"), rows)
+    if lost:
+        return f"{many(lost, 'acknowledged record')} {'is' if lost == 1 else 'are'} lost."
+    told = f"{many(len(kinds), 'kind')} of findings"
+    return f"{told}; no acknowledged record is lost." if result.heard else f"{told}."
 
 
 def _where(result: AuditResult, kind: Kind) -> str:
@@ -79,16 +83,22 @@ def _partitions(result: AuditResult) -> Iterable[str]:
     wrong = list(dict.fromkeys((topic, partition) for _, topic, partition in result.counts if partition is not None))
     shown = [place for place in wrong if place in result.facts]
     saved = [place for place in result.facts if place not in shown and rails.saved_of(result, place)]
-    if shown or saved:
-        yield rails.legend()
-    for place in (shown + saved)[:PARTITIONS_MAX]:
-        yield from _partition(result, place)
+    drawn = "\n".join(part for place in (shown + saved)[:PARTITIONS_MAX] for part in _partition(result, place))
+    yield rails.legend(drawn)
+    yield drawn
     more = len(shown) + len(saved) - PARTITIONS_MAX
     if more > 0:
-        yield f'<p class="quiet">{more} more partitions are in the Parquet result only.</p>'
+        yield f'<p class="quiet">{many(more, "partition")} more: see the Parquet result.</p>'
     quiet = len(result.facts) - len(shown) - len(saved)
     if quiet:
-        yield f'<p class="quiet">{quiet} partitions have nothing to show: their replicas agree, nothing is lost.</p>'
+        yield (
+            f'<p class="quiet">{many(quiet, "partition")} with nothing to show: '
+            f"{'the' if quiet == 1 else 'their'} replicas agree.</p>"
+        )
+    elsewhere = [place for place in wrong if place not in result.facts]
+    for place in elsewhere[:PARTITIONS_MAX]:
+        yield f"<h2>{escape(f'{place[0]}-{place[1]}')}</h2><p>No replica of this partition is here.</p>"
+        yield _findings([each for each in result.findings if (each.topic, each.partition) == place])
 
 
 def _partition(result: AuditResult, place: Place) -> Iterable[str]:
@@ -97,7 +107,7 @@ def _partition(result: AuditResult, place: Place) -> Iterable[str]:
     told = [each for each in result.findings if (each.topic, each.partition) == place]
     causes = dict.fromkeys(each.explained for each in told if each.explained)
     for cause in causes:
-        yield f"<p>What the metadata log says of it: {escape(cause)}.</p>"
+        yield f"<p>By the metadata log: {escape(cause)}.</p>"
     seen = rails.whole(result, place)
     yield "<h3>Who holds what</h3>"
     yield rails.picture(result, place, seen, f"The replicas of {name}")
@@ -107,7 +117,7 @@ def _partition(result: AuditResult, place: Place) -> Iterable[str]:
         yield rails.picture(result, place, near, f"The replicas of {name}, around what is wrong")
     chart = high_watermarks.chart(result, place)
     if chart is not None:
-        yield "<h3>How far clients were told that it had come</h3>"
+        yield "<h3>How far it had come, as clients knew</h3>"
         yield chart
     if told:
         yield "<h3>Findings</h3>"
@@ -119,13 +129,17 @@ def _partition(result: AuditResult, place: Place) -> Iterable[str]:
 def _findings(findings: Sequence[Finding]) -> str:
     rows = [
         (
-            f"<b>{each.kind.value}</b>", f"{first:,}" if first == last else f"{first:,} to {last:,}", f"{records:,}",
+            f"<b>{each.kind.title}</b>", _offsets(first, last), f"{records:,}",
             escape(", ".join(map(str, each.epochs))), escape(", ".join(map(str, each.replicas))),
-            f"<code>{escape(value)}</code>", escape(each.detail),
+            f"<code>{escape(value)}</code>" if value else "", escape(each.detail),
         )
         for each, first, last, records, value in _alike(findings)[:FINDINGS_MAX]
     ]  # fmt: skip
-    return table(("What", "#Offset", "#Records", "Epoch", "Replicas", "Value", "Detail"), rows)
+    return html.table(("What", "#Offset", "#Records", "Epoch", "Replicas", "Value", "Detail"), rows)
+
+
+def _offsets(first: int, last: int) -> str:
+    return "" if first < 0 else f"{first:,}" if first == last else f"{first:,} to {last:,}"
 
 
 def _alike(findings: Sequence[Finding]) -> list[tuple[Finding, int, int, int, str]]:
@@ -167,7 +181,7 @@ def _changes(result: AuditResult, place: Place) -> Iterable[str]:
                 ", ".join(map(str, change.elr)) or "-",
             )
         )
-    yield table(("When", "#Metadata offset", "#Leader epoch", "Leader", "ISR", "ELR"), rows)
+    yield html.table(("When", "#Metadata offset", "#Leader epoch", "Leader", "ISR", "ELR"), rows)
 
 
 def _saved(result: AuditResult, place: Place) -> Iterable[str]:
@@ -183,25 +197,10 @@ def _saved(result: AuditResult, place: Place) -> Iterable[str]:
         )
         for each in entries
     ]  # fmt: skip
-    yield table(("When", "Broker", "#Offsets", "Epochs", "Why", "Entry"), rows)
+    yield html.table(("When", "Broker", "#Offsets", "Epochs", "Why", "Entry"), rows)
 
 
 def _foot(result: AuditResult) -> Iterable[str]:
     told = "; ".join(f"{name}: {how}" for name, how in result.plan.items())
     seconds = sum(result.seconds.values())
     yield f'<p class="quiet">Plan: {escape(told)}. The audit took {seconds:.0f} s.</p>'
-
-
-def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Cells are HTML; a heading that begins with # is that of numbers."""
-    numbers = [head.startswith("#") for head in heads]
-
-    def cells(tag: str, values: Iterable[str]) -> str:
-        return "".join(
-            f'<{tag} class="number">{value}</{tag}>' if number else f"<{tag}>{value}</{tag}>"
-            for value, number in zip(values, numbers)
-        )
-
-    head = cells("th", (escape(head.lstrip("#")) for head in heads))
-    body = "\n".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
-    return f"<table><tr>{head}</tr>\n{body}</table>"

@@ -1,23 +1,27 @@
 """The durability job's report: how likely each setting loses records, or is unavailable, with intervals.
 
-Owns one chart of two columns and a table. No script, and nothing from elsewhere.
+Owns one chart of two panels on one scale, so that a length means the same in both, and a table. No script, and nothing
+from elsewhere. The chart is a file of its own for the docs, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
+from typing import Final
 
 from tanist.lab.jepsen import svg
 from tanist.spark.jobs.durability import OUTAGE_MS, DurabilityResult, Estimate, Row
-from tanist.spark.report.audit_page import STYLE, table
-from tanist.spark.report.rails import STYLE as SVG_STYLE
+from tanist.spark.report import page as html
+from tanist.words import counted
 
-_WIDTH, _LEFT, _GAP, _RIGHT = 1120.0, 210.0, 70.0, 30.0
-_PLOT = (_WIDTH - _LEFT - _GAP - _RIGHT) / 2
-_TOP, _ROW, _FOOT = 46.0, 30.0, 36.0
-_LOSS, _OUTAGE = "#D00000", "#E69F00"
+_PANELS: Final = (
+    (0.01, 0.47, "runs that lost acknowledged records", "loss"),
+    (0.53, 0.99, "runs with an outage", "outage"),
+)
+_TOP, _ROW, _FOOT = 30.0, 42.0, 26.0
+_PICTURE_PX: Final = 880
 
 
 def write_page(path: Path, result: DurabilityResult, replays: Iterable[Path] = ()) -> None:
@@ -25,26 +29,26 @@ def write_page(path: Path, result: DurabilityResult, replays: Iterable[Path] = (
 
 
 def page(result: DurabilityResult, replays: Iterable[Path] = ()) -> str:
-    body = "\n".join(_body(result, list(replays)))
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
-        f"<title>Durability</title>\n<style>{STYLE}</style></head>\n<body>\n{body}\n</body></html>\n"
-    )
+    return html.page("Durability", _body(result, list(replays)))
 
 
 def _body(result: DurabilityResult, replays: list[Path]) -> Iterable[str]:
     weather = result.weather
     low_ms, high_ms = weather.pause_ms
+    seeds, settings = counted(len(result.seeds), "seed", separator=","), counted(len(result.rows), "setting")
     yield "<h1>What survives</h1>"
     yield (
-        f'<p class="quiet">{len(result.seeds):,} seeds of the simulator in each of {len(result.rows)} settings: a '
+        f'<p class="quiet">{seeds} of the simulator in each of {settings}: a '
         f"cluster of whole nodes, {weather.load_ms / 1000:g} s of load with acks=all, a fault every {low_ms / 1000:g} "
-        f"to {high_ms / 1000:g} s ({escape(', '.join(weather.kinds))}), up to {weather.down_max} brokers down at once. "
+        f"to {high_ms / 1000:g} s ({escape(', '.join(weather.kinds))}), up to "
+        f"{counted(weather.down_max, 'broker')} down at once. "
         "Every setting meets the same seeds. The probabilities are of such a run: they tell settings apart, and "
         "forecast nothing.</p>"
     )
+    for setting in result.unjudged:
+        yield f'<p class="bad">{escape(str(setting))}: no record was acknowledged, so none could be lost.</p>'
     yield chart(result.rows)
-    yield table(
+    yield html.table(
         ("Setting", "#Runs", "Lost records", "#Records lost", "#Acknowledged", "Unavailable", "#Time unavailable"),
         [
             (
@@ -60,7 +64,7 @@ def _body(result: DurabilityResult, replays: list[Path]) -> Iterable[str]:
         ],
     )
     yield (
-        f'<p class="quiet">In brackets: Wilson\'s interval at 95 %. Unavailable: a partition acknowledged nothing for '
+        f'<p class="quiet">In brackets: Wilson\'s interval at 95 %. Unavailable, by an outage: a partition acknowledged nothing for '
         f"{OUTAGE_MS / 1000:g} s or more.</p>"
     )
     for row in result.rows:
@@ -70,42 +74,56 @@ def _body(result: DurabilityResult, replays: list[Path]) -> Iterable[str]:
         for seed, violation in row.violations.items():
             yield f'<p class="bad">{escape(str(row.setting))}, seed {seed}: {escape(violation)}</p>'
     if replays:
-        yield "<p>To see how: " + ", ".join(f"<code>tanist lab replay {escape(str(each))}</code>" for each in replays)
+        replay = ", ".join(f"<code>tanist lab replay {escape(str(each))}</code>" for each in replays)
+        yield f"<p>To see how: {replay}</p>"
 
 
-def chart(rows: list[Row]) -> str:
-    """Two columns of intervals: losing acknowledged records, being unavailable."""
+def chart(rows: Sequence[Row], *, alone: bool = False) -> str:
+    """Two panels of intervals on one scale. `alone`: a file of its own, of a fixed size and with its own style."""
     height = _TOP + _ROW * len(rows) + _FOOT
+    most = _scale(max(each.interval[1] for row in rows for each in (row.loss, row.outage)))
     drawn: list[str] = []
-    second = _LEFT + _PLOT + _GAP
-    for left, title, estimates, colour in (
-        (_LEFT, "lost acknowledged records", [row.loss for row in rows], _LOSS),
-        (second, "was unavailable", [row.outage for row in rows], _OUTAGE),
-    ):
-        most = _scale(max(estimate.interval[1] for estimate in estimates))
-        drawn.append(svg.text(left, 18, f"Runs in which the cluster {title}", class_="strong"))
+    for left, right, title, kind in _PANELS:
+        drawn.append(_text(left, 14, title, "strong", "start"))
         for part in range(5):
-            x = left + _PLOT * part / 4
-            drawn.append(svg.line(x, _TOP - 8, x, height - _FOOT, class_="grid"))
-            drawn.append(
-                svg.text(x, height - _FOOT + 18, f"{100 * most * part / 4:g} %", text_anchor="middle", class_="small")
-            )
-        for number, estimate in enumerate(estimates):
-            drawn += _bar(left, _TOP + number * _ROW + _ROW / 2, estimate, most, colour)
-    for number, row in enumerate(rows):
-        drawn.append(svg.text(_LEFT - 14, _TOP + number * _ROW + _ROW / 2 + 4, str(row.setting), text_anchor="end"))
-    return svg.document(_WIDTH, height, SVG_STYLE, drawn, "How likely each setting loses records or is unavailable")
+            share = left + (right - left) * part / 4
+            # Between the names of the settings, not through them.
+            for number in range(len(rows)):
+                y = _TOP + number * _ROW
+                drawn.append(html.upright(share, y + 18, y + _ROW - 2, "grid"))
+            label = "wide" if part in (1, 3) else ""
+            anchor = ("start", "middle", "middle", "middle", "end")[part]
+            drawn.append(_text(share, height - 8, f"{100 * most * part / 4:g} %", label, anchor))
+        for number, row in enumerate(rows):
+            y = _TOP + number * _ROW
+            drawn.append(_text(left, y + 12, str(row.setting), "", "start"))
+            estimate = row.loss if kind == "loss" else row.outage
+            drawn += _bar(left, right, y + 29, estimate, most, kind)
+    title = "How likely each setting loses records or is unavailable"
+    if alone:
+        style = f"{html.COLOURS}{html.MARKS}"
+        paper = svg.element("rect", width="100%", height="100%", fill="var(--paper)")
+        return svg.document(_PICTURE_PX, height, style, [paper, *drawn], title)
+    return html.figure(title, [html.strip(height, drawn)])
 
 
-def _bar(left: float, y: float, estimate: Estimate, most: float, colour: str) -> Iterable[str]:
-    low, high = (left + _PLOT * each / most for each in estimate.interval)
-    yield svg.line(low, y, high, y, stroke=colour, stroke_width=3)
+def _text(share: float, y: float, content: str, kind: str, anchor: str) -> str:
+    more = {"class_": kind} if kind else {}
+    return svg.element("text", escape(content), x=html.per_cent(share), y=y, text_anchor=anchor, **more)
+
+
+def _bar(left: float, right: float, y: float, estimate: Estimate, most: float, kind: str) -> Iterable[str]:
+    def x(share: float) -> str:
+        return html.per_cent(left + (right - left) * share / most)
+
+    low, high = map(x, estimate.interval)
+    yield svg.element("line", x1=low, y1=y, x2=high, y2=y, stroke_width=3, class_=kind)
     for end in (low, high):
-        yield svg.line(end, y - 5, end, y + 5, stroke=colour, stroke_width=2)
-    yield svg.element("circle", cx=left + _PLOT * estimate.share / most, cy=y, r=5.0, fill=colour)
+        yield svg.element("line", x1=end, y1=y - 5, x2=end, y2=y + 5, stroke_width=2, class_=kind)
+    yield svg.element("circle", cx=x(estimate.share), cy=y, r=5.0, class_=kind)
 
 
 def _scale(most: float) -> float:
-    """The end of an axis: a round number of per cent that divides by four."""
+    """The end of the axes: a round number of per cent that divides by four."""
     steps = (0.004, 0.008, 0.02, 0.04, 0.08, 0.12, 0.2, 0.4, 0.6, 0.8)
     return next((step for step in steps if step >= most), 1.0)

@@ -1,36 +1,51 @@
 """Replicas as rails on an axis of offsets: what each holds, lacks, holds differently, and has cut off and saved.
 
-Owns the layout of one partition's picture. What is wrong differs in form and place as well as in colour. A picture has
-a bounded number of marks, however much is wrong: what falls on the same pixels is drawn once.
+Owns the layout of one partition's picture, and the legend of the marks that occur. What is wrong differs in form and
+place as well as in colour. Names stand beside the rails, so that no line crosses them. A picture has a bounded number
+of marks, however much is wrong: what falls on the same pixels is drawn once.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from html import escape
+from typing import Final
 
 from tanist.lab.jepsen import svg
 from tanist.log.salvage_manifest import Manifest
 from tanist.spark.jobs.audit import AuditResult
 from tanist.spark.jobs.audit_logs import Place
 from tanist.spark.jobs.findings import Finding, Kind
+from tanist.spark.report import page
+from tanist.words import counted
 
-WIDTH = 1120.0
-_LEFT, _RIGHT = 128.0, 24.0
-_PLOT = WIDTH - _LEFT - _RIGHT
-_HEAD, _FOOT = 30.0, 42.0
-_ROW, _BAR, _SAVED = 54.0, 20.0, 9.0
-_LEAST_MARK = 2.0
-_LABEL_WIDTH = 64.0
-_TICKS = 6
+_BAR: Final = 20.0
+_RAIL: Final = 34.0
+"""A bar, and below it what was saved."""
+_STEPS: Final = 1000
+"""How many places a picture has."""
+_TICKS: Final = 6
+_NOTES_MAX: Final = 3
+_LABEL_SHARE: Final = (0.16, 0.09)
+"""How much of a bar an epoch's label needs where it is narrow, and where it is wide."""
 
-HELD = ("#7F9DB9", "#A9BFD3")
-SAVED, LOST, DIVERGENT, MISSING = "#1B8A5A", "#D00000", "#E69F00", "#D00000"
-STYLE = (
-    "text{font:13px system-ui,'Segoe UI','Helvetica Neue',Arial,'DejaVu Sans',sans-serif;fill:#1a1a1a}"
-    ".small{font-size:11.5px;fill:#555}.on{font-size:11.5px;fill:#fff}.grid{stroke:#ececec}.axis{stroke:#999}"
-    ".strong{font-weight:600}"
-)
+_MARKS: Final = {
+    "lost": "acknowledged with acks=all, and lost",
+    "missing": "missing below the high watermark",
+    "divergent": "differs from other replicas",
+    "damaged": "damaged in this replica's file",
+    "saved": "cut off by this replica, and saved",
+    "held a": "held by the replica",
+    "held b": "held, of another leader epoch",
+    "high-watermark": "high watermark",
+    "unclean": "elected uncleanly",
+    "election": "another leader",
+    "way": "as far as clients knew",
+}
+"""By the class of the mark, in the order of the legend."""
+_LINES: Final = ("high-watermark", "unclean", "election", "way")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +56,9 @@ class Window:
     last: int
 
     def x(self, offset: float) -> float:
+        """Where, from 0 to 1."""
         inside = min(max(offset, self.first), self.last)
-        return _LEFT + _PLOT * (inside - self.first) / max(self.last - self.first, 1)
+        return (inside - self.first) / max(self.last - self.first, 1)
 
     def shows(self, first: int, last: int) -> bool:
         """Whether something of [first, last) is to be seen."""
@@ -50,12 +66,13 @@ class Window:
 
 
 def whole(result: AuditResult, place: Place) -> Window:
-    """From the first offset that somebody has, or has saved, to the last."""
+    """From the first offset that somebody has, has saved or was promised, to the last."""
     rails = [rail for rail in result.rails if (rail.topic, rail.partition) == place]
-    ends = [rail.last_offset + 1 for rail in rails]
-    ends += [entry.to_offset for entry in saved_of(result, place)]
-    ends += [last + 1 for _, last in _spans(result.findings, place, Kind.LOST)]
-    return Window(min(rail.first_offset for rail in rails), max(ends))
+    entries, lost = saved_of(result, place), _spans(result.findings, place, Kind.LOST)
+    start = result.facts[place].start
+    firsts = [rail.first_offset for rail in rails] or [start]
+    ends = [start + 1, *(rail.last_offset + 1 for rail in rails), *(entry.to_offset for entry in entries)]
+    return Window(min(firsts), max([*ends, *(last + 1 for _, last in lost)]))
 
 
 def closer(result: AuditResult, place: Place, seen: Window) -> Window | None:
@@ -78,54 +95,99 @@ def saved_of(result: AuditResult, place: Place) -> list[Manifest]:
 
 
 def picture(result: AuditResult, place: Place, window: Window, title: str) -> str:
-    """The rails of one partition, as SVG."""
+    """The rails of one partition."""
     facts = result.facts[place]
     replicas = sorted({*facts.replicas, *(each.broker_id for each in saved_of(result, place))})
+    ticks = _ticks(window)
+    mark = facts.high_watermark if window.first <= facts.high_watermark <= window.last else None
+    rows = []
+    if mark is not None:
+        where = window.x(mark)
+        text = page.label(where, 12, f"high watermark {mark:,}", edge=0.2)
+        rows.append(page.row("", page.strip(22, [text, page.upright(where, 16, 22, "high-watermark")])))
     lost = _spans(result.findings, place, Kind.LOST)
-    top = _HEAD + (_ROW if lost else 0.0)
-    height = top + _ROW * len(replicas) + _FOOT
-    drawn = [*_axis(window, height - _FOOT)]
-    if lost:
-        drawn += [
-            svg.text(_LEFT - 12, _HEAD + 12, "acknowledged,", text_anchor="end", class_="strong"),
-            svg.text(_LEFT - 12, _HEAD + 28, "and lost", text_anchor="end", class_="strong"),
-        ]
-        drawn += _marks(window, lost, _HEAD + 5, _BAR, LOST)
-    for number, replica in enumerate(replicas):
-        drawn += _rail(result, place, replica, window, top + number * _ROW)
-    drawn += _high_watermark(window, facts.high_watermark, height - _FOOT)
-    return svg.document(WIDTH, height, STYLE, drawn, title)
+    if any(window.shows(first, last + 1) for first, last in lost):
+        bar = [*_uprights(window, ticks, mark, _BAR), *_marks(window, lost, 0, "lost")]
+        rows.append(page.row("<b>acknowledged, and lost</b>", page.strip(_BAR, bar)))
+    for replica in replicas:
+        drawn = [*_uprights(window, ticks, None, _RAIL), *_rail(result, place, replica, window, mark)]
+        rows.append(page.row(_name(result, place, replica, window), page.strip(_RAIL, drawn)))
+    rows.append(page.row('<span class="quiet">offset</span>', page.strip(20, _axis(window, ticks))))
+    return page.figure(title, rows)
 
 
-def legend() -> str:
-    """What the marks mean."""
-    entries = (
-        (HELD[0], "held; each shade is a leader epoch", "fill"),
-        (MISSING, "missing below the high watermark", "outline"),
-        (DIVERGENT, "differs from other replicas", "fill"),
-        (SAVED, "cut off by this replica, and saved", "fill"),
-        (LOST, "acknowledged with acks=all, and in no log", "fill"),
-    )
-    drawn = []
-    for number, (colour, what, form) in enumerate(entries):
-        x, y = 4 + (WIDTH / 3) * (number % 3), 6 + 24 * (number // 3)
-        style = {"fill": colour} if form == "fill" else {"fill": "#fff", "stroke": colour, "stroke_dasharray": "3 2"}
-        drawn.append(svg.rectangle(x, y, 22, 12, **style))
-        drawn.append(svg.text(x + 30, y + 10, what))
-    return svg.document(WIDTH, 54, STYLE, drawn, "What the marks mean")
+def legend(drawn: str) -> str:
+    """What the marks in these pictures mean, and no others."""
+    found = {kind for kind in _MARKS if re.search(f'class="{kind}"', drawn)}
+    return f'<ul class="legend">{"".join(_entry(kind) for kind in _MARKS if kind in found)}</ul>' if found else ""
 
 
-def _axis(window: Window, bottom: float) -> Iterable[str]:
-    span = window.last - window.first
-    step = _step(span)
+def _entry(kind: str) -> str:
+    if kind in _LINES:
+        level = {"y1": 1, "x1": 12, "y2": 13, "x2": 12} if kind != "way" else {"y1": 7, "x1": 0, "y2": 7, "x2": 24}
+        drawn = svg.element("line", class_=kind, **level)
+    else:
+        drawn = svg.rectangle(1, 4 if kind == "saved" else 1, 22, 7 if kind == "saved" else 12, class_=kind)
+    return f'<li data-mark="{kind}">{svg.element("svg", drawn, height=14)}{escape(_MARKS[kind])}</li>'
+
+
+def _name(result: AuditResult, place: Place, replica: int, window: Window) -> str:
+    notes = ["the log that leads"] if replica == result.facts[place].reference else []
+    for entry in saved_of(result, place):
+        if entry.broker_id == replica and window.shows(entry.from_offset, entry.to_offset):
+            saved = counted(entry.to_offset - entry.from_offset, "offset", separator=",")
+            notes.append(f"{saved} saved: {entry.why.value}")
+    if len(notes) > _NOTES_MAX:
+        notes = [*notes[: _NOTES_MAX - 1], f"and {len(notes) - _NOTES_MAX + 1} more like these"]
+    return f"<b>replica {replica}</b>" + "".join(f' <span class="quiet">{escape(note)}</span>' for note in notes)
+
+
+def _rail(result: AuditResult, place: Place, replica: int, window: Window, mark: int | None) -> Iterable[str]:
+    labels = []
+    for rail in result.rails:
+        if (rail.topic, rail.partition, rail.replica) != (*place, replica):
+            continue
+        if not window.shows(rail.first_offset, rail.last_offset + 1):
+            continue
+        left, right = window.x(rail.first_offset), window.x(rail.last_offset + 1)
+        shade = "ab"[rail.epoch % 2]
+        yield page.mark(left, right, 0, _BAR, f"held {shade}")
+        if right - left > _LABEL_SHARE[1]:
+            kind = f"on {shade} halo" + ("" if right - left > _LABEL_SHARE[0] else " wide")
+            where = page.per_cent((left + right) / 2)
+            text = f"epoch {rail.epoch}"
+            labels.append(svg.element("text", text, x=where, y=14.5, text_anchor="middle", class_=kind))
+    mine = [each for each in result.findings if replica in each.replicas]
+    yield from _marks(window, _spans(mine, place, Kind.MISSING), 0, "missing")
+    yield from _marks(window, _spans(mine, place, Kind.DIVERGENT), 0, "divergent")
+    yield from _marks(window, _spans(mine, place, Kind.DAMAGED), 0, "damaged")
+    for entry in saved_of(result, place):
+        if entry.broker_id == replica and window.shows(entry.from_offset, entry.to_offset):
+            yield page.mark(window.x(entry.from_offset), window.x(entry.to_offset), _BAR + 3, 9, "saved")
+    if mark is not None:
+        yield page.upright(window.x(mark), 0, _RAIL, "high-watermark")
+    # Last, and with a rim in the bar's colour: the line of the high watermark does not go through them.
+    yield from labels
+
+
+def _ticks(window: Window) -> list[int]:
+    step = _step(window.last - window.first)
     first = -(-window.first // step) * step
-    ticks = list(range(first, window.last + 1, step))
+    return list(range(first, window.last + 1, step))
+
+
+def _axis(window: Window, ticks: Sequence[int]) -> Iterable[str]:
+    yield svg.element("line", x1=0, y1=1, x2="100%", y2=1, class_="axis")
+    places = [window.x(offset) for offset in ticks]
+    for number, kind in page.spaced(places, 0.24, 0.11).items():
+        yield page.label(places[number], 15, f"{ticks[number]:,}", kind=kind)
+
+
+def _uprights(window: Window, ticks: Sequence[int], mark: int | None, bottom: float) -> Iterable[str]:
     for offset in ticks:
-        x = window.x(offset)
-        yield svg.line(x, _HEAD - 4, x, bottom, class_="grid")
-        yield svg.text(x, bottom + 16, f"{offset:,}", text_anchor="middle", class_="small")
-    yield svg.line(_LEFT, bottom, WIDTH - _RIGHT, bottom, class_="axis")
-    yield svg.text(WIDTH - _RIGHT, bottom + 34, "offset", text_anchor="end", class_="small")
+        yield page.upright(window.x(offset), 0, bottom, "grid")
+    if mark is not None:
+        yield page.upright(window.x(mark), 0, bottom, "high-watermark")
 
 
 def _step(span: int) -> int:
@@ -133,58 +195,6 @@ def _step(span: int) -> int:
     wanted = max(1, span // _TICKS)
     power: int = 10 ** (len(str(wanted)) - 1)
     return next(step * power for step in (1, 2, 5, 10) if step * power >= wanted)
-
-
-def _rail(result: AuditResult, place: Place, replica: int, window: Window, y: float) -> Iterable[str]:
-    facts = result.facts[place]
-    role = "the log that leads" if replica == facts.reference else ""
-    yield svg.text(_LEFT - 12, y + 16, f"replica {replica}", text_anchor="end", class_="strong")
-    if role:
-        yield svg.text(_LEFT - 12, y + 31, role, text_anchor="end", class_="small")
-    mine = [rail for rail in result.rails if (rail.topic, rail.partition, rail.replica) == (*place, replica)]
-    for rail in mine:
-        if not window.shows(rail.first_offset, rail.last_offset + 1):
-            continue
-        left, right = window.x(rail.first_offset), window.x(rail.last_offset + 1)
-        yield svg.rectangle(left, y, max(right - left, _LEAST_MARK), _BAR, fill=HELD[rail.epoch % len(HELD)])
-        if right - left > _LABEL_WIDTH:
-            yield svg.text((left + right) / 2, y + 14.5, f"epoch {rail.epoch}", text_anchor="middle", class_="on")
-    absent = [
-        (each.first_offset, each.last_offset or each.first_offset)
-        for each in result.findings
-        if (each.topic, each.partition) == place
-        and each.kind is Kind.MISSING
-        and replica in each.replicas
-        and each.first_offset is not None
-    ]
-    for first, last in _joined(window, absent):
-        if window.shows(first, last + 1):
-            left, right = window.x(first), window.x(last + 1)
-            yield svg.rectangle(
-                left, y, max(right - left, _LEAST_MARK), _BAR, fill="#fff", stroke=MISSING, stroke_dasharray="3 2"
-            )
-    differing = _spans([each for each in result.findings if replica in each.replicas], place, Kind.DIVERGENT)
-    yield from _marks(window, differing, y, _BAR, DIVERGENT)
-    for entry in saved_of(result, place):
-        if entry.broker_id == replica and window.shows(entry.from_offset, entry.to_offset):
-            left, right = window.x(entry.from_offset), window.x(entry.to_offset)
-            yield svg.rectangle(left, y + _BAR + 3, max(right - left, _LEAST_MARK), _SAVED, fill=SAVED)
-            told = f"{entry.to_offset - entry.from_offset:,} offsets saved: {entry.why.value}"
-            # Below the mark, from the end of it that has room.
-            if left < (_LEFT + WIDTH) / 2:
-                yield svg.text(left, y + _BAR + 24, told, class_="small")
-            else:
-                yield svg.text(right, y + _BAR + 24, told, text_anchor="end", class_="small")
-
-
-def _high_watermark(window: Window, offset: int, bottom: float) -> Iterable[str]:
-    if not window.first <= offset <= window.last:
-        return
-    x = window.x(offset)
-    yield svg.line(x, 16, x, bottom, stroke="#333", stroke_dasharray="5 3")
-    anchor = "end" if x > WIDTH / 2 else "start"
-    shift = -5 if anchor == "end" else 5
-    yield svg.text(x + shift, 22, f"high watermark {offset:,}", text_anchor=anchor, class_="small")
 
 
 def _spans(findings: Sequence[Finding], place: Place, kind: Kind) -> list[tuple[int, int]]:
@@ -195,16 +205,15 @@ def _spans(findings: Sequence[Finding], place: Place, kind: Kind) -> list[tuple[
     ]
 
 
-def _marks(window: Window, spans: Sequence[tuple[int, int]], y: float, height: float, colour: str) -> Iterable[str]:
+def _marks(window: Window, spans: Sequence[tuple[int, int]], y: float, kind: str) -> Iterable[str]:
     for first, last in _joined(window, spans):
         if window.shows(first, last + 1):
-            left, right = window.x(first), window.x(last + 1)
-            yield svg.rectangle(left, y, max(right - left, _LEAST_MARK), height, fill=colour)
+            yield page.mark(window.x(first), window.x(last + 1), y, _BAR, kind)
 
 
 def _joined(window: Window, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Spans that would touch on the picture are one."""
-    pixel = max(1, round((window.last - window.first) / _PLOT))
+    pixel = max(1, round((window.last - window.first) / _STEPS))
     joined: list[tuple[int, int]] = []
     for first, last in sorted(spans):
         if joined and first <= joined[-1][1] + pixel:
