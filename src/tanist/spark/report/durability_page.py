@@ -64,7 +64,7 @@ def _body(result: DurabilityResult, replays: list[Path]) -> Iterable[str]:
         ],
     )
     yield (
-        f'<p class="quiet">In brackets: Wilson\'s interval at 95 %. Unavailable, by an outage: a partition acknowledged nothing for '
+        '<p class="quiet">In brackets: Wilson\'s interval at 95 %. An outage: a partition acknowledged nothing for '
         f"{OUTAGE_MS / 1000:g} s or more.</p>"
     )
     for row in result.rows:
