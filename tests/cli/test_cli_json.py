@@ -50,6 +50,7 @@ CASES = {
     # -- the cluster
     "demo": Case("--records 100", has=("acknowledged", "lost")),
     "up": Case("{one} --detach", data="{other}", after=("down --data {other}",), has=("ready_s",)),
+    "incident": Case("--auto --elr on", has=("acts", "as_described")),
     "down": Case(data="{other}", before=("up {one} --detach --data {other}",), has=("stopped",)),
     "reset": Case(
         "--yes",

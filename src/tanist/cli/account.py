@@ -109,9 +109,8 @@ def _print(accounts: Sequence[PartitionAccount]) -> None:
     for topic in sorted({each.topic for each in accounts if each.salvaged}):
         saved = sum(each.salvaged or 0 for each in accounts if each.topic == topic)
         verb = "is" if saved == 1 else "are"
-        click.echo(
-            f"{saved} of them {verb} in the salvage: `tanist salvage export --topic {topic} --to topic` restores"
-        )
+        click.echo(f"{saved} of them {verb} in the salvage. To put back what the topic lacks:")
+        click.echo(f"    tanist salvage export --topic {topic} --to topic")
 
 
 def _where(each: PartitionAccount) -> str:

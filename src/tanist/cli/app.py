@@ -18,6 +18,7 @@ from tanist.cli.tree import Group
 TREE: dict[str, dict[str, str]] = {
     "First steps": {
         "demo": "tanist.cli.demo",
+        "incident": "tanist.cli.incident",
     },
     "Cluster": {
         "up": "tanist.cli.clusters",
