@@ -18,9 +18,16 @@ from tanist.runtime.client import KafkaError, OutcomeUnknown, Unreachable, Unsup
 from tanist.runtime.cluster_file import ClusterError
 from tanist.runtime.file_troubles import remedy
 from tanist.runtime.format import FormatError
+from tanist.wire.errors import ErrorCode
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
+
+_HINTS: dict[int, str] = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "`tanist topics list` shows which topics there are",
+    ErrorCode.TOPIC_ALREADY_EXISTS: "`tanist topics describe` shows it, `tanist topics alter` changes it",
+}
+"""What to do next, by Kafka's errors, where the message does not say it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +72,8 @@ def problem_of(error: BaseException) -> Problem | None:
         case FormatError():
             return Problem("format", str(error))
         case KafkaError():
-            return Problem("kafka", str(error), code=error.name)
+            hint = _HINTS.get(error.code) if "`tanist " not in str(error) else None
+            return Problem("kafka", str(error), hint=hint, code=error.name)
         case OutcomeUnknown():
             return Problem("unknown", str(error))
         case Unreachable():
@@ -85,7 +93,10 @@ def problem_of(error: BaseException) -> Problem | None:
 
 def _usage(error: click.UsageError) -> Problem:
     message = error.format_message()
-    if message[:1].isupper() and message.startswith(("Invalid value", "No such", "Missing", "Got unexpected")):
+    if isinstance(error, click.NoSuchOption):
+        near = " or ".join(f"`{each}`" for each in sorted(error.possibilities or ()))
+        message = f"no such option '{error.option_name}'" + (f"; did you mean {near}?" if near else "")
+    elif message[:1].isupper() and message.startswith(("Invalid value", "No such", "Missing", "Got unexpected")):
         # click's own sentences, in the form of ours
         message = (message[0].lower() + message[1:]).removesuffix(".")
     hint = None if error.ctx is None else f"`{error.ctx.command_path} --help` says more"

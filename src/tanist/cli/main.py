@@ -13,7 +13,7 @@ def main() -> None:
         raise SystemExit(serve(arguments[1:]))
     from tanist.cli.app import app
 
-    app()
+    app(prog_name="tanist")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,234 @@
+"""README's commands as a stranger types them: in a pipe, on a terminal of 80 columns, and with `--json`; and mistakes.
+
+What they print is in `transcript.txt`, with what differs each time masked. `TRANSCRIPTS=rewrite pytest
+tests/cli/test_cli_transcript.py` writes it anew: read the difference before you commit it. Help is too long to be kept;
+it must fit 80 columns on a terminal and in a pipe alike.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cli_rig import FEW_PARTITIONS, TANIST, free_port, run
+
+ROOT = Path(__file__).parents[2]
+KEPT = Path(__file__).with_name("transcript.txt")
+COLUMNS = 80
+
+NOT_PLAYED = {
+    "make demo": "CI runs it",
+    "make test": "CI runs it",
+    "make up": "the cluster of this test is one, on ports that are free",
+    "make setup && .venv/bin/tanist lab demo": "tests/lab/test_last_replica_standing.py",
+    ". .venv/bin/activate": "a shell's",
+    "tanist serve server.properties": "tests/runtime/test_runtime_serve.py",
+}
+MISTAKES = (
+    "tanist stauts",
+    "tanist topics lst",
+    "tanist topics list --bootsrap x",
+    "tanist crash",
+    "tanist crash two",
+    "tanist crash 9",
+    "tanist topics describe ordres",
+    "tanist topics create events",
+    "tanist status --data nowhere",
+    "echo x | tanist produce ordres",
+)
+PROPERTIES = """\
+process.roles=broker,controller
+node.id=1
+controller.listener.names=CONTROLLER
+listeners=PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093
+controller.quorum.voters=1@127.0.0.1:9093
+log.dirs=data
+"""
+
+_MASKS: tuple[tuple[str, str], ...] = (
+    (r"\x1b\[[0-9;?]*[A-Za-z]", ""),
+    (r"(http://)?127\.0\.0\.1:\d+(/metrics)?", "ADDRESS"),
+    (r"ADDRESS(,ADDRESS)+", "ADDRESSES"),
+    (r'(?<=[\s":])[-_A-Za-z0-9]{22}(?=[\s"])', "ID"),
+    (r'("(?:pid|port|timestamp|leader|leader_epoch|controller|partition|offset|age_ms)":) -?\d+', r"\1 N"),
+    (r'("(?:isr|elr|replicas)":) \[[^]]*\]', r"\1 [...]"),
+    (r"\b(Leader|Replicas|Isr|Elr): [\d,]+", r"\1: N"),
+    (r"\b[Bb]roker \d+", "broker N"),
+    (r"\n +controller *(?=\n)", ""),
+    (r"running(, controller|,)?", "running"),
+    (r"(running +)\d+\b", r"\1PID"),
+)
+
+
+def masked(printed: str, folder: Path) -> str:
+    """Without what is another each time: addresses, ids, who leads, and how wide columns are for it."""
+    printed = printed.replace("\r\n", "\n").replace(str(folder), "FOLDER")
+    for pattern, instead in _MASKS:
+        printed = re.sub(pattern, instead, printed)
+    lines = [re.sub(r"(?<=\S)  +", "  ", line).rstrip() for line in printed.splitlines()]
+    return "\n".join(lines)
+
+
+def readme() -> list[str]:
+    """The commands of its console blocks."""
+    blocks = re.findall(r"```console\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    lines = [line for block in blocks for line in block.splitlines() if line.startswith("$ ")]
+    return [re.sub(r"\s+#.*", "", line.removeprefix("$ ")).strip() for line in lines]
+
+
+class Shell:
+    """A folder with a cluster, where `tanist` is on the path."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.data = folder / "tanist-data"
+        programs = folder / "bin"
+        programs.mkdir()
+        (programs / "tanist").write_text(f'#!/bin/sh\nexec {" ".join(TANIST)} "$@"\n')
+        (programs / "tanist").chmod(0o755)
+        (folder / "server.properties").write_text(PROPERTIES)
+        hidden = ("COLUMNS", "LINES", "TANIST_DATA", "TANIST_BOOTSTRAP")
+        self._environment = {name: value for name, value in os.environ.items() if name not in hidden} | {
+            "PATH": f"{programs}:{os.environ['PATH']}",
+            "TERM": "xterm",
+        }
+
+    def up(self) -> None:
+        run("up", "--detach", "--port", str(free_port()), *FEW_PARTITIONS, folder=self.data)
+
+    def down(self) -> None:
+        run("down", folder=self.data)
+
+    def pipe(self, command: str) -> tuple[str, int]:
+        done = self._run(command, subprocess.PIPE)
+        return done.stdout + done.stderr, done.returncode
+
+    def apart(self, command: str) -> subprocess.CompletedProcess[str]:
+        return self._run(command, subprocess.PIPE)
+
+    def terminal(self, command: str) -> tuple[str, int]:
+        """On a terminal, as wide as terminals are."""
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, COLUMNS, 0, 0))
+        process = subprocess.Popen(
+            ["bash", "-c", command], cwd=self.folder, env=self._environment, stdin=theirs, stdout=theirs, stderr=theirs
+        )
+        os.close(theirs)
+        printed = bytearray()
+        while True:
+            try:
+                found = os.read(ours, 65536)
+            except OSError:  # the last who had it open has closed it
+                break
+            if not found:
+                break
+            printed += found
+        os.close(ours)
+        return printed.decode(), process.wait(60)
+
+    def _run(self, command: str, pipe: int) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["bash", "-c", command],
+            cwd=self.folder,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=pipe,
+            stderr=pipe,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    shell = Shell(tmp_path)
+    shell.up()
+    try:
+        yield shell
+    finally:
+        shell.down()
+
+
+def played(commands: list[str], shell: Shell, way: str) -> list[str]:
+    lines = []
+    for command in commands:
+        if way == "json":
+            command += " --json"
+            done = shell.apart(command)
+            result = done.stdout + done.stderr
+            if done.returncode:
+                json.loads(done.stderr.splitlines()[-1])
+                assert done.stdout == ""
+            elif "consume" in command:
+                [json.loads(line) for line in done.stdout.splitlines()]
+            else:
+                json.loads(done.stdout)
+            code = done.returncode
+        else:
+            result, code = shell.terminal(command) if way == "terminal" else shell.pipe(command)
+        assert "Traceback" not in result, result
+        lines += [f"$ {command}", masked(result, shell.folder)]
+        if code:
+            lines.append(f"(exit code {code})")
+    return lines
+
+
+def section(title: str) -> str:
+    text = KEPT.read_text() if KEPT.exists() else ""
+    found = re.search(rf"^== {title}\n(.*?)(?=^== |\Z)", text, re.DOTALL | re.MULTILINE)
+    return "" if found is None else found[1].strip("\n")
+
+
+def keep(title: str, text: str) -> None:
+    before = KEPT.read_text() if KEPT.exists() else ""
+    titles = dict(re.findall(r"^== ([^\n]*)\n(.*?)(?=^== |\Z)", before, re.DOTALL | re.MULTILINE))
+    titles[title] = text + "\n\n"
+    KEPT.write_text("".join(f"== {name}\n{titles[name]}" for name in sorted(titles)).rstrip("\n") + "\n")
+
+
+@pytest.mark.parametrize("way", ["pipe", "terminal", "json"])
+def test_the_commands_of_the_readme(shell: Shell, way: str) -> None:
+    commands = [command for command in readme() if command not in NOT_PLAYED]
+    assert len(commands) >= 8
+    text = "\n".join(played([*commands, *MISTAKES], shell, way))
+    if text != section(way) and os.environ.get("TRANSCRIPTS") == "rewrite":
+        keep(way, text)
+    assert text == section(way), "TRANSCRIPTS=rewrite writes what was printed into the file"
+
+
+def test_what_is_not_played_stands_in_the_readme() -> None:
+    assert NOT_PLAYED.keys() <= set(readme())
+
+
+HELP = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from test_cli_usage import tree
+from tanist.cli.app import app
+for path in [(), *(path for path, _ in tree())]:
+    print("$ tanist", *path, "--help", flush=True)
+    app.main([*path, "--help"], prog_name="tanist", standalone_mode=False)
+"""
+
+
+@pytest.mark.parametrize("way", ["pipe", "terminal"])
+def test_all_help_fits_80_columns(tmp_path: Path, way: str) -> None:
+    shell = Shell(tmp_path)
+    (tmp_path / "help.py").write_text(HELP)
+    command = f"{sys.executable} help.py {Path(__file__).parent}"
+    printed, code = shell.terminal(command) if way == "terminal" else shell.pipe(command)
+    assert code == 0, printed
+    lines = printed.replace("\r", "").splitlines()
+    assert sum(line.startswith("Usage: tanist") for line in lines) > 50
+    assert [line for line in lines if len(line) > COLUMNS] == []
