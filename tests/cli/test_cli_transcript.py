@@ -60,7 +60,7 @@ _MASKS: tuple[tuple[str, str], ...] = (
     (r"(http://)?127\.0\.0\.1:\d+(/metrics)?", "ADDRESS"),
     (r"ADDRESS(,ADDRESS)+", "ADDRESSES"),
     (r'(?<=[\s":])[-_A-Za-z0-9]{22}(?=[\s"])', "ID"),
-    (r'("(?:pid|port|timestamp|leader|leader_epoch|controller|partition|offset|age_ms)":) -?\d+', r"\1 N"),
+    (r'("(?:pid|port|timestamp|leader|leader_epoch|controller|partition|offset|metadata_age_ms)":) (?:-?\d+|null)', r"\1 N"),
     (r'("(?:isr|elr|replicas)":) \[[^]]*\]', r"\1 [...]"),
     (r"\b(Leader|Replicas|Isr|Elr): [\d,]+", r"\1: N"),
     (r"\b[Bb]roker \d+", "broker N"),
