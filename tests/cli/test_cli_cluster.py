@@ -192,3 +192,25 @@ def test_a_node_starts_beside_one_that_hears_nothing(tmp_path: Path) -> None:
     finally:
         frozen.signal(signal.SIGCONT)
         run("down", folder=folder)
+
+
+def test_settings_that_no_broker_has_are_refused_with_a_suggestion(tmp_path: Path) -> None:
+    said = run("up", "--config", "min.insync.replica=1", folder=tmp_path / "data", code=2)
+    assert "min.insync.replica is not a setting of a broker: did you mean min.insync.replicas?" in said
+    said = run("up", "--config", "log.retention.ms=1", "--config", "x=1", folder=tmp_path / "data", code=2)
+    assert "x is not a setting of a broker: see `tanist configs describe --broker all --all`" in said
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_cluster_whose_nodes_were_all_killed_says_what_it_waits_for(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    short = ("--config", "broker.session.timeout.ms=4000", "--config", "broker.heartbeat.interval.ms=500")
+    run("up", "--detach", "--brokers", "1", "--port", str(free_port()), *FEW_PARTITIONS, *short, folder=folder)
+    try:
+        run("crash", "1", folder=folder)
+        said = run("up", "--detach", folder=folder)
+        assert "waiting for node 1: the session of its life before" in said
+        assert "to run out after 4 s (broker.session.timeout.ms)" in said
+        assert "ready in" in said
+    finally:
+        run("down", folder=folder)

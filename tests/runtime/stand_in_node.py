@@ -55,7 +55,9 @@ class StandIn:
             self.clock.call_soon(done)
 
     def status(self) -> dict[str, str]:
-        return {"state": "STARTING" if self.behaviour == "late" else "RUNNING"}
+        if self.behaviour == "late":
+            return {"state": "STARTING", "waits_for": "better days"}
+        return {"state": "RUNNING"}
 
     def brokers(self) -> dict[int, int]:
         """Ids and ports of the brokers that run."""

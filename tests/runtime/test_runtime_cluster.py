@@ -138,7 +138,7 @@ def test_a_node_that_dies_at_its_start_fails_the_whole_and_leaves_nothing(make: 
     [
         ("mute", "does not answer"),
         ("lonely", "does not know of brokers"),
-        ("late", "it does not take part in the cluster yet"),
+        ("late", "better days"),
     ],
 )
 def test_a_cluster_that_does_not_get_ready_says_what_it_lacks_and_leaves_nothing(
@@ -410,3 +410,48 @@ def test_what_is_no_kafka_is_told() -> None:
         ):
             client.metadata()
         thread.join()
+
+
+# -- up again, otherwise than before
+
+
+def test_ports_move_back_when_they_are_free_again(make: Callable[[], Cluster], said: list[str]) -> None:
+    cluster = make()
+    port = free_port()
+    with socket.create_server(("127.0.0.1", port)):
+        moved = cluster.up(brokers=1, port=port).nodes[0].broker_port
+        cluster.down()
+        said.clear()
+        assert make().up().nodes[0].broker_port == moved
+        assert said == []  # nothing is new
+        cluster.down()
+    assert make().up(port=port).nodes[0].broker_port == port
+    assert said == [f"port {port} is free again: using it instead of {moved}"]
+    cluster.down()
+    properties = parse_properties((cluster.folder / "node-1" / "server.properties").read_text())
+    assert properties["listeners"].startswith(f"PLAINTEXT://127.0.0.1:{port},")
+    assert make().up().nodes[0].broker_port == port
+    assert len(said) == 1
+
+
+def test_another_place_than_the_cluster_has_is_refused(make: Callable[[], Cluster]) -> None:
+    cluster = make()
+    port = free_port()
+    cluster.up(brokers=1, port=port)
+    cluster.down()
+    with pytest.raises(
+        ClusterError, match=rf"is at 127\.0\.0\.1:{port}, not 127\.0\.0\.1:{port + 1}: leave --host and"
+    ):
+        make().up(port=port + 1)
+    with pytest.raises(ClusterError, match=rf"not 127\.0\.0\.2:{port}: .* or name another folder with --data"):
+        make().up(host="127.0.0.2")
+    make().up(host="127.0.0.1", port=0)  # any port: it has one
+
+
+def test_a_start_that_takes_long_says_what_it_waits_for(
+    make: Callable[[], Cluster], said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tanist.runtime.cluster._SAY_AFTER_S", 0.2)
+    with pytest.raises(ClusterError, match="not ready after 1 s: node 1: better days"):
+        make().up(brokers=1, port=free_port(), config={"stand.in": "late"}, patience_s=1.0)
+    assert said == ["waiting for node 1: better days"]

@@ -58,6 +58,7 @@ class Lifecycle:
         """When the controller last answered a heartbeat."""
         self._beat_sent_ms = 0
         self._session_ends_ms = 0
+        self._refused_as_duplicate = False
 
     def start(self, previous_broker_epoch: int) -> None:
         self.state = LifecycleState.STARTING
@@ -98,6 +99,20 @@ class Lifecycle:
         """A log directory has failed: the controller must hear of it now, not with the next beat."""
         if self.broker_epoch >= 0 and self.state is not LifecycleState.SHUTTING_DOWN:
             self._beat_in(0)
+
+    @property
+    def waits_for(self) -> str | None:
+        """What keeps this broker from taking part, for people; None if nothing does."""
+        if self.state is LifecycleState.RUNNING:
+            return None
+        if self._refused_as_duplicate:
+            return (
+                "the session of its life before, which ended without a goodbye, to run out after "
+                f"{self._node.config.broker_session_timeout_ms / 1000:g} s (broker.session.timeout.ms)"
+            )
+        if self._node.quorum.leader_id is None:
+            return "a majority of the controllers"
+        return "the controller to register it" if self.broker_epoch < 0 else "the metadata, to catch up with it"
 
     @property
     def caught_up(self) -> bool:
@@ -163,6 +178,7 @@ class Lifecycle:
             name = ErrorCode(response.error_code).name
             if response.error_code in (ErrorCode.DUPLICATE_BROKER_REGISTRATION, ErrorCode.NOT_ENOUGH_REPLICAS):
                 # Our previous life may still have a session; it ends by itself.
+                self._refused_as_duplicate = True
                 if node.clock.now_ms() > self._initial_deadline_ms:
                     node.fatal(f"broker {node.node_id} is registered elsewhere ({name}): is another one running?")
                     return
@@ -171,6 +187,7 @@ class Lifecycle:
             node.fatal(f"the controller refuses to register broker {node.node_id}: {name}")
             return
         self.broker_epoch = response.broker_epoch
+        self._refused_as_duplicate = False
         self._retry_ms = _RETRY_MS
         node.report("INFO", f"registered broker {node.node_id} with epoch {self.broker_epoch}")
         node.isr_changes.registered()

@@ -237,6 +237,7 @@ class Node:
         return {
             "node_id": self.node_id,
             "state": self.lifecycle.state.value if self.is_broker else "CONTROLLER",
+            "waits_for": self.lifecycle.waits_for if self.is_broker else None,
             "broker_epoch": self.lifecycle.broker_epoch,
             "quorum_leader": self.quorum.leader_id,
             "quorum_epoch": self.quorum.raft.epoch,

@@ -14,8 +14,9 @@ from click.core import ParameterSource
 
 from tanist.cli.options import config_option, data_option, feature_option, json_option
 from tanist.cli.output import print_json
+from tanist.cli.settings import unknown_setting
 from tanist.cli.status import status_json
-from tanist.runtime.cluster import Cluster
+from tanist.runtime.cluster import HOST, PORT, Cluster
 from tanist.runtime.cluster_file import ClusterFile, load, load_existing
 from tanist.runtime.deaths import death_reason
 from tanist.runtime.wiping import size_of
@@ -47,13 +48,11 @@ def _controllers(value: str) -> int:
     "[default: combined]",
 )
 @data_option
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address that a new cluster listens on.")
+@click.option("--host", help=f"The address that a new cluster listens on.  [default: {HOST}]")
 @click.option(
     "--port",
     type=click.IntRange(0, 65000),
-    default=9092,
-    show_default=True,
-    help="The first broker's; others follow. 0: the system chooses every port of a new cluster.",
+    help=f"The first broker's of a new cluster; others follow. 0: the system chooses every port.  [default: {PORT}]",
 )
 @click.option("--log-dirs", type=click.IntRange(1, 20), help="Log directories of each node.  [default: 1]")
 @config_option("A Kafka setting for every node, for instance min.insync.replicas=1. Repeatable.")
@@ -71,8 +70,8 @@ def up_command(
     brokers: int | None,
     controllers: int | None,
     folder: Path,
-    host: str,
-    port: int,
+    host: str | None,
+    port: int | None,
     log_dirs: int | None,
     config: tuple[tuple[str, str], ...],
     features: tuple[tuple[str, int], ...],
@@ -92,6 +91,8 @@ def up_command(
     For a test or an experiment: `tanist up --ephemeral --port 0` stands beside any other cluster and leaves nothing
     behind, however it ends.
     """
+    if (unknown := unknown_setting([name for name, _ in config])) is not None:
+        raise click.UsageError(f"--config {unknown}")
     if ephemeral:
         folder = _temporary_folder(ctx)
     _interrupt_on_signals()

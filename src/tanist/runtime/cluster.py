@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -42,7 +43,13 @@ from tanist.runtime.tether import Tether, watch_arguments
 from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.messages.api_versions_response import ApiVersionsResponse
 
+HOST = "127.0.0.1"
+PORT = 9092
+"""Where a new cluster listens."""
+
 READY_PATIENCE_S = 60.0
+_SAY_AFTER_S = 2.0
+"""A cluster is ready by then, or says what it waits for."""
 STOP_PATIENCE_S = 60.0
 _ASK_PATIENCE_S = 5.0
 
@@ -68,8 +75,8 @@ class Cluster:
         *,
         brokers: int | None = None,
         controllers: int | None = None,
-        host: str = "127.0.0.1",
-        port: int = 9092,
+        host: str | None = None,
+        port: int | None = None,
         log_dirs: int | None = None,
         config: Mapping[str, str] | None = None,
         features: Mapping[str, int] | None = None,
@@ -93,8 +100,8 @@ class Cluster:
                     cluster_id=random_id(),
                     brokers=3 if brokers is None else brokers,
                     controllers=controllers or 0,
-                    host=host,
-                    port=port,
+                    host=HOST if host is None else host,
+                    port=PORT if port is None else port,
                     config=config or {},
                     log_dirs=log_dirs or 1,
                 )
@@ -102,6 +109,7 @@ class Cluster:
                 cluster.ephemeral = ephemeral
             else:
                 self._refuse_other_shape(cluster, brokers, controllers, log_dirs)
+                self._refuse_other_place(cluster, host, port)
                 if features:
                     raise ClusterError(
                         f"{self.folder} has a cluster, which has its features: start it without --feature, then change "
@@ -113,10 +121,10 @@ class Cluster:
                         f"the cluster in {self.folder} is running already (nodes {nodes}) at {bootstrap_of(cluster)}: "
                         "see `tanist status`, or stop it with `tanist down`"
                     )
-                moved = layout.move_taken_ports(cluster)
+                moved = layout.move_ports(cluster)
                 cluster.config.update(config or {})
             for picked in moved:
-                self._say(f"port {picked.wanted} is taken: using {picked.given}")
+                self._say(str(picked))
             end_faults(self.folder)
             cluster.owner = own_mark() if ends_with_us else None
             self._start_all(cluster, patience_s, write_properties=bool(fresh or moved or config))
@@ -143,8 +151,8 @@ class Cluster:
             self._stop_all(cluster, STOP_PATIENCE_S)
             wiping.wipe_nodes(self.folder, cluster)
             cluster.cluster_id = random_id()
-            for picked in layout.move_taken_ports(cluster):
-                self._say(f"port {picked.wanted} is taken: using {picked.given}")
+            for picked in layout.move_ports(cluster):
+                self._say(str(picked))
             if runs:
                 self._start_all(cluster, patience_s, write_properties=True, owned=False)
             else:
@@ -284,6 +292,16 @@ class Cluster:
                 "start them, or name another folder with --data"
             )
 
+    def _refuse_other_place(self, cluster: ClusterFile, host: str | None, port: int | None) -> None:
+        """Port 0 asks for any port, and it has one."""
+        if host in (None, cluster.host) and port in (None, 0, cluster.port):
+            return
+        asked = f"{host or cluster.host}:{port or cluster.port}"
+        raise ClusterError(
+            f"the cluster in {self.folder} is at {cluster.host}:{cluster.port}, not {asked}: leave --host and --port "
+            "away to start it there, or name another folder with --data"
+        )
+
     def _write_properties(self, cluster: ClusterFile) -> None:
         for node in cluster.nodes:
             properties = layout.properties_of(cluster, node, self.folder)
@@ -350,14 +368,24 @@ class Cluster:
                 known = next((clients[node.node_id] for node in started if node.is_broker), None)
                 return {node.node_id for node in running} if known is None else set(known.metadata().brokers)
 
+            said: list[str] = []
+            late_at = time.monotonic() + _SAY_AFTER_S
+
+            def say_late() -> bool:
+                if lack not in said and time.monotonic() > late_at:
+                    said.append(lack)
+                    self._say(f"waiting for {lack}")
+                return False
+
             def ready() -> bool:
                 nonlocal lack
                 for node in started:
                     if node.process is None or not node.alive:
                         raise ClusterError(self._death_of(node))
                     if not readiness.is_ready(node.process.pid):
-                        lack = f"node {node.node_id}: it does not take part in the cluster yet"
-                        return False
+                        waits = readiness.status_of(node.process.pid) or "it does not take part in the cluster yet"
+                        lack = f"node {node.node_id}: {waits}"
+                        return say_late()
                 while waiting:
                     try:
                         if waiting[0] not in started and waiting[0].node_id not in in_cluster():
@@ -368,7 +396,7 @@ class Cluster:
                         lack = str(error)
                     if lack:
                         lack = f"node {waiting[0].node_id}: {lack}"
-                        return False
+                        return say_late()
                     waiting.pop(0)
                 return True
 

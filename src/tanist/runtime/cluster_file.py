@@ -78,6 +78,13 @@ class ClusterFile:
     """What it began with by `--feature`."""
     ephemeral: bool = False
     """The folder is removed once the cluster is stopped."""
+    moved: dict[int, int] = field(default_factory=dict)
+    """Ports that were given in place of others, which were taken; and those."""
+
+    @property
+    def port(self) -> int:
+        """The first broker's, as it was meant."""
+        return self.moved.get(self.brokers[0].broker_port, self.brokers[0].broker_port)
 
     def node(self, node_id: int) -> NodeEntry:
         for entry in self.nodes:
@@ -131,6 +138,7 @@ def load(folder: Path) -> ClusterFile | None:
             _mark(content.get("owner")),
             content.get("features", {}),
             content.get("ephemeral", False),
+            {int(given): wanted for given, wanted in content.get("moved", {}).items()},
         )
     except FileNotFoundError:
         return None

@@ -44,6 +44,13 @@ class PickedPort:
 
     wanted: int
     given: int
+    returned: bool = False
+    """The port that was wanted from the beginning, after another one for a while."""
+
+    def __str__(self) -> str:
+        if self.returned:
+            return f"port {self.given} is free again: using it instead of {self.wanted}"
+        return f"port {self.wanted} is taken: using {self.given}"
 
 
 def lay_out(
@@ -86,20 +93,29 @@ def lay_out(
     for node in nodes:
         wanted = (node.broker_port or node.controller_port) + METRICS_PORT_GAP
         node.metrics_port = pick(wanted) if wanted <= _PORT_MAX or not port else 0
-    return ClusterFile(cluster_id, host, nodes, dict(config), log_dirs), moved
+    file = ClusterFile(cluster_id, host, nodes, dict(config), log_dirs)
+    file.moved = {picked.given: picked.wanted for picked in moved}
+    return file, moved
 
 
-def move_taken_ports(cluster: ClusterFile) -> list[PickedPort]:
-    """Give the nodes of a stopped cluster other ports where theirs are taken by now."""
-    moved: list[PickedPort] = []
+def move_ports(cluster: ClusterFile) -> list[PickedPort]:
+    """Give the nodes of a stopped cluster other ports where theirs are taken by now, and those that were meant for them
+    where these are free again. Gives what has changed.
+    """
+    changed: list[PickedPort] = []
+    moved: dict[int, int] = {}
     taken: set[int] = set()
 
-    def pick(wanted: int) -> int:
-        if not wanted:
+    def pick(port: int) -> int:
+        if not port:
             return 0
-        given = next_free_port(cluster.host, wanted, taken)
+        wanted = cluster.moved.get(port, port)
+        free = (each for each in (wanted, port) if each not in taken and _is_free(cluster.host, each))
+        given = next(free, 0) or next_free_port(cluster.host, port, taken)
         if given != wanted:
-            moved.append(PickedPort(wanted, given))
+            moved[given] = wanted
+        if given != port:
+            changed.append(PickedPort(port, given, returned=given == wanted))
         taken.add(given)
         return given
 
@@ -107,7 +123,8 @@ def move_taken_ports(cluster: ClusterFile) -> list[PickedPort]:
         node.broker_port = pick(node.broker_port)
         node.controller_port = pick(node.controller_port)
         node.metrics_port = pick(node.metrics_port)
-    return moved
+    cluster.moved = moved
+    return changed
 
 
 def ports_by_the_system(host: str, count: int) -> list[int]:

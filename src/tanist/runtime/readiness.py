@@ -17,7 +17,16 @@ _MESSAGE_BYTES_MAX = 4096
 
 
 def tell_ready() -> None:
-    """Tell whoever wanted to know; nobody is fine, and so is one who has stopped listening."""
+    _tell("READY=1")
+
+
+def tell_status(text: str) -> None:
+    """What keeps the process from being ready."""
+    _tell(f"STATUS={text}")
+
+
+def _tell(line: str) -> None:
+    """To the listener; without one, or if it has stopped listening, to nobody."""
     address = os.environ.get(_VARIABLE)
     if not address:
         return
@@ -25,7 +34,7 @@ def tell_ready() -> None:
         address = "\0" + address[1:]
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
         try:
-            sender.sendto(f"READY=1\nMAINPID={os.getpid()}\n".encode(), address)
+            sender.sendto(f"{line}\nMAINPID={os.getpid()}\n".encode(), address)
         except OSError:
             return
 
@@ -41,6 +50,7 @@ class Readiness:
         self._socket.bind(self._path)
         self._socket.setblocking(False)
         self._ready: set[int] = set()
+        self._status: dict[int, str] = {}
 
     def __enter__(self) -> Readiness:
         return self
@@ -62,5 +72,13 @@ class Readiness:
             except BlockingIOError:
                 return pid in self._ready
             told = dict(line.split("=", 1) for line in lines if "=" in line)
-            if told.get("READY") == "1" and told.get("MAINPID", "").isdecimal():
+            if not told.get("MAINPID", "").isdecimal():
+                continue
+            if told.get("READY") == "1":
                 self._ready.add(int(told["MAINPID"]))
+            if "STATUS" in told:
+                self._status[int(told["MAINPID"])] = told["STATUS"]
+
+    def status_of(self, pid: int) -> str | None:
+        """What it waits for, if it has said so; as of the last `is_ready`."""
+        return self._status.get(pid)

@@ -29,7 +29,7 @@ from tanist.runtime.last_words import LastWords
 from tanist.runtime.ledger import LEDGER_NAME
 from tanist.runtime.loop import Loop
 from tanist.runtime.network import SYSTEM_DEFAULT, SocketNetwork
-from tanist.runtime.readiness import tell_ready
+from tanist.runtime.readiness import tell_ready, tell_status
 from tanist.runtime.titles import name_process
 
 if TYPE_CHECKING:
@@ -164,12 +164,16 @@ def _tell_metrics(loop: Loop, config: NodeConfig, node: ServedNode) -> MetricsSe
     return server
 
 
-def _tell_when_ready(loop: Loop, node: ServedNode) -> None:
+def _tell_when_ready(loop: Loop, node: ServedNode, told: str | None = None) -> None:
     """Look at the node's state until its broker runs (a controller alone has nobody to wait for), and tell."""
-    if node.status()["state"] in ("RUNNING", "CONTROLLER"):
+    status = node.status()
+    if status["state"] in ("RUNNING", "CONTROLLER"):
         tell_ready()
-    else:
-        loop.call_at(loop.now_ms() + _READY_LOOK_MS, lambda: _tell_when_ready(loop, node))
+        return
+    waits = status.get("waits_for")
+    if waits is not None and waits != told:
+        tell_status(waits)
+    loop.call_at(loop.now_ms() + _READY_LOOK_MS, lambda: _tell_when_ready(loop, node, waits))
 
 
 class _Process:

@@ -1,0 +1,44 @@
+"""Tables on a terminal that is too narrow for them."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import click
+import pytest
+
+from tanist.cli.output import print_table
+
+HEADER = ("NODE", "ROLES", "ADDRESS", "STATE", "PID", "RACK", "METRICS")
+ROWS = [
+    (number, "broker+controller", f"127.0.0.1:{21300 + number}", "running, controller", 31337, None, "127.0.0.1:23300")
+    for number in (1, 2)
+]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def shown(columns: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    for name, value in {"COLUMNS": str(columns), "TERM": "xterm"}.items():
+        monkeypatch.setenv(name, value)
+    print_table(HEADER, ROWS)
+    return click.unstyle(terminal.getvalue()).splitlines()
+
+
+@pytest.mark.parametrize("columns", [80, 100, 160])
+def test_an_address_is_never_broken(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = shown(columns, monkeypatch)
+    assert max(map(len, lines)) <= columns
+    for word in ("127.0.0.1:21301", "127.0.0.1:21302", "127.0.0.1:23300", "broker+controller", "31337"):
+        assert any(word in line.split() for line in lines), lines
+
+
+def test_where_not_even_the_words_have_room_the_terminal_breaks_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = shown(40, monkeypatch)
+    assert "127.0.0.1:21301" in lines[1]
