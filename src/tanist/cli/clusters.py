@@ -232,7 +232,7 @@ def down_command(wipe: bool, yes: bool, folder: Path, as_json: bool) -> None:
 @data_option
 @json_option
 def reset_command(yes: bool, folder: Path, as_json: bool) -> None:
-    """Empty the cluster: the same nodes, ports and settings, no topics. Asks first.
+    """Empty the cluster: same nodes, ports and settings, no topics. Asks first.
 
     Every node is stopped, what it has is removed (data, metadata, salvage, logs), and the cluster begins again as
     `tanist up` made it, with a new cluster id. One that runs, runs again when this returns, in the same terminal if
