@@ -60,6 +60,7 @@ CASES = {
         has=("running", "cluster_id"),
     ),
     "status": Case(has=("brokers", "controller")),
+    "top": Case("--interval 0.1 --count 2", lines=True, has=("brokers", "partitions")),
     "wait": Case("--brokers 3 --topic {topic} --isr 3 --timeout 10", has=("came", "took_s")),
     "logs": Case("-n 3", lines=True, has=("time", "node", "level", "text")),
     "start": Case("3", before=("crash 3",), has=("id", "state")),

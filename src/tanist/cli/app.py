@@ -25,6 +25,7 @@ TREE: dict[str, dict[str, str]] = {
         "down": "tanist.cli.clusters",
         "reset": "tanist.cli.clusters",
         "status": "tanist.cli.status",
+        "top": "tanist.cli.top",
         "wait": "tanist.cli.wait",
         "logs": "tanist.cli.logs",
         "start": "tanist.cli.clusters",

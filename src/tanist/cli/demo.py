@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections import Counter
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 
 import click
 
 from tanist.cli.output import print_json
 from tanist.runtime import admin
+from tanist.runtime.account import compare
 from tanist.runtime.client import Client
 from tanist.runtime.cluster import Cluster, Say, addresses_of
 from tanist.runtime.layout import next_free_port
@@ -141,13 +140,11 @@ def _compare(client: Client, findings: Findings) -> None:
     for partition, expected in findings.acknowledged.items():
         start = list_offset(client, TOPIC, partition, EARLIEST)
         end = list_offset(client, TOPIC, partition, LATEST)
-        found = [record.value for record in read(client, TOPIC, partition, start, end)]
-        counts = Counter(found)
-        findings.lost += sum(1 for value in expected if value not in counts)
-        findings.duplicated += sum(count - 1 for count in counts.values())
-        place = {value: index for index, value in reversed(list(enumerate(found)))}
-        places = [place[value] for value in expected if value in place]
-        findings.out_of_order += sum(1 for before, after in pairwise(places) if after < before)
+        found = [record.value or b"" for record in read(client, TOPIC, partition, start, end)]
+        account = compare(expected, found)
+        findings.lost += len(account.lost)
+        findings.duplicated += account.duplicated
+        findings.out_of_order += account.disordered
 
 
 def _placement(client: Client) -> list[str]:
