@@ -218,7 +218,7 @@ def test_values_keep_their_types_and_units() -> None:
 def test_unknown_names_are_kept_and_reported() -> None:
     config = NodeConfig.from_properties(COMBINED | {"num.io.threads": "8", "no.such.thing": "1"})
     assert config.warnings == (
-        "num.io.threads has no meaning in tanist and is ignored",
+        "num.io.threads has no effect in tanist",
         "no.such.thing is not a known setting and is ignored",
     )
     assert config.static["no.such.thing"] == "1"

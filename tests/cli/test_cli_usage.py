@@ -168,8 +168,11 @@ def test_a_number_has_its_noun() -> None:
         (("topics", "create", "t", "--replica-assignment", "1:2", "--partitions", "2"), "leave the others out"),
         (("topics", "alter", "t"), "nothing to change"),
         (("topics", "alter", "t", "--config", "a=b", "--replica-assignment", "1"), "with --partitions"),
-        (("configs", "describe"), "either --topic NAME or --broker ID"),
-        (("configs", "describe", "--topic", "a", "--broker", "1"), "either --topic NAME or --broker ID"),
+        (("configs", "describe"), "name one of --topic NAME, --group NAME and --broker ID"),
+        (
+            ("configs", "describe", "--topic", "a", "--broker", "1"),
+            "name one of --topic NAME, --group NAME and --broker ID",
+        ),
         (("configs", "describe", "--broker", "one"), "takes an id or `all`"),
         (("configs", "alter", "--topic", "a"), "nothing to change"),
         (("elect", "--all-topic-partitions"), "missing option '--type'"),

@@ -16,7 +16,8 @@ from tanist.wire.messages.incremental_alter_configs_request import IncrementalAl
 from tanist.wire.metadata import ClearElrRecord, ConfigRecord, FeatureLevelRecord
 
 MIN_ISR = "min.insync.replicas"
-FOO, CLUSTER = (2, "foo"), (4, "")
+FOO, CLUSTER, GROUP, SUBSCRIPTION = (2, "foo"), (4, ""), (32, "g"), (16, "s")
+SESSION = "consumer.session.timeout.ms"
 WITHOUT_ELR = Bootstrap(features={})
 
 
@@ -266,8 +267,17 @@ def test_append_and_subtract_work_on_lists() -> None:
         ((4, "x"), ("log.retention.ms", SET, "1"), ErrorCode.INVALID_REQUEST, "Unable to parse broker name"),
         ((4, "01"), ("log.retention.ms", SET, "1"), ErrorCode.INVALID_REQUEST, "Unable to parse broker name"),
         ((4, "-1"), ("log.retention.ms", SET, "1"), ErrorCode.INVALID_REQUEST, "Invalid negative broker ID."),
-        (CLUSTER, ("num.partitions", SET, "1"), ErrorCode.INVALID_CONFIG, "Cannot update these configs dynamically"),
-        (CLUSTER, ("no.such", SET, "1"), ErrorCode.INVALID_CONFIG, "Unknown broker config name"),
+        (CLUSTER, ("num.partitions", SET, "1"), ErrorCode.INVALID_REQUEST, "Cannot update these configs dynamically"),
+        (CLUSTER, ("no.such", APPEND, "1"), ErrorCode.INVALID_CONFIG, "Unknown config name: no.such"),
+        (CLUSTER, ("min.insync.replicas", APPEND, "1"), ErrorCode.INVALID_CONFIG, "Config value append is not allowed"),
+        (GROUP, ("no.such", SET, "1"), ErrorCode.INVALID_CONFIG, "Unknown group config name: no.such"),
+        (GROUP, (SESSION, SET, "44999"), ErrorCode.INVALID_CONFIG, "or equal to group.consumer.min.session.timeout.ms"),
+        (GROUP, (SESSION, SET, "60001"), ErrorCode.INVALID_CONFIG, "or equal to group.consumer.max.session.timeout.ms"),
+        ((32, ""), (SESSION, SET, "50000"), ErrorCode.INVALID_REQUEST, "Default group resources are not allowed."),
+        (SUBSCRIPTION, ("no.such", SET, "1"), ErrorCode.INVALID_REQUEST, "Unknown client metrics configuration"),
+        (SUBSCRIPTION, ("interval.ms", SET, "99"), ErrorCode.INVALID_REQUEST, "between 100 and 3600000"),
+        (SUBSCRIPTION, ("match", SET, "client_id=["), ErrorCode.INVALID_CONFIG, "Illegal client matching pattern"),
+        ((16, ""), ("interval.ms", SET, "100"), ErrorCode.INVALID_REQUEST, "Subscription name can't be empty"),
         ((8, "1"), ("x", SET, "1"), ErrorCode.INVALID_REQUEST, "Unknown resource type 8"),
     ],
 )

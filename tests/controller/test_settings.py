@@ -6,24 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tanist.controller.catalogue import BROKER_SETTINGS, TOPIC_SETTINGS
+from tanist.controller.definitions import ConfigSource, ConfigType, InvalidConfig
+from tanist.controller.description import describe_broker, describe_cluster, describe_topic
 from tanist.controller.settings import (
-    BROKER_SETTINGS,
-    TOPIC_SETTINGS,
     Candidate,
-    ConfigSource,
-    ConfigType,
-    InvalidConfig,
     Levels,
-    describe_broker,
-    describe_cluster,
-    describe_topic,
     resolve_broker_config,
     resolve_topic_config,
     topic_configs,
-    validate_broker_configs,
-    validate_static_configs,
-    validate_topic_configs,
 )
+from tanist.controller.validation import validate_broker_configs, validate_static_configs, validate_topic_configs
 
 NOTHING = Levels({}, {}, {})
 
@@ -149,17 +142,20 @@ def test_null_values_are_refused() -> None:
 
 
 def test_tiered_storage_is_refused_because_there_is_none() -> None:
-    assert "Tiered storage" in (validate_topic_configs({"remote.storage.enable": "true"}) or "")
+    assert "Tiered Storage" in (validate_topic_configs({"remote.storage.enable": "true"}) or "")
     assert validate_topic_configs({"remote.storage.enable": "false"}) is None
 
 
 @pytest.mark.parametrize(
     ("configs", "cluster", "words"),
     [
-        ({"num.partitions": "3", "broker.rack": "a"}, False, "broker.rack,num.partitions"),
-        ({"listeners": "PLAINTEXT://:1"}, True, "broker id must be specified: listeners"),
-        ({"no.such": "1"}, True, "Unknown broker config name: no.such"),
-        ({"ssl.keystore.location": "/x"}, False, "no meaning in tanist"),
+        ({"num.partitions": "3", "broker.rack": "a"}, False, "dynamically: [broker.rack, num.partitions]"),
+        ({"listeners": "PLAINTEXT://:1"}, True, "broker id must be specified: [listeners]"),
+        (
+            {"ssl.keystore.location": "/x"},
+            False,
+            "only per-listener using the listener prefix: [ssl.keystore.location]",
+        ),
         ({"min.insync.replicas": "0"}, True, "Value must be at least 1"),
     ],
 )
@@ -171,6 +167,12 @@ def test_accepts_dynamic_broker_configs() -> None:
     assert validate_broker_configs({"min.insync.replicas": "2", "log.retention.ms": "-1"}, cluster=True) is None
     assert validate_broker_configs({"listeners": "PLAINTEXT://:1"}, cluster=False) is None
     assert validate_broker_configs({"min.insync.replicas": "2"}, cluster=False) is None
+    assert validate_broker_configs({"leader.replication.throttled.rate": "1"}, cluster=True) is None
+    assert validate_broker_configs({"listener.name.a.ssl.keystore.location": "/x"}, cluster=False) is None
+
+
+def test_keeps_what_nobody_knows() -> None:
+    assert validate_broker_configs({"no.such": "1"}, cluster=True) is None
 
 
 def test_static_configs_are_all_checked() -> None:
@@ -277,7 +279,8 @@ def test_describe_topic_lists_all_levels_with_the_one_in_force_first() -> None:
     ]
     assert not entry.read_only
     (entry,) = describe_topic({}, Levels({}, {}, {"log.retention.hours": "2"}), ["retention.ms"])
-    assert (entry.value, entry.source) == ("7200000", ConfigSource.STATIC_BROKER)
+    # In force, but of another name: as Apache Kafka describes it.
+    assert (entry.value, entry.source, entry.synonyms) == ("7200000", ConfigSource.DEFAULT, ())
 
 
 def test_describe_all_leaves_internal_names_out() -> None:

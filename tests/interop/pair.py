@@ -33,8 +33,15 @@ class Asker:
         self._client.close()
 
     def ask(self, request: Request, version: int, expected: type[_R]) -> _R:
+        """The answer. A connection that was closed is opened again, once: Apache closes some with its threads."""
         frame = encode_request(request, version, 1, "parity")
-        answer = decode_response(request.API_KEY, version, self._client.exchange(frame))
+        try:
+            data = self._client.exchange(frame)
+        except OSError:
+            self._client.close()
+            self._client = RawClient(*self.address, timeout_s=30.0)
+            data = self._client.exchange(frame)
+        answer = decode_response(request.API_KEY, version, data)
         if not isinstance(answer, expected):
             raise TypeError(f"{type(answer).__name__} for {expected.__name__}")
         return answer

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from tanist.broker.hosted import HostedPartition
-from tanist.controller.broker_settings import BROKER_SETTINGS
+from tanist.controller.catalogue import BROKER_SETTINGS
 from tanist.controller.settings import Levels, resolve_broker_config
 from tanist.log.cleaner import CannotClean, Cleaned, Job, LogCleaning, Overtaken, Steps
 from tanist.log.cleaner_keys import KeyMap

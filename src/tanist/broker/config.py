@@ -17,9 +17,10 @@ from typing import Any
 
 from tanist.broker.endpoints import ConfigError, Endpoint, Voter, network, parse_address, quorum
 from tanist.broker.properties import PropertiesError, parse_properties
-from tanist.controller.broker_settings import BROKER_SETTINGS, is_kafka_only
+from tanist.controller.catalogue import BROKER_SETTINGS, NO_EFFECT_SETTINGS
 from tanist.controller.definitions import Value, split_list
-from tanist.controller.settings import static_text, validate_static_configs
+from tanist.controller.settings import base_name, static_text
+from tanist.controller.validation import validate_static_configs
 
 __all__ = ["ConfigError", "Endpoint", "NodeConfig", "PropertiesError", "Voter", "parse_properties"]
 
@@ -138,8 +139,12 @@ class NodeConfig:
     # The coordinators.
     group_consumer_assignors: tuple[str, ...] = _from("group.consumer.assignors")
     group_consumer_heartbeat_interval_ms: int = _from("group.consumer.heartbeat.interval.ms")
+    group_consumer_max_heartbeat_interval_ms: int = _from("group.consumer.max.heartbeat.interval.ms")
+    group_consumer_max_session_timeout_ms: int = _from("group.consumer.max.session.timeout.ms")
     group_consumer_max_size: int = _from("group.consumer.max.size")
     group_consumer_migration_policy: str = _from("group.consumer.migration.policy")
+    group_consumer_min_heartbeat_interval_ms: int = _from("group.consumer.min.heartbeat.interval.ms")
+    group_consumer_min_session_timeout_ms: int = _from("group.consumer.min.session.timeout.ms")
     group_consumer_session_timeout_ms: int = _from("group.consumer.session.timeout.ms")
     group_initial_rebalance_delay_ms: int = _from("group.initial.rebalance.delay.ms")
     group_max_session_timeout_ms: int = _from("group.max.session.timeout.ms")
@@ -288,10 +293,10 @@ def _per_ip(text: str) -> dict[str, int]:
 def _warnings(static: Mapping[str, str]) -> tuple[str, ...]:
     warnings = []
     for name in static:
-        if is_kafka_only(name):
-            warnings.append(f"{name} has no meaning in tanist and is ignored")
-        elif name not in BROKER_SETTINGS:
+        if base_name(name) not in BROKER_SETTINGS:
             warnings.append(f"{name} is not a known setting and is ignored")
+        elif name in NO_EFFECT_SETTINGS or name not in BROKER_SETTINGS:
+            warnings.append(f"{name} has no effect in tanist")
     return tuple(warnings)
 
 

@@ -13,7 +13,7 @@ replicas to return (KIP-966) has one to itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from tanist.broker.channel import Answer, Channel
@@ -65,9 +65,15 @@ class ControllerChannel:
         """Ask the active controller; None when there is none, or it did not answer in time."""
         self._own.call(request, version, timeout_ms, on_answer)
 
-    def forward(self, call: Call, request: Any) -> None:
-        """Have the active controller answer a client's request; `request` is its decoded form."""
-        body = bytes(call.frame)
+    def forward(
+        self, call: Call, request: Any, *, body: bytes | None = None, amend: Callable[[bytes], bytes] | None = None
+    ) -> None:
+        """Have the active controller answer a client's request; `request` is its decoded form.
+
+        `body` is sent instead of what the client sent, if it is not None, and `amend` makes the client's answer of the
+        controller's (both without their length).
+        """
+        body = bytes(call.frame) if body is None else body
         call.wait()
         way = self._clients
         asked_ms: int = getattr(request, "timeout_ms", 0)
@@ -79,7 +85,7 @@ class ControllerChannel:
         ):
             way = _Way(self._node, "electing")
             self._apart.append(way)
-        _Forward(self._node, self, way, call, body, patience_ms).attempt()
+        _Forward(self._node, self, way, call, body, patience_ms, amend).attempt()
 
     def forwarded(self, way: _Way) -> None:
         """A request has come to its end, and with it the connection that it may have had to itself."""
@@ -170,12 +176,20 @@ class _Forward:
     """One client request on its way to the controller and back."""
 
     def __init__(
-        self, node: Node, channel: ControllerChannel, way: _Way, call: Call, body: bytes, patience_ms: int
+        self,
+        node: Node,
+        channel: ControllerChannel,
+        way: _Way,
+        call: Call,
+        body: bytes,
+        patience_ms: int,
+        amend: Callable[[bytes], bytes] | None,
     ) -> None:
         self._node = node
         self._channel = channel
         self._way = way
         self._call = call
+        self._amend = amend
         self._envelope = EnvelopeRequest(request_data=body, request_principal=b"", client_host_address=b"\x7f\0\0\1")
         self._retry_ms = _RETRY_MS
         self._may_be_done = False
@@ -194,6 +208,8 @@ class _Forward:
             if self._may_be_done and self._refused_by_the_first(data):
                 self._give_up()
                 return
+            if self._amend is not None:
+                data = self._amend(bytes(data))
             self._call.reply_chunks([len(data).to_bytes(4, "big"), data])
             self._channel.forwarded(self._way)
             return

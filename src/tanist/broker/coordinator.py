@@ -22,11 +22,12 @@ from uuid import UUID
 from tanist.broker.connection import Call
 from tanist.broker.hosted import HostedPartition
 from tanist.broker.leadership import Leads
+from tanist.controller.settings import GROUP_RESOURCE, Levels, resolve_group_config
 from tanist.coordinator.consumer.topics import Topics
 from tanist.coordinator.effects import Append, Effect
 from tanist.coordinator.group import Asker
 from tanist.coordinator.partitioning import partition_of
-from tanist.coordinator.rebalance import NEVER_MS, GroupSettings
+from tanist.coordinator.rebalance import NEVER_MS, ConsumerTiming, GroupSettings
 from tanist.coordinator.shard import Shard
 from tanist.log.log import OffsetOutOfRange
 from tanist.log.scan import DamagedBatch
@@ -98,6 +99,39 @@ class _TopicsOfImage:
         return self._node.metadata.image.topic_ids.keys()
 
 
+class _TimingOfImage:
+    """What the configuration of a GROUP resource says of its members' timing, within this broker's bounds (KIP-848)."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    def __call__(self, group_id: str) -> ConsumerTiming | None:
+        node = self._node
+        own = node.metadata.image.configs.get((GROUP_RESOURCE, group_id))
+        if not own:
+            return None
+        config = node.config
+        levels = Levels.of(node.metadata.image.configs, node.node_id, config.static)
+
+        def bounded(name: str, low: int, high: int) -> int:
+            value = int(resolve_group_config(name, own, levels).value or low)
+            # Bounds may have changed since the group got its value. The broker's own value needs none.
+            return max(low, min(value, high)) if name in own else value
+
+        return ConsumerTiming(
+            bounded(
+                "consumer.session.timeout.ms",
+                config.group_consumer_min_session_timeout_ms,
+                config.group_consumer_max_session_timeout_ms,
+            ),
+            bounded(
+                "consumer.heartbeat.interval.ms",
+                config.group_consumer_min_heartbeat_interval_ms,
+                config.group_consumer_max_heartbeat_interval_ms,
+            ),
+        )
+
+
 class _CommittedOnce:
     """Waits, like a produce, until what another leader wrote is committed under this one."""
 
@@ -159,6 +193,7 @@ class Coordinator:
             consumer_max_size=config.group_consumer_max_size,
             assignors=tuple(config.group_consumer_assignors),
             migration_policy=config.group_consumer_migration_policy.lower(),
+            timing=_TimingOfImage(node),
         )
         self._topics = _TopicsOfImage(node)
         self._partitions: dict[int, GroupPartition] = {}

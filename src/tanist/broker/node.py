@@ -44,7 +44,13 @@ from tanist.broker.turn import Turn
 from tanist.controller.delta import ImageDelta
 from tanist.controller.features import SUPPORTED_FEATURES, TOLERATED_FEATURES
 from tanist.controller.image import MetadataImage
-from tanist.controller.settings import TOPIC_RESOURCE, Levels, topic_configs
+from tanist.controller.settings import (
+    PRODUCER_ID_EXPIRATION_MS,
+    TOPIC_RESOURCE,
+    Levels,
+    resolve_broker_config,
+    topic_configs,
+)
 from tanist.log.config import LogConfig
 from tanist.ports import Clock, Connection, Disk, Listener, Network, Random, Timer
 from tanist.replica.effects import (
@@ -432,6 +438,7 @@ class Node:
         configs = self.metadata.image.configs
         levels = Levels.of(configs, self.node_id, self.config.static)
         resolved = topic_configs(configs.get((TOPIC_RESOURCE, topic), {}), levels)
+        resolved[PRODUCER_ID_EXPIRATION_MS] = resolve_broker_config(PRODUCER_ID_EXPIRATION_MS, levels).value or ""
         return LogConfig.from_topic_configs(resolved)
 
     def min_insync_replicas(self, topic: str) -> int:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from tanist.broker.hosted import HostedPartition
-from tanist.controller.broker_settings import BROKER_SETTINGS
+from tanist.controller.catalogue import BROKER_SETTINGS
 from tanist.controller.settings import TOPIC_RESOURCE, Levels, resolve_broker_config, resolve_topic_config
 from tanist.log.directory import LogDirectory
 from tanist.log.log import Log, Truncated

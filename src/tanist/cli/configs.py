@@ -1,4 +1,4 @@
-"""`tanist configs`: settings of topics and brokers of any Kafka cluster."""
+"""`tanist configs`: settings of topics, brokers and consumer groups of any Kafka cluster."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ from tanist.runtime.client import Address
 
 @click.group("configs", cls=Group)
 def configs_command() -> None:
-    """Show and change settings of topics, brokers, the cluster."""
+    """Show and change settings of topics, groups, brokers, the cluster."""
 
 
-def _resource(topic: str | None, broker: str | None) -> tuple[int, str]:
-    if (topic is None) == (broker is None):
-        raise click.UsageError("name either --topic NAME or --broker ID (--broker all: the whole cluster's)")
+def _resource(topic: str | None, broker: str | None, group: str | None) -> tuple[int, str]:
+    if [topic, broker, group].count(None) != 2:
+        raise click.UsageError("name one of --topic NAME, --group NAME and --broker ID (--broker all: the cluster)")
     if topic is not None:
         return admin.TOPIC, topic
+    if group is not None:
+        return admin.GROUP, group
     if broker == "all":
         return admin.BROKER, ""
     if broker is None or not broker.isdecimal():
@@ -31,17 +33,20 @@ def _resource(topic: str | None, broker: str | None) -> tuple[int, str]:
 
 
 topic_option = click.option("--topic", help="The settings of this topic.")
+group_option = click.option("--group", metavar="NAME", help="The settings of this consumer group.")
 broker_option = click.option("--broker", metavar="ID|all", help="The settings of this broker, or of the whole cluster.")
 
 
 @configs_command.command("describe")
 @topic_option
+@group_option
 @broker_option
 @click.option("--all", "everything", is_flag=True, help="Defaults too, not only what was set.")
 @client_options
 @json_option
 def describe_command(
     topic: str | None,
+    group: str | None,
     broker: str | None,
     everything: bool,
     bootstrap: list[Address] | None,
@@ -49,7 +54,7 @@ def describe_command(
     as_json: bool,
 ) -> None:
     """Show settings, and where each comes from."""
-    kind, name = _resource(topic, broker)
+    kind, name = _resource(topic, broker, group)
     with connect(bootstrap, folder) as client:
         found = [entry for entry in admin.describe_configs(client, kind, name) if everything or not entry.is_default]
     if as_json:
@@ -61,6 +66,7 @@ def describe_command(
 
 @configs_command.command("alter")
 @topic_option
+@group_option
 @broker_option
 @config_option("Set a setting. Repeatable.")
 @click.option("--unset", multiple=True, metavar="KEY", help="Take a setting back to its default. Repeatable.")
@@ -68,6 +74,7 @@ def describe_command(
 @json_option
 def alter_command(
     topic: str | None,
+    group: str | None,
     broker: str | None,
     config: tuple[tuple[str, str], ...],
     unset: tuple[str, ...],
@@ -76,7 +83,7 @@ def alter_command(
     as_json: bool,
 ) -> None:
     """Set settings, or take them back to their defaults."""
-    kind, name = _resource(topic, broker)
+    kind, name = _resource(topic, broker, group)
     changes: dict[str, str | None] = dict(config)
     changes.update(dict.fromkeys(unset))
     if not changes:

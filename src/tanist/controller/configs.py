@@ -1,11 +1,11 @@
 """Dynamic configuration: IncrementalAlterConfigs and AlterConfigs.
 
 Owns the way from a request to ConfigRecords, and what a change of min.insync.replicas entails for the ELR. Rules 54
-and 57. Each resource of a request succeeds or fails by itself. Must never read or write a value that `settings` has
+and 57. Each resource of a request succeeds or fails by itself. Must never read or write a value that `validation` has
 not judged: brokers take what is in the log at its word.
 
-Differs from Apache: what cannot be set dynamically on a broker is refused here (Apache's brokers check that before
-they forward the request), and so is a broker config that nobody knows.
+Differs from Apache: the values of brokers are judged here, also when a client asks the controller itself (Apache's
+brokers judge them before they forward the request, and its controller takes what it gets).
 """
 
 from __future__ import annotations
@@ -16,17 +16,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tanist.controller import elections
+from tanist.controller.catalogue import BROKER_SETTINGS
 from tanist.controller.decision import Decision
 from tanist.controller.image import MetadataImage
 from tanist.controller.settings import (
     BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
     CLUSTER,
+    GROUP_RESOURCE,
     MAX_VALUE_LENGTH,
     MIN_INSYNC_REPLICAS,
     TOPIC_RESOURCE,
     default_of,
     is_list,
+)
+from tanist.controller.topic_names import name_error
+from tanist.controller.validation import (
+    MalformedConfig,
     validate_broker_configs,
+    validate_client_metrics_configs,
+    validate_group_configs,
     validate_topic_configs,
 )
 from tanist.wire.errors import ErrorCode
@@ -148,6 +157,16 @@ def _verdict(outcome: object) -> tuple[int, str | None]:
 def _increment(
     image: MetadataImage, resource: tuple[int, str], configs: Sequence[AlterableConfig]
 ) -> list[ConfigRecord] | Refusal:
+    if resource[0] not in _JUDGES:
+        return Refusal(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource[0]}")
+    changes = changes_of(image, resource, configs)
+    return changes if isinstance(changes, Refusal) else _changed(image, resource, changes)
+
+
+def changes_of(
+    image: MetadataImage, resource: tuple[int, str], configs: Sequence[AlterableConfig]
+) -> dict[str, str | None] | Refusal:
+    """The new value of each name of an incremental change; None takes the name away."""
     if any(count > 1 for count in Counter(config.name for config in configs).values()):
         return Refusal(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
     nulls = [config.name for config in configs if config.value is None and config.config_operation != DELETE]
@@ -163,17 +182,24 @@ def _increment(
             changes[config.name] = None
         elif operation in _OPERATION_NAMES:
             if not is_list(resource[0], config.name):
-                return Refusal(
-                    ErrorCode.INVALID_CONFIG,
-                    f"Can't {_OPERATION_NAMES[operation]} to key {config.name} because its type is not LIST.",
-                )
+                return Refusal(ErrorCode.INVALID_CONFIG, _no_list(resource[0], config.name, operation))
             before = current.get(config.name)
             if before is None:
                 before = default_of(resource[0], config.name) or ""
             changes[config.name] = _edited(before, operation, config.value or "")
         else:
             return Refusal(ErrorCode.INVALID_REQUEST, f"Unknown operations type {operation}")
-    return _changed(image, resource, changes)
+    return changes
+
+
+def _no_list(resource_type: int, name: str, operation: int) -> str:
+    """Brokers and the controller have words of their own in Apache Kafka."""
+    if resource_type != BROKER_RESOURCE:
+        return f"Can't {_OPERATION_NAMES[operation]} to key {name} because its type is not LIST."
+    setting = BROKER_SETTINGS.get(name)
+    if setting is None or setting.is_dynamic_only:
+        return f"Unknown config name: {name}"
+    return f"Config value {_OPERATION_NAMES[operation].lower()} is not allowed for config key: {name}"
 
 
 def _edited(before: str, operation: int, value: str) -> str:
@@ -203,15 +229,10 @@ def _changed(
     effective = {
         key: value for key, value in changes.items() if resource_type == BROKER_RESOURCE or value != current.get(key)
     }
-    refusal = _forbidden(image, resource, effective)
-    if refusal is not None:
-        return refusal
-    if resource_type == TOPIC_RESOURCE:
-        refusal = _topic_refusal(image, name, {**current, **effective})
-    elif resource_type == BROKER_RESOURCE:
-        refusal = _broker_refusal(image, name, effective)
-    else:
+    judge = _JUDGES.get(resource_type)
+    if judge is None:
         return Refusal(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource_type}")
+    refusal = judge(image, name, effective)
     if refusal is not None:
         return refusal
     return [
@@ -242,10 +263,22 @@ def _forbidden(image: MetadataImage, resource: tuple[int, str], changes: Mapping
     return None
 
 
-def _topic_refusal(image: MetadataImage, name: str, values: Mapping[str, str | None]) -> Refusal | None:
+def _with(image: MetadataImage, resource: tuple[int, str], changes: Mapping[str, str | None]) -> dict[str, str]:
+    """All that the resource has after the changes."""
+    values = {**image.configs.get(resource, {}), **changes}
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _topic_refusal(image: MetadataImage, name: str, changes: Mapping[str, str | None]) -> Refusal | None:
     if not name:
         return Refusal(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
-    complaint = validate_topic_configs({key: value for key, value in values.items() if value is not None})
+    invalid = name_error(name)
+    if invalid is not None:
+        return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, invalid)
+    refusal = _forbidden(image, (TOPIC_RESOURCE, name), changes)
+    if refusal is not None:
+        return refusal
+    complaint = validate_topic_configs(_with(image, (TOPIC_RESOURCE, name), changes))
     if complaint is not None:
         return Refusal(ErrorCode.INVALID_CONFIG, complaint)
     if name not in image.topic_ids:
@@ -264,7 +297,41 @@ def _broker_refusal(image: MetadataImage, name: str, changes: Mapping[str, str |
         {key: value for key, value in changes.items() if value is not None}, cluster=name == CLUSTER
     )
     if complaint is not None:
-        return Refusal(ErrorCode.INVALID_CONFIG, complaint)
+        return Refusal(ErrorCode.INVALID_REQUEST, complaint)
+    refusal = _forbidden(image, (BROKER_RESOURCE, name), changes)
+    if refusal is not None:
+        return refusal
     if name != CLUSTER and int(name) not in image.brokers and int(name) not in image.controllers:
         return Refusal(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {int(name)} found.")
     return None
+
+
+def _group_refusal(image: MetadataImage, name: str, changes: Mapping[str, str | None]) -> Refusal | None:
+    if not name:
+        return Refusal(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
+    refusal = _forbidden(image, (GROUP_RESOURCE, name), changes)
+    if refusal is not None:
+        return refusal
+    complaint = validate_group_configs(_with(image, (GROUP_RESOURCE, name), changes), image.static_configs)
+    return None if complaint is None else Refusal(ErrorCode.INVALID_CONFIG, complaint)
+
+
+def _client_metrics_refusal(image: MetadataImage, name: str, changes: Mapping[str, str | None]) -> Refusal | None:
+    if not name:
+        return Refusal(ErrorCode.INVALID_REQUEST, "Subscription name can't be empty")
+    refusal = _forbidden(image, (CLIENT_METRICS_RESOURCE, name), changes)
+    if refusal is not None:
+        return refusal
+    try:
+        complaint = validate_client_metrics_configs(_with(image, (CLIENT_METRICS_RESOURCE, name), changes))
+    except MalformedConfig as malformed:
+        return Refusal(ErrorCode.INVALID_REQUEST, str(malformed))
+    return None if complaint is None else Refusal(ErrorCode.INVALID_CONFIG, complaint)
+
+
+_JUDGES = {
+    TOPIC_RESOURCE: _topic_refusal,
+    BROKER_RESOURCE: _broker_refusal,
+    GROUP_RESOURCE: _group_refusal,
+    CLIENT_METRICS_RESOURCE: _client_metrics_refusal,
+}

@@ -16,8 +16,8 @@ from typing import Any
 
 from tanist.controller import elections, topics
 from tanist.controller.alter_partition import alter_partition
-from tanist.controller.broker_settings import BROKER_SETTINGS
 from tanist.controller.brokers import Brokers
+from tanist.controller.catalogue import BROKER_SETTINGS
 from tanist.controller.configs import alter_configs, incremental_alter_configs
 from tanist.controller.decision import ControllerSettings, Decision
 from tanist.controller.delta import ImageDelta

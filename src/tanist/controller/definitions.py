@@ -1,8 +1,8 @@
 """What a configuration name is: its type, default, checks, and where it may be changed.
 
-Owns the vocabulary (`Setting`, `ConfigType`, `Update`, the checks) and the parsing of one value. The tables written
-in it are `topic_settings` and `broker_settings`; `settings` validates and resolves. It must never know about an image
-or a node.
+Owns the vocabulary (`Setting`, `ConfigType`, `Update`, the checks), the parsing of one value, and how Kafka writes it.
+The tables written in it are the `catalogue`; `settings` resolves, `validation` judges, `description` describes. It must
+never know about an image or a node.
 
 Values travel as text everywhere (records, requests, properties files), so parsing is also the only validation. The
 words of a refusal are those that Kafka's own tools and tests look for.
@@ -20,6 +20,7 @@ from typing import TypeAlias
 class ConfigType(IntEnum):
     """DescribeConfigs' `config_type` numbers."""
 
+    UNKNOWN = 0
     BOOLEAN = 1
     STRING = 2
     INT = 3
@@ -40,6 +41,8 @@ class ConfigSource(IntEnum):
     DYNAMIC_CLUSTER = 3
     STATIC_BROKER = 4
     DEFAULT = 5
+    CLIENT_METRICS = 7
+    GROUP = 8
 
 
 class Update(Enum):
@@ -48,6 +51,14 @@ class Update(Enum):
     READ_ONLY = "read-only"
     PER_BROKER = "per-broker"
     CLUSTER_WIDE = "cluster-wide"
+
+
+class Importance(Enum):
+    """How much a property matters to most operators, as Kafka ranks it."""
+
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
 
 
 Value: TypeAlias = bool | int | float | str | tuple[str, ...] | None
@@ -86,6 +97,14 @@ class Setting:
     update: Update = Update.READ_ONLY
     synonyms: tuple[Synonym, ...] = ()
     internal: bool = False
+    importance: Importance = Importance.MEDIUM
+    has_effect: bool = True
+    """Whether anything here obeys it."""
+
+    @property
+    def is_dynamic_only(self) -> bool:
+        """A broker's property that Kafka does not read from its file, nor describe while it is not set."""
+        return self.internal and self.update is not Update.READ_ONLY
 
     @property
     def sensitive(self) -> bool:
@@ -96,8 +115,15 @@ class Setting:
         value = self._typed(text)
         complaint = self.check(value) if self.check is not None else None
         if complaint is not None:
-            raise InvalidConfig(self._refusal(text, complaint))
+            raise InvalidConfig(self._refusal(canonical(value) or "", complaint))
         return value
+
+    def shown(self, text: str) -> str:
+        """The value as Kafka writes it in a description: numbers and lists without superfluous characters."""
+        try:
+            return canonical(self._typed(text)) or ""
+        except InvalidConfig:
+            return text
 
     def _typed(self, text: str) -> Value:
         trimmed = text.strip()
@@ -129,6 +155,30 @@ class Setting:
     def _refusal(self, text: str, complaint: str) -> str:
         shown = "[hidden]" if self.sensitive else text.strip()
         return f"Invalid value {shown} for configuration {self.name}: {complaint}"
+
+
+def canonical(value: Value) -> str | None:
+    """A typed value as text, as Java writes it."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return _java_double(value) if isinstance(value, float) else str(value)
+
+
+def _java_double(value: float) -> str:
+    """`Double.toString`: the shortest digits, with an exponent below 0.001 and from ten million up."""
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return repr(value)
+    digits, _, exponent = f"{value!r}".partition("e")
+    if not exponent:
+        sign = "-" if value < 0 else ""
+        whole, _, fraction = digits.lstrip("-").partition(".")
+        fraction = "" if fraction == "0" else fraction
+        return f"{sign}{whole[0]}.{(whole[1:] + fraction).rstrip('0') or '0'}E{len(whole) - 1}"
+    return f"{digits if '.' in digits else digits + '.0'}E{int(exponent)}"
 
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
@@ -202,6 +252,58 @@ class OneOf:
         if value not in self.words:
             return f"String must be one of: {', '.join(self.words)}"
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class OneOfAnyCase:
+    """One of some words, in upper or lower case."""
+
+    words: tuple[str, ...]
+
+    def __call__(self, value: Value) -> str | None:
+        if not isinstance(value, str) or value.upper() not in self.words:
+            return f"String must be one of (case insensitive): {', '.join(self.words)}"
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class NonEmpty:
+    """A text that is not empty."""
+
+    def __call__(self, value: Value) -> str | None:
+        return "String must be non-empty" if value == "" else None
+
+
+@dataclass(frozen=True, slots=True)
+class PlainList:
+    """A list of any words, none of them empty."""
+
+    name: str
+
+    def __call__(self, value: Value) -> str | None:
+        if isinstance(value, tuple) and "" in value:
+            raise InvalidConfig(f"Configuration '{self.name}' values must not be empty.")
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetReset:
+    """Where a share group begins: `earliest`, `latest`, or `by_duration:` and an ISO 8601 duration."""
+
+    name: str
+
+    def __call__(self, value: Value) -> str | None:
+        if isinstance(value, str) and (value in ("earliest", "latest") or _BY_DURATION.fullmatch(value)):
+            return None
+        return (
+            f"Invalid value `{value}` for configuration {self.name}. The value must be either 'earliest', 'latest' or "
+            "of the format 'by_duration:<PnDTnHnMn.nS>'."
+        )
+
+
+_BY_DURATION = re.compile(
+    r"by_duration:P(?!$)(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\d{1,9})?S)?)?", re.IGNORECASE | re.ASCII
+)
 
 
 @dataclass(frozen=True, slots=True)

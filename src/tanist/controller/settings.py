@@ -1,8 +1,8 @@
-"""Configuration values: which are valid, and which one is in force.
+"""Which configuration value is in force.
 
-Owns validation of topic and broker configs (with Kafka's sentences) and the resolution order: topic, then this
-broker's dynamic config, then the cluster's dynamic config, then the static file, then the default. DescribeConfigs'
-entries, with sources and synonyms, come from the same walk. It must never change anything: `configs` writes records.
+Owns the resolution order: topic, then this broker's dynamic config, then the cluster's dynamic config, then the static
+file, then the default. `validation` judges values and `description` describes them. It must never change anything:
+`configs` writes records.
 
 Dynamic configs are the metadata image's: `{(resource type, resource name): {name: value}}`, broker "" = all brokers.
 Facts 3 and 100 depend on this order; fact 126 has the defaults.
@@ -10,25 +10,36 @@ Facts 3 and 100 depend on this order; fact 126 has the defaults.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from .broker_settings import BROKER_SETTINGS, is_kafka_only
-from .definitions import ConfigSource, ConfigType, InvalidConfig, Setting, Synonym, Update, split_list
-from .topic_settings import TOPIC_SETTINGS
+from .catalogue import BROKER_SETTINGS, CLIENT_METRICS_SETTINGS, GROUP_SETTINGS, TOPIC_SETTINGS
+from .definitions import ConfigSource, ConfigType, Setting
 
 TOPIC_RESOURCE = 2
 BROKER_RESOURCE = 4
+BROKER_LOGGER_RESOURCE = 8
+CLIENT_METRICS_RESOURCE = 16
+GROUP_RESOURCE = 32
 CLUSTER = ""
 """Name of the BROKER resource that stands for every broker."""
 
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
+PRODUCER_ID_EXPIRATION_MS = "producer.id.expiration.ms"
 UNCLEAN_LEADER_ELECTION_ENABLE = "unclean.leader.election.enable"
 
 MAX_VALUE_LENGTH = 32767
 
 Dynamic = Mapping[tuple[int, str], Mapping[str, str]]
 _NOTHING: dict[str, str] = {}
+_OF_RESOURCE: dict[int, Mapping[str, Setting]] = {
+    TOPIC_RESOURCE: TOPIC_SETTINGS,
+    BROKER_RESOURCE: BROKER_SETTINGS,
+    CLIENT_METRICS_RESOURCE: CLIENT_METRICS_SETTINGS,
+    GROUP_RESOURCE: GROUP_SETTINGS,
+}
+_LISTENER = re.compile(r"listener\.name\.[^.]*\.(.+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +58,14 @@ class Levels:
             static,
         )
 
+    def in_order(self) -> tuple[tuple[ConfigSource, Mapping[str, str]], ...]:
+        """Highest first, each with the source that a description names."""
+        return (
+            (ConfigSource.DYNAMIC_BROKER, self.broker),
+            (ConfigSource.DYNAMIC_CLUSTER, self.cluster),
+            (ConfigSource.STATIC_BROKER, self.static),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
@@ -57,110 +76,49 @@ class Candidate:
     source: ConfigSource
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigEntry:
-    """What DescribeConfigs says of one name. `synonyms` are all levels that have a value, the one in force first."""
-
-    name: str
-    value: str | None
-    source: ConfigSource
-    read_only: bool
-    sensitive: bool
-    type: ConfigType
-    documentation: str
-    synonyms: tuple[Candidate, ...]
+def base_name(name: str) -> str:
+    """What a broker's property is for all listeners: `listener.name.NAME.BASE` is BASE for the listener NAME."""
+    found = _LISTENER.fullmatch(name)
+    return found[1] if found is not None and found[1] in BROKER_SETTINGS else name
 
 
-# ---- validation
+def setting_of(resource_type: int, name: str) -> Setting | None:
+    """What a name is for a resource of this type; None if Kafka does not know it."""
+    settings = _OF_RESOURCE.get(resource_type, {})
+    return settings.get(base_name(name) if resource_type == BROKER_RESOURCE else name)
 
 
-def validate_topic_configs(configs: Mapping[str, str | None]) -> str | None:
-    """The first thing wrong with a topic's configs, or None."""
-    for name in configs:
-        if name not in TOPIC_SETTINGS:
-            return f"Unknown topic config name: {name}"
-    nulls = [name for name, value in configs.items() if value is None]
-    if nulls:
-        return f"Null value not supported for topic configs: {','.join(nulls)}"
-    values = {name: value for name, value in configs.items() if value is not None}
-    complaint = _first_complaint(TOPIC_SETTINGS, values)
-    if complaint is not None:
-        return complaint
-    if values.get("remote.storage.enable", "").strip().lower() == "true":
-        return "Tiered storage is not available: remote.storage.enable cannot be set to true."
-    shortest = int(values.get("min.compaction.lag.ms", TOPIC_SETTINGS["min.compaction.lag.ms"].default or "0"))
-    longest = int(values.get("max.compaction.lag.ms", TOPIC_SETTINGS["max.compaction.lag.ms"].default or "0"))
-    if shortest > longest:
-        return f"conflict topic config setting min.compaction.lag.ms ({shortest}) > max.compaction.lag.ms ({longest})"
-    return None
+def is_list(resource_type: int, name: str) -> bool:
+    """Whether APPEND and SUBTRACT make sense for this name. Kafka knows no lists of client metrics here."""
+    setting = _OF_RESOURCE.get(resource_type, {}).get(name)
+    return setting is not None and setting.type is ConfigType.LIST and resource_type != CLIENT_METRICS_RESOURCE
 
 
-def validate_broker_configs(configs: Mapping[str, str | None], *, cluster: bool) -> str | None:
-    """The first thing wrong with dynamic configs of one broker (or of all, `cluster`), or None."""
-    fixed: list[str] = []
-    single: list[str] = []
-    for name in configs:
-        setting = BROKER_SETTINGS.get(name)
-        if setting is None:
-            if is_kafka_only(name):
-                return f"{name} has no meaning in tanist and cannot be set dynamically."
-            return f"Unknown broker config name: {name}"
-        if setting.update is Update.READ_ONLY:
-            fixed.append(name)
-        elif setting.update is Update.PER_BROKER and cluster:
-            single.append(name)
-    if fixed:
-        return f"Cannot update these configs dynamically: {','.join(sorted(fixed))}"
-    if single:
-        return (
-            "Cannot update these configs at default cluster level, broker id must be specified: "
-            f"{','.join(sorted(single))}"
-        )
-    return _first_complaint(BROKER_SETTINGS, {name: value for name, value in configs.items() if value is not None})
-
-
-def validate_static_configs(configs: Mapping[str, str]) -> list[str]:
-    """Everything wrong with the values of a properties file. Unknown names are none of its business."""
-    complaints = []
-    for name, value in configs.items():
-        setting = BROKER_SETTINGS.get(name)
-        complaint = _complaint(setting, value) if setting is not None else None
-        if complaint is not None:
-            complaints.append(complaint)
-    return complaints
-
-
-def _first_complaint(settings: Mapping[str, Setting], values: Mapping[str, str]) -> str | None:
-    for name, value in values.items():
-        complaint = _complaint(settings[name], value)
-        if complaint is not None:
-            return complaint
-    return None
-
-
-def _complaint(setting: Setting, value: str) -> str | None:
-    try:
-        setting.parse(value)
-    except InvalidConfig as refusal:
-        return str(refusal)
-    return None
-
-
-# ---- resolution
+def default_of(resource_type: int, name: str) -> str | None:
+    """The default of a known name."""
+    setting = setting_of(resource_type, name)
+    return setting.default if setting is not None else None
 
 
 def resolve_topic_config(name: str, topic: Mapping[str, str], levels: Levels) -> Candidate:
     """The value in force for one topic config."""
-    setting = TOPIC_SETTINGS[name]
     own = topic.get(name)
-    if own is not None:
-        return Candidate(name, own, ConfigSource.TOPIC)
-    for source, configs in _dynamic_and_static(levels):
+    return Candidate(name, own, ConfigSource.TOPIC) if own is not None else _fallen_back(TOPIC_SETTINGS[name], levels)
+
+
+def resolve_group_config(name: str, group: Mapping[str, str], levels: Levels) -> Candidate:
+    """The value in force for one group config."""
+    own = group.get(name)
+    return Candidate(name, own, ConfigSource.GROUP) if own is not None else _fallen_back(GROUP_SETTINGS[name], levels)
+
+
+def _fallen_back(setting: Setting, levels: Levels) -> Candidate:
+    for source, configs in levels.in_order():
         for synonym in setting.synonyms:
             value = configs.get(synonym.name)
             if value is not None:
-                return Candidate(name, synonym.convert(value), source)
-    return Candidate(name, setting.default, ConfigSource.DEFAULT)
+                return Candidate(setting.name, synonym.convert(value), source)
+    return Candidate(setting.name, setting.default, ConfigSource.DEFAULT)
 
 
 def topic_configs(topic: Mapping[str, str], levels: Levels) -> dict[str, str]:
@@ -171,7 +129,7 @@ def topic_configs(topic: Mapping[str, str], levels: Levels) -> dict[str, str]:
 
 def resolve_broker_config(name: str, levels: Levels) -> Candidate:
     """The value in force for one broker config."""
-    for source, configs in _dynamic_and_static(levels):
+    for source, configs in levels.in_order():
         value = configs.get(name)
         if value is not None:
             return Candidate(name, value, source)
@@ -182,130 +140,3 @@ def static_text(static: Mapping[str, str], name: str) -> str | None:
     """What a properties file says of one broker config, or its default."""
     given = static.get(name)
     return given if given is not None else BROKER_SETTINGS[name].default
-
-
-def _dynamic_and_static(levels: Levels) -> tuple[tuple[ConfigSource, Mapping[str, str]], ...]:
-    return (
-        (ConfigSource.DYNAMIC_BROKER, levels.broker),
-        (ConfigSource.DYNAMIC_CLUSTER, levels.cluster),
-        (ConfigSource.STATIC_BROKER, levels.static),
-    )
-
-
-# ---- description
-
-
-def describe_topic(topic: Mapping[str, str], levels: Levels, names: Iterable[str] | None = None) -> list[ConfigEntry]:
-    """DescribeConfigs of a TOPIC resource: every public name, or those asked for. Names nobody knows are left out."""
-    entries = []
-    for setting in _selected(TOPIC_SETTINGS, names):
-        in_force = resolve_topic_config(setting.name, topic, levels)
-        candidates = _broker_candidates(setting.synonyms, levels)
-        if setting.name in topic:
-            candidates.insert(0, Candidate(setting.name, topic[setting.name], ConfigSource.TOPIC))
-        entries.append(_entry(setting, in_force, candidates, read_only=False))
-    return entries
-
-
-def describe_broker(levels: Levels, names: Iterable[str] | None = None) -> list[ConfigEntry]:
-    """DescribeConfigs of a BROKER resource with an id: every public name, or those asked for."""
-    entries = []
-    for setting in _selected(BROKER_SETTINGS, names):
-        in_force = resolve_broker_config(setting.name, levels)
-        candidates = _broker_candidates((Synonym(setting.name),), levels)
-        entries.append(_entry(setting, in_force, candidates, read_only=setting.update is Update.READ_ONLY))
-    return entries
-
-
-def describe_cluster(cluster: Mapping[str, str], names: Iterable[str] | None = None) -> list[ConfigEntry]:
-    """DescribeConfigs of the BROKER resource "": only what is set for the whole cluster."""
-    entries = []
-    for setting in _selected(BROKER_SETTINGS, names):
-        if setting.name in cluster:
-            own = Candidate(setting.name, cluster[setting.name], ConfigSource.DYNAMIC_CLUSTER)
-            entries.append(_entry(setting, own, [own], read_only=setting.update is Update.READ_ONLY))
-    return entries
-
-
-def _selected(settings: Mapping[str, Setting], names: Iterable[str] | None) -> list[Setting]:
-    if names is None:
-        return [setting for setting in settings.values() if not setting.internal]
-    return [settings[name] for name in dict.fromkeys(names) if name in settings]
-
-
-def _broker_candidates(synonyms: tuple[Synonym, ...], levels: Levels) -> list[Candidate]:
-    """Every level's value, in the broker settings' own names and units."""
-    found = [
-        Candidate(synonym.name, configs[synonym.name], source)
-        for source, configs in _dynamic_and_static(levels)
-        for synonym in synonyms
-        if synonym.name in configs
-    ]
-    for synonym in synonyms:
-        default = BROKER_SETTINGS[synonym.name].default
-        if default is not None:
-            found.append(Candidate(synonym.name, default, ConfigSource.DEFAULT))
-    return found
-
-
-def _entry(setting: Setting, in_force: Candidate, candidates: list[Candidate], *, read_only: bool) -> ConfigEntry:
-    def shown(value: str | None) -> str | None:
-        return None if setting.sensitive else value
-
-    return ConfigEntry(
-        setting.name,
-        shown(in_force.value),
-        in_force.source,
-        read_only,
-        setting.sensitive,
-        setting.type,
-        setting.doc,
-        tuple(Candidate(c.name, shown(c.value), c.source) for c in candidates),
-    )
-
-
-def is_list(resource_type: int, name: str) -> bool:
-    """Whether APPEND and SUBTRACT make sense for this name."""
-    settings = TOPIC_SETTINGS if resource_type == TOPIC_RESOURCE else BROKER_SETTINGS
-    setting = settings.get(name)
-    return setting is not None and setting.type is ConfigType.LIST
-
-
-def default_of(resource_type: int, name: str) -> str | None:
-    """The default of a known name."""
-    settings = TOPIC_SETTINGS if resource_type == TOPIC_RESOURCE else BROKER_SETTINGS
-    setting = settings.get(name)
-    return setting.default if setting is not None else None
-
-
-__all__ = [
-    "BROKER_RESOURCE",
-    "BROKER_SETTINGS",
-    "CLUSTER",
-    "MAX_VALUE_LENGTH",
-    "MIN_INSYNC_REPLICAS",
-    "TOPIC_RESOURCE",
-    "TOPIC_SETTINGS",
-    "UNCLEAN_LEADER_ELECTION_ENABLE",
-    "Candidate",
-    "ConfigEntry",
-    "ConfigSource",
-    "ConfigType",
-    "Dynamic",
-    "InvalidConfig",
-    "Levels",
-    "Setting",
-    "default_of",
-    "describe_broker",
-    "describe_cluster",
-    "describe_topic",
-    "is_list",
-    "resolve_broker_config",
-    "resolve_topic_config",
-    "split_list",
-    "static_text",
-    "topic_configs",
-    "validate_broker_configs",
-    "validate_static_configs",
-    "validate_topic_configs",
-]

@@ -7,8 +7,9 @@ rebalance of an empty group waits a little for more members to come (KIP-134).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from tanist.coordinator.effects import Answer, Append, Effect, GroupEmptied
 from tanist.coordinator.membership import GroupState, Member, Membership
@@ -21,6 +22,13 @@ _LEAST_EXTENSION_MS: Final = 1_000
 """Of a rebalance that nobody has joined: a timeout of 0 must not make it spin."""
 
 EMPTY, PREPARING, COMPLETING, STABLE, DEAD = GroupState
+
+
+class ConsumerTiming(NamedTuple):
+    """What the members of one group of the consumer protocol are asked for."""
+
+    session_timeout_ms: int
+    heartbeat_interval_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +46,15 @@ class GroupSettings:
     consumer_max_size: int = 2**31 - 1
     assignors: tuple[str, ...] = ("uniform", "range")
     migration_policy: str = "bidirectional"
+    timing: Callable[[str], ConsumerTiming | None] = lambda group_id: None
+    """A group's own timing, which its dynamic configuration may have; None: the broker's."""
+
+    def timing_of(self, group_id: str) -> ConsumerTiming:
+        """What holds for one group, as of now."""
+        own = self.timing(group_id)
+        if own is not None:
+            return own
+        return ConsumerTiming(self.consumer_session_timeout_ms, self.consumer_heartbeat_interval_ms)
 
 
 def join_refused(error: int, ticket: object, member_id: str = "") -> Answer:

@@ -34,6 +34,7 @@ from tanist.wire.messages.incremental_alter_configs_response import IncrementalA
 
 TOPIC = 2
 BROKER = 4
+GROUP = 32
 """Kinds of resources that have settings."""
 
 _NEWS_PATIENCE_S = 2.0
@@ -280,9 +281,10 @@ def alter_configs(client: Client, kind: int, name: str, changes: Mapping[str, st
         resource_type=kind, resource_name=name, configs=configs
     )
     request = incremental_alter_configs_request.IncrementalAlterConfigsRequest(resources=(resource,))
+    node_id = int(name) if kind == BROKER and name else None
 
     def attempt() -> None:
-        found = client.ask(request, IncrementalAlterConfigsResponse).responses[0]
+        found = client.ask(request, IncrementalAlterConfigsResponse, node_id=node_id).responses[0]
         if found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise _no_topic(found.error_code, name)
         _raise_for(found.error_code, found.error_message)

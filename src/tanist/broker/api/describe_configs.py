@@ -1,7 +1,7 @@
-"""DescribeConfigs (key 32): topics, brokers and the cluster-wide default, each value with its source.
+"""DescribeConfigs (key 32): topics, brokers, groups, client metrics subscriptions, each value with its source.
 
 A broker resource with an id is answered by that broker (clients send it there), because its static file is known to no
-other; on a controller's listener the controller answers for itself.
+other; on a controller's listener the controller answers for itself. There are no loggers whose level could be set.
 """
 
 from __future__ import annotations
@@ -9,15 +9,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tanist.broker.connection import Call
-from tanist.controller.settings import (
-    BROKER_RESOURCE,
-    TOPIC_RESOURCE,
+from tanist.controller.description import (
     ConfigEntry,
-    Levels,
     describe_broker,
+    describe_client_metrics,
     describe_cluster,
+    describe_group,
     describe_topic,
 )
+from tanist.controller.settings import (
+    BROKER_LOGGER_RESOURCE,
+    BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    CLUSTER,
+    GROUP_RESOURCE,
+    TOPIC_RESOURCE,
+    Levels,
+)
+from tanist.controller.topic_names import name_error
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from tanist.wire.messages.describe_configs_response import (
@@ -30,6 +39,16 @@ from tanist.wire.messages.describe_configs_response import (
 if TYPE_CHECKING:
     from tanist.broker.node import Node
 
+_UNNAMED = {
+    BROKER_LOGGER_RESOURCE: "Broker id must not be empty",
+    CLIENT_METRICS_RESOURCE: "Client metrics subscription name must not be empty",
+    GROUP_RESOURCE: "Group name must not be empty",
+}
+
+
+class _Refused(Exception):
+    """A resource that is not described: `args` are the error and its message."""
+
 
 def handle(node: Node, request: DescribeConfigsRequest, call: Call) -> None:
     """Describe each resource."""
@@ -37,27 +56,14 @@ def handle(node: Node, request: DescribeConfigsRequest, call: Call) -> None:
 
 
 def _describe(node: Node, wanted: DescribeConfigsResource, request: DescribeConfigsRequest) -> DescribeConfigsResult:
-    image = node.metadata.image
-    levels = Levels.of(image.configs, node.node_id, node.config.static)
     kind, name = wanted.resource_type, wanted.resource_name
-    # Kafka's clients send null for "all"; v0-v1 librdkafka sends an empty list for the same.
-    keys = wanted.configuration_keys or None
-    entries: list[ConfigEntry]
-    if kind == TOPIC_RESOURCE:
-        if name not in image.topic_ids:
-            return _refusal(wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic '{name}' does not exist")
-        entries = describe_topic(image.configs.get((TOPIC_RESOURCE, name), {}), levels, keys)
-    elif kind == BROKER_RESOURCE and name == "":
-        entries = describe_cluster(image.configs.get((BROKER_RESOURCE, ""), {}), keys)
-    elif kind == BROKER_RESOURCE:
-        if name != str(node.node_id):
-            message = f"this is node {node.node_id}: ask node {name} for its configuration"
-            return _refusal(wanted, ErrorCode.INVALID_REQUEST, message)
-        entries = describe_broker(levels, keys)
-    else:
-        return _refusal(wanted, ErrorCode.INVALID_REQUEST, f"resources of type {kind} have no configuration here")
+    try:
+        entries = _entries(node, wanted)
+    except _Refused as refused:
+        error, message = refused.args
+        return DescribeConfigsResult(error_code=error, error_message=message, resource_type=kind, resource_name=name)
     return DescribeConfigsResult(
-        error_message=None,
+        error_message="",
         resource_type=kind,
         resource_name=name,
         configs=tuple(
@@ -80,10 +86,42 @@ def _describe(node: Node, wanted: DescribeConfigsResource, request: DescribeConf
     )
 
 
-def _refusal(wanted: DescribeConfigsResource, error: int, message: str) -> DescribeConfigsResult:
-    return DescribeConfigsResult(
-        error_code=error,
-        error_message=message,
-        resource_type=wanted.resource_type,
-        resource_name=wanted.resource_name,
-    )
+def _entries(node: Node, wanted: DescribeConfigsResource) -> list[ConfigEntry]:
+    image = node.metadata.image
+    # A node has both names, whichever its file has.
+    identity = {"broker.id": str(node.node_id), "node.id": str(node.node_id)}
+    levels = Levels.of(image.configs, node.node_id, {**identity, **node.config.static})
+    kind, name = wanted.resource_type, wanted.resource_name
+    # Kafka's clients send null for "all"; v0-v1 librdkafka sends an empty list for the same.
+    keys = wanted.configuration_keys or None
+    own = image.configs.get((kind, name), {})
+    if not name and kind in _UNNAMED:
+        raise _Refused(ErrorCode.INVALID_REQUEST, _UNNAMED[kind])
+    if kind == TOPIC_RESOURCE:
+        if name not in image.topic_ids:
+            invalid = name_error(name)
+            if invalid is not None:
+                raise _Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, invalid)
+            raise _Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
+        return describe_topic(own, levels, keys)
+    if kind == BROKER_RESOURCE and name == CLUSTER:
+        return describe_cluster(own, keys)
+    if kind in (BROKER_RESOURCE, BROKER_LOGGER_RESOURCE):
+        _check_id(node, kind, name)
+        return describe_broker(levels, keys) if kind == BROKER_RESOURCE else []
+    if kind == GROUP_RESOURCE:
+        return describe_group(own, levels, keys)
+    if kind == CLIENT_METRICS_RESOURCE:
+        return describe_client_metrics(own, keys)
+    raise _Refused(ErrorCode.INVALID_REQUEST, f"Unsupported resource type: {kind}")
+
+
+def _check_id(node: Node, kind: int, name: str) -> None:
+    try:
+        asked = int(name)
+    except ValueError:
+        raise _Refused(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}") from None
+    if asked != node.node_id:
+        # The comma is Apache Kafka's.
+        expected = f"{node.node_id} or empty string," if kind == BROKER_RESOURCE else str(node.node_id)
+        raise _Refused(ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {expected} but received {name}")

@@ -1,7 +1,7 @@
-"""ListConfigResources (key 74), versions 0-1: what has a configuration that DescribeConfigs would tell.
+"""ListConfigResources (key 74), versions 0-1: what has a configuration that DescribeConfigs would describe.
 
-Version 0 asks for client metrics subscriptions (KIP-714), of which there are none. Version 1 names the types it wants,
-or none for all of them (KIP-1142); those that no resource here has give none.
+Version 0 asks for client metrics subscriptions (KIP-714). Version 1 names the types it wants, or none for all of them
+(KIP-1142). A group or subscription is listed once it has a configuration of its own; there are no loggers.
 """
 
 from __future__ import annotations
@@ -9,7 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tanist.broker.connection import Call
-from tanist.controller.settings import BROKER_RESOURCE, TOPIC_RESOURCE
+from tanist.controller.settings import (
+    BROKER_LOGGER_RESOURCE,
+    BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+    TOPIC_RESOURCE,
+)
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.list_config_resources_request import ListConfigResourcesRequest
 from tanist.wire.messages.list_config_resources_response import ConfigResource, ListConfigResourcesResponse
@@ -17,15 +23,12 @@ from tanist.wire.messages.list_config_resources_response import ConfigResource, 
 if TYPE_CHECKING:
     from tanist.broker.node import Node
 
-_BROKER_LOGGER = 8
-_CLIENT_METRICS = 16
-_GROUP = 32
-_KNOWN = frozenset((TOPIC_RESOURCE, BROKER_RESOURCE, _BROKER_LOGGER, _CLIENT_METRICS, _GROUP))
+_KNOWN = frozenset((TOPIC_RESOURCE, BROKER_RESOURCE, BROKER_LOGGER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE))
 
 
 def handle(node: Node, request: ListConfigResourcesRequest, call: Call) -> None:
-    """List topics by name, then the brokers that are alive by id."""
-    wanted = frozenset(request.resource_types) if call.version >= 1 else frozenset((_CLIENT_METRICS,))
+    """List topics by name, then the brokers that are alive by id, then groups and subscriptions."""
+    wanted = frozenset(request.resource_types) if call.version >= 1 else frozenset((CLIENT_METRICS_RESOURCE,))
     if not wanted <= _KNOWN:
         call.reply(ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION))
         return
@@ -37,4 +40,8 @@ def handle(node: Node, request: ListConfigResourcesRequest, call: Call) -> None:
     if BROKER_RESOURCE in wanted:
         alive = sorted(broker.id for broker in image.brokers.values() if not broker.fenced)
         found += (ConfigResource(resource_name=str(each), resource_type=BROKER_RESOURCE) for each in alive)
+    for kind in (GROUP_RESOURCE, CLIENT_METRICS_RESOURCE):
+        if kind in wanted:
+            names = sorted(name for each, name in image.configs if each == kind and image.configs[each, name])
+            found += (ConfigResource(resource_name=name, resource_type=kind) for name in names)
     call.reply(ListConfigResourcesResponse(config_resources=tuple(found)))

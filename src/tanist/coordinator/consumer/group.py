@@ -153,7 +153,9 @@ class ConsumerGroup(ConsumerTables):
 
     def session_timeout_ms(self, member_id: str) -> int:
         classic = self.members[member_id].classic
-        return self.settings.consumer_session_timeout_ms if classic is None else classic.session_timeout_ms
+        if classic is not None:
+            return classic.session_timeout_ms
+        return self.settings.timing_of(self.group_id).session_timeout_ms
 
     def topic_names(self, subscription: Subscription) -> frozenset[str]:
         """The topics that a member has subscribed to, by name and by expression."""
@@ -197,7 +199,7 @@ class ConsumerGroup(ConsumerTables):
         return ConsumerGroupHeartbeatResponse(
             member_id=member_id,
             member_epoch=has.epoch,
-            heartbeat_interval_ms=self.settings.consumer_heartbeat_interval_ms,
+            heartbeat_interval_ms=self.settings.timing_of(self.group_id).heartbeat_interval_ms,
             assignment=_told(has.assigned) if whole or _places(had.assigned) != _places(has.assigned) else None,
         )
 

@@ -1,11 +1,23 @@
-"""The tables of settings against Apache Kafka 4.3.1's, as its own ConfigDefs print them (facts 126, 127)."""
+"""The catalogue against Apache Kafka 4.3.1's own ConfigDefs (facts 126, 127), and its notation.
+
+`tests/interop/test_interop_configs.py` compares all of it with a running Apache Kafka.
+"""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from tanist.controller.broker_settings import BROKER_SETTINGS, is_kafka_only
-from tanist.controller.settings import TOPIC_SETTINGS, Setting
+from tanist.controller.catalogue import (
+    BROKER_SETTINGS,
+    CLIENT_METRICS_SETTINGS,
+    GROUP_SETTINGS,
+    NO_EFFECT_SETTINGS,
+    TOPIC_SETTINGS,
+)
+from tanist.controller.catalogue.notation import read
+from tanist.controller.definitions import Importance, Setting, Update
 
 # name, type, default; read off LogConfig.configDefCopy().
 KAFKA_TOPIC = """
@@ -203,14 +215,32 @@ def test_broker_setting_is_kafkas(line: str) -> None:
     assert (setting.type.name, setting.update.value, setting.default) == (kind, update, _default(default))
 
 
-def test_every_other_name_is_kip_966s_or_says_that_it_is_ours() -> None:
+def test_every_other_topic_name_is_kip_966s_or_says_that_it_is_ours() -> None:
     listed = {line.split(" ")[0] for line in KAFKA_TOPIC.strip().splitlines()}
     assert {name for name in set(TOPIC_SETTINGS) - listed if not name.startswith("tanist.")} == OURS
+
+
+def test_every_name_that_something_here_obeys_is_kafkas_or_ours() -> None:
     listed = {line.split(" ")[0] for line in KAFKA_BROKER.strip().splitlines()}
-    assert {name for name in set(BROKER_SETTINGS) - listed if not name.startswith("tanist.")} == OURS_ON_BROKERS
+    others = {name for name, setting in BROKER_SETTINGS.items() if setting.has_effect and name not in listed}
+    bounds = {
+        f"group.consumer.{end}.{what}.ms"
+        for end in ("min", "max")
+        for what in ("heartbeat.interval", "session.timeout")
+    }
+    assert {name for name in others if not name.startswith("tanist.")} == OURS_ON_BROKERS | bounds
 
 
-@pytest.mark.parametrize("setting", [*TOPIC_SETTINGS.values(), *BROKER_SETTINGS.values()], ids=lambda s: s.name)
+@pytest.mark.parametrize(
+    "setting",
+    [
+        *TOPIC_SETTINGS.values(),
+        *BROKER_SETTINGS.values(),
+        *GROUP_SETTINGS.values(),
+        *CLIENT_METRICS_SETTINGS.values(),
+    ],
+    ids=lambda s: s.name,
+)
 def test_default_passes_its_own_check(setting: Setting) -> None:
     if setting.default is not None:
         setting.parse(setting.default)
@@ -218,8 +248,8 @@ def test_default_passes_its_own_check(setting: Setting) -> None:
     assert "\n" not in setting.doc
 
 
-@pytest.mark.parametrize("setting", TOPIC_SETTINGS.values(), ids=lambda s: s.name)
-def test_topic_setting_falls_back_to_broker_settings_that_exist(setting: Setting) -> None:
+@pytest.mark.parametrize("setting", [*TOPIC_SETTINGS.values(), *GROUP_SETTINGS.values()], ids=lambda s: s.name)
+def test_setting_falls_back_to_broker_settings_that_exist(setting: Setting) -> None:
     for synonym in setting.synonyms:
         BROKER_SETTINGS[synonym.name]
     own_default = setting.default
@@ -230,13 +260,54 @@ def test_topic_setting_falls_back_to_broker_settings_that_exist(setting: Setting
     ]
 
 
-def test_names_that_only_kafka_has() -> None:
+def test_what_has_no_effect_says_so_and_why() -> None:
     for name in (
         "ssl.keystore.location",
         "num.io.threads",
-        "listener.name.internal.ssl.key.password",
         "group.share.max.size",
+        "follower.replication.throttled.rate",
     ):
-        assert is_kafka_only(name)
-    for name in ("min.insync.replicas", "log.dirs", "no.such.thing", "unclean.recovery.strategy"):
-        assert not is_kafka_only(name)
+        setting = BROKER_SETTINGS[name]
+        assert not setting.has_effect
+        assert "has no effect in tanist" in setting.doc
+    assert "there is no TLS" in BROKER_SETTINGS["ssl.keystore.location"].doc
+    assert TOPIC_SETTINGS["preallocate"].doc.startswith("Allocate")
+    assert BROKER_SETTINGS["min.insync.replicas"].has_effect
+
+
+def test_the_gaps_name_what_has_no_effect_though_its_part_is_there() -> None:
+    gaps = (Path(__file__).parents[2] / "GAPS.md").read_text()
+    settings = {**BROKER_SETTINGS, **TOPIC_SETTINGS, **GROUP_SETTINGS}
+    for name, setting in settings.items():
+        in_a_part_that_is_not_there = "there is no" in setting.doc or "there are no" in setting.doc
+        if not setting.has_effect and name not in NO_EFFECT_SETTINGS and not in_a_part_that_is_not_there:
+            assert f"`{name}`" in gaps, name
+
+
+def test_the_notation() -> None:
+    table = """
+a.b int - per-broker high 1..9|-1
+    How many
+    there are.
+c.d list "" read-only low each:x,y internal
+"""
+    first, second = read(table, on_brokers=True).values()
+    assert (first.name, first.default, first.update, first.importance) == (
+        "a.b",
+        None,
+        Update.PER_BROKER,
+        Importance.HIGH,
+    )
+    assert first.doc == "How many there are."
+    assert first.check is not None
+    assert first.check(0) == "Value must be between 1 and 9 or equal to -1"
+    assert (second.default, second.internal, second.has_effect) == ("", True, True)
+    (topic,) = read("e long 7 medium >=1 no-effect from:f,g*60", because=None).values()
+    assert [(each.name, each.factor) for each in topic.synonyms] == [("f", 1), ("g", 60)]
+    assert (topic.has_effect, topic.update) == (False, Update.CLUSTER_WIDE)
+
+
+@pytest.mark.parametrize("line", ["a int 1 medium >=1 >=2", "a int 1 medium =1", "a number 1 medium", "a int 1 some"])
+def test_a_table_that_makes_no_sense_is_refused(line: str) -> None:
+    with pytest.raises((ValueError, KeyError)):
+        read(line)

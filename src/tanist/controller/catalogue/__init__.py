@@ -1,0 +1,18 @@
+"""The catalogue of properties: every name that Kafka 4.3.1 has for brokers, topics, groups, client metrics; and ours.
+
+The only place that says what a property is: its type, default, check, importance, how it may be changed, what it falls
+back to, and whether it has an effect here. `settings` validates, resolves and describes by it.
+"""
+
+from __future__ import annotations
+
+from .groups import CLIENT_METRICS_SETTINGS, GROUP_SETTINGS
+from .logs import LOG_SETTINGS
+from .no_effect import NO_EFFECT_SETTINGS
+from .nodes import NODE_SETTINGS
+from .topics import TOPIC_SETTINGS
+
+BROKER_SETTINGS = dict(sorted({**NODE_SETTINGS, **LOG_SETTINGS, **NO_EFFECT_SETTINGS}.items()))
+"""Every broker name, in alphabetical order."""
+
+__all__ = ["BROKER_SETTINGS", "CLIENT_METRICS_SETTINGS", "GROUP_SETTINGS", "NO_EFFECT_SETTINGS", "TOPIC_SETTINGS"]

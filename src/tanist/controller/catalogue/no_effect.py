@@ -1,0 +1,278 @@
+"""Kafka's broker properties that nothing in tanist obeys, by the reason.
+
+They are valid in a properties file and where Kafka lets them be set dynamically, and are described with their values.
+Only data, in the notation of `notation`.
+"""
+
+from __future__ import annotations
+
+from .notation import read
+
+_BY_REASON = {
+    "tanist's coordinator needs no such bound": """
+group.consumer.assignment.interval.ms int 1000 cluster-wide medium >=0
+group.consumer.max.assignment.interval.ms int 15000 read-only medium >=0
+group.consumer.min.assignment.interval.ms int 0 read-only medium >=0
+group.consumer.regex.refresh.interval.ms int 600000 read-only medium >=10000 internal
+group.coordinator.append.linger.ms int -1 read-only medium >=-1
+group.coordinator.background.threads int 2 read-only high >=1
+group.coordinator.cached.buffer.max.bytes int 1048588 cluster-wide medium >=524288
+group.coordinator.rebalance.protocols list classic,consumer,streams read-only medium each:consumer,classic,share,streams
+group.coordinator.threads int 4 read-only high >=1
+offsets.load.buffer.size int 5242880 read-only high >=1
+offsets.topic.compression.codec int 0 read-only high
+""",
+    "it is for Apache Kafka's own tests": """
+internal.metadata.delete.delay.millis long 60000 read-only low internal
+internal.metadata.log.segment.bytes int - read-only low internal
+internal.metadata.max.batch.size.in.bytes int 8388608 read-only low internal
+unstable.api.versions.enable boolean false read-only high internal
+unstable.feature.versions.enable boolean false read-only high internal
+""",
+    "tanist serves Prometheus's format, and has no client telemetry": """
+kafka.metrics.polling.interval.secs int 10 read-only low >=1
+kafka.metrics.reporters list "" read-only low list
+metric.reporters list org.apache.kafka.common.metrics.JmxReporter cluster-wide low list
+metrics.num.samples int 2 read-only low >=1
+metrics.recording.level string INFO read-only low
+metrics.sample.window.ms long 30000 read-only low >=1
+telemetry.max.bytes int 1048576 read-only low >=1
+""",
+    "there are no authorizers, policies and providers": """
+alter.config.policy.class.name class - read-only low
+authorizer.class.name string "" read-only low
+config.providers list "" cluster-wide low
+create.topic.policy.class.name class - read-only low
+early.start.listeners list - read-only high list
+""",
+    "it tunes a part that tanist does not have": """
+background.threads int 10 cluster-wide high >=1
+controller.performance.always.log.threshold.ms long 2000 read-only medium >=0 internal
+controller.performance.sample.period.ms long 60000 read-only medium >=100 internal
+controller.socket.timeout.ms int 30000 read-only medium
+cordoned.log.dirs list "" per-broker medium list
+delete.records.purgatory.purge.interval.requests int 1 read-only medium
+fetch.purgatory.purge.interval.requests int 1000 read-only medium
+log.cleaner.io.buffer.load.factor double 0.9 cluster-wide medium
+log.cleaner.io.buffer.size int 524288 cluster-wide medium >=0
+log.cleaner.threads int 1 cluster-wide medium >=0
+log.initial.task.delay.ms long 30000 read-only low >=0 internal
+num.io.threads int 8 cluster-wide high >=1
+num.network.threads int 3 cluster-wide high >=1
+num.recovery.threads.per.data.dir int 2 cluster-wide high >=1
+num.replica.alter.log.dirs.threads int - read-only high
+num.replica.fetchers int 1 cluster-wide high >=1
+producer.id.expiration.check.interval.ms int 600000 read-only low >=1 internal
+producer.purgatory.purge.interval.requests int 1000 read-only medium
+queued.max.request.bytes long -1 read-only medium
+server.max.startup.time.ms long 9223372036854775807 read-only medium >=0 internal
+socket.connection.setup.timeout.max.ms long 30000 read-only medium
+""",
+    "there are no quotas and throttles": """
+alter.log.dirs.replication.quota.window.num int 11 read-only low >=1
+alter.log.dirs.replication.quota.window.size.seconds int 1 read-only low >=1
+client.quota.callback.class class - read-only low
+controller.quota.window.num int 11 read-only low >=1
+controller.quota.window.size.seconds int 1 read-only low >=1
+max.connection.creation.rate int 2147483647 cluster-wide medium >=0
+follower.replication.throttled.rate long - cluster-wide medium >=0 internal
+leader.replication.throttled.rate long - cluster-wide medium >=0 internal
+replica.alter.log.dirs.io.max.bytes.per.second long - cluster-wide medium >=0 internal
+quota.window.num int 11 read-only low >=1
+quota.window.size.seconds int 1 read-only low >=1
+replication.quota.window.num int 11 read-only low >=1
+replication.quota.window.size.seconds int 1 read-only low >=1
+""",
+    "there is no SASL": """
+connection.failed.authentication.delay.ms int 100 read-only low >=0
+connections.max.reauth.ms long 0 read-only medium
+principal.builder.class class \
+org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder per-broker medium
+sasl.client.callback.handler.class class - read-only medium
+sasl.enabled.mechanisms list GSSAPI per-broker medium list
+sasl.jaas.config password - per-broker medium
+sasl.kerberos.kinit.cmd string /usr/bin/kinit per-broker medium
+sasl.kerberos.min.time.before.relogin long 60000 per-broker medium
+sasl.kerberos.principal.to.local.rules list DEFAULT per-broker medium list
+sasl.kerberos.service.name string - per-broker medium
+sasl.kerberos.ticket.renew.jitter double 0.05 per-broker medium
+sasl.kerberos.ticket.renew.window.factor double 0.8 per-broker medium
+sasl.login.callback.handler.class class - read-only medium
+sasl.login.class class - read-only medium
+sasl.login.connect.timeout.ms int - read-only low
+sasl.login.read.timeout.ms int - read-only low
+sasl.login.refresh.buffer.seconds short 300 per-broker medium
+sasl.login.refresh.min.period.seconds short 60 per-broker medium
+sasl.login.refresh.window.factor double 0.8 per-broker medium
+sasl.login.refresh.window.jitter double 0.05 per-broker medium
+sasl.login.retry.backoff.max.ms long 10000 read-only low
+sasl.login.retry.backoff.ms long 100 read-only low
+sasl.mechanism.controller.protocol string GSSAPI read-only high
+sasl.mechanism.inter.broker.protocol string GSSAPI per-broker medium
+sasl.oauthbearer.assertion.algorithm string RS256 read-only medium any-case:ES256,RS256
+sasl.oauthbearer.assertion.claim.aud string - read-only medium
+sasl.oauthbearer.assertion.claim.exp.seconds int 300 read-only low 0..86400
+sasl.oauthbearer.assertion.claim.iss string - read-only medium
+sasl.oauthbearer.assertion.claim.jti.include boolean false read-only medium
+sasl.oauthbearer.assertion.claim.nbf.seconds int 60 read-only low 0..3600
+sasl.oauthbearer.assertion.claim.sub string - read-only medium
+sasl.oauthbearer.assertion.file string - read-only medium
+sasl.oauthbearer.assertion.private.key.file string - read-only medium
+sasl.oauthbearer.assertion.private.key.passphrase password - read-only medium
+sasl.oauthbearer.assertion.template.file string - read-only medium
+sasl.oauthbearer.client.credentials.client.id string - read-only medium
+sasl.oauthbearer.client.credentials.client.secret password - read-only medium
+sasl.oauthbearer.clock.skew.seconds int 30 read-only low
+sasl.oauthbearer.expected.audience list "" read-only high list
+sasl.oauthbearer.expected.issuer string - read-only high
+sasl.oauthbearer.jwks.endpoint.refresh.ms long 3600000 read-only low
+sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms long 10000 read-only low
+sasl.oauthbearer.jwks.endpoint.retry.backoff.ms long 100 read-only low
+sasl.oauthbearer.jwks.endpoint.url string - read-only medium
+sasl.oauthbearer.jwt.retriever.class class \
+org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever read-only medium
+sasl.oauthbearer.jwt.validator.class class \
+org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator read-only medium
+sasl.oauthbearer.scope string - read-only medium
+sasl.oauthbearer.scope.claim.name string scope read-only low
+sasl.oauthbearer.sub.claim.name string sub read-only low
+sasl.oauthbearer.token.endpoint.url string - read-only medium
+sasl.server.callback.handler.class class - read-only medium
+sasl.server.max.receive.size int 524288 read-only medium
+""",
+    "there are no share groups": """
+group.share.assignment.interval.ms int 1000 cluster-wide medium >=0
+group.share.assignors list simple read-only medium list
+group.share.delivery.count.limit int 5 read-only medium 2..10
+group.share.heartbeat.interval.ms int 5000 read-only medium >=1
+group.share.initialize.retry.interval.ms int 30000 read-only low >=1 internal
+group.share.max.assignment.interval.ms int 15000 read-only medium >=0
+group.share.max.delivery.count.limit int 10 read-only medium 5..25
+group.share.max.heartbeat.interval.ms int 15000 read-only medium >=1
+group.share.max.partition.max.record.locks int 4000 read-only medium 2000..10000
+group.share.max.record.lock.duration.ms int 60000 read-only medium 30000..3600000
+group.share.max.session.timeout.ms int 60000 read-only medium >=1
+group.share.max.share.sessions int 2000 read-only medium >=1
+group.share.max.size int 200 read-only medium 1..1000
+group.share.min.assignment.interval.ms int 0 read-only medium >=0
+group.share.min.delivery.count.limit int 2 read-only medium 2..5
+group.share.min.heartbeat.interval.ms int 5000 read-only medium >=1
+group.share.min.partition.max.record.locks int 100 read-only medium 100..2000
+group.share.min.record.lock.duration.ms int 15000 read-only medium 1000..30000
+group.share.min.session.timeout.ms int 45000 read-only medium >=1
+group.share.partition.max.record.locks int 2000 read-only medium 100..10000
+group.share.persister.class.name string \
+org.apache.kafka.server.share.persister.DefaultStatePersister read-only medium internal
+group.share.record.lock.duration.ms int 30000 read-only medium 1000..3600000
+group.share.session.timeout.ms int 45000 read-only medium >=1
+share.coordinator.append.linger.ms int -1 read-only medium >=-1
+share.coordinator.cached.buffer.max.bytes int 1048588 cluster-wide medium >=524288
+share.coordinator.cold.partition.snapshot.interval.ms int 300000 read-only low >=1 internal
+share.coordinator.load.buffer.size int 5242880 read-only high >=1
+share.coordinator.snapshot.update.records.per.snapshot int 500 read-only medium 0..500
+share.coordinator.state.topic.compression.codec int 0 read-only high
+share.coordinator.state.topic.min.isr short 2 read-only high >=1
+share.coordinator.state.topic.num.partitions int 50 read-only high >=1
+share.coordinator.state.topic.prune.interval.ms int 300000 read-only low >=1 internal
+share.coordinator.state.topic.replication.factor short 3 read-only high >=1
+share.coordinator.state.topic.segment.bytes int 104857600 read-only high >=1
+share.coordinator.threads int 1 read-only medium >=1
+share.coordinator.write.timeout.ms int 5000 read-only high >=1
+share.fetch.purgatory.purge.interval.requests int 1000 read-only medium
+""",
+    "there are no Streams groups": """
+group.streams.assignment.interval.ms int 1000 cluster-wide medium >=0
+group.streams.heartbeat.interval.ms int 5000 read-only medium >=1
+group.streams.initial.rebalance.delay.ms int 3000 read-only medium >=0
+group.streams.max.assignment.interval.ms int 15000 read-only medium >=0
+group.streams.max.heartbeat.interval.ms int 15000 read-only medium >=1
+group.streams.max.session.timeout.ms int 60000 read-only medium >=1
+group.streams.max.size int 2147483647 read-only medium >=1
+group.streams.max.standby.replicas int 2 read-only medium >=0
+group.streams.min.assignment.interval.ms int 0 read-only medium >=0
+group.streams.min.heartbeat.interval.ms int 5000 read-only medium >=1
+group.streams.min.session.timeout.ms int 45000 read-only medium >=1
+group.streams.num.standby.replicas int 0 read-only medium >=0
+group.streams.session.timeout.ms int 45000 read-only medium >=1
+""",
+    "there is no tiered storage": """
+follower.fetch.last.tiered.offset.enable boolean false cluster-wide medium
+remote.fetch.max.wait.ms int 500 cluster-wide medium >=1
+remote.list.offsets.request.timeout.ms long 30000 cluster-wide medium >=1
+remote.log.index.file.cache.total.size.bytes long 1073741824 cluster-wide low >=1
+remote.log.index.file.cache.ttl.ms long 900000 read-only low >=-1 internal
+remote.log.manager.copier.thread.pool.size int 10 cluster-wide medium >=1
+remote.log.manager.copy.max.bytes.per.second long 9223372036854775807 cluster-wide medium >=1
+remote.log.manager.copy.quota.window.num int 11 read-only medium >=1
+remote.log.manager.copy.quota.window.size.seconds int 1 read-only medium >=1
+remote.log.manager.expiration.thread.pool.size int 10 cluster-wide medium >=1
+remote.log.manager.fetch.max.bytes.per.second long 9223372036854775807 cluster-wide medium >=1
+remote.log.manager.fetch.quota.window.num int 11 read-only medium >=1
+remote.log.manager.fetch.quota.window.size.seconds int 1 read-only medium >=1
+remote.log.manager.follower.thread.pool.size int 2 cluster-wide medium >=1
+remote.log.manager.task.interval.ms long 30000 read-only low >=1
+remote.log.manager.task.retry.backoff.max.ms long 30000 read-only low >=1 internal
+remote.log.manager.task.retry.backoff.ms long 500 read-only low >=1 internal
+remote.log.manager.task.retry.jitter double 0.2 read-only low 0..0.5 internal
+remote.log.manager.thread.pool.size int 2 read-only medium >=1
+remote.log.metadata.custom.metadata.max.bytes int 128 read-only low >=0
+remote.log.metadata.manager.class.name string \
+org.apache.kafka.server.log.remote.metadata.storage.TopicBasedRemoteLogMetadataManager read-only medium non-empty
+remote.log.metadata.manager.class.path string - read-only medium
+remote.log.metadata.manager.impl.prefix string rlmm.config. read-only medium non-empty
+remote.log.metadata.manager.listener.name string - read-only medium non-empty
+remote.log.reader.max.pending.tasks int 100 read-only medium >=1
+remote.log.reader.threads int 10 cluster-wide medium >=1
+remote.log.storage.manager.class.name string - read-only medium non-empty
+remote.log.storage.manager.class.path string - read-only medium
+remote.log.storage.manager.impl.prefix string rsm.config. read-only medium non-empty
+remote.log.storage.system.enable boolean false read-only medium
+""",
+    "there is no TLS": """
+security.providers string - read-only low
+ssl.allow.dn.changes boolean false read-only low
+ssl.allow.san.changes boolean false read-only low
+ssl.cipher.suites list "" per-broker medium list
+ssl.client.auth string none per-broker medium one:required,requested,none
+ssl.enabled.protocols list TLSv1.2,TLSv1.3 per-broker medium list
+ssl.endpoint.identification.algorithm string https per-broker low
+ssl.engine.factory.class class - per-broker low
+ssl.key.password password - per-broker medium
+ssl.keymanager.algorithm string SunX509 per-broker medium
+ssl.keystore.certificate.chain password - per-broker medium
+ssl.keystore.key password - per-broker medium
+ssl.keystore.location string - per-broker medium
+ssl.keystore.password password - per-broker medium
+ssl.keystore.type string JKS per-broker medium
+ssl.principal.mapping.rules string DEFAULT read-only low
+ssl.protocol string TLSv1.3 per-broker medium
+ssl.provider string - per-broker medium
+ssl.secure.random.implementation string - per-broker low
+ssl.trustmanager.algorithm string PKIX per-broker medium
+ssl.truststore.certificates password - per-broker medium
+ssl.truststore.location string - per-broker medium
+ssl.truststore.password password - per-broker medium
+ssl.truststore.type string JKS per-broker medium
+""",
+    "there are no delegation tokens": """
+delegation.token.expiry.check.interval.ms long 3600000 read-only low >=1
+delegation.token.expiry.time.ms long 86400000 read-only medium >=1
+delegation.token.max.lifetime.ms long 604800000 read-only medium >=1
+delegation.token.secret.key password - read-only medium
+""",
+    "there are no transactions": """
+add.partitions.to.txn.retry.backoff.max.ms int 100 read-only high >=0
+add.partitions.to.txn.retry.backoff.ms int 20 read-only high >=1
+transaction.abort.timed.out.transaction.cleanup.interval.ms int 10000 read-only low >=1
+transaction.partition.verification.enable boolean true cluster-wide low
+transaction.remove.expired.transaction.cleanup.interval.ms int 3600000 read-only low >=1
+transaction.state.log.load.buffer.size int 5242880 read-only high >=1
+transaction.two.phase.commit.enable boolean false read-only low
+""",
+}
+
+NO_EFFECT_SETTINGS = {
+    name: setting
+    for because, table in _BY_REASON.items()
+    for name, setting in read(table, on_brokers=True, because=because).items()
+}

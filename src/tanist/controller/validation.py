@@ -1,0 +1,194 @@
+"""Which configuration values are valid, in Kafka's sentences.
+
+Owns the judgement of a resource's values by the catalogue, and of what must hold between those of one topic. What must
+hold between the values of one broker depends on its properties file: `relations`. Must never change anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from .catalogue import BROKER_SETTINGS, CLIENT_METRICS_SETTINGS, GROUP_SETTINGS, TOPIC_SETTINGS
+from .definitions import InvalidConfig, Setting, Update, split_list
+from .settings import BROKER_RESOURCE, base_name, setting_of, static_text
+
+_SECURITY = frozenset(
+    (
+        "ssl.key.password",
+        "ssl.keystore.certificate.chain",
+        "ssl.keystore.key",
+        "ssl.keystore.location",
+        "ssl.keystore.password",
+        "ssl.keystore.type",
+        "ssl.truststore.certificates",
+        "ssl.truststore.location",
+        "ssl.truststore.password",
+        "ssl.truststore.type",
+    )
+)
+_CLIENT_ATTRIBUTES = frozenset(
+    (
+        "client_instance_id",
+        "client_id",
+        "client_software_name",
+        "client_software_version",
+        "client_source_address",
+        "client_source_port",
+    )
+)
+_LEAST_INTERVAL_MS, _MOST_INTERVAL_MS = 100, 3_600_000
+
+
+def validate_topic_configs(configs: Mapping[str, str | None]) -> str | None:
+    """The first thing wrong with a topic's configs, or None."""
+    for name in configs:
+        if name not in TOPIC_SETTINGS:
+            return f"Unknown topic config name: {name}"
+    nulls = [name for name, value in configs.items() if value is None]
+    if nulls:
+        return f"Null value not supported for topic configs: {','.join(nulls)}"
+    values = _given(configs)
+    complaint = _first_complaint(TOPIC_SETTINGS, values)
+    if complaint is not None:
+        return complaint
+    if values.get("remote.storage.enable", "").strip().lower() == "true":
+        disabled = "Tiered Storage functionality is disabled in the broker."
+        return f"{disabled} Topic cannot be configured with remote log storage."
+    shortest = int(values.get("min.compaction.lag.ms", TOPIC_SETTINGS["min.compaction.lag.ms"].default or "0"))
+    longest = int(values.get("max.compaction.lag.ms", TOPIC_SETTINGS["max.compaction.lag.ms"].default or "0"))
+    if shortest > longest:
+        return f"conflict topic config setting min.compaction.lag.ms ({shortest}) > max.compaction.lag.ms ({longest})"
+    return None
+
+
+def validate_group_configs(configs: Mapping[str, str | None], static: Mapping[str, str]) -> str | None:
+    """The first thing wrong with a group's configs, or None. `static` has the bounds that a broker sets to them."""
+    for name in configs:
+        if name not in GROUP_SETTINGS:
+            return f"Unknown group config name: {name}"
+    values = _given(configs)
+    complaint = _first_complaint(GROUP_SETTINGS, values)
+    if complaint is not None:
+        return complaint
+    for name, text in values.items():
+        kind, _, rest = name.partition(".")
+        bounds = {bound: f"group.{kind}.{bound}.{rest.removeprefix('num.')}" for bound in ("min", "max")}
+        for bound, limit_name in bounds.items():
+            if limit_name not in BROKER_SETTINGS:
+                continue
+            limit = int(static_text(static, limit_name) or 0)
+            if bound == "min" and int(text) < limit:
+                return f"{name} must be greater than or equal to {limit_name}"
+            if bound == "max" and int(text) > limit:
+                return f"{name} must be less than or equal to {limit_name}"
+    timeout, interval = (_in_group(name, values) for name in ("consumer.session.timeout.ms", _HEARTBEAT))
+    if {_HEARTBEAT, "consumer.session.timeout.ms"} & values.keys() and timeout <= interval:
+        return f"consumer.session.timeout.ms must be greater than {_HEARTBEAT}"
+    return None
+
+
+_HEARTBEAT = "consumer.heartbeat.interval.ms"
+
+
+def _in_group(name: str, values: Mapping[str, str]) -> int:
+    return int(values.get(name, GROUP_SETTINGS[name].default or "0"))
+
+
+class MalformedConfig(InvalidConfig):
+    """What Kafka refuses as an INVALID_REQUEST."""
+
+
+def validate_client_metrics_configs(configs: Mapping[str, str | None]) -> str | None:
+    """The first thing wrong with a client metrics subscription, or None. `MalformedConfig` where Kafka says so."""
+    values = _given(configs)
+    for name in values:
+        if name not in CLIENT_METRICS_SETTINGS:
+            raise MalformedConfig(f"Unknown client metrics configuration: {name}")
+    complaint = _first_complaint(CLIENT_METRICS_SETTINGS, values)
+    if complaint is not None:
+        return complaint
+    if "interval.ms" in values and not _LEAST_INTERVAL_MS <= int(values["interval.ms"]) <= _MOST_INTERVAL_MS:
+        raise MalformedConfig(
+            f"Invalid value {int(values['interval.ms'])} for interval.ms, interval must be between 100 and 3600000 "
+            "(1 hour)"
+        )
+    for pattern in split_list(values.get("match", "")):
+        attribute, separator, expression = pattern.partition("=")
+        if not separator or attribute.strip() not in _CLIENT_ATTRIBUTES or not _compiles(expression.strip()):
+            return f"Illegal client matching pattern: {pattern}"
+    return None
+
+
+def _compiles(expression: str) -> bool:
+    try:
+        re.compile(expression)
+    except re.error:
+        return False
+    return True
+
+
+def validate_broker_configs(configs: Mapping[str, str | None], *, cluster: bool) -> str | None:
+    """The first thing wrong with dynamic configs of one broker (or of all, `cluster`), or None.
+
+    A name that nobody knows is kept, as Kafka does: it may be for a plug-in, or for another version.
+    """
+    fixed = [name for name in configs if name in BROKER_SETTINGS and BROKER_SETTINGS[name].update is Update.READ_ONLY]
+    if fixed:
+        return f"Cannot update these configs dynamically: {_listed(fixed)}"
+    bare = [name for name in configs if name in _SECURITY]
+    if bare:
+        return (
+            "These security configs can be dynamically updated only per-listener using the listener prefix: "
+            f"{_listed(bare)}"
+        )
+    complaint = _first_complaint(BROKER_SETTINGS, {base_name(name): value for name, value in _given(configs).items()})
+    if complaint is not None:
+        return complaint
+    listeners = configs.get("listeners")
+    if listeners is not None and not split_list(listeners):
+        return "Configuration 'listeners' must not be empty. Valid values include: any non-empty value"
+    single = [name for name in configs if _is_per_broker(name)] if cluster else []
+    if single:
+        return f"Cannot update these configs at default cluster level, broker id must be specified: {_listed(single)}"
+    return None
+
+
+def _is_per_broker(name: str) -> bool:
+    setting = setting_of(BROKER_RESOURCE, name)
+    return setting is not None and setting.update is Update.PER_BROKER
+
+
+def _listed(names: Iterable[str]) -> str:
+    return f"[{', '.join(sorted(names))}]"
+
+
+def validate_static_configs(configs: Mapping[str, str]) -> list[str]:
+    """Everything wrong with the values of a properties file. Unknown names are none of its business."""
+    complaints = []
+    for name, value in configs.items():
+        setting = BROKER_SETTINGS.get(name)
+        complaint = _complaint(setting, value) if setting is not None else None
+        if complaint is not None:
+            complaints.append(complaint)
+    return complaints
+
+
+def _given(configs: Mapping[str, str | None]) -> dict[str, str]:
+    return {name: value for name, value in configs.items() if value is not None}
+
+
+def _first_complaint(settings: Mapping[str, Setting], values: Mapping[str, str]) -> str | None:
+    for name, value in values.items():
+        complaint = _complaint(settings[name], value) if name in settings else None
+        if complaint is not None:
+            return complaint
+    return None
+
+
+def _complaint(setting: Setting, value: str) -> str | None:
+    try:
+        setting.parse(value)
+    except InvalidConfig as refusal:
+        return str(refusal)
+    return None

@@ -1,0 +1,82 @@
+"""The differences from Apache Kafka in what is said of configurations that stay, each with its reason.
+
+The table of docs/interop.md has these rows and no others, which `test_interop_configs` holds; and a row that no
+difference needs any more fails there too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tests.interop.configs.side import KINDS, Verdict
+from tests.interop.configs.sweep import LOGGER, Difference, is_ours
+
+from tanist.controller.catalogue import BROKER_SETTINGS
+from tanist.controller.definitions import ConfigType
+
+UNKNOWN_SERVER_ERROR = -1
+
+
+class Row(NamedTuple):
+    """A difference that stays."""
+
+    what: str
+    why: str
+    holds: Callable[[Difference], bool]
+
+
+def _failed(difference: Difference) -> bool:
+    return isinstance(difference.theirs, Verdict) and difference.theirs.error == UNKNOWN_SERVER_ERROR
+
+
+def _names_a_class(difference: Difference) -> bool:
+    setting = BROKER_SETTINGS.get(difference.name)
+    named = setting is not None and (setting.type is ConfigType.CLASS or setting.name == "metric.reporters")
+    return named and isinstance(difference.theirs, Verdict)
+
+
+ROWS = (
+    Row(
+        "`unclean.recovery.*` and `tanist.*` are described",
+        "They are KIP-966's second phase, and ours.",
+        lambda difference: difference.theirs is None and is_ours(difference.name),
+    ),
+    Row(
+        "A broker has no loggers",
+        "Apache's are the names of its classes. Nothing here logs by class.",
+        lambda difference: difference.resource == LOGGER and difference.ours is None,
+    ),
+    Row(
+        "The message about a type of resources that does not exist",
+        "Ours names the type. Apache's is its general one of INVALID_REQUEST.",
+        lambda difference: difference.resource.kind not in KINDS and difference.asked.startswith("describe"),
+    ),
+    Row(
+        "An operation of IncrementalAlterConfigs that does not exist",
+        "INVALID_REQUEST, and for a logger INVALID_CONFIG. Apache answers UNKNOWN_SERVER_ERROR.",
+        lambda difference: difference.asked.startswith("unknown operation") and _failed(difference),
+    ),
+    Row(
+        "APPEND and SUBTRACT on `controller.listener.names` and `process.roles`",
+        "They are read-only, and the answer says so. Apache answers UNKNOWN_SERVER_ERROR.",
+        lambda difference: difference.name in ("controller.listener.names", "process.roles") and _failed(difference),
+    ),
+    Row(
+        "Names of Java classes are taken unread (`metric.reporters`, `principal.builder.class`, ...)",
+        "There is no Java here to load them, and they have no effect.",
+        _names_a_class,
+    ),
+    Row(
+        "`log.cleaner.io.max.bytes.per.second` is 1 or more",
+        "The cleaner could not go on with less.",
+        lambda difference: (
+            difference.name == "log.cleaner.io.max.bytes.per.second" and isinstance(difference.theirs, Verdict)
+        ),
+    ),
+)
+
+
+def row_of(difference: Difference) -> Row | None:
+    """The row that explains a difference."""
+    return next((row for row in ROWS if row.holds(difference)), None)
