@@ -93,6 +93,21 @@ def test_the_life_of_a_topic(tanist: Tanist) -> None:
 
     assert wait_until(unset, 20)
 
+    tanist("configs", "alter", "--group", "g", "--config", "consumer.session.timeout.ms=50000")
+
+    def changed() -> bool:
+        shown = tanist("configs", "describe", "--group", "g", "--json")
+        return shown == [{"name": "consumer.session.timeout.ms", "value": "50000", "source": "group"}]
+
+    assert wait_until(changed, 20)
+    assert "greater than or equal to" in tanist(
+        "configs", "alter", "--group", "g", "--config", "consumer.session.timeout.ms=5", code=1
+    )
+    tanist("configs", "alter", "--broker", "2", "--config", "leader.replication.throttled.rate=1000")
+    assert "double the current value" in tanist(
+        "configs", "alter", "--broker", "2", "--config", "num.io.threads=99", code=1
+    )
+
     tanist("topics", "delete", "life")
     assert "no topic life" in tanist("topics", "delete", "life", code=1)
     assert "UNKNOWN_TOPIC_OR_PARTITION" in tanist("topics", "describe", "life", code=1)
