@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-from tanist.controller.broker_settings import BROKER_SETTINGS, is_kafka_only
+from tanist.controller.catalogue import BROKER_SETTINGS
+from tanist.controller.settings import base_name
 
 
 def unknown_setting(names: Iterable[str]) -> str | None:
     """What is wrong with the first name that no broker has; None if all are known."""
     for name in names:
-        if name in BROKER_SETTINGS or is_kafka_only(name):
+        if base_name(name) in BROKER_SETTINGS:
             continue
         near = get_close_matches(name, BROKER_SETTINGS, n=2)
         meant = f": did you mean {' or '.join(near)}?" if near else ": see `tanist configs describe --broker all --all`"
