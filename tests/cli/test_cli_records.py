@@ -144,8 +144,9 @@ def test_members_share_a_group_and_hand_over(folder: Path, protocol: str, tmp_pa
         assert wait_until(lambda: assigned() == [4], 30)
         run("produce", topic, "--partition", "3", folder=folder, stdin="y\n")
         assert wait_until(lambda: lag() == 0, 30)
-        first.send_signal(2)
+        first.terminate()  # SIGTERM leaves it as well
         assert first.wait(30) == 0
+        assert run("groups", "describe", group, "--json", folder=folder)["state"] == "Empty"
         found = []
         for out in outs:
             out.seek(0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 from dataclasses import dataclass
@@ -84,7 +85,7 @@ def consume_command(
     tanist consume orders --group billing --format json
 
     With --group the partitions are shared with the group's other members, whichever client they are. It goes on where
-    the group has committed, and commits what it has printed; Ctrl-C leaves the group.
+    the group has committed, and commits what it has printed; Ctrl-C or SIGTERM leaves the group.
     """
     if group is not None and partition is not None:
         raise click.UsageError("a group says who reads which partition: leave --partition out, or --group")
@@ -156,6 +157,8 @@ def _read(client: Client, topic: str, positions: dict[int, int], shown: _Shown) 
 
 
 def _read_as_member(member: Member, where: int, shown: _Shown) -> None:
+    # A SIGTERM leaves the group as Ctrl-C does: the others would wait for the session's end otherwise.
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         positions: dict[Place, int] = {}
         while not shown.over:
@@ -174,6 +177,7 @@ def _read_as_member(member: Member, where: int, shown: _Shown) -> None:
                         positions = _positions(member, {}, where)
     finally:
         member.leave()
+        signal.signal(signal.SIGTERM, before)
 
 
 def _read_round(
