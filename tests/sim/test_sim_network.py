@@ -8,7 +8,8 @@ import pytest
 
 from tanist.ports import Connection
 from tanist.sim.clock import stream
-from tanist.sim.network import NetworkConditions, SimNetwork
+from tanist.sim.link_conditions import NetworkConditions
+from tanist.sim.network import SimNetwork
 from tanist.sim.scheduler import Process, Scheduler
 
 SECOND = 1_000_000

@@ -16,7 +16,7 @@ from tanist.sim.compacting import POLICY, key_of
 from tanist.sim.coverage import Counts
 from tanist.sim.faults import Fault, Nemesis, draw_faults
 from tanist.sim.history import History
-from tanist.sim.network import NetworkConditions
+from tanist.sim.link_conditions import NetworkConditions
 from tanist.sim.operations import Admin, Operation, draw_operations
 from tanist.sim.peace import Peace
 from tanist.sim.producer import Producer, no_key
@@ -95,8 +95,9 @@ class Run:
             )
         self.operations = operations
         replicas = self.checkers.replicas
-        self.nemesis = Nemesis(self.world, faults, replicas, down_max=config.down_max, may_lose=config.may_lose)
-        self.admin = Admin(self.world, self.history, replicas, config.topics)
+        oracle, promise = replicas.oracle, replicas.elections.promise
+        self.nemesis = Nemesis(self.world, faults, oracle, promise, down_max=config.down_max, may_lose=config.may_lose)
+        self.admin = Admin(self.world, self.history, oracle, promise, config.topics)
         self.outcome = Outcome(seed)
 
     def _set_clocks(self) -> None:

@@ -1,7 +1,7 @@
 """All that is judged of a run: safety after every turn, clients as they are told, liveness when the faults have ended.
 
 The checkers are told nothing by the nodes: they look at the nodes' own objects and disks, and keep what no node can
-know (`truth.py`). A violation is raised from within the event that caused it, and ends the run.
+know (`oracle.py`). A violation is raised from within the event that caused it, and ends the run.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import NoReturn
 from uuid import UUID
 
+from tanist.sim.events import Event, TopicIdPartition
 from tanist.sim.history import EndSeen, History, Read, Send
+from tanist.sim.oracle import Truth
 from tanist.sim.replica_checks import ReplicaChecks
-from tanist.sim.truth import Key, Truth
 from tanist.sim.violation import Violation
 from tanist.sim.world import Host, World
 
@@ -29,7 +30,7 @@ class Checkers:
         self._topic_ids: dict[str, UUID] = {}
         self._last_number: dict[tuple[str, int, str], int] = {}
         """(topic, partition, producer) -> the number of its last committed record."""
-        self._acknowledged_end: dict[Key, int] = {}
+        self._acknowledged_end: dict[TopicIdPartition, int] = {}
         self._last_read: dict[tuple[str, int, str], int] = {}
         self._healed: dict[str, int] = {}
         self._steps_healed = 0
@@ -52,6 +53,9 @@ class Checkers:
         failing, host.disk.failing = host.disk.failing, []
         self.replicas.look(host, node)
         host.disk.failing = failing
+
+    def happened(self, event: Event) -> None:
+        self.replicas.happened(event)
 
     def went_down(self, host: Host, *, lost_power: bool, mid_turn: bool) -> None:
         self.replicas.went_down(host, lost_power=lost_power, mid_turn=mid_turn)

@@ -1,4 +1,4 @@
-"""Compacted topics in the virtual world: what may be gone from a log, and a profile that has them.
+"""Compacted topics in the virtual world: what may be gone from a log.
 
 Owns what the checkers must know to judge such a log as they judge others. The history H of a partition is what was
 committed; a compacted log is a *thinning* of it: a batch may be missing, or lack records, if each of these was
@@ -10,19 +10,14 @@ A record's key follows from its value (`key_of`), so that whoever knows the valu
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterable
-from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tanist.log.log import Log
-from tanist.sim.truth import Batch, Truth, pieces
+from tanist.sim.oracle import Batch, Truth, pieces
 from tanist.sim.violation import Violation
 from tanist.wire.batch import decode_batch, iterate_headers
 from tanist.wire.crc import crc32c
-
-if TYPE_CHECKING:
-    from tanist.sim.profiles import ChaosConfig
 
 KEYS: Final = 7
 POLICY: Final = "cleanup.policy"
@@ -102,43 +97,3 @@ class Thinnings:
         for offset in gone:
             if not self.may_be_gone(offset):
                 raise Violation("S21", f"{name}: offset {offset} is gone, the latest of its key", now_us)
-
-
-def compacted_topics(config: ChaosConfig, chance: random.Random) -> ChaosConfig:
-    """Compacted topics of many short segments, which are cleaned all the time, while brokers die and replicas move."""
-    kinds = ("stop", "kill", "leader", "crash", "freeze", "partition", "one_way", "power", "blackout", "slow")
-    settings = {
-        POLICY: "compact",
-        "segment.ms": str(chance.choice((200, 600))),
-        "min.cleanable.dirty.ratio": chance.choice(("0.01", "0.3")),
-        "unclean.recovery.strategy": "Balanced",
-    }
-    properties = {
-        **config.properties,
-        "log.cleaner.backoff.ms": str(chance.choice((50, 400))),
-        "log.flush.interval.messages": chance.choice(("1", "9223372036854775807")),
-        "log.segment.delete.delay.ms": str(chance.choice((1, 60_000))),
-        "unclean.leader.election.enable": "false",
-    }
-    if chance.random() < 0.3:
-        properties["log.cleaner.dedupe.buffer.size"] = "2000"
-    if chance.random() < 0.3:
-        properties["log.cleaner.io.max.bytes.per.second"] = "20000"
-    return replace(
-        config,
-        may_lose=False,
-        topics=tuple(
-            replace(
-                topic,
-                replication_factor=3,
-                configs=(*(each for each in topic.configs if each[0] not in settings), *settings.items()),
-            )
-            for topic in config.topics
-        ),
-        producers=max(1, config.producers),
-        pause_ms=20,
-        kinds=tuple(sorted(chance.sample(kinds, chance.randint(3, 6)))),
-        operations=chance.choice(((), ("preferred", "reassign"))),
-        late_consumers=1,
-        properties=properties,
-    )

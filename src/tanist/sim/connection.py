@@ -13,17 +13,16 @@ is overwritten when its turn has ended, so that a node which keeps a view beyond
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from random import Random
+from typing import Protocol
 from zlib import crc32
 
-from tanist.ports import Chunk, ConnectionHandler, FileRange
+from tanist.ports import Chunk, Connection, ConnectionHandler, FileRange
 from tanist.sim.disk import SimFile
-from tanist.sim.scheduler import Event, Process
-
-if TYPE_CHECKING:
-    from tanist.sim.network import SimNetwork
+from tanist.sim.link_conditions import NetworkConditions
+from tanist.sim.scheduler import Event, Process, Scheduler
 
 _RESET = "connection reset by peer"
 _TIMED_OUT = "connection timed out"
@@ -33,11 +32,53 @@ _POISONS: dict[int, bytes] = {}
 _POISONS_MAX_BYTES = 2048
 
 
+class Listening(Protocol):
+    """Who listens at an address."""
+
+    @property
+    def process(self) -> Process:
+        """Whose socket it is."""
+
+    @property
+    def max_frame_bytes(self) -> int:
+        """Larger frames end a connection."""
+
+    @property
+    def accept(self) -> Callable[[Connection], ConnectionHandler]:
+        """What takes a new connection."""
+
+
+class Links(Protocol):
+    """What a connection has to know of the network it is part of (`network.SimNetwork`)."""
+
+    scheduler: Scheduler
+    chance: Random
+    conditions: NetworkConditions
+    fingerprint: int
+    on_frame: Callable[[SimConnection, memoryview], None] | None
+    connections: dict[int, SimConnection]
+
+    def new_id(self) -> int:
+        """A number for one end of a connection."""
+
+    def blocked(self, source: str, target: str) -> bool:
+        """Whether nothing gets from `source` to `target`."""
+
+    def is_dark(self, host: str) -> bool:
+        """Whether the machine has no power."""
+
+    def latency_us(self, source: str, target: str, size_bytes: int) -> int:
+        """How long these bytes take now."""
+
+    def listener(self, host: str, port: int) -> Listening | None:
+        """Who listens there."""
+
+
 class SimConnection:
     """`ports.Connection` of one process."""
 
     def __init__(
-        self, network: SimNetwork, host: str, peer_host: str, process: Process, peer: str, max_frame_bytes: int
+        self, network: Links, host: str, peer_host: str, process: Process, peer: str, max_frame_bytes: int
     ) -> None:
         self._network = network
         self._scheduler = network.scheduler
@@ -100,7 +141,7 @@ class SimConnection:
         if network.is_dark(self.peer_host):
             self._send_first(port, retry_us)
             return
-        listener = network.listeners.get((self.peer_host, port))
+        listener = network.listener(self.peer_host, port)
         back_us = network.latency_us(self.peer_host, self.host, 0)
         if listener is None:
             self._scheduler.after(back_us, lambda: self._drop("connection refused"))

@@ -3,36 +3,35 @@
 Judges each committed change of a partition, with what no controller can know: how each process ended, and what each
 log holds. Owns the moment when the truth of a partition begins anew at an unclean election (U6): what the new leader
 lacks is given up there, named and counted, and only if the configuration in force, an operator, or more losses than
-the protocol promises to survive explain it. Must never ask the product's own code whether an election was right.
-
-The promise (KIP-966): with min.insync.replicas m, m - 1 replicas may lose what they have not synced, overlapping, and
-no committed record is lost. With the recovery manager these are losses; in the KIP's first phase, which trusts the
-last leader when nobody is eligible, all unclean ends count as soon as one of them is a loss.
+the protocol promises to survive (`promise.py`) explain it. Must never ask the product's own code whether an election
+was right.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NoReturn
 from uuid import UUID
 
 from tanist.broker.node import Node
-from tanist.controller.image import MetadataImage
 from tanist.controller.partition_state import PartitionState
 from tanist.controller.registration import BrokerRegistration
 from tanist.replica.leader import LeaderState
 from tanist.sim.controller_marks import mark_partition
-from tanist.sim.truth import Copy, Key, Truth
+from tanist.sim.events import (
+    ElrDowngradeRequested,
+    Event,
+    TopicIdPartition,
+    UncleanElectionRequested,
+    UnregistrationRequested,
+)
+from tanist.sim.oracle import Copy, Oracle, Truth
+from tanist.sim.promise import AGGRESSIVE, BALANCED, FIRST_PHASE, NONE, Promise
 from tanist.sim.violation import Violation
 from tanist.sim.world import Host, World
 
-NONE, BALANCED, AGGRESSIVE = "None", "Balanced", "Aggressive"
-FIRST_PHASE = "first phase"
-"""Without the recovery manager: the last known leader, or anybody where `unclean.leader.election.enable` is true."""
-
-_TOPIC, _BROKER = 2, 4
 _BY_AN_OPERATOR = -2
 _QUESTION_US = 15_000_000
 """No question to a replica about its log, with all its repetitions, takes longer."""
@@ -56,14 +55,14 @@ class ElectionChecks:
     def __init__(
         self,
         world: World,
-        image: MetadataImage,
-        truth: Callable[[Key], Truth],
-        acting_leader: Callable[[Key, PartitionState], LeaderState | None],
-        rotten: set[tuple[Key, int]],
+        oracle: Oracle,
+        truth: Callable[[TopicIdPartition], Truth],
+        acting_leader: Callable[[TopicIdPartition, PartitionState], LeaderState | None],
     ) -> None:
-        self._rotten = rotten
         self._world = world
-        self._image = image
+        self._oracle = oracle
+        self._image = oracle.image
+        self.promise = Promise(oracle)
         self._truth = truth
         self._acting_leader = acting_leader
         self._lives: dict[UUID, tuple[int, int]] = {}
@@ -71,12 +70,10 @@ class ElectionChecks:
         self._broker_epochs: dict[int, int] = {}
         self._suspicions: list[_Suspicion] = []
         self._left: list[tuple[Truth, PartitionState, PartitionState]] = []
-        self.asked_for: set[Key] = set()
+        self.asked_for: set[TopicIdPartition] = set()
         """Partitions for which an operator has asked for an unclean election."""
         self.unregistered: set[int] = set()
         """Brokers whose unregistration was asked for."""
-        self._elr_may_be_off = False
-        """From when an operator has asked for it: then nobody stands behind an ISR, and no loss is survived."""
         self.on_given_up: Callable[[Truth], None] = _nobody
         self._unclean: dict[tuple[str, int], None] = {}
         """(partition, leader epoch) of each unclean election that is committed: to be reported once."""
@@ -211,11 +208,11 @@ class ElectionChecks:
             return
         for broker_id in {*before.isr, *before.elr} - {*after.isr, *after.elr}:
             copy = truth.copies.get(broker_id)
-            if broker_id not in after.replicas and self.anybody_will_do(truth):
+            if broker_id not in after.replicas and self.promise.anybody_will_do(truth):
                 continue
             if (copy is None or not copy.doubtful) and broker_id not in self.unregistered:
                 self._fail("S13", f"{truth.name}: {broker_id} is not eligible any more, of {before} made {after}")
-        if self.strategy(truth) == FIRST_PHASE:
+        if self.promise.strategy(truth) == FIRST_PHASE:
             return
         known = {*after.isr, *after.elr, *after.last_known_elr}
         known |= self.unregistered.intersection(after.replicas)
@@ -223,27 +220,6 @@ class ElectionChecks:
             self._fail("S13", f"{truth.name}: fewer than {truth.needed} are known to have had everything: {after}")
 
     # -- unclean elections
-
-    def strategy(self, truth: Truth) -> str:
-        """What the configuration in force says of a partition that nobody surely may lead."""
-        static = self._image.static_configs
-        if static.get("unclean.recovery.manager.enabled") != "true" or not self._image.elr_enabled:
-            return FIRST_PHASE
-        name = truth.name.rpartition("-")[0]
-        for values in (
-            self._image.configs.get((_TOPIC, name), {}),
-            self._image.configs.get((_BROKER, ""), {}),
-            static,
-        ):
-            if "unclean.recovery.strategy" in values:
-                return values["unclean.recovery.strategy"]
-            if "unclean.leader.election.enable" in values:
-                return AGGRESSIVE if values["unclean.leader.election.enable"] == "true" else BALANCED
-        return BALANCED
-
-    def anybody_will_do(self, truth: Truth) -> bool:
-        """The first phase's `unclean.leader.election.enable`."""
-        return self._image.unclean_election_enabled(truth.name.rpartition("-")[0])
 
     def _elected_unclean(self, truth: Truth, before: PartitionState, after: PartitionState) -> None:
         counts = self._world.counts
@@ -258,7 +234,7 @@ class ElectionChecks:
             or after.leader_epoch <= before.leader_epoch
         ):
             self._fail("U5", f"{truth.name}: an unclean election made {after} of {before}")
-        strategy = self.strategy(truth)
+        strategy = self.promise.strategy(truth)
         risky = self._check_allowed(truth, before, after, strategy)
         copy = truth.copies.get(leader)
         if copy is None or copy.released_epoch is not None:
@@ -293,7 +269,7 @@ class ElectionChecks:
             return True
         if strategy == NONE:
             self._fail("U1", f"{truth.name}: {after.leader} was elected uncleanly, the strategy is None")
-        if strategy == AGGRESSIVE or (strategy == FIRST_PHASE and self.anybody_will_do(truth)):
+        if strategy == AGGRESSIVE or (strategy == FIRST_PHASE and self.promise.anybody_will_do(truth)):
             counts["Aggressive recoveries" if strategy == AGGRESSIVE else "last known leaders"] += 1
             eligible = {broker_id for broker_id in eligible if self._is_live(before, broker_id)}
         else:
@@ -303,11 +279,11 @@ class ElectionChecks:
             self._suspicions.append(_Suspicion(broker_id, before, message))
         if (
             strategy == FIRST_PHASE
-            and not self.anybody_will_do(truth)
+            and not self.promise.anybody_will_do(truth)
             and before.last_known_elr not in ((), (after.leader,))
         ):
             self._fail("U2", f"{truth.name}: {after.leader} is not the last known leader of {before}")
-        return strategy == AGGRESSIVE or (strategy == FIRST_PHASE and self.anybody_will_do(truth))
+        return strategy == AGGRESSIVE or (strategy == FIRST_PHASE and self.promise.anybody_will_do(truth))
 
     def _is_live(self, state: PartitionState, broker_id: int) -> bool:
         broker = self._image.brokers.get(broker_id)
@@ -373,56 +349,29 @@ class ElectionChecks:
     def _lossy(self, truth: Truth, strategy: str) -> set[int]:
         """Whose word counts for nothing."""
         copies = [copy for copy in truth.copies.values() if copy.released_epoch is None]
-        lossy = {copy.node_id for copy in copies if self._may_lack(truth, copy)}
+        lossy = {copy.node_id for copy in copies if self.promise.may_lack(truth, copy)}
         if strategy == FIRST_PHASE and lossy:
             lossy |= {copy.node_id for copy in copies if copy.doubtful}
         return lossy
 
-    def _may_lack(self, truth: Truth, copy: Copy) -> bool:
-        """Its page cache was lost, or its disk is not what it was."""
-        return copy.lossy_since_epoch is not None or (truth.key, copy.node_id) in self._rotten
+    def happened(self, event: Event) -> None:
+        """What an operator asks for that bears on elections."""
+        if isinstance(event, UncleanElectionRequested):
+            self.asked_for.add(event.partition)
+        elif isinstance(event, ElrDowngradeRequested):
+            self.promise.elr_may_be_off = True
+        elif isinstance(event, UnregistrationRequested):
+            self._unregistering(event.broker_id)
 
-    def unregistering(self, broker_id: int, truths: Iterable[Truth]) -> None:
-        """An operator is about to take a broker's word away: for the promise, that is a loss."""
+    def _unregistering(self, broker_id: int) -> None:
+        """A broker's word is about to be taken away: for the promise, that is a loss."""
         self.unregistered.add(broker_id)
-        for truth in truths:
+        for truth in self._oracle.partitions.values():
             copy = truth.copies.get(broker_id)
             if copy is not None:
                 copy.doubtful = True
                 if copy.lossy_since_epoch is None:
                     copy.lossy_since_epoch = _BY_AN_OPERATOR
-
-    def survives(self, node_id: int, state: PartitionState, truth: Truth, *, lossy: bool, doomed: set[int]) -> bool:
-        """Whether the protocol promises that nothing is lost if this node dies now, with or without its page cache.
-
-        `doomed`: who else is about to die, with its page cache kept.
-        """
-        members = {*state.isr, *state.elr, *state.last_known_elr}
-        if node_id not in members:
-            return True
-        copies = [copy for copy in truth.copies.values() if copy.released_epoch is None]
-        losses = {copy.node_id for copy in copies if self._may_lack(truth, copy)}
-        if lossy:
-            losses.add(node_id)
-        if self._elr_may_be_off:
-            return not losses
-        if not losses:
-            return True
-        if self.strategy(truth) == FIRST_PHASE:
-            losses |= {copy.node_id for copy in copies if copy.doubtful} | (doomed & members) | {node_id}
-        return len(losses) < truth.needed
-
-    def elr_may_end(self, truths: Iterable[Truth]) -> bool:
-        """An operator is about to switch eligible leader replicas off; not while somebody may lack what is committed.
-
-        Without them the last member of an ISR stays in it, and leads with whatever it comes back with (Kafka before
-        KIP-966), so from here on nobody may lose anything.
-        """
-        for truth in truths:
-            if any(copy.released_epoch is None and self._may_lack(truth, copy) for copy in truth.copies.values()):
-                return False
-        self._elr_may_be_off = True
-        return True
 
     # -- reports
 

@@ -14,8 +14,10 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from tanist.sim.events import DirectoryFailed
 from tanist.sim.link_faults import LINK_FAULTS, cut
-from tanist.sim.replica_checks import ReplicaChecks
+from tanist.sim.oracle import Oracle
+from tanist.sim.promise import Promise
 from tanist.sim.rot import Rot
 from tanist.sim.scheduler import MICROSECONDS
 from tanist.sim.world import Host, World
@@ -107,17 +109,18 @@ class Nemesis:
     """Does what the list says, and mends it."""
 
     def __init__(
-        self, world: World, faults: list[Fault], replicas: ReplicaChecks, *, down_max: int, may_lose: bool
+        self, world: World, faults: list[Fault], oracle: Oracle, promise: Promise, *, down_max: int, may_lose: bool
     ) -> None:
         self._world = world
         self._faults = faults
-        self._replicas = replicas
+        self._oracle = oracle
+        self._promise = promise
         self._down_max = down_max
         self._may_lose = may_lose
         self._left_out: frozenset[int] = frozenset()
         self._ended = False
         self._is_rolling = False
-        self._rotten = Rot(world, replicas)
+        self._rotten = Rot(world, oracle)
         self.done: list[Fault] = []
         """What was not passed over."""
 
@@ -176,12 +179,8 @@ class Nemesis:
     def _is_promised(self, host: Host, *, lossy: bool) -> bool:
         if self._may_lose:
             return True
-        replicas = self._replicas
         doomed = {each.node_id for each in self._world.hosts.values() if self._is_doomed(each)}
-        return all(
-            replicas.elections.survives(host.node_id, state, replicas.truth(key), lossy=lossy, doomed=doomed)
-            for key, state in replicas.states.items()
-        )
+        return self._promise.survives_everywhere(host.node_id, lossy=lossy, doomed=doomed)
 
     def _is_doomed(self, host: Host) -> bool:
         """It is about to die, by what was done to it before."""
@@ -208,7 +207,7 @@ class Nemesis:
         return True
 
     def _leader(self, fault: Fault, host: Host, other: Host) -> bool:
-        leaders = sorted({state.leader for state in self._replicas.states.values() if state.leader >= 0})
+        leaders = sorted({state.leader for state in self._oracle.states.values() if state.leader >= 0})
         if not leaders:
             return False
         return self._kill(fault, self._world.hosts[leaders[int(fault.detail * len(leaders))]], other)
@@ -365,7 +364,7 @@ class Nemesis:
             return False
         host.disk.full = True
         for path in host.directories:
-            self._replicas.directory_fails(host, path)
+            self._world.emit(DirectoryFailed(host.node_id, path))
         self._world.note(host.name, "FAULT", "the disk is full")
 
         def mend() -> None:
@@ -400,7 +399,7 @@ class Nemesis:
         # (Not the first, where the metadata log is: that is as if the whole disk failed.)
         path = host.directories[1 + int(fault.detail * (len(host.directories) - 1))]
         host.disk.failing.append(path)
-        self._replicas.directory_fails(host, path)
+        self._world.emit(DirectoryFailed(host.node_id, path))
         self._world.note(host.name, "FAULT", f"{path} fails")
         life = host.lives
 

@@ -19,9 +19,10 @@ from dataclasses import dataclass, field
 from typing import Final, NoReturn
 
 from tanist.coordinator.partitioning import partition_of
+from tanist.sim.events import Event, TopicIdPartition
 from tanist.sim.group_client import Offsets, Part, Place
+from tanist.sim.oracle import Truth, pieces
 from tanist.sim.replica_checks import ReplicaChecks
-from tanist.sim.truth import Key, Truth, pieces
 from tanist.sim.violation import Violation
 from tanist.sim.world import Host, World
 from tanist.wire.batch import decode_batch, iterate_headers
@@ -68,7 +69,7 @@ class Ledger:
     def __init__(self, world: World, replicas: ReplicaChecks) -> None:
         self._world = world
         self._replicas = replicas
-        self._read: dict[Key, int] = {}
+        self._read: dict[TopicIdPartition, int] = {}
         """How far each partition of the log was read."""
         self._registers: dict[Place, Register] = {}
         self._tenures: dict[Place, Tenure] = {}
@@ -110,6 +111,9 @@ class Ledger:
                             decoded = decode_group_record(record.key, record.value)
                         if decoded is not None:
                             self._replay(record.offset, *decoded)
+
+    def happened(self, event: Event) -> None:
+        pass
 
     def went_down(self, host: Host, *, lost_power: bool, mid_turn: bool) -> None:
         pass  # what is committed stays

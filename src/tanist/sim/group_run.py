@@ -23,9 +23,9 @@ from tanist.sim.group_ledger import Ledger
 from tanist.sim.group_members import ClassicMember, ConsumerMember, GroupMember
 from tanist.sim.group_profiles import CLASSIC, CONSUMER, GroupConfig, GroupPlan
 from tanist.sim.operations import Operation
+from tanist.sim.oracle import Truth
 from tanist.sim.peace import Peace
 from tanist.sim.scheduler import MICROSECONDS, Process
-from tanist.sim.truth import Truth
 from tanist.sim.world import BROKER_PORT, Trace, World
 from tanist.wire.errors import ErrorCode
 from tanist.wire.internal_topics import OFFSETS_TOPIC

@@ -1,6 +1,6 @@
 """Logs, as they are and as they become (S6, S21, S22), and the copies kept of them.
 
-A copy of every log is kept (`truth.Copy`), brought up to date change by change, and kept on when the process is down:
+A copy of every log is kept (`oracle.Copy`), brought up to date change by change, and kept on when the process is down:
 what a candidate for leadership really has, whatever anybody believes. Where a log has grown, only what is new is read.
 """
 
@@ -13,7 +13,8 @@ from tanist.broker.hosted import HostedPartition
 from tanist.broker.node import Node
 from tanist.log.log import Log
 from tanist.log.log import Truncated as CutOff
-from tanist.sim.truth import Batch, Copy, Key, Truth
+from tanist.sim.events import TopicIdPartition
+from tanist.sim.oracle import Batch, Copy, Truth
 from tanist.sim.violation import Violation
 from tanist.sim.world import Host, World
 from tanist.wire.batch import iterate_headers
@@ -25,10 +26,10 @@ _LOG_SUFFIX = ".log"
 class LogChecks:
     """The logs of all replicas."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, rotten: set[tuple[TopicIdPartition, int]]) -> None:
         self._world = world
-        self.rotten: set[tuple[Key, int]] = set()
-        """(partition, node) whose log has a batch on the disk that is not what was written (`rot.py`)."""
+        self._rotten = rotten
+        """(partition, node): the oracle's."""
 
     # -- a process begins and ends
 
@@ -40,7 +41,7 @@ class LogChecks:
         copy.log_start = log.log_start_offset
         copy.batches = truth.content(name, log, log.log_start_offset, log.log_end_offset, self._world.now_us)
         if known is not None and known.released_epoch is None:
-            self._check_restart(name, known, copy, rotten=(truth.key, host.node_id) in self.rotten)
+            self._check_restart(name, known, copy, rotten=(truth.key, host.node_id) in self._rotten)
             copy.cut = known.cut
             copy.lossy_since_epoch = known.lossy_since_epoch
             copy.doubtful = known.doubtful
@@ -77,7 +78,7 @@ class LogChecks:
             # After an earlier loss that no process has lived to see: what it took does not count as synced again.
             copy.durable_end = durable_end if copy.durable_end is None else min(durable_end, copy.durable_end)
         # (Recovery cuts a rotten log off where it finds out.)
-        if (lost_power or (truth.key, host.node_id) in self.rotten) and not clean:
+        if (lost_power or (truth.key, host.node_id) in self._rotten) and not clean:
             copy.lossy_since_epoch = broker_epoch
 
     # -- a log becomes longer or shorter

@@ -17,7 +17,7 @@ from tanist.controller.partition_state import RECOVERING, PartitionState
 from tanist.controller.registration import BrokerRegistration
 from tanist.quorum.raft_log import MetadataBatch, RaftLog
 from tanist.quorum.voters import SnapshotId
-from tanist.sim.truth import Key
+from tanist.sim.events import TopicIdPartition
 from tanist.sim.violation import Violation
 from tanist.sim.world import Host, World
 from tanist.wire.metadata import PartitionChangeRecord, decode_record
@@ -29,7 +29,7 @@ class MetadataChecks:
     def __init__(
         self,
         world: World,
-        partition_changed: Callable[[Key, PartitionState | None, PartitionState | None, bool], None],
+        partition_changed: Callable[[TopicIdPartition, PartitionState | None, PartitionState | None, bool], None],
         broker_changed: Callable[[int, BrokerRegistration | None], None],
         config_changed: Callable[[], None],
         batch_ended: Callable[[], None],
@@ -50,7 +50,7 @@ class MetadataChecks:
         """Epoch of the quorum -> its leader."""
         self._seen: dict[int, tuple[MetadataImage, int]] = {}
         """Node -> its image (another one after a snapshot or a restart), and how far it was compared."""
-        self._before_elr: dict[Key, PartitionState] = {}
+        self._before_elr: dict[TopicIdPartition, PartitionState] = {}
         """Partition -> as it was when eligible leader replicas were switched on. Until it is led it may stay so."""
         self.changes = 0
 
@@ -184,7 +184,7 @@ class MetadataChecks:
     def _fail(self, property_id: str, message: str) -> NoReturn:
         raise Violation(property_id, message, self._world.now_us)
 
-    def _check_structure(self, name: str, key: Key, state: PartitionState) -> None:
+    def _check_structure(self, name: str, key: TopicIdPartition, state: PartitionState) -> None:
         """S12."""
         image = self.image
         isr, elr, replicas = set(state.isr), set(state.elr), set(state.replicas)
@@ -205,7 +205,7 @@ class MetadataChecks:
             if broker is None or broker.fenced:
                 self._fail("S12", f"{name}: fenced broker {broker_id} is in ISR {state.isr}")
 
-    def _is_from_before_elr(self, key: Key, state: PartitionState) -> bool:
+    def _is_from_before_elr(self, key: TopicIdPartition, state: PartitionState) -> bool:
         """As Kafka before KIP-966 left it: without a leader, and with the last member of its ISR still in it."""
         before = self._before_elr.get(key)
         if before is None:
@@ -230,7 +230,9 @@ class MetadataChecks:
                     continue
                 self._fail("S12", f"broker {broker_id} is fenced, but in the ISR of {topic_id}-{index}")
 
-    def _check_step(self, name: str, key: Key, before: PartitionState, after: PartitionState, *, single: bool) -> None:
+    def _check_step(
+        self, name: str, key: TopicIdPartition, before: PartitionState, after: PartitionState, *, single: bool
+    ) -> None:
         """S9 of one change."""
         if after.partition_epoch <= before.partition_epoch or (
             single and after.partition_epoch != before.partition_epoch + 1

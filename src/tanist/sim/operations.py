@@ -14,10 +14,10 @@ from typing import Any
 
 from tanist.sim.clients import SimClient
 from tanist.sim.clock import stream
-from tanist.sim.election_checks import AGGRESSIVE, BALANCED, FIRST_PHASE, NONE
+from tanist.sim.events import ElrDowngradeRequested, TopicIdPartition, UncleanElectionRequested, UnregistrationRequested
 from tanist.sim.history import History
-from tanist.sim.replica_checks import ReplicaChecks
-from tanist.sim.truth import Key
+from tanist.sim.oracle import Oracle
+from tanist.sim.promise import AGGRESSIVE, BALANCED, FIRST_PHASE, NONE, Promise
 from tanist.sim.world import World
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.alter_partition_reassignments_request import (
@@ -101,9 +101,12 @@ def draw_operations(
 class Admin(SimClient):
     """Does what the list says."""
 
-    def __init__(self, world: World, history: History, replicas: ReplicaChecks, topics: Sequence[Topic]) -> None:
+    def __init__(
+        self, world: World, history: History, oracle: Oracle, promise: Promise, topics: Sequence[Topic]
+    ) -> None:
         super().__init__(world, "admin", history)
-        self._replicas = replicas
+        self._oracle = oracle
+        self._promise = promise
         self._topics = topics
         self._under_way = 0
 
@@ -155,13 +158,13 @@ class Admin(SimClient):
         key, name = self._partition(operation.first)
         brokers = [host.node_id for host in self.world.brokers]
         chance = stream(self.world.seed, f"reassign/{operation.at_us}")
-        size = min(len(brokers), max(1, len(self._replicas.states[key].replicas) + chance.choice((-1, 0, 0, 1))))
+        size = min(len(brokers), max(1, len(self._oracle.states[key].replicas) + chance.choice((-1, 0, 0, 1))))
         replicas = tuple(chance.sample(brokers, size))
         self._note(f"wants {name}-{key[1]} on {list(replicas)}")
         self._place(name, key[1], replicas)
 
     def _cancel(self, operation: Operation) -> None:
-        moving = [key for key, state in self._replicas.states.items() if state.reassigning]
+        moving = [key for key, state in self._oracle.states.items() if state.reassigning]
         if moving:
             key = moving[int(operation.first * len(moving))]
             name = self._name(key)
@@ -207,10 +210,11 @@ class Admin(SimClient):
 
     def _features(self, operation: Operation) -> None:
         """Off and on again. Off only while nobody has lost anything: without an ELR nothing makes up for it."""
-        elections = self._replicas.elections
-        level = 0 if self._replicas.metadata.image.elr_enabled and operation.first < 0.7 else 1
-        if not level and not elections.elr_may_end(self._replicas.truths.values()):
-            return
+        level = 0 if self._oracle.image.elr_enabled and operation.first < 0.7 else 1
+        if not level:
+            if not self._promise.elr_may_end():
+                return
+            self.world.emit(ElrDowngradeRequested())
         self._note(f"sets {_ELR_VERSION} to {level}")
         update = FeatureUpdateKey(
             feature=_ELR_VERSION, max_version_level=level, upgrade_type=_UPGRADE if level else _SAFE_DOWNGRADE
@@ -234,14 +238,14 @@ class Admin(SimClient):
         key, _ = self._partition(operation.first)
         self.elect_uncleanly(key, operation.second)
 
-    def elect_uncleanly(self, key: Key, choice: float = 0.0) -> None:
+    def elect_uncleanly(self, key: TopicIdPartition, choice: float = 0.0) -> None:
         """In one of the ways that there are; by the longest log if nothing else is said."""
         name = self._name(key)
-        replicas = self._replicas.states[key].replicas
+        replicas = self._oracle.states[key].replicas
         kinds = (_UNCLEAN,) if self._first_phase() else (_LONGEST_BALANCED, _LONGEST_AGGRESSIVE, _UNCLEAN, _DESIGNATED)
         kind = kinds[int(choice * len(kinds))]
         desired = (replicas[int(choice * 997) % len(replicas)],) if kind == _DESIGNATED else None
-        self._replicas.elections.asked_for.add(key)
+        self.world.emit(UncleanElectionRequested(key))
         self._note(f"asks for a leader of {name}-{key[1]} (type {kind}{'' if desired is None else f', {desired[0]}'})")
         chosen = TopicPartitions(topic=name, partitions=(key[1],), desired_leaders=desired)
         version = 2 if self._first_phase() else 3
@@ -251,7 +255,7 @@ class Admin(SimClient):
         hosts = [host for host in self.world.brokers if not host.up] or self.world.brokers
         host = hosts[int(operation.first * len(hosts))]
         self._note(f"unregisters broker {host.node_id}")
-        self._replicas.elections.unregistering(host.node_id, self._replicas.truths.values())
+        self.world.emit(UnregistrationRequested(host.node_id))
         self.world.counts["brokers unregistered"] += 1
         self._send(UnregisterBrokerRequest(broker_id=host.node_id), 0)
 
@@ -265,16 +269,16 @@ class Admin(SimClient):
 
         self.any_broker().call(request, version, _TIMEOUT_MS + 1_000, answered)
 
-    def _partition(self, choice: float) -> tuple[Key, str]:
-        keys = list(self._replicas.states)
+    def _partition(self, choice: float) -> tuple[TopicIdPartition, str]:
+        keys = list(self._oracle.states)
         key = keys[int(choice * len(keys))]
         return key, self._name(key)
 
-    def _name(self, key: Key) -> str:
-        return self._replicas.metadata.image.topics[key[0]].name
+    def _name(self, key: TopicIdPartition) -> str:
+        return self._oracle.image.topics[key[0]].name
 
     def _first_phase(self) -> bool:
-        return all(self._replicas.elections.strategy(truth) == FIRST_PHASE for truth in self._replicas.truths.values())
+        return all(self._promise.strategy(truth) == FIRST_PHASE for truth in self._oracle.partitions.values())
 
     def _note(self, message: str) -> None:
         self.world.note("operator", "DOES", message)

@@ -15,12 +15,12 @@ from typing import NoReturn
 
 from tanist.controller.partition_state import PartitionState
 from tanist.sim.checkers import Checkers
-from tanist.sim.election_checks import AGGRESSIVE, BALANCED, FIRST_PHASE, NONE
+from tanist.sim.events import TopicIdPartition
 from tanist.sim.faults import Nemesis
 from tanist.sim.operations import Admin
 from tanist.sim.producer import Producer
+from tanist.sim.promise import AGGRESSIVE, BALANCED, FIRST_PHASE, NONE
 from tanist.sim.readers import Consumer, Observer
-from tanist.sim.truth import Key
 from tanist.sim.violation import Violation
 from tanist.sim.world import Host, World
 
@@ -120,15 +120,15 @@ class Peace:
             if state.leader < 0 and self._is_excused(key, state, left_out):
                 self._world.counts["excused: no leader possible"] += 1
 
-    def _is_excused(self, key: Key, state: PartitionState, left_out: frozenset[int]) -> bool:
+    def _is_excused(self, key: TopicIdPartition, state: PartitionState, left_out: frozenset[int]) -> bool:
         """Whether nobody of the core may lead the partition."""
-        elections = self._checkers.replicas.elections
+        promise = self._checkers.replicas.elections.promise
         truth = self._checkers.replicas.truth(key)
-        strategy = elections.strategy(truth)
+        strategy = promise.strategy(truth)
         replicas, eligible = set(state.replicas), {*state.isr, *state.elr}
         if replicas <= left_out:
             return True
-        if strategy == AGGRESSIVE or (strategy == FIRST_PHASE and elections.anybody_will_do(truth)):
+        if strategy == AGGRESSIVE or (strategy == FIRST_PHASE and promise.anybody_will_do(truth)):
             return False
         if eligible:
             return eligible <= left_out
@@ -146,16 +146,16 @@ class Peace:
                 self._admin.elect_uncleanly(key)
         self._admin.later(_OPERATORS_PAUSE_MS, self._attend)
 
-    def _is_operators(self, key: Key, state: PartitionState) -> bool:
+    def _is_operators(self, key: TopicIdPartition, state: PartitionState) -> bool:
         """The strategy None, or the KIP's first phase when the last leader is no replica any more."""
-        elections, truth = self._checkers.replicas.elections, self._checkers.replicas.truth(key)
+        promise, truth = self._checkers.replicas.elections.promise, self._checkers.replicas.truth(key)
         if state.isr or state.elr:
             return False
         if not self._checkers.metadata.image.elr_enabled:
-            return not elections.anybody_will_do(truth)  # what was known of others is not looked at any more
-        strategy = elections.strategy(truth)
+            return not promise.anybody_will_do(truth)  # what was known of others is not looked at any more
+        strategy = promise.strategy(truth)
         if strategy == FIRST_PHASE:
-            return not state.last_known_elr and not elections.anybody_will_do(truth)
+            return not state.last_known_elr and not promise.anybody_will_do(truth)
         return strategy == NONE
 
     # -- what must come to hold
@@ -187,7 +187,7 @@ class Peace:
                 missing.append(f"{host.name} is {host.node.lifecycle.state.value}")
         return f"not every node is back: {', '.join(missing) or 'no controller'}"
 
-    def _states(self) -> dict[Key, PartitionState]:
+    def _states(self) -> dict[TopicIdPartition, PartitionState]:
         return self._checkers.replicas.states
 
     def _all_lead(self) -> bool:
@@ -196,7 +196,7 @@ class Peace:
     def _leaderless(self) -> str:
         replicas = self._checkers.replicas
         waiting = [(replicas.truth(key), state) for key, state in self._states().items() if state.leader < 0]
-        return _and(f"{truth.name} ({replicas.elections.strategy(truth)}): {state}" for truth, state in waiting)
+        return _and(f"{truth.name} ({replicas.elections.promise.strategy(truth)}): {state}" for truth, state in waiting)
 
     def _is_whole(self) -> bool:
         """L6, L7, L9: every replica is in its ISR, has all and knows it; nothing is on the move."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from tanist.sim.clock import stream
-from tanist.sim.compacting import compacted_topics
+from tanist.sim.compacting import POLICY
 from tanist.sim.faults import KINDS
 from tanist.sim.operations import OPERATIONS, RISKY, Topic
 from tanist.sim.world import COMBINED
@@ -257,6 +257,46 @@ def changing_features(config: ChaosConfig, chance: random.Random) -> ChaosConfig
             "unclean.leader.election.interval.ms": "2000",
             "leader.imbalance.check.interval.seconds": "5",
         },
+    )
+
+
+def compacted_topics(config: ChaosConfig, chance: random.Random) -> ChaosConfig:
+    """Compacted topics of many short segments, which are cleaned all the time, while brokers die and replicas move."""
+    kinds = ("stop", "kill", "leader", "crash", "freeze", "partition", "one_way", "power", "blackout", "slow")
+    settings = {
+        POLICY: "compact",
+        "segment.ms": str(chance.choice((200, 600))),
+        "min.cleanable.dirty.ratio": chance.choice(("0.01", "0.3")),
+        "unclean.recovery.strategy": "Balanced",
+    }
+    properties = {
+        **config.properties,
+        "log.cleaner.backoff.ms": str(chance.choice((50, 400))),
+        "log.flush.interval.messages": chance.choice(("1", "9223372036854775807")),
+        "log.segment.delete.delay.ms": str(chance.choice((1, 60_000))),
+        "unclean.leader.election.enable": "false",
+    }
+    if chance.random() < 0.3:
+        properties["log.cleaner.dedupe.buffer.size"] = "2000"
+    if chance.random() < 0.3:
+        properties["log.cleaner.io.max.bytes.per.second"] = "20000"
+    return replace(
+        config,
+        may_lose=False,
+        topics=tuple(
+            replace(
+                topic,
+                replication_factor=3,
+                configs=(*(each for each in topic.configs if each[0] not in settings), *settings.items()),
+            )
+            for topic in config.topics
+        ),
+        producers=max(1, config.producers),
+        pause_ms=20,
+        kinds=tuple(sorted(chance.sample(kinds, chance.randint(3, 6)))),
+        operations=chance.choice(((), ("preferred", "reassign"))),
+        late_consumers=1,
+        properties=properties,
     )
 
 

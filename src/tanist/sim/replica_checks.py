@@ -23,9 +23,10 @@ from tanist.replica.leader import LeaderState
 from tanist.replica.metadata import PartitionMetadata
 from tanist.sim.compacting import POLICY, Thinnings
 from tanist.sim.election_checks import ElectionChecks
+from tanist.sim.events import BitRotted, DirectoryFailed, Event, LogRemoved, LogRestored, TopicIdPartition
 from tanist.sim.log_checks import LogChecks, logs_of
 from tanist.sim.metadata_checks import MetadataChecks
-from tanist.sim.truth import Batch, Copy, Key, Truth, pieces
+from tanist.sim.oracle import Batch, Copy, Oracle, Truth, pieces
 from tanist.sim.violation import Violation
 from tanist.sim.world import Host, World
 from tanist.wire.batch import decode_batch, iterate_headers
@@ -79,20 +80,20 @@ class ReplicaChecks:
         self.metadata = MetadataChecks(
             world, self._partition_changed, self._broker_changed, self._config_changed, self._batch_ended
         )
-        self.logs = LogChecks(world)
-        self.truths: dict[Key, Truth] = {}
-        self.states: dict[Key, PartitionState] = {}
-        """Each partition as the committed metadata has it."""
-        self.elections = ElectionChecks(world, self.metadata.image, self.truth, self.acting_leader, self.logs.rotten)
+        self.oracle = Oracle(self.metadata.image)
+        self.truths = self.oracle.partitions
+        self.states = self.oracle.states
+        self.logs = LogChecks(world, self.oracle.rotten)
+        self.elections = ElectionChecks(world, self.oracle, self.truth, self.acting_leader)
         self._lives: dict[int, int] = {}
-        self._changed: dict[Key, PartitionState] = {}
+        self._changed: dict[TopicIdPartition, PartitionState] = {}
         """Those that the present turn has changed."""
         self._seen: dict[HostedPartition, _Seen] = {}
         self.on_committed: Callable[[Truth, int, bytes], None] = _nobody
         """Called with the offset and the value of each record that is committed, in order."""
         self.changes = 0
 
-    def truth(self, key: Key) -> Truth:
+    def truth(self, key: TopicIdPartition) -> Truth:
         found = self.truths.get(key)
         if found is None:
             topic = self.metadata.image.topics.get(key[0])
@@ -154,39 +155,54 @@ class ReplicaChecks:
         for truth in self.truths.values():
             self.logs.went_down(host, truth, lost_power=lost_power, mid_turn=mid_turn, broker_epoch=epoch)
 
-    def directory_fails(self, host: Host, path: str) -> None:
+    def happened(self, event: Event) -> None:
+        """Faults and operators."""
+        match event:
+            case DirectoryFailed(node_id, path):
+                self._directory_failed(node_id, path)
+            case BitRotted(node_id, key):
+                self._bit_rotted(node_id, key)
+            case LogRemoved(node_id, key):
+                self._log_removed(node_id, key)
+            case LogRestored(node_id, key):
+                self.oracle.rotten.discard((key, node_id))
+        self.elections.happened(event)
+
+    def _directory_failed(self, node_id: int, path: str) -> None:
         """From here on nothing is known of how the logs in that directory end, until they are read again."""
         for truth in self.truths.values():
-            copy = truth.copies.get(host.node_id)
+            copy = truth.copies.get(node_id)
             if copy is not None and copy.log is not None and copy.log.directory.startswith(path + "/"):
                 copy.mid_turn = True
 
-    def rots(self, host: Host, copy: Copy, key: Key) -> None:
+    def _bit_rotted(self, node_id: int, key: TopicIdPartition) -> None:
         """Its disk is not what it was: recovery may cut the log off there, after this life of its node or any later."""
-        self.logs.rotten.add((key, host.node_id))
-        self._is_lossy(host, copy)
+        self.oracle.rotten.add((key, node_id))
+        self._is_lossy(self.truths[key].copies[node_id])
 
-    def thrown_away(self, host: Host, copy: Copy) -> None:
+    def _log_removed(self, node_id: int, key: TopicIdPartition) -> None:
         """An operator has removed a log while its broker was down: for the protocol, a loss of all that was synced.
 
         With it goes the mark of a clean end, so the controller will doubt all that the broker has.
         """
         for truth in self.truths.values():
-            other = truth.copies.get(host.node_id)
+            other = truth.copies.get(node_id)
             if other is not None:
                 other.doubtful = True
+        copy = self.truths[key].copies[node_id]
         copy.cut.update(copy.batches)
         copy.batches.clear()
         copy.agreeing = 0
-        self._is_lossy(host, copy)
+        self._is_lossy(copy)
+        self.oracle.rotten.discard((key, node_id))
 
-    def _is_lossy(self, host: Host, copy: Copy) -> None:
-        broker = self.metadata.image.brokers.get(host.node_id)
+    def _is_lossy(self, copy: Copy) -> None:
+        broker = self.metadata.image.brokers.get(copy.node_id)
         copy.doubtful = True
         copy.lossy_since_epoch = -1 if broker is None else broker.epoch
 
     def _partition_changed(
-        self, key: Key, before: PartitionState | None, after: PartitionState | None, unclean: bool
+        self, key: TopicIdPartition, before: PartitionState | None, after: PartitionState | None, unclean: bool
     ) -> None:
         if after is None:
             self.states.pop(key, None)
@@ -470,7 +486,7 @@ class ReplicaChecks:
         broker = self.metadata.image.brokers.get(copy.node_id)
         return copy.lossy_since_epoch is not None and (broker is None or broker.epoch == copy.lossy_since_epoch)
 
-    def acting_leader(self, key: Key, state: PartitionState) -> LeaderState | None:
+    def acting_leader(self, key: TopicIdPartition, state: PartitionState) -> LeaderState | None:
         """The leader that the controller means, if it acts as one in that epoch."""
         host = self._world.hosts.get(state.leader)
         if host is None or not host.up or host.node is None:

@@ -15,9 +15,9 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from tanist.log.checkpoints import CLEAN_SHUTDOWN
-from tanist.sim.replica_checks import ReplicaChecks
+from tanist.sim.events import BitRotted, LogRemoved, LogRestored, TopicIdPartition
+from tanist.sim.oracle import Copy, Oracle
 from tanist.sim.scheduler import Process
-from tanist.sim.truth import Copy, Key
 from tanist.sim.world import Host, World
 from tanist.wire.batch import HEADER_BYTES, crc_matches, iterate_headers
 from tanist.wire.errors import WireError
@@ -34,16 +34,16 @@ class _Spot(NamedTuple):
 class Rot:
     """What is rotten, on all disks."""
 
-    def __init__(self, world: World, replicas: ReplicaChecks) -> None:
+    def __init__(self, world: World, oracle: Oracle) -> None:
         self._world = world
-        self._replicas = replicas
-        self._spots: dict[tuple[Key, int], list[_Spot]] = {}
+        self._oracle = oracle
+        self._spots: dict[tuple[TopicIdPartition, int], list[_Spot]] = {}
 
     def strike(self, host: Host, detail: float) -> bool:
         """Turn over a bit of a committed, synced batch on the host; False if it has none."""
         spots = [
             (key, spot)
-            for key, truth in self._replicas.truths.items()
+            for key, truth in self._oracle.partitions.items()
             for spot in self._possible(host, truth.copies.get(host.node_id), truth.high_watermark, detail)
         ]
         if not spots:
@@ -51,7 +51,7 @@ class Rot:
         key, spot = spots[int(detail * 9973) % len(spots)]
         host.disk.corrupt(spot.path, spot.offset, spot.mask)
         self._spots.setdefault((key, host.node_id), []).append(spot)
-        self._replicas.rots(host, self._replicas.truths[key].copies[host.node_id], key)
+        self._world.emit(BitRotted(host.node_id, key))
         self._world.note(host.name, "FAULT", f"byte {spot.offset} of {spot.path} is rotten")
         return True
 
@@ -67,15 +67,16 @@ class Rot:
         for (key, node_id), spots in list(self._spots.items()):
             if node_id != host.node_id:
                 continue
-            truth = self._replicas.truths.get(key)
+            truth = self._oracle.partitions.get(key)
             copy = None if truth is None else truth.copies.get(node_id)
             if copy is None or copy.log is None or not self._others_have_it(key, node_id):
                 self._restore(host, spots)
+                self._world.emit(LogRestored(node_id, key))
             else:
                 self._remove(host, copy)
+                self._world.emit(LogRemoved(node_id, key))
                 self._world.counts["rotten logs thrown away"] += 1
             del self._spots[(key, node_id)]
-            self._replicas.logs.rotten.discard((key, node_id))
 
     def _possible(self, host: Host, copy: Copy | None, committed: int, detail: float) -> list[_Spot]:
         """A byte of the records of each batch that may rot: headers stay, so that a log still knows what it holds."""
@@ -94,16 +95,14 @@ class Rot:
                         spots.append(_Spot(path, at + HEADER_BYTES + int(detail * room), 1 << int(detail * 8)))
         return spots
 
-    def _others_have_it(self, key: Key, node_id: int) -> bool:
+    def _others_have_it(self, key: TopicIdPartition, node_id: int) -> bool:
         """Whether somebody else is in sync, or surely eligible."""
-        state = self._replicas.states.get(key)
-        truth = self._replicas.truths[key]
+        state = self._oracle.states.get(key)
+        truth = self._oracle.partitions[key]
         if state is None:
             return True
         return any(
-            other != node_id
-            and (key, other) not in self._replicas.logs.rotten
-            and truth.is_complete(truth.copies.get(other))
+            other != node_id and (key, other) not in self._oracle.rotten and truth.is_complete(truth.copies.get(other))
             for other in (*state.isr, *state.elr)
         )
 
@@ -125,7 +124,6 @@ class Rot:
         view.remove(copy.log.directory)
         host.disk.sync_all()  # as an operator does, who would not see it all come back
         host.clean_ends.discard(host.lives)
-        self._replicas.thrown_away(host, copy)
         self._world.note("operator", "DOES", f"removes {copy.log.directory} of {host.name}")
 
 

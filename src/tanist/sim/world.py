@@ -17,7 +17,9 @@ from tanist.broker.node import Node
 from tanist.log.checkpoints import CLEAN_SHUTDOWN, decode_clean_shutdown
 from tanist.sim.clock import SimClock, SimRandom, stream
 from tanist.sim.disk import SimDisk
-from tanist.sim.network import NetworkConditions, SimNetwork
+from tanist.sim.events import Event
+from tanist.sim.link_conditions import NetworkConditions
+from tanist.sim.network import SimNetwork
 from tanist.sim.scheduler import MICROSECONDS, Process, Scheduler
 
 BROKER_PORT = 9092
@@ -44,6 +46,9 @@ class Watcher(Protocol):
 
         Also when the host loses its power and no process was left to end.
         """
+
+    def happened(self, event: Event) -> None:
+        """Something that was done to nodes and their disks from outside, or asked of them by an operator."""
 
 
 class Host:
@@ -276,6 +281,11 @@ class World:
         if host is not None:
             for watcher in self.watchers:
                 watcher.turn_ended(host)
+
+    def emit(self, event: Event) -> None:
+        """Let all who look on know of a fault or an operation."""
+        for watcher in self.watchers:
+            watcher.happened(event)
 
     # -- time
 

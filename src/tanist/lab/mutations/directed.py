@@ -27,10 +27,10 @@ from tanist.lab.mutations.holds import Hold
 from tanist.lab.mutations.scribe import Scribe
 from tanist.replica.leader import LeaderState
 from tanist.sim.chaos import Run
+from tanist.sim.events import Event, TopicIdPartition
 from tanist.sim.operations import Topic
 from tanist.sim.profiles import TOPIC, ChaosConfig
 from tanist.sim.scheduler import MICROSECONDS
-from tanist.sim.truth import Key
 from tanist.sim.violation import Violation
 from tanist.sim.world import BROKER_PORT, Host
 from tanist.wire.messages.alter_partition_reassignments_request import (
@@ -185,7 +185,7 @@ class Directed(Run):
     # -- what there is
 
     @property
-    def key(self) -> Key:
+    def key(self) -> TopicIdPartition:
         return next(iter(self.checkers.replicas.states))
 
     @property
@@ -362,6 +362,9 @@ class _Eyes:
 
     def turn_ended(self, host: Host) -> None:
         self._run._looked()
+
+    def happened(self, event: Event) -> None:
+        pass
 
     def went_down(self, host: Host, *, lost_power: bool, mid_turn: bool) -> None:
         pass

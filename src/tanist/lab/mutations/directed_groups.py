@@ -10,11 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 from tanist.lab.mutations.directed import CONTROLLER, Directed, Script, Until
+from tanist.sim.events import TopicIdPartition
 from tanist.sim.group_profiles import CONSUMER, GroupConfig, GroupPlan
 from tanist.sim.group_run import GroupRun
 from tanist.sim.operations import Topic
 from tanist.sim.profiles import TOPIC
-from tanist.sim.truth import Key
 from tanist.wire.internal_topics import OFFSETS_TOPIC
 
 _COMMITS = 20
@@ -33,7 +33,7 @@ class DirectedGroups(Directed, GroupRun):
         super().__init__(seed, lambda run: script(self), config)
 
     @property
-    def key(self) -> Key:
+    def key(self) -> TopicIdPartition:
         return (self.checkers.replicas.metadata.image.topic_ids[OFFSETS_TOPIC], 0)
 
     def at_work(self) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tanist.controller.partition_state import PartitionState
 from tanist.controller.registration import BrokerRegistration
-from tanist.sim.election_checks import AGGRESSIVE, BALANCED, FIRST_PHASE
+from tanist.sim.promise import AGGRESSIVE, BALANCED, FIRST_PHASE
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,8 @@ from tanist.lab.simulation.plan import Plan
 from tanist.lab.simulation.properties import breach, meaning, readable
 from tanist.lab.simulation.replicas import Did, Replicas
 from tanist.sim.chaos import Outcome, Run
-from tanist.sim.truth import Key, Truth
+from tanist.sim.events import Event, TopicIdPartition
+from tanist.sim.oracle import Truth
 from tanist.sim.violation import Violation
 from tanist.sim.world import COMBINED, Host
 
@@ -97,6 +98,9 @@ class _AfterTheCheckers:
     def turn_ended(self, host: Host) -> None:
         self._player.tell_turn()
 
+    def happened(self, event: Event) -> None:
+        pass
+
     def went_down(self, host: Host, *, lost_power: bool, mid_turn: bool) -> None:
         pass
 
@@ -114,7 +118,7 @@ class _Player:
         self._image = run.checkers.metadata.image
         self._replicas = Replicas()
         self._exchanges = Exchanges(self._topic_name, lambda broker_id: broker_id in self._brokers, self._said)
-        self._states: dict[Key, PartitionState] = {}
+        self._states: dict[TopicIdPartition, PartitionState] = {}
         self._brokers: dict[int, BrokerRegistration] = {}
         self._last_said: dict[tuple[str, str, str | None], str] = {}
         """From whom, to whom and about what -> what was said last: said again it is no news."""
@@ -138,6 +142,9 @@ class _Player:
         self._acting = self._names[host.name]
         if host.node is not None:
             self._did = self._replicas.look(host, host.node)
+
+    def happened(self, event: Event) -> None:
+        pass
 
     def went_down(self, host: Host, *, lost_power: bool, mid_turn: bool) -> None:
         pass
@@ -203,7 +210,7 @@ class _Player:
                 elections = replicas.elections
                 situation = Situation(
                     self._image.effective_min_isr(*key),
-                    elections.strategy(truth),
+                    elections.promise.strategy(truth),
                     self._image.elr_enabled,
                     key in elections.asked_for,
                     tuple(dict.fromkeys(self._answered.get(name, ()))),

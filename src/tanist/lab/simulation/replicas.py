@@ -13,7 +13,7 @@ from tanist.broker.hosted import HostedPartition
 from tanist.broker.node import Node
 from tanist.lab.replay.moments import Weight
 from tanist.replica.leader import LeaderState
-from tanist.sim.truth import Key
+from tanist.sim.events import TopicIdPartition
 from tanist.sim.world import Host
 
 
@@ -44,7 +44,7 @@ class Replicas:
     """All replicas of the world."""
 
     def __init__(self) -> None:
-        self._seen: dict[tuple[int, Key], _Seen] = {}
+        self._seen: dict[tuple[int, TopicIdPartition], _Seen] = {}
 
     def look(self, host: Host, node: Node) -> list[Did]:
         """After a turn of the node."""

@@ -9,18 +9,15 @@ facts are judged by the checkers.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
-from uuid import UUID
+from typing import NamedTuple, Protocol
 
+from tanist.controller.image import MetadataImage
+from tanist.controller.partition_state import PartitionState
 from tanist.log.log import Log
+from tanist.sim.events import TopicIdPartition
 from tanist.wire.batch import iterate_headers
 
-if TYPE_CHECKING:
-    from tanist.sim.compacting import Thinnings
-
 _READ_BYTES = 1 << 20
-
-Key = tuple[UUID, int]
 
 
 class Batch(NamedTuple):
@@ -127,6 +124,19 @@ class Copy:
         return found if found is not None and found.end == offset else None
 
 
+class Compaction(Protocol):
+    """What compaction may have taken from the logs of one partition (`compacting.py`)."""
+
+    def committed(self, offset: int, value: bytes) -> None:
+        """A record is committed."""
+
+    def may_be_gone(self, offset: int) -> bool:
+        """Whether compaction may have removed the record."""
+
+    def originals(self, name: str, log: Log, start: int, end: int, now_us: int) -> list[Batch]:
+        """The batches that begin in [start, end), as they were before compaction."""
+
+
 class Truth:
     """One partition."""
 
@@ -136,10 +146,10 @@ class Truth:
             return list(batches(log, start, end))
         return self.thinnings.originals(name, log, start, end, now_us)
 
-    def __init__(self, key: Key, name: str) -> None:
+    def __init__(self, key: TopicIdPartition, name: str) -> None:
         self.key = key
         self.name = name
-        self.thinnings: Thinnings | None = None
+        self.thinnings: Compaction | None = None
         """Of a compacted topic: what may be gone from its logs."""
         self.high_watermark = 0
         """T"""
@@ -221,3 +231,16 @@ class Truth:
             other.agreeing = 0
             self.agree(other)
         return lost
+
+
+class Oracle:
+    """All partitions of a run. The checkers keep it; whoever injects faults may read it."""
+
+    def __init__(self, image: MetadataImage) -> None:
+        self.image = image
+        """The committed metadata, as of the newest record that any node has applied."""
+        self.partitions: dict[TopicIdPartition, Truth] = {}
+        self.states: dict[TopicIdPartition, PartitionState] = {}
+        """Each partition as the committed metadata has it."""
+        self.rotten: set[tuple[TopicIdPartition, int]] = set()
+        """(partition, node) whose log has a batch on the disk that is not what was written (`rot.py`)."""

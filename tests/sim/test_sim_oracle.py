@@ -8,7 +8,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tanist.sim.truth import Batch, Copy, Truth
+from tanist.sim.oracle import Batch, Copy, Truth
 
 KEY = (UUID(int=1), 0)
 NOWHERE: Any = None

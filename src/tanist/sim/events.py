@@ -1,0 +1,75 @@
+"""What befalls a run from outside the nodes, as events: faults and operators emit them, checkers take note of them.
+
+Whoever injects a fault knows nothing of who judges it. An event says what was done, when it is done; what it means for
+the promises of the protocol is the checkers' affair.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+TopicIdPartition = tuple[UUID, int]
+"""(topic id, partition index)"""
+
+
+@dataclass(frozen=True, slots=True)
+class BitRotted:
+    """A synced batch of a replica's log is not what was written."""
+
+    node_id: int
+    partition: TopicIdPartition
+
+
+@dataclass(frozen=True, slots=True)
+class LogRestored:
+    """A rotten log is what it was, from a copy."""
+
+    node_id: int
+    partition: TopicIdPartition
+
+
+@dataclass(frozen=True, slots=True)
+class LogRemoved:
+    """An operator removed a rotten log, and the mark of a clean shutdown, while the node was down."""
+
+    node_id: int
+    partition: TopicIdPartition
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryFailed:
+    """A log directory fails: how the logs in it end is not known until they are read again."""
+
+    node_id: int
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class UncleanElectionRequested:
+    """An operator asks for a leader that may lack committed records."""
+
+    partition: TopicIdPartition
+
+
+@dataclass(frozen=True, slots=True)
+class UnregistrationRequested:
+    """An operator asks for a broker's registration to be removed."""
+
+    broker_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class ElrDowngradeRequested:
+    """An operator asks for `eligible.leader.replicas.version` 0: from here on no loss of a page cache is survived."""
+
+
+Event = (
+    BitRotted
+    | LogRestored
+    | LogRemoved
+    | DirectoryFailed
+    | UncleanElectionRequested
+    | UnregistrationRequested
+    | ElrDowngradeRequested
+)

@@ -1,0 +1,91 @@
+"""What the protocol promises to survive, of the settings in force and of what was lost so far.
+
+The promise (KIP-966): with min.insync.replicas m, m - 1 replicas may lose what they have not synced, overlapping, and
+no committed record is lost. With the recovery manager these are losses; in the KIP's first phase, which trusts the
+last leader when nobody is eligible, all unclean ends count as soon as one of them is a loss.
+
+Faults and operators ask it what they may do in a run that must not lose anything; the checkers hold the nodes to it.
+It must never ask the product's own code what is promised.
+"""
+
+from __future__ import annotations
+
+from tanist.controller.partition_state import PartitionState
+from tanist.sim.oracle import Copy, Oracle, Truth
+
+NONE, BALANCED, AGGRESSIVE = "None", "Balanced", "Aggressive"
+FIRST_PHASE = "first phase"
+"""Without the recovery manager: the last known leader, or anybody where `unclean.leader.election.enable` is true."""
+
+_TOPIC, _BROKER = 2, 4
+
+
+class Promise:
+    """The promise of one run."""
+
+    def __init__(self, oracle: Oracle) -> None:
+        self._oracle = oracle
+        self.elr_may_be_off = False
+        """From when an operator has asked for it: then nobody stands behind an ISR, and no loss is survived."""
+
+    def strategy(self, truth: Truth) -> str:
+        """What the configuration in force says of a partition that nobody surely may lead."""
+        image = self._oracle.image
+        static = image.static_configs
+        if static.get("unclean.recovery.manager.enabled") != "true" or not image.elr_enabled:
+            return FIRST_PHASE
+        name = truth.name.rpartition("-")[0]
+        for values in (image.configs.get((_TOPIC, name), {}), image.configs.get((_BROKER, ""), {}), static):
+            if "unclean.recovery.strategy" in values:
+                return values["unclean.recovery.strategy"]
+            if "unclean.leader.election.enable" in values:
+                return AGGRESSIVE if values["unclean.leader.election.enable"] == "true" else BALANCED
+        return BALANCED
+
+    def anybody_will_do(self, truth: Truth) -> bool:
+        """The first phase's `unclean.leader.election.enable`."""
+        return self._oracle.image.unclean_election_enabled(truth.name.rpartition("-")[0])
+
+    def may_lack(self, truth: Truth, copy: Copy) -> bool:
+        """Its page cache was lost, or its disk is not what it was."""
+        return copy.lossy_since_epoch is not None or (truth.key, copy.node_id) in self._oracle.rotten
+
+    def survives(self, node_id: int, state: PartitionState, truth: Truth, *, lossy: bool, doomed: set[int]) -> bool:
+        """Whether nothing is lost if this node dies now, with or without its page cache.
+
+        `doomed`: who else is about to die, with its page cache kept.
+        """
+        members = {*state.isr, *state.elr, *state.last_known_elr}
+        if node_id not in members:
+            return True
+        copies = [copy for copy in truth.copies.values() if copy.released_epoch is None]
+        losses = {copy.node_id for copy in copies if self.may_lack(truth, copy)}
+        if lossy:
+            losses.add(node_id)
+        if self.elr_may_be_off:
+            return not losses
+        if not losses:
+            return True
+        if self.strategy(truth) == FIRST_PHASE:
+            losses |= {copy.node_id for copy in copies if copy.doubtful} | (doomed & members) | {node_id}
+        return len(losses) < truth.needed
+
+    def survives_everywhere(self, node_id: int, *, lossy: bool, doomed: set[int]) -> bool:
+        """The same of all partitions."""
+        oracle = self._oracle
+        return all(
+            self.survives(node_id, state, oracle.partitions[key], lossy=lossy, doomed=doomed)
+            for key, state in oracle.states.items()
+        )
+
+    def elr_may_end(self) -> bool:
+        """Whether an operator may switch eligible leader replicas off: not while somebody may lack what is committed.
+
+        Without them the last member of an ISR stays in it, and leads with whatever it comes back with (Kafka before
+        KIP-966), so from there on nobody may lose anything.
+        """
+        return not any(
+            copy.released_epoch is None and self.may_lack(truth, copy)
+            for truth in self._oracle.partitions.values()
+            for copy in truth.copies.values()
+        )
