@@ -229,3 +229,21 @@ def test_a_cluster_whose_nodes_were_all_killed_says_what_it_waits_for(tmp_path: 
         assert "ready in" in said
     finally:
         run("down", folder=folder)
+
+
+def test_lines_without_keys_reach_all_partitions(tanist: Tanist) -> None:
+    tanist("topics", "create", "spread", "--partitions", "4")
+    tanist("produce", "spread", stdin="".join(f"{number}\n" for number in range(1, 1001)))
+    shown = tanist("consume", "spread", "--from-beginning", "--max-messages", "1000", "--print-offsets")
+    found: dict[str, list[int]] = {}
+    for line in shown.splitlines():
+        if line.count("\t") == 3:
+            partition, _, _, value = line.split("\t")
+            found.setdefault(partition, []).append(int(value))
+    assert {partition: len(values) for partition, values in found.items()} == dict.fromkeys("0123", 250)
+    assert all(values == sorted(values) for values in found.values())
+
+
+def test_a_groups_first_record_does_not_wait_for_more_members(tanist: Tanist, folder: Path) -> None:
+    """Apache's default is 3 s, as is ours in a server.properties written by hand."""
+    assert "group.initial.rebalance.delay.ms=0\n" in (folder / "node-1" / "server.properties").read_text()

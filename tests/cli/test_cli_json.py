@@ -74,6 +74,10 @@ CASES = {
     "topics describe": Case("{topic} --explain", has=("topic", "partitions")),
     "topics alter": Case("{topic} --config retention.ms=60000", has=("altered",)),
     "topics delete": Case("gone", before=("topics create gone --partitions 1",), has=("deleted",)),
+    "reassign plan": Case("--topic {topic}", has=("version", "partitions")),
+    "reassign apply": Case("{move} --wait 20", has=("started", "refused", "unfinished")),
+    "reassign cancel": Case("--all", has=("cancelled", "refused")),
+    "reassign list": Case("{move}", has=("topic", "partition", "state", "copied")),
     "configs describe": Case("--topic {topic} --all", has=("name", "value", "source")),
     "configs alter": Case("--topic {topic} --config retention.bytes=1000000", has=("altered",)),
     "produce": Case("{topic}", stdin="one\ntwo\nthree\n", has=("topic", "sent")),
@@ -163,7 +167,10 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
         "listeners=PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093\n"
         f"controller.quorum.voters=1@127.0.0.1:9093\nlog.dirs={folder}/formatted\n"
     )
+    move = folder / "move.json"
+    move.write_text('{"version": 1, "partitions": [{"topic": "things", "partition": 0, "replicas": [1, 2, 3]}]}')
     found = {
+        "move": str(move),
         "data": str(folder / "data"),
         "other": str(folder / "other"),
         "one": f"--brokers 1 --port {free_port()} {' '.join(FEW_PARTITIONS)}",

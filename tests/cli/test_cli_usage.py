@@ -167,7 +167,7 @@ def test_a_number_has_its_noun() -> None:
         (("topics", "create", "t", "--replica-assignment", "1;2"), "is not like 1:2:3,2:3:1"),
         (("topics", "create", "t", "--replica-assignment", "1:2", "--partitions", "2"), "leave the others out"),
         (("topics", "alter", "t"), "nothing to change"),
-        (("topics", "alter", "t", "--config", "a=b", "--replica-assignment", "1"), "with --partitions"),
+        (("topics", "alter", "t", "--replica-assignment", "1:x"), "is not like 1:2:3,2:3:1"),
         (("configs", "describe"), "name one of --topic NAME, --group NAME and --broker ID"),
         (
             ("configs", "describe", "--topic", "a", "--broker", "1"),

@@ -56,6 +56,8 @@ def test_rule_104_nobody_is_lost_or_doubled(current: tuple[int, ...], target: tu
     assert moving.replicas[: len(target)] == target
     assert not set(moving.adding) & set(current)
     assert set(moving.removing) <= set(current)
+    again = reassign(moving.replicas, target, moving.adding)
+    assert (set(again.replicas), again.removing, again.adding) == (set(moving.replicas), moving.removing, moving.adding)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +106,22 @@ def test_rule_104_a_second_reassignment_removes_what_the_first_was_adding() -> N
     move(there, [5, 2, 3])
     expect(there, replicas=[5, 2, 3, 1, 4], removing=[1, 4], adding=[5])
     move(there, [1, 2, 3, 4, 5])
-    expect(there, replicas=[1, 2, 3, 4, 5], removing=[], adding=[])
+    expect(there, replicas=[1, 2, 3, 4, 5], removing=[], adding=[5])
+
+
+def test_deviation_104_the_same_wish_twice_is_the_wish_once() -> None:
+    """A request that is repeated: the newcomer is still on its way, and goes when the reassignment is cancelled."""
+    there = world()
+    for _ in range(2):
+        move(there, [1, 2, 4])
+        expect(there, replicas=[1, 2, 4, 3], removing=[3], adding=[4])
+    move(there, None)
+    expect(there, replicas=[1, 2, 3], removing=[], adding=[])
+    for _ in range(2):
+        move(there, [1, 2, 3, 4])
+        expect(there, replicas=[1, 2, 3, 4], removing=[], adding=[4])
+    move(there, None)
+    expect(there, replicas=[1, 2, 3], removing=[], adding=[])
 
 
 def test_rule_106_a_reorder_is_done_in_the_same_record() -> None:

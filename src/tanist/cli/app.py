@@ -34,6 +34,7 @@ TREE: dict[str, dict[str, str]] = {
     },
     "Topics and records": {
         "topics": "tanist.cli.topics",
+        "reassign": "tanist.cli.reassign",
         "configs": "tanist.cli.configs",
         "produce": "tanist.cli.records",
         "consume": "tanist.cli.consume",

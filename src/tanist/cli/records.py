@@ -20,6 +20,8 @@ from tanist.wire.batch import NewRecord
 from tanist.words import counted
 
 _LINES_PER_BATCH = 500
+_LINES_IN_TURN = 50
+"""Lines without a key that go to one partition before the next has its turn."""
 
 _ACKS = {"all": -1, "-1": -1, "1": 1, "0": 0}
 
@@ -93,10 +95,11 @@ def produce_command(
         partitions = partitions_of(client, topic, partition)
         producer = Producer(client, acks=_ACKS[acks], idempotent=_ACKS[acks] == -1)
         turn = itertools.cycle(partitions)
+        here = partitions[0]
         sent = number = 0
         for lines in _batches(sys.stdin.buffer):
             now_ms = time.time_ns() // 1_000_000
-            here = next(turn)
+            keyless = 0
             placed: dict[int, list[NewRecord]] = {}
             for line in lines:
                 number += 1
@@ -106,7 +109,12 @@ def produce_command(
                     raise click.ClickException(
                         f"line {number}: {error}. {counted(sent, 'record')} sent before it"
                     ) from None
-                to = here if record.key is None else partitions[partition_for(record.key, len(partitions))]
+                if record.key is not None:
+                    to = partitions[partition_for(record.key, len(partitions))]
+                else:
+                    if keyless % _LINES_IN_TURN == 0:
+                        here = next(turn)
+                    to, keyless = here, keyless + 1
                 placed.setdefault(to, []).append(record)
             for to, records in placed.items():
                 try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import click
@@ -13,9 +13,11 @@ from tanist.cli.output import print_json, print_table
 from tanist.cli.tidings import warn_of_age
 from tanist.cli.tree import Group
 from tanist.runtime import admin
-from tanist.runtime.client import Address
+from tanist.runtime.client import Address, Client
+from tanist.runtime.reassign import present_assignment, reassign
 from tanist.runtime.surroundings import metadata_age_ms
 from tanist.wire.ids import id_text
+from tanist.words import counted
 
 
 def _assignment(value: str) -> list[tuple[int, ...]]:
@@ -169,24 +171,39 @@ def alter_command(
     folder: Path,
     as_json: bool,
 ) -> None:
-    """Change a topic's number of partitions, or its settings."""
-    if partitions is None and not config and not unset:
-        raise click.UsageError("nothing to change: give --partitions, --config or --unset")
-    if assignment and partitions is None:
-        raise click.UsageError(
-            "--replica-assignment places new partitions: say how many there shall be with --partitions"
-        )
+    """Change a topic's partitions, their brokers, its settings.
+
+    --replica-assignment with --partitions places the new partitions. Alone it moves all partitions, as `tanist
+    reassign` does: brokers of partition 0, of partition 1, and so on.
+    """
+    if partitions is None and not config and not unset and not assignment:
+        raise click.UsageError("nothing to change: give --partitions, --replica-assignment, --config or --unset")
     changes: dict[str, str | None] = dict(config)
     changes.update(dict.fromkeys(unset))
     with connect(bootstrap, folder) as client:
         if partitions is not None:
             admin.add_partitions(client, name, partitions, assignment or ())
+        elif assignment:
+            _move(client, name, assignment)
         if changes:
             admin.alter_configs(client, admin.TOPIC, name, changes)
     if as_json:
         print_json({"topic": name, "altered": True})
     else:
-        click.echo(f"altered {name}")
+        moving = "; `tanist reassign list` shows how far its replicas have moved"
+        click.echo(f"altered {name}{moving if assignment and partitions is None else ''}")
+
+
+def _move(client: Client, name: str, assignment: Sequence[tuple[int, ...]]) -> None:
+    present = present_assignment(client, [name])
+    if len(present) != len(assignment):
+        raise click.ClickException(
+            f"{name} has {counted(len(present), 'partition')}, and --replica-assignment is of {len(assignment)}: give "
+            "brokers for each, or use `tanist reassign` for some of them"
+        )
+    refused = reassign(client, {(name, index): replicas for index, replicas in enumerate(assignment)})
+    if refused:
+        raise click.ClickException("; ".join(map(str, refused)))
 
 
 @topics_command.command("delete")

@@ -33,14 +33,15 @@ class Reversal:
     unclean: bool
 
 
-def reassign(current: tuple[int, ...], target: tuple[int, ...]) -> Reassignment:
+def reassign(current: tuple[int, ...], target: tuple[int, ...], adding: tuple[int, ...] = ()) -> Reassignment:
     """Rule 104: the target's order first, then the replicas that are to go.
 
-    `current` is the whole present list. A second reassignment during a first one therefore removes what the first was
-    adding, if the second does not want it.
+    `current` is the whole present list, of which `adding` is still on its way by a first reassignment. A second one
+    removes those that it does not want, and those that it wants are still being added: the same wish twice is the
+    wish once, and can be cancelled.
     """
     removing = tuple(sorted(set(current) - set(target)))
-    adding = tuple(sorted(set(target) - set(current)))
+    adding = tuple(sorted(set(target) - (set(current) - set(adding))))
     return Reassignment(target + removing, removing, adding)
 
 

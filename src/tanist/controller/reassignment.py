@@ -101,8 +101,9 @@ def _decide(
     check_assignment(image, wanted.replicas)
     if not allow_replication_factor_change:
         _check_factor_unchanged(state, wanted.replicas)
-    moving = reassign(state.replicas, wanted.replicas)
-    # DEVIATION from rule 104: also an empty list replaces what an earlier reassignment was adding or removing.
+    # DEVIATION from rule 104: both lists are new, whatever an earlier reassignment was adding or removing; of what it
+    # was adding, that which is wanted still is.
+    moving = reassign(state.replicas, wanted.replicas, state.adding)
     intent = Intent(
         topic_id=topic.topic_id,
         partition=wanted.partition_index,

@@ -1,0 +1,59 @@
+"""`tanist reassign` on Apache Kafka: the commands work there, and the files are those of kafka-reassign-partitions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.interop import apache
+from tests.interop.cluster import wait_in_sync
+from tests.interop.tanist_cluster import tanist
+
+pytestmark = [pytest.mark.interop, pytest.mark.usefixtures("java")]
+
+TOPIC = "moved"
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[apache.ApacheCluster]:
+    cluster = apache.ApacheCluster(tmp_path / "apache", nodes=3, heap="256m")
+    cluster.start()
+    try:
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+def test_plans_are_exchanged_with_kafkas_tool(cluster: apache.ApacheCluster, tmp_path: Path) -> None:
+    at = ("--bootstrap", cluster.bootstrap)
+    common = ("--bootstrap-server", cluster.bootstrap)
+    tanist("topics", "create", TOPIC, "--replica-assignment", "1:2,1:2,1:2", *at)
+    wait_in_sync(cluster, TOPIC)
+    ours, back = tmp_path / "ours.json", tmp_path / "back.json"
+    ours.write_text(tanist("reassign", "plan", "--topic", TOPIC, *at))
+    planned = [part["replicas"] for part in json.loads(ours.read_text())["partitions"]]
+    assert sum(3 in replicas for replicas in planned) == 2
+
+    tanist("reassign", "apply", str(ours), "--save-current", str(back), "--wait", "60", *at)
+    told = apache.tool(apache.REASSIGN_PARTITIONS, *common, "--reassignment-json-file", str(ours), "--verify").stdout
+    assert all(f"Reassignment of partition {TOPIC}-{index} is completed." in told for index in range(3))
+    apache.reassign(cluster.bootstrap, json.loads(back.read_text()))
+    rows = json.loads(tanist("reassign", "list", str(back), "--json", *at))
+    assert [(row["state"], row["replicas"]) for row in rows] == [("complete", [1, 2])] * 3
+
+    topics = tmp_path / "topics.json"
+    topics.write_text(json.dumps({"version": 1, "topics": [{"topic": TOPIC}]}))
+    assert json.loads(tanist("reassign", "plan", "--topics-to-move-json-file", str(topics), *at))["partitions"]
+    told = apache.tool(
+        apache.REASSIGN_PARTITIONS, *common, "--topics-to-move-json-file", str(topics), "--broker-list", "2,3",
+        "--generate",
+    ).stdout  # fmt: skip
+    theirs = tmp_path / "theirs.json"
+    theirs.write_text(told.strip().splitlines()[-1])
+    tanist("reassign", "apply", str(theirs), "--wait", "60", *at)
+    rows = json.loads(tanist("reassign", "list", str(theirs), "--json", *at))
+    assert {row["state"] for row in rows} == {"complete"}
+    assert all(set(row["replicas"]) == {2, 3} for row in rows)
+    assert tanist("reassign", "cancel", "--all", *at) == "nothing is under way\n"
