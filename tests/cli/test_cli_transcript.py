@@ -12,10 +12,12 @@ import json
 import os
 import pty
 import re
+import select
 import struct
 import subprocess
 import sys
 import termios
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,6 +27,7 @@ from cli_rig import FEW_PARTITIONS, TANIST, free_port, run
 ROOT = Path(__file__).parents[2]
 KEPT = Path(__file__).with_name("transcript.txt")
 COLUMNS = 80
+PATIENCE_S = 120
 
 NOT_PLAYED = {
     "make demo": "CI runs it",
@@ -33,6 +36,7 @@ NOT_PLAYED = {
     "make setup && .venv/bin/tanist lab demo": "tests/lab/test_last_replica_standing.py",
     ". .venv/bin/activate": "a shell's",
     "tanist serve server.properties": "tests/runtime/test_runtime_serve.py",
+    "tanist top": "on a terminal it goes on until it is ended; tests/cli/test_cli_top.py",
 }
 MISTAKES = (
     "tanist stauts",
@@ -126,7 +130,11 @@ class Shell:
         )
         os.close(theirs)
         printed = bytearray()
+        deadline_s = time.monotonic() + PATIENCE_S
         while True:
+            if not select.select([ours], [], [], max(0.0, deadline_s - time.monotonic()))[0]:
+                process.kill()
+                pytest.fail(f"{command} has not ended after {PATIENCE_S} s: {printed.decode(errors='replace')[-500:]}")
             try:
                 found = os.read(ours, 65536)
             except OSError:  # the last who had it open has closed it
