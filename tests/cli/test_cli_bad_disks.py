@@ -57,7 +57,9 @@ def fill(disk: Path) -> None:
 
 
 def up(folder: Path, *options: str, before: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
-    command = [*before, *TANIST, "up", "--detach", "--brokers", "1", "--port", str(free_port()), "--data", str(folder)]
+    """A cluster of one broker: a new one, or the one that the folder has."""
+    new = () if (folder / "cluster.json").exists() else ("--brokers", "1", "--port", str(free_port()))
+    command = [*before, *TANIST, "up", "--detach", *new, "--data", str(folder)]
     return subprocess.run(
         [*command, *FEW_PARTITIONS, *options], capture_output=True, text=True, check=False, timeout=90
     )
