@@ -6,6 +6,7 @@ from typing import Any
 
 from cluster_rig import Cluster
 
+from tanist.broker.metadata_view import endpoint_in
 from tanist.sim.world import BROKER_PORT, COMBINED, CONTROLLER_PORT, World
 from tanist.wire.apis import PRIVATE_FROM
 from tanist.wire.messages.api_versions_request import ApiVersionsRequest
@@ -69,4 +70,4 @@ def test_a_controller_alone_finds_the_listener_between_brokers() -> None:
     assert controller.config.inter_broker_listener_name == ""
     image = controller.metadata.image
     assert [endpoint.name for endpoint in image.brokers[1].endpoints] == ["PLAINTEXT", "CLIENTS"]
-    assert controller.endpoint_in(image, 1) == ("node1", BROKER_PORT)
+    assert endpoint_in(image, 1, controller.config.inter_broker_listener_name) == ("node1", BROKER_PORT)

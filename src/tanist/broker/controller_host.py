@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from tanist.broker.connection import Call
 from tanist.broker.log_inquiries import LogInquiries
+from tanist.broker.metadata_view import endpoint_in
 from tanist.broker.probe import Probe
 from tanist.controller.controller import Controller, not_controller_response
 from tanist.controller.decision import Decision
@@ -246,7 +247,7 @@ class ControllerHost:
 
     def _probe(self, broker_id: int) -> None:
         broker = self.controller.image.brokers[broker_id]
-        endpoint = self._node.endpoint_in(self.controller.image, broker_id)
+        endpoint = endpoint_in(self.controller.image, broker_id, self._node.config.inter_broker_listener_name)
         if broker_id in self._probing or endpoint is None:
             return
         epoch = broker.epoch

@@ -419,7 +419,7 @@ class Coordinator:
         partition.written_end = appended.last_offset + 1
         node.mark_dirty(hosted)
         self._wait(partition, batch, now_ms)
-        node.leader_has_appended(hosted, leader, now_ms)
+        node.effects.leader_has_appended(hosted, leader, now_ms)
 
     def _wait(self, partition: GroupPartition, batch: _Batch, now_ms: int) -> None:
         """Until all that this coordinator has written is committed, or time is up."""

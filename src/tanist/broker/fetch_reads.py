@@ -58,7 +58,7 @@ def read_for_follower(
         if decision.error:
             return FetchedPartition(index, decision.error, -1, -1, start, None)
         if decision.effects:
-            node.apply_replica_effects(hosted, decision.effects)
+            node.effects.apply(hosted, decision.effects)
         high_watermark = decision.high_watermark
         if decision.diverging is not None:
             return FetchedPartition(

@@ -217,7 +217,7 @@ class Fetcher:
         for effect in effects:
             if isinstance(effect, AskOffsets):
                 self._ask_offsets(hosted, follower, effect.current_leader_epoch)
-        self._node.apply_replica_effects(hosted, effects)
+        self._node.effects.apply(hosted, effects)
 
     def _ask_offsets(self, hosted: HostedPartition, follower: FollowerState, leader_epoch: int) -> None:
         """Fact 116: out of range; where does the leader's log start and end?"""
@@ -261,7 +261,7 @@ class Fetcher:
                 except OSError as failure:
                     self._node.disk_failed(hosted, failure)
                     return
-            self._node.apply_replica_effects(hosted, effects)
+            self._node.effects.apply(hosted, effects)
             self._changed = True
             self._schedule()
 
@@ -288,7 +288,7 @@ class Fetchers:
         before = self._leader_of.get(key)
         if before is not None and before != leader_id:
             self.stop(hosted)
-        endpoint = self._node.inter_broker_endpoint(leader_id)
+        endpoint = self._node.metadata.inter_broker_endpoint(leader_id)
         if endpoint is None:
             self.stop(hosted)
             return
@@ -326,7 +326,7 @@ class Fetchers:
     def endpoints_changed(self) -> None:
         """Brokers have registered anew: fetchers that point elsewhere follow them."""
         for leader_id, fetcher in list(self._by_leader.items()):
-            endpoint = self._node.inter_broker_endpoint(leader_id)
+            endpoint = self._node.metadata.inter_broker_endpoint(leader_id)
             if endpoint is not None and endpoint != (fetcher.host, fetcher.port):
                 for hosted in list(fetcher._partitions.values()):
                     self.follow(hosted, leader_id)

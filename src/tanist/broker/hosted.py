@@ -7,7 +7,7 @@ produce requests waiting for the high watermark, the fetches waiting for data, a
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 from uuid import UUID
 
 from tanist.log.directory import LogDirectory
@@ -15,10 +15,10 @@ from tanist.log.log import Log
 from tanist.replica.follower import FollowerState
 from tanist.replica.leader import LeaderState
 from tanist.replica.partition import Partition
+from tanist.wire.errors import ErrorCode
 from tanist.wire.internal_topics import INTERNAL_TOPICS
 
-if TYPE_CHECKING:
-    from tanist.broker.api.fetch import FetchWait
+_NOT_LEADER = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 
 class AckWaiter(Protocol):
@@ -28,6 +28,18 @@ class AckWaiter(Protocol):
 
     def settle(self, ticket: int, error: int) -> None:
         """The high watermark covers it, or (by `error`) nobody here will see that."""
+
+
+class FetchWaiter(Protocol):
+    """What waits for data: a fetch that could not be answered with enough records."""
+
+    done: bool
+
+    def look(self, changed: HostedPartition) -> None:
+        """The partition has more data, a higher high watermark, or another role."""
+
+    def expire(self) -> None:
+        """Answer with what there is."""
 
 
 class HostedPartition:
@@ -80,13 +92,31 @@ class HostedPartition:
         self.stale = False
         # acks=all produces and groups' records, by the offset that the high watermark must reach, ascending.
         self.ack_waiters: deque[tuple[int, AckWaiter, int]] = deque()
-        self.fetch_waiters: list[FetchWait] = []
+        self.fetch_waiters: list[FetchWaiter] = []
 
-    def wait_for_data(self, waiter: FetchWait) -> None:
+    def wait_for_data(self, waiter: FetchWaiter) -> None:
         waiters = self.fetch_waiters
         if len(waiters) >= self.SWEEP_WAITERS and len(waiters) & (len(waiters) - 1) == 0:
             self.fetch_waiters = waiters = [w for w in waiters if not w.done]
         waiters.append(waiter)
+
+    def high_watermark_advanced(self) -> None:
+        """Settle what waits for a high watermark that is reached now (fact 119)."""
+        leader = self.leader
+        if leader is None:
+            return
+        waiters = self.ack_waiters
+        high_watermark = leader.high_watermark
+        while waiters and waiters[0][0] <= high_watermark:
+            required_offset, waiter, ticket = waiters.popleft()
+            if not waiter.done:
+                waiter.settle(ticket, leader.acks_status(required_offset).error)
+
+    def leadership_lost(self, error: int = _NOT_LEADER) -> None:
+        """Another broker leads, or the log is gone: this one will not see the high watermark move."""
+        waiters, self.ack_waiters = self.ack_waiters, deque()
+        for _, waiter, ticket in waiters:
+            waiter.settle(ticket, error)
 
     def take_role(self) -> None:
         """Copy the replica's role after a metadata change."""

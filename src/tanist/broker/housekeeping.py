@@ -70,7 +70,7 @@ class Housekeeping:
         now_ms = self._node.clock.now_ms()
         for hosted in list(self._node.replicas):
             if hosted.leader is not None:
-                self._node.apply_replica_effects(hosted, hosted.leader.check_lag(now_ms))
+                self._node.effects.apply(hosted, hosted.leader.check_lag(now_ms))
 
     def apply_retention(self) -> None:
         """Delete segments that `retention.ms`, `retention.bytes` or the log start offset have given up."""

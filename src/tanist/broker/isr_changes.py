@@ -100,7 +100,7 @@ class IsrChanges:
             now_ms = self._node.clock.now_ms()
             for hosted, leader, proposal in sent.values():
                 if hosted.leader is leader:
-                    self._node.apply_replica_effects(hosted, leader.alter_partition_failed(proposal, now_ms))
+                    self._node.effects.apply(hosted, leader.alter_partition_failed(proposal, now_ms))
             self._schedule()
             return
         now_ms = self._node.clock.now_ms()
@@ -122,11 +122,11 @@ class IsrChanges:
                     partition_epoch=answer.partition_epoch,
                     recovering=answer.leader_recovery_state == 1,
                 )
-                self._node.apply_replica_effects(hosted, leader.alter_partition_done(proposal, result, now_ms))
+                self._node.effects.apply(hosted, leader.alter_partition_done(proposal, result, now_ms))
         for hosted, leader, proposal in sent.values():  # the controller did not speak of it
             if hosted.leader is leader:
                 result = AlterPartitionResult(error=ErrorCode.UNKNOWN_SERVER_ERROR)
-                self._node.apply_replica_effects(hosted, leader.alter_partition_done(proposal, result, now_ms))
+                self._node.effects.apply(hosted, leader.alter_partition_done(proposal, result, now_ms))
         self._schedule()
 
     def _is_known(self, topic_id: UUID, answer: Answer) -> bool:

@@ -222,7 +222,7 @@ class Leadership:
                 peer.ask(question)
 
     def _peer(self, broker_id: int) -> _Peer | None:
-        endpoint = self._node.inter_broker_endpoint(broker_id)
+        endpoint = self._node.metadata.inter_broker_endpoint(broker_id)
         if endpoint is None:
             return None
         peer = self._peers.get(broker_id)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from tanist.broker.channel import Channel
+from tanist.broker.metadata_view import endpoint_in
 from tanist.controller.unclean_recovery import AskReplica, Key, LogInfo
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.get_replica_log_info_request import GetReplicaLogInfoRequest, TopicPartitions
@@ -62,7 +63,11 @@ class LogInquiries:
     def _channel(self, broker_id: int) -> Channel | None:
         """The channel to a broker at the address of its present registration."""
         host = self._node.quorum.controller_host
-        endpoint = None if host is None else self._node.endpoint_in(host.controller.image, broker_id)
+        endpoint = (
+            None
+            if host is None
+            else endpoint_in(host.controller.image, broker_id, self._node.config.inter_broker_listener_name)
+        )
         known = self._channels.get(broker_id)
         if known is not None and endpoint == (known.host, known.port):
             return known

@@ -13,13 +13,15 @@ from tanist.controller.delta import ImageDelta, delta_between
 from tanist.controller.image import MetadataImage
 from tanist.replica.metadata import BrokerStatus
 from tanist.wire.metadata import MetadataRecord
+from tanist.wire.produce import NodeEndpoint
 
 
 class MetadataView:
     """The committed image, and the offset up to which it was applied."""
 
-    def __init__(self, image: MetadataImage) -> None:
+    def __init__(self, image: MetadataImage, inter_broker_listener: str) -> None:
         self.image = image
+        self._inter_broker_listener = inter_broker_listener
         self.applied_offset = -1
         """Offset of the last record that was applied (Kafka's `CurrentMetadataOffset` in heartbeats)."""
         self.version = 0
@@ -85,3 +87,39 @@ class MetadataView:
     def topic_name(self, topic_id: UUID) -> str | None:
         topic = self.image.topics.get(topic_id)
         return None if topic is None else topic.name
+
+    # -- who leads, and where brokers are
+
+    def current_leader(self, topic: str | UUID, partition: int) -> tuple[int, int] | None:
+        """(leader, leader epoch), for hints to clients (KIP-951); None of a partition that is not known."""
+        topic_id = topic if isinstance(topic, UUID) else self.topic_id(topic)
+        state = None if topic_id is None else self.image.partition(topic_id, partition)
+        return None if state is None else (state.leader, state.leader_epoch)
+
+    def inter_broker_endpoint(self, broker_id: int) -> tuple[str, int] | None:
+        """Where a broker listens for its peers: (host, port)."""
+        return endpoint_in(self.image, broker_id, self._inter_broker_listener)
+
+    def endpoints_of(self, broker_ids: Iterable[int], listener: str) -> tuple[NodeEndpoint, ...]:
+        """Brokers as clients of `listener` reach them."""
+        found: list[NodeEndpoint] = []
+        for broker_id in sorted(broker_ids):
+            broker = self.image.brokers.get(broker_id)
+            for endpoint in broker.endpoints if broker is not None else ():
+                if endpoint.name == listener:
+                    found.append(NodeEndpoint(broker_id, endpoint.host, endpoint.port, broker.rack if broker else None))
+        return tuple(found)
+
+
+def endpoint_in(image: MetadataImage, broker_id: int, listener: str) -> tuple[str, int] | None:
+    """Where a broker listens, by `image`: (host, port) of the listener of that name, or of the first one.
+
+    A broker registers its inter-broker listener first, so a controller without brokers' listeners finds it there.
+    """
+    broker = image.brokers.get(broker_id)
+    if broker is None:
+        return None
+    for endpoint in broker.endpoints:
+        if endpoint.name == listener:
+            return (endpoint.host, endpoint.port)
+    return (broker.endpoints[0].host, broker.endpoints[0].port) if broker.endpoints else None

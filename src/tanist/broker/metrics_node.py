@@ -71,7 +71,7 @@ def queues(node: Node) -> list[tuple[str, int, int | None]]:
         ("unsent_bytes", max((each.connection.pending_bytes for each in connections), default=0), MAX_UNSENT_BYTES),
         ("held_turns", node.turn.held, None),
         ("purgatory", len(node.purgatory), None),
-        ("awaited_topics", node.awaited_topics, None),
+        ("awaited_topics", len(node.awaited_topics), None),
         ("metadata_uncommitted", node.quorum.raft.log.end_offset - node.quorum.raft.high_watermark, None),
         ("requests_to_voters", node.quorum.requests_under_way, Channel.MAX_IN_FLIGHT),
     ]

@@ -7,12 +7,12 @@ the core's state machines, whose effects it carries out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from tanist.broker.api.fetch import handle_fetch
-from tanist.broker.api.produce import handle_produce, high_watermark_advanced, leadership_lost
+from tanist.broker.api.produce import handle_produce
 from tanist.broker.api.table import (
     BROKER_HANDLERS,
     CONTROLLER_HANDLERS,
@@ -20,6 +20,7 @@ from tanist.broker.api.table import (
     unsupported_api_versions,
 )
 from tanist.broker.assembly import assemble_quorum, identify, open_directories
+from tanist.broker.awaited_topics import AwaitedTopics
 from tanist.broker.complaints import Complaints
 from tanist.broker.config import NodeConfig
 from tanist.broker.connection import Call, ClientConnection
@@ -38,6 +39,7 @@ from tanist.broker.metadata_view import MetadataView
 from tanist.broker.metrics import Metrics
 from tanist.broker.producer_ids import ProducerIds
 from tanist.broker.purgatory import Purgatory
+from tanist.broker.replica_effects import ReplicaEffects
 from tanist.broker.replicas import Replicas
 from tanist.broker.salvage import Salvage
 from tanist.broker.turn import Turn
@@ -52,23 +54,11 @@ from tanist.controller.settings import (
     topic_configs,
 )
 from tanist.log.config import LogConfig
-from tanist.ports import Clock, Connection, Disk, Listener, Network, Random, Timer
-from tanist.replica.effects import (
-    Effect,
-    HighWatermarkAdvanced,
-    HighWatermarkSet,
-    IsrChanged,
-    IsrUpdateFailed,
-    ProposeIsr,
-    SalvageFirst,
-    Truncated,
-)
+from tanist.ports import Clock, Connection, Disk, Listener, Network, Random
 from tanist.replica.leader import LeaderState
 from tanist.replica.reads import preferred_read_replica
 from tanist.wire.errors import ErrorCode
 from tanist.wire.frames import RequestHeader, decode_request
-from tanist.wire.internal_topics import OFFSETS_TOPIC
-from tanist.wire.produce import NodeEndpoint
 
 if TYPE_CHECKING:
     from tanist.broker.coordinator import Coordinator
@@ -122,7 +112,9 @@ class Node:
         self.connections: dict[ClientConnection, None] = {}
         """In order of their coming: a set would be in that of their addresses, another one in every process."""
         self._listeners: dict[str, Listener] = {}
-        self.metadata = MetadataView(MetadataImage(config.static))
+        self.metadata = MetadataView(MetadataImage(config.static), config.inter_broker_listener_name)
+        self.awaited_topics = AwaitedTopics(clock, self.metadata)
+        self.effects = ReplicaEffects(self.turn.mark_dirty, self.metrics, report)
         self.cluster_id, metas = identify(config, disk, random)
         directories = open_directories(self, metas) if self.is_broker else []
         self.quorum = assemble_quorum(self, metas[config.metadata_log_dir].directory_id)
@@ -133,6 +125,9 @@ class Node:
         self.replicas = Replicas(self, directories)
         self.fetchers = Fetchers(self)
         self.isr_changes = IsrChanges(self)
+        self.effects.isr_changes = self.isr_changes
+        self.effects.salvage = self.salvage
+        self.effects.group_leadership_changed = self._group_leadership_changed
         self.leadership = Leadership(self)
         self.directory_assignments = DirectoryAssignments(self)
         self.producer_ids = ProducerIds(self)
@@ -142,7 +137,6 @@ class Node:
         self._transactional = Complaints(clock, self.report, _TRANSACTIONAL_INTERVAL_MS)
         self.metadata_cache: dict[tuple[int, str, tuple[bool, bool]], tuple[int, bytes]] = {}
         """Encoded Metadata answers for all topics, by (version, listener): the image's version and the frame."""
-        self._awaiting_topics: list[tuple[list[str], Callable[[], None], Timer]] = []
 
     # -- life
 
@@ -200,7 +194,7 @@ class Node:
         self.salvage.stop()
         self.fetchers.close()
         for hosted in self.replicas:
-            leadership_lost(hosted)
+            hosted.leadership_lost()
         if self._coordinator is not None:
             self._coordinator.close()
         self.leadership.close()
@@ -318,7 +312,8 @@ class Node:
     def advertised_listeners(self) -> list[tuple[str, str, int, int]]:
         """(name, host, port, security protocol id) of the broker's listeners, as it registers them.
 
-        The one between brokers comes first: a node that is only a controller knows it by that (`endpoint_in`).
+        The one between brokers comes first: a node that is only a controller knows it by that
+        (`metadata_view.endpoint_in`).
         """
         found: list[tuple[str, str, int, int]] = []
         between = self.config.inter_broker_listener_name
@@ -347,34 +342,7 @@ class Node:
                     self._coordinator.topics_deleted(topic.name for topic in delta.deleted_topics.values())
                 if delta.created_topics or delta.deleted_topics or delta.grows_topics:
                     self._coordinator.topics_changed()
-        if delta.created_topics and self._awaiting_topics:
-            self._tell_topics_known()
-
-    def when_topics_known(self, names: list[str], deadline_ms: int, then: Callable[[], None]) -> None:
-        """Call `then` once this broker's metadata has the topics, or at the deadline."""
-        if all(name in self.metadata.image.topic_ids for name in names):
-            then()
-            return
-
-        def give_up() -> None:
-            self._awaiting_topics.remove(entry)
-            then()
-
-        entry = (names, then, self.clock.call_at(deadline_ms, give_up))
-        self._awaiting_topics.append(entry)
-
-    @property
-    def awaited_topics(self) -> int:
-        """Requests that wait for topics to become known here."""
-        return len(self._awaiting_topics)
-
-    def _tell_topics_known(self) -> None:
-        for entry in list(self._awaiting_topics):
-            names, then, timer = entry
-            if all(name in self.metadata.image.topic_ids for name in names):
-                self._awaiting_topics.remove(entry)
-                timer.cancel()
-                then()
+        self.awaited_topics.metadata_changed(delta)
 
     def metadata_progress(self) -> None:
         """More metadata was applied, or the broker learned its epoch: perhaps it may take its roles now."""
@@ -393,41 +361,12 @@ class Node:
         if self.controller_registration is not None:
             self.controller_registration.look()
 
-    def endpoint_in(self, image: MetadataImage, broker_id: int) -> tuple[str, int] | None:
-        """Where a broker listens for its peers, by `image`."""
-        broker = image.brokers.get(broker_id)
-        if broker is None:
-            return None
-        for endpoint in broker.endpoints:
-            if endpoint.name == self.config.inter_broker_listener_name:
-                return (endpoint.host, endpoint.port)
-        return (broker.endpoints[0].host, broker.endpoints[0].port) if broker.endpoints else None
-
-    def inter_broker_endpoint(self, broker_id: int) -> tuple[str, int] | None:
-        return self.endpoint_in(self.metadata.image, broker_id)
-
-    def endpoints_of(self, broker_ids: Iterable[int], listener: str) -> tuple[NodeEndpoint, ...]:
-        """Brokers as clients of `listener` reach them."""
-        found: list[NodeEndpoint] = []
-        for broker_id in sorted(broker_ids):
-            broker = self.metadata.image.brokers.get(broker_id)
-            for endpoint in broker.endpoints if broker is not None else ():
-                if endpoint.name == listener:
-                    found.append(NodeEndpoint(broker_id, endpoint.host, endpoint.port, broker.rack if broker else None))
-        return tuple(found)
-
-    def current_leader(self, topic: str | UUID, partition: int) -> tuple[int, int] | None:
-        """(leader, leader epoch) by the metadata, for hints to clients."""
-        topic_id = topic if isinstance(topic, UUID) else self.metadata.topic_id(topic)
-        state = None if topic_id is None else self.metadata.image.partition(topic_id, partition)
-        return None if state is None else (state.leader, state.leader_epoch)
-
     def produce_absent_error(self, topic: str | UUID, partition: int) -> int:
         """Why a partition that is produced to is not hosted here."""
         topic_id = topic if isinstance(topic, UUID) else self.metadata.topic_id(topic)
         if topic_id is not None and self.replicas.is_offline(topic_id, partition):
             return ErrorCode.KAFKA_STORAGE_ERROR
-        if self.current_leader(topic, partition) is not None:
+        if self.metadata.current_leader(topic, partition) is not None:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return ErrorCode.UNKNOWN_TOPIC_ID if isinstance(topic, UUID) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
@@ -452,62 +391,14 @@ class Node:
 
     # -- replicas
 
-    def leader_has_appended(self, hosted: HostedPartition, leader: LeaderState, now_ms: int) -> None:
-        """The leader's log has grown, and the partition is marked for the end of the turn."""
-        effects = leader.appended(now_ms)
-        if effects and (hosted.ack_waiters or type(effects[0]) is not HighWatermarkAdvanced):
-            # A lone replica's append advances the high watermark by itself, and mostly nobody waits for it.
-            self.apply_replica_effects(hosted, effects)
+    # -- replicas
 
-    def apply_replica_effects(self, hosted: HostedPartition, effects: Sequence[Effect]) -> None:
-        """Carry out what a replica's state machine wants."""
-        for effect in effects:
-            kind = type(effect)
-            if kind is HighWatermarkAdvanced:
-                high_watermark_advanced(hosted)
-                self.mark_dirty(hosted)
-            elif kind is HighWatermarkSet:
-                self.mark_dirty(hosted)
-            elif isinstance(effect, ProposeIsr):
-                if hosted.leader is not None:
-                    self.isr_changes.propose(hosted, hosted.leader, effect)
-            elif isinstance(effect, IsrChanged):
-                self.metrics.isr_changed(effect)
-                self.report("INFO", f"{hosted.topic}-{hosted.index}: ISR is now {list(effect.isr)}")
-                high_watermark_advanced(hosted)
-            elif isinstance(effect, IsrUpdateFailed):
-                self.metrics.isr_update_failed()
-            elif isinstance(effect, Truncated):
-                self.metrics.truncated(effect)
-                self._truncated(hosted, effect)
-            elif isinstance(effect, SalvageFirst):
-                self.salvage.begin(hosted, effect)
-
-    def _truncated(self, hosted: HostedPartition, effect: Truncated) -> None:
-        lost = effect.previous_end_offset - effect.offset
-        if lost > 0 or effect.fully:
-            below = effect.offset < effect.previous_high_watermark
-            self.report(
-                "WARN" if below else "INFO",
-                f"{hosted.topic}-{hosted.index}: truncated {lost} records, from offset {effect.offset}"
-                + (", BELOW the high watermark " + str(effect.previous_high_watermark) if below else ""),
-            )
-        self.mark_dirty(hosted)
-
-    def role_changed(self, hosted: HostedPartition, before: LeaderState | None) -> None:
-        """The partition has a new leader epoch, or is gone: whoever waits on it must look elsewhere."""
-        self.metrics.role_changed(hosted, before)
-        if before is not None and hosted.leader is None:
-            error = ErrorCode.KAFKA_STORAGE_ERROR if hosted.stale else ErrorCode.NOT_LEADER_OR_FOLLOWER
-            leadership_lost(hosted, error)
-        waiters, hosted.fetch_waiters = hosted.fetch_waiters, []
-        for waiter in waiters:
-            waiter.expire()
-        if hosted.topic == OFFSETS_TOPIC:
-            if self._coordinator is not None:
-                self._coordinator.role_changed(hosted)
-            elif hosted.leader is not None and hosted.log.log_end_offset > hosted.log.log_start_offset:
-                self.coordinator()  # it finds all that is led here
+    def _group_leadership_changed(self, hosted: HostedPartition) -> None:
+        """A partition of `__consumer_offsets` has another role here."""
+        if self._coordinator is not None:
+            self._coordinator.role_changed(hosted)
+        elif hosted.leader is not None and hosted.log.log_end_offset > hosted.log.log_start_offset:
+            self.coordinator()  # it finds all that is led here
 
     @property
     def loaded_coordinator(self) -> Coordinator | None:

@@ -213,8 +213,8 @@ class Replicas:
             return
         hosted.take_role()
         if hosted.leader_epoch != epoch_before:
-            node.role_changed(hosted, before)
-        node.apply_replica_effects(hosted, effects)
+            node.effects.role_changed(hosted, before)
+        node.effects.apply(hosted, effects)
         if hosted.follower is not None and state.leader >= 0:
             if hosted.leader_epoch != epoch_before or before is not None:
                 node.fetchers.follow(hosted, state.leader)
@@ -323,7 +323,7 @@ class Replicas:
             if everything or hosted.topic in names:
                 hosted.log.set_config(self._node.log_config(hosted.topic))
                 effects = hosted.replica.set_config(self._replica_config(hosted.topic))
-                self._node.apply_replica_effects(hosted, effects)
+                self._node.effects.apply(hosted, effects)
 
     def _remove(self, hosted: HostedPartition) -> None:
         """The partition is not ours any more: its topic was deleted, or it was reassigned."""
@@ -341,7 +341,7 @@ class Replicas:
                 del self.by_topic[hosted.topic_id]
                 if self.by_topic.get(hosted.topic) is partitions:
                     del self.by_topic[hosted.topic]
-        self._node.role_changed(hosted, before)
+        self._node.effects.role_changed(hosted, before)
 
     def _delete_log(self, directory: LogDirectory, topic: str, index: int) -> None:
         try:

@@ -222,7 +222,7 @@ class Salvage:
         except (OSError, DamagedBatch) as failure:
             self._disk_failed(request, failure)
             return
-        self._node.apply_replica_effects(request.hosted, effects)
+        self._node.effects.apply(request.hosted, effects)
         self._node.fetchers.resume(request.hosted)
         self._next()
 

@@ -122,7 +122,7 @@ class Turn:
                 self._write_failed(hosted, failure)
                 continue
             if grown and hosted.leader is not None:
-                node.leader_has_appended(hosted, hosted.leader, self.now_ms)
+                node.effects.leader_has_appended(hosted, hosted.leader, self.now_ms)
             hosted.dirty = False  # not before: news of the append are no reason for another turn
             if files is not None:
                 sync_files = files + (sync_files or [])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tanist.broker.isr_changes import IsrChanges
-from tanist.broker.node import Node
+from tanist.broker.replica_effects import ReplicaEffects
 from tanist.broker.salvage import Salvage
 from tanist.log.producers import ProducerStates
 from tanist.log.tail import LogTail
@@ -190,7 +190,7 @@ def _watch_followers(marks: Marks) -> None:
         if result.error == ErrorCode.CORRUPT_MESSAGE:
             marks.hit("follower: rotten batch refused")
 
-    def effects(node: Node, hosted: Any, wanted: Any) -> None:
+    def effects(interpreter: ReplicaEffects, hosted: Any, wanted: Any) -> None:
         for effect in wanted:
             kind = type(effect)
             if kind is Truncated:
@@ -206,4 +206,4 @@ def _watch_followers(marks: Marks) -> None:
     marks.around(FollowerState, "_adopt_high_watermark", watermark, adopted)
     marks.before(Salvage, "_saved", saved)
     marks.after(LogTail, "append_as_follower", appended)
-    marks.before(Node, "apply_replica_effects", effects)
+    marks.before(ReplicaEffects, "apply", effects)

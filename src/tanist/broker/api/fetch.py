@@ -318,8 +318,8 @@ def _leader_hints(
     for topic, parts in answers:
         for position, result in enumerate(parts):
             if result.error in (_NOT_LEADER, ErrorCode.FENCED_LEADER_EPOCH):
-                leader = node.current_leader(topic, result.partition)
+                leader = node.metadata.current_leader(topic, result.partition)
                 if leader is not None:
                     parts[position] = result._replace(current_leader=leader)
                     leaders.add(leader[0])
-    return node.endpoints_of(leaders, connection.listener) if leaders else ()
+    return node.metadata.endpoints_of(leaders, connection.listener) if leaders else ()

@@ -65,7 +65,7 @@ def _create_topic(node: Node, request: FindCoordinatorRequest, call: Call) -> No
             _answer(node, request, call)
             return
         deadline_ms = node.clock.now_ms() + _KNOWN_HERE_MS
-        node.when_topics_known([OFFSETS_TOPIC], deadline_ms, lambda: _answer(node, request, call))
+        node.awaited_topics.when_known([OFFSETS_TOPIC], deadline_ms, lambda: _answer(node, request, call))
 
     creation = CreateTopicsRequest(topics=(topic,), timeout_ms=_CREATE_TIMEOUT_MS)
     node.controller_channel.call(creation, _CREATE_TOPICS_VERSION, _CREATE_TIMEOUT_MS, created)
@@ -101,7 +101,7 @@ def _coordinator(node: Node, key_type: int, key: str, listener: str) -> Coordina
         return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{OFFSETS_TOPIC} is not there yet")
     index = partition_of(key, len(topic.partitions))
     leader = topic.partitions[index].leader
-    endpoints = node.endpoints_of([leader], listener) if leader >= 0 else ()
+    endpoints = node.metadata.endpoints_of([leader], listener) if leader >= 0 else ()
     broker = node.metadata.image.brokers.get(leader)
     if not endpoints or broker is None or broker.fenced:
         return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{OFFSETS_TOPIC}-{index} has no leader")

@@ -92,7 +92,9 @@ def _create(node: Node, call: Call, request: MetadataRequest, names: list[str]) 
                 call.reply(_response(node, call, request))
             return
         # The controller answers when the records are committed; this broker may be a moment behind.
-        node.when_topics_known(names, node.clock.now_ms() + 1_000, lambda: call.reply(_response(node, call, request)))
+        node.awaited_topics.when_known(
+            names, node.clock.now_ms() + 1_000, lambda: call.reply(_response(node, call, request))
+        )
 
     def ask() -> None:
         node.controller_channel.call(creation, _CREATE_TOPICS_VERSION, _CREATE_TIMEOUT_MS, created)

@@ -105,12 +105,12 @@ def answer(
         for topic, parts in results:
             for position, result in enumerate(parts):
                 if result.error == _NOT_LEADER or result.error == ErrorCode.FENCED_LEADER_EPOCH:
-                    leader = node.current_leader(topic, result.partition)
+                    leader = node.metadata.current_leader(topic, result.partition)
                     if leader is not None:
                         parts[position] = result._replace(current_leader=leader)
                         leaders.add(leader[0])
         if leaders:
-            endpoints = node.endpoints_of(leaders, connection.listener)
+            endpoints = node.metadata.endpoints_of(leaders, connection.listener)
     return encode_produce_response(version, correlation_id, results, node_endpoints=endpoints)
 
 
@@ -145,7 +145,7 @@ def handle_produce(
                 metrics.bytes_in += end - start
                 if acks == -1:
                     turn.mark_dirty(hosted)
-                    node.leader_has_appended(hosted, leader, turn.now_ms)
+                    node.effects.leader_has_appended(hosted, leader, turn.now_ms)
                     required_offset = log.log_end_offset
                     done, error = leader.acks_status(required_offset)
                     if error or not done:
@@ -234,7 +234,7 @@ def _handle_any(
             taken_bytes += end - start
             if not appended.duplicate:
                 turn.mark_dirty(hosted)
-                node.leader_has_appended(hosted, leader, now_ms)
+                node.effects.leader_has_appended(hosted, leader, now_ms)
             if acks == -1:
                 required_offset = appended.last_offset + 1
                 if leader.high_watermark >= required_offset:
@@ -281,23 +281,3 @@ def _refuse_all(
         (topic, [ProduceResult(index, error, -1, -1, -1) for index, _, _ in parts]) for topic, parts in topics
     ]
     connection.respond_one(answer(node, connection, version, correlation_id, refused))
-
-
-def high_watermark_advanced(hosted: HostedPartition) -> None:
-    """Answer the produces that the high watermark now covers (fact 119)."""
-    leader = hosted.leader
-    if leader is None:
-        return
-    waiters = hosted.ack_waiters
-    high_watermark = leader.high_watermark
-    while waiters and waiters[0][0] <= high_watermark:
-        required_offset, wait, ticket = waiters.popleft()
-        if not wait.done:
-            wait.settle(ticket, leader.acks_status(required_offset).error)
-
-
-def leadership_lost(hosted: HostedPartition, error: int = _NOT_LEADER) -> None:
-    """The partition has another leader (or its log is gone): nobody here will see its high watermark move."""
-    waiters, hosted.ack_waiters = hosted.ack_waiters, type(hosted.ack_waiters)()
-    for _, wait, ticket in waiters:
-        wait.settle(ticket, error)

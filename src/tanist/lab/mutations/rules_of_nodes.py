@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from tanist.broker import fetcher, node
-from tanist.broker.api import produce
+from tanist.broker import fetcher
 from tanist.broker.api.produce import ProduceWait
 from tanist.broker.controller_host import ControllerHost
+from tanist.broker.hosted import HostedPartition
 from tanist.broker.lifecycle import Lifecycle
 from tanist.broker.replicas import Replicas
 from tanist.lab.mutations.patching import Patch, always, fixed
@@ -129,11 +129,11 @@ def acks_with_the_next() -> tuple[Patch, ...]:
     return (Patch(ProduceWait, "add", lambda wait, hosted, _required_offset, results: add(wait, hosted, 0, results)),)
 
 
-def _acknowledges_all(hosted: Any, error: int = 0) -> None:
-    produce.leadership_lost(hosted, 0)
+def deposed_leaders_acknowledge() -> tuple[Patch, ...]:
+    lost = HostedPartition.leadership_lost
+    return (Patch(HostedPartition, "leadership_lost", lambda hosted, _error=0: lost(hosted, 0)),)
 
 
-deposed_leaders_acknowledge = fixed(node, "leadership_lost", _acknowledges_all)
 consumers_read_to_the_end = fixed(reads, "consumer_fetch_bounds", always(1 << 62))
 
 # -- roles and the quorum
