@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 from replica_alone import Alone
 
 from tanist.replica.follower import FetchedPartition
+from tanist.replica.history_checks import check_epoch
 from tanist.replica.memory import Entry
 from tanist.replica.metadata import BrokerStatus
+from tanist.replica.read_replica import ReadReplica, nearest_replica
 from tanist.replica.reads import (
     AS_REPLICA,
     EARLIEST_LOCAL_TIMESTAMP,
@@ -24,12 +26,9 @@ from tanist.replica.reads import (
     ConsumerRead,
     EpochEnd,
     ListedOffset,
-    ReadReplica,
-    check_epoch,
     consumer_fetch_bounds,
     consumer_read,
     list_offsets,
-    nearest_replica,
     offsets_for_leader_epoch,
     preferred_read_replica,
 )

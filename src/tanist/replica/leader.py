@@ -18,11 +18,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tanist.replica.effects import Effect, HighWatermarkAdvanced
+from tanist.replica.history_checks import check_epoch, divergence
 from tanist.replica.isr import AlterPartitionResult
 from tanist.replica.membership import IsrMembership
 from tanist.replica.metadata import NO_EPOCH, BrokerView, PartitionMetadata, ReplicaConfig
 from tanist.replica.ports import ReplicaLog
-from tanist.replica.reads import ReadReplica, check_epoch, divergence
+from tanist.replica.read_replica import ReadReplica
 from tanist.replica.remote import RemoteReplica
 from tanist.wire.errors import ErrorCode
 

@@ -1,7 +1,7 @@
-"""What a replica tells those who read: how far they may, from where, and when it can't say.
+"""A replica's answers to readers: how far they may read, from which offset, and when it cannot say.
 
-Owns the checks that leader and follower share: leader epochs (fact 112, KIP-320), divergence of the reader's history
-(fact 113), bounds of a consumer's fetch, ListOffsets, OffsetForLeaderEpoch, the choice of a nearer replica (KIP-392).
+Owns the bounds of a consumer's fetch, ListOffsets, OffsetForLeaderEpoch and the redirection to a nearer replica
+(KIP-392). `history_checks` has the checks of epochs and of a reader's history, which a leader makes of followers too.
 It must never show a consumer what is not committed (S18), nor call an offset the end of the partition while a new
 leader does not yet know how far its predecessor had committed (S19). Nothing here changes anything.
 """
@@ -10,25 +10,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from tanist.replica.history_checks import check_epoch, divergence
 from tanist.replica.metadata import NO_EPOCH, UNKNOWN_OFFSET
-from tanist.replica.ports import ReadableLog, ReplicaLog
+from tanist.replica.ports import ReadableLog
+from tanist.replica.read_replica import nearest_replica
 from tanist.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from tanist.replica.leader import LeaderState
     from tanist.replica.partition import Partition
 
 _NONE: Final = int(ErrorCode.NONE)
-_OFFSET_OUT_OF_RANGE: Final = int(ErrorCode.OFFSET_OUT_OF_RANGE)
 _NOT_LEADER_OR_FOLLOWER: Final = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 _LEADER_NOT_AVAILABLE: Final = int(ErrorCode.LEADER_NOT_AVAILABLE)
-_FENCED_LEADER_EPOCH: Final = int(ErrorCode.FENCED_LEADER_EPOCH)
-_UNKNOWN_LEADER_EPOCH: Final = int(ErrorCode.UNKNOWN_LEADER_EPOCH)
 _OFFSET_NOT_AVAILABLE: Final = int(ErrorCode.OFFSET_NOT_AVAILABLE)
-
-_AGREES: Final = (_NONE, None)
 
 _tuple = tuple.__new__
 """Makes a named tuple without calling its `__new__`, which is Python."""
@@ -47,32 +42,6 @@ EARLIEST_PENDING_UPLOAD_TIMESTAMP: Final = -6
 
 NO_REDIRECT: Final = -1
 """Read here: no other replica is nearer."""
-
-
-def check_epoch(given: int, own: int) -> int:
-    """The error for a request that names leader epoch `given`, -1 for none, at a replica in epoch `own` (fact 112)."""
-    if given in (own, NO_EPOCH):
-        return _NONE
-    return _FENCED_LEADER_EPOCH if given < own else _UNKNOWN_LEADER_EPOCH
-
-
-def divergence(
-    log: ReplicaLog, latest_epoch: int, fetch_offset: int, last_fetched_epoch: int
-) -> tuple[int, tuple[int, int] | None]:
-    """(error, None), or (0, (epoch, end offset)) where a reader's history stops being a prefix of `log` (fact 113).
-
-    `latest_epoch` is the log's: a reader whose last epoch it is, and who is not beyond the end, needs no look-up.
-    """
-    end = log.log_end_offset
-    if last_fetched_epoch != NO_EPOCH and not (last_fetched_epoch == latest_epoch and fetch_offset <= end):
-        epoch, end_of_epoch = log.epochs.end_offset_for(last_fetched_epoch, end)
-        if epoch == NO_EPOCH or end_of_epoch == UNKNOWN_OFFSET or fetch_offset < log.log_start_offset:
-            return _OFFSET_OUT_OF_RANGE, None
-        if epoch < last_fetched_epoch or end_of_epoch < fetch_offset:
-            return _NONE, (epoch, end_of_epoch)
-    if fetch_offset > end or fetch_offset < log.log_start_offset:
-        return _OFFSET_OUT_OF_RANGE, None
-    return _AGREES
 
 
 # ---- Fetch by consumers
@@ -201,27 +170,6 @@ def offsets_for_leader_epoch(partition: Partition, current_leader_epoch: int, le
 
 
 # ---- Fetch from a nearer replica
-
-
-class ReadReplica(NamedTuple):
-    """A replica from which a consumer could read."""
-
-    broker_id: int
-    rack: str | None
-    log_end_offset: int
-    caught_up_age_ms: int
-
-
-def nearest_replica(client_rack: str | None, leader: ReadReplica, followers: Iterable[ReadReplica]) -> int:
-    """The leader if it is in the client's rack or nobody is; else whoever there has come furthest (KIP-392)."""
-    if not client_rack or leader.rack == client_rack:
-        return leader.broker_id
-    near = [replica for replica in followers if replica.rack == client_rack]
-    if not near:
-        return leader.broker_id
-    return max(
-        near, key=lambda replica: (replica.log_end_offset, -replica.caught_up_age_ms, -replica.broker_id)
-    ).broker_id
 
 
 def preferred_read_replica(client_rack: str | None, fetch_offset: int, leader: LeaderState, now_ms: int) -> int:
