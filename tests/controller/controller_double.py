@@ -9,7 +9,7 @@ from uuid import UUID
 
 from tanist.controller.controller import Bootstrap, Controller
 from tanist.controller.decision import ControllerSettings, Decision
-from tanist.controller.elect_leaders import ElectionWait
+from tanist.controller.election_wait import ElectionWait
 from tanist.controller.features import SUPPORTED_FEATURES
 from tanist.controller.image import MetadataImage, PartitionState
 from tanist.controller.unclean_recovery import AskReplica

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from tanist.controller.delta import ImageDelta, delta_between
+from tanist.controller.delta import ImageDelta
 from tanist.controller.image import (
     BROKER,
     ELR_VERSION,
@@ -18,6 +18,7 @@ from tanist.controller.image import (
     MetadataImage,
     PartitionState,
 )
+from tanist.controller.image_changes import delta_between, local_changes
 from tanist.wire.ids import LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
 from tanist.wire.metadata import (
     AbortTransactionRecord,
@@ -436,16 +437,16 @@ def test_local_changes_are_those_of_one_broker() -> None:
     image, delta = small(), ImageDelta()
     image.replay(change(0, replicas=(2, 3), isr=(2, 3), leader=2), delta)
     image.replay(change(1, isr=(2,)), delta)
-    mine = list(delta.local_changes(image, 1))
+    mine = list(local_changes(delta, image, 1))
     assert [(each.partition, each.after.replicas if each.after else None) for each in mine] == [
         (0, (2, 3)),
         (1, (1, 2, 3)),
     ]
-    assert list(delta.local_changes(image, 9)) == []
+    assert list(local_changes(delta, image, 9)) == []
     gone = ImageDelta()
     image.replay(change(1, replicas=(2, 3)), gone)
     image.replay(RemoveTopicRecord(topic_id=FOO), gone)
-    dropped = list(gone.local_changes(image, 1))  # its replica of 1 goes, though the last record had moved it away
+    dropped = list(local_changes(gone, image, 1))  # its replica of 1 goes, though the last record had moved it away
     assert [(each.partition, each.after) for each in dropped] == [(1, None)]
     assert gone.configs == {(TOPIC, "foo")}
 
@@ -455,7 +456,7 @@ def test_a_name_can_be_used_again_in_one_batch() -> None:
     image.replay(RemoveTopicRecord(topic_id=FOO), delta)
     image.replay(TopicRecord(name="foo", topic_id=BAR), delta)
     image.replay(partition(0, BAR), delta)
-    changes = list(delta.local_changes(image, 1))
+    changes = list(local_changes(delta, image, 1))
     assert [(each.topic_id, each.after is None) for each in changes] == [(FOO, True), (FOO, True), (BAR, False)]
     brief = ImageDelta()
     image.replay(RemoveTopicRecord(topic_id=BAR), ImageDelta())

@@ -11,8 +11,9 @@ from tests.controller.controller_double import Cluster
 from tanist.controller.partition_state import PartitionState
 from tanist.controller.recovery_strategy import Strategy, recovery_strategy
 from tanist.controller.snapshot import from_records, to_records
-from tanist.controller.unclean_recovery import AskReplica, Key, LogInfo, Phase
+from tanist.controller.unclean_recovery import AskReplica, LogInfo, Phase
 from tanist.wire.errors import ErrorCode
+from tanist.wire.ids import TopicIdPartition
 from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from tanist.wire.metadata import decode_record, encode_record, record_version
 
@@ -38,7 +39,7 @@ class Rig:
         return self.cluster.partition("t")
 
     @property
-    def key(self) -> Key:
+    def key(self) -> TopicIdPartition:
         return (self.cluster.image.topic_ids["t"], 0)
 
     def fence(self, *broker_ids: int) -> None:

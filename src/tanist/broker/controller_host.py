@@ -22,11 +22,12 @@ from tanist.broker.metadata_view import endpoint_in
 from tanist.broker.probe import Probe
 from tanist.controller.controller import Controller, not_controller_response
 from tanist.controller.decision import Decision
-from tanist.controller.elect_leaders import ElectionWait
+from tanist.controller.election_wait import ElectionWait
 from tanist.controller.image import MetadataImage
 from tanist.controller.partition_state import RECOVERING
-from tanist.controller.unclean_recovery import Key, LogInfo
+from tanist.controller.unclean_recovery import LogInfo
 from tanist.ports import Timer
+from tanist.wire.ids import TopicIdPartition
 from tanist.wire.metadata import PartitionChangeRecord, encode_record, record_version
 
 if TYPE_CHECKING:
@@ -205,7 +206,7 @@ class ControllerHost:
                 self._reply_when_committed(call, wait.response(), request)
         self._arm()
 
-    def _replica_answered(self, broker_id: int, answers: dict[Key, LogInfo] | None) -> None:
+    def _replica_answered(self, broker_id: int, answers: dict[TopicIdPartition, LogInfo] | None) -> None:
         if not self._closed:
             self.controller.replica_answered(broker_id, answers, self._node.clock.now_ms())
             self._go_on()

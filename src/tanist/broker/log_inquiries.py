@@ -14,8 +14,9 @@ from uuid import UUID
 
 from tanist.broker.channel import Channel
 from tanist.broker.metadata_view import endpoint_in
-from tanist.controller.unclean_recovery import AskReplica, Key, LogInfo
+from tanist.controller.unclean_recovery import AskReplica, LogInfo
 from tanist.wire.errors import ErrorCode
+from tanist.wire.ids import TopicIdPartition
 from tanist.wire.messages.get_replica_log_info_request import GetReplicaLogInfoRequest, TopicPartitions
 from tanist.wire.messages.get_replica_log_info_response import GetReplicaLogInfoResponse
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 _TIMEOUT_MS = 5_000
 """An answer takes no I/O; who has none after this is stuck or cut off, and is asked again."""
 
-OnAnswer = Callable[[int, "dict[Key, LogInfo] | None"], None]
+OnAnswer = Callable[[int, "dict[TopicIdPartition, LogInfo] | None"], None]
 """Broker, and what it said of its logs; None: it said nothing."""
 
 
@@ -89,7 +90,7 @@ class LogInquiries:
         self._on_answer(broker_id, None if response is None else _log_infos(response))
 
 
-def _log_infos(response: GetReplicaLogInfoResponse) -> dict[Key, LogInfo]:
+def _log_infos(response: GetReplicaLogInfoResponse) -> dict[TopicIdPartition, LogInfo]:
     """What the response says without an error."""
     return {
         (topic.topic_id, each.partition): LogInfo(

@@ -43,11 +43,11 @@ from tanist.broker.replica_effects import ReplicaEffects
 from tanist.broker.replicas import Replicas
 from tanist.broker.salvage import Salvage
 from tanist.broker.turn import Turn
+from tanist.controller.config_names import PRODUCER_ID_EXPIRATION_MS
 from tanist.controller.delta import ImageDelta
 from tanist.controller.features import SUPPORTED_FEATURES, TOLERATED_FEATURES
 from tanist.controller.image import MetadataImage
 from tanist.controller.settings import (
-    PRODUCER_ID_EXPIRATION_MS,
     TOPIC_RESOURCE,
     Levels,
     resolve_broker_config,

@@ -14,6 +14,7 @@ from uuid import UUID
 from tanist.broker.hosted import HostedPartition
 from tanist.controller.delta import ImageDelta
 from tanist.controller.image import MetadataImage
+from tanist.controller.image_changes import local_changes
 from tanist.controller.partition_state import PartitionState
 from tanist.log.checkpoints import previous_broker_epoch
 from tanist.log.config import LogConfig
@@ -168,7 +169,7 @@ class Replicas:
         # high watermark would leave the ELR behind.
         if delta.configs:
             self._configs_changed(delta.configs)
-        for change in delta.local_changes(image, self._node.node_id):
+        for change in local_changes(delta, image, self._node.node_id):
             hosted = self.get(change.topic_id, change.partition)
             if change.after is not None and self._node.node_id in change.after.replicas:
                 self._apply(change.topic, change.topic_id, change.partition, change.after)

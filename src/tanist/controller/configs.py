@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from tanist.controller import elections
 from tanist.controller.catalogue import BROKER_SETTINGS
+from tanist.controller.config_names import MIN_INSYNC_REPLICAS
 from tanist.controller.decision import Decision
 from tanist.controller.image import MetadataImage
 from tanist.controller.settings import (
@@ -25,7 +26,6 @@ from tanist.controller.settings import (
     CLUSTER,
     GROUP_RESOURCE,
     MAX_VALUE_LENGTH,
-    MIN_INSYNC_REPLICAS,
     TOPIC_RESOURCE,
     default_of,
     is_list,

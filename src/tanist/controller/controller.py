@@ -22,15 +22,17 @@ from tanist.controller.configs import alter_configs, incremental_alter_configs
 from tanist.controller.decision import ControllerSettings, Decision
 from tanist.controller.delta import ImageDelta
 from tanist.controller.directories import assign_replicas_to_dirs
-from tanist.controller.elect_leaders import ElectionWait, elect_leaders, settle
+from tanist.controller.elect_leaders import elect_leaders, settle
+from tanist.controller.election_wait import ElectionWait
 from tanist.controller.features import Bootstrap, bootstrap_records, update_features
 from tanist.controller.heartbeats import HeartbeatTable
 from tanist.controller.image import METADATA_VERSION, MetadataImage
 from tanist.controller.producer_ids import allocate_producer_ids
 from tanist.controller.reassignment import alter_partition_reassignments, list_partition_reassignments
 from tanist.controller.refusals import not_controller_response
-from tanist.controller.unclean_recovery import AskReplica, Key, LogInfo, UncleanRecoveries
+from tanist.controller.unclean_recovery import AskReplica, LogInfo, UncleanRecoveries
 from tanist.ports import Random
+from tanist.wire.ids import TopicIdPartition
 from tanist.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from tanist.wire.messages.alter_configs_request import AlterConfigsRequest
 from tanist.wire.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest
@@ -155,7 +157,7 @@ class Controller:
         decision = self._brokers.fence(self.image, broker_id, epoch)
         return None if decision is None else self._noted(decision, now_ms)
 
-    def replica_answered(self, broker_id: int, answers: Mapping[Key, LogInfo] | None, now_ms: int) -> None:
+    def replica_answered(self, broker_id: int, answers: Mapping[TopicIdPartition, LogInfo] | None, now_ms: int) -> None:
         """What came of a question of `questions`; None: nothing."""
         if not self.active:
             return

@@ -1,6 +1,6 @@
 """What a decision of the controller is made of, and the static settings that decisions depend on.
 
-Owns the two values every module of this room shares: `Decision` (what is to be written and answered) and
+Owns the two values that every module of this package shares: `Decision` (what is to be written and answered) and
 `ControllerSettings` (what the operator wrote in the properties file). Holds no state and decides nothing.
 """
 
@@ -8,16 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-from uuid import UUID
 
+from tanist.controller.config_names import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION_ENABLE
+from tanist.controller.election_wait import ElectionWait
+from tanist.wire.ids import TopicIdPartition
 from tanist.wire.schema import MetadataRecord
-
-if TYPE_CHECKING:
-    from tanist.controller.elect_leaders import ElectionWait
-
-MIN_INSYNC_REPLICAS = "min.insync.replicas"
-UNCLEAN_LEADER_ELECTION_ENABLE = "unclean.leader.election.enable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +26,7 @@ class Decision:
     records: tuple[MetadataRecord, ...] = ()
     response: object | None = None
     atomic: bool = True
-    reasons: Mapping[tuple[UUID, int], str] = field(default_factory=dict)
+    reasons: Mapping[TopicIdPartition, str] = field(default_factory=dict)
     """Why a partition had an unclean election; reported once its record is committed."""
     wait: ElectionWait | None = None
     """Instead of a response: it will come when this is complete."""

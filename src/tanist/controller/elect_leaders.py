@@ -13,15 +13,16 @@ from collections.abc import Iterable
 from uuid import UUID
 
 from tanist.controller.decision import ControllerSettings, Decision
+from tanist.controller.election_wait import ElectionWait, Outcome
 from tanist.controller.image import MetadataImage, PartitionState
 from tanist.controller.partition_change import Election, Intent
 from tanist.controller.partition_context import ChangeMaker
 from tanist.controller.recovery_strategy import Strategy, recovers_uncleanly
-from tanist.controller.unclean_recovery import Key, UncleanRecoveries
+from tanist.controller.unclean_recovery import UncleanRecoveries
 from tanist.wire.errors import ErrorCode
-from tanist.wire.ids import NO_LEADER
+from tanist.wire.ids import NO_LEADER, TopicIdPartition
 from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
-from tanist.wire.messages.elect_leaders_response import ElectLeadersResponse, PartitionResult, ReplicaElectionResult
+from tanist.wire.messages.elect_leaders_response import ElectLeadersResponse
 from tanist.wire.schema import MetadataRecord
 
 PREFERRED = 0
@@ -44,55 +45,6 @@ FIRST_WITH_DESIGNATION = 3
 
 MAX_PARTITIONS = 1_000
 """KIP: "Limit: 1000 partitions per request"."""
-
-Outcome = tuple[ErrorCode, str | None]
-
-
-class ElectionWait:
-    """A request whose elections are not all decided yet, or were just now."""
-
-    def __init__(self, everything: bool, deadline_ms: int) -> None:
-        self.deadline_ms = deadline_ms
-        self.pending: dict[Key, int] = {}
-        """Undecided partition -> its place in the request."""
-        self._everything = everything
-        self._partitions: list[tuple[str, int]] = []
-        """As the request lists them."""
-        self._outcomes: dict[int, Outcome] = {}
-        """Place in the request -> what came of it."""
-
-    def add(self, topic: str, partition: int, outcome: Outcome) -> None:
-        """The next partition of the request."""
-        self._outcomes[len(self._partitions)] = outcome
-        self._partitions.append((topic, partition))
-
-    def add_pending(self, topic: str, partition: int, key: Key) -> None:
-        """The next partition of the request; what comes of it is for `resolve` to say."""
-        self.pending[key] = len(self._partitions)
-        self._partitions.append((topic, partition))
-
-    def resolve(self, key: Key, outcome: Outcome) -> None:
-        self._outcomes[self.pending.pop(key)] = outcome
-
-    @property
-    def done(self) -> bool:
-        return not self.pending
-
-    def response(self) -> ElectLeadersResponse:
-        """Partitions that need no election are left out when all were meant."""
-        by_topic: dict[str, list[PartitionResult]] = {}
-        for place, (topic, partition) in enumerate(self._partitions):
-            error, message = self._outcomes[place]
-            if self._everything and error == ErrorCode.ELECTION_NOT_NEEDED:
-                continue
-            result = PartitionResult(partition_id=partition, error_code=error, error_message=message)
-            by_topic.setdefault(topic, []).append(result)
-        return ElectLeadersResponse(
-            replica_election_results=tuple(
-                ReplicaElectionResult(topic=topic, partition_result=tuple(results))
-                for topic, results in by_topic.items()
-            )
-        )
 
 
 def elect_leaders(
@@ -178,7 +130,7 @@ class _Elections:
         self._wait = wait
         self._seen: set[tuple[str, int]] = set()
         self.records: list[MetadataRecord] = []
-        self.reasons: dict[Key, str] = {}
+        self.reasons: dict[TopicIdPartition, str] = {}
 
     def decide(self, topic_name: str, partition: int, desired: int | None) -> None:
         topic = self._image.topic(topic_name)
@@ -200,7 +152,7 @@ class _Elections:
         else:
             self._wait.add(topic_name, partition, outcome_or_later)
 
-    def _elect(self, key: Key, state: PartitionState, desired: int | None) -> Outcome | None:
+    def _elect(self, key: TopicIdPartition, state: PartitionState, desired: int | None) -> Outcome | None:
         """What came of it; None means that it will be seen."""
         needed = state.leader != state.preferred_leader if self._type == PREFERRED else not state.has_leader
         if not needed:
@@ -230,7 +182,12 @@ class _Elections:
         return self._change(key, state, Election.DESIGNATED, desired, unavailable)
 
     def _change(
-        self, key: Key, state: PartitionState, election: Election, desired: int | None, unavailable: Outcome
+        self,
+        key: TopicIdPartition,
+        state: PartitionState,
+        election: Election,
+        desired: int | None,
+        unavailable: Outcome,
     ) -> Outcome:
         topic_id: UUID = key[0]
         intent = Intent(topic_id=topic_id, partition=key[1], election=election, desired_leader=desired)

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any, Final
 from uuid import UUID
 
-from tanist.controller.decision import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION_ENABLE
+from tanist.controller.config_names import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION_ENABLE
 from tanist.controller.delta import ImageDelta
 from tanist.controller.kept_records import KeptRecords
 from tanist.controller.partition_state import PartitionState, merge, state_of

@@ -10,14 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from enum import Enum
-from typing import Final
 
-from tanist.controller.decision import UNCLEAN_LEADER_ELECTION_ENABLE, ControllerSettings
+from tanist.controller.config_names import UNCLEAN_LEADER_ELECTION_ENABLE, UNCLEAN_RECOVERY_STRATEGY
+from tanist.controller.decision import ControllerSettings
 from tanist.controller.image import BROKER, TOPIC, MetadataImage
 from tanist.controller.partition_change import ELR_RECORD_VERSION
 from tanist.wire.metadata import PartitionChangeRecord, record_version
-
-UNCLEAN_RECOVERY_STRATEGY: Final = "unclean.recovery.strategy"
 
 
 class Strategy(Enum):

@@ -25,10 +25,6 @@ GROUP_RESOURCE = 32
 CLUSTER = ""
 """Name of the BROKER resource that stands for every broker."""
 
-MIN_INSYNC_REPLICAS = "min.insync.replicas"
-PRODUCER_ID_EXPIRATION_MS = "producer.id.expiration.ms"
-UNCLEAN_LEADER_ELECTION_ENABLE = "unclean.leader.election.enable"
-
 MAX_VALUE_LENGTH = 32767
 
 Dynamic = Mapping[tuple[int, str], Mapping[str, str]]

@@ -28,8 +28,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from heapq import heappop, heappush
-from typing import TypeAlias
-from uuid import UUID
 
 from tanist.controller.decision import ControllerSettings, Decision
 from tanist.controller.delta import ImageDelta
@@ -37,10 +35,8 @@ from tanist.controller.image import MetadataImage, PartitionState
 from tanist.controller.partition_change import Election, Intent
 from tanist.controller.partition_context import ChangeMaker
 from tanist.controller.recovery_strategy import Strategy, recovers_uncleanly, recovery_strategy
+from tanist.wire.ids import TopicIdPartition
 from tanist.wire.schema import MetadataRecord
-
-Key: TypeAlias = tuple[UUID, int]
-"""Topic id and partition."""
 
 MAX_PARTITIONS_A_QUESTION = 1_000
 """KIP: "If more than 1000 partitions are included, only the first 1000 will be served"."""
@@ -78,7 +74,7 @@ class AskReplica:
     """Effect: send the broker a GetReplicaLogInfo; `answered` or `unanswered` is to follow."""
 
     broker_id: int
-    partitions: tuple[Key, ...]
+    partitions: tuple[TopicIdPartition, ...]
 
 
 @dataclass(slots=True)
@@ -98,9 +94,9 @@ class _Recovery:
 class _Inquiry:
     """What one broker is to be asked: one question at a time."""
 
-    wanted: dict[Key, int] = field(default_factory=dict)
+    wanted: dict[TopicIdPartition, int] = field(default_factory=dict)
     """Partition -> not before this time."""
-    under_way: tuple[Key, ...] = ()
+    under_way: tuple[TopicIdPartition, ...] = ()
 
 
 class UncleanRecoveries:
@@ -108,13 +104,13 @@ class UncleanRecoveries:
 
     def __init__(self, settings: ControllerSettings) -> None:
         self._settings = settings
-        self._watched: dict[Key, _Recovery] = {}
-        self._marked: dict[Key, None] = {}
+        self._watched: dict[TopicIdPartition, _Recovery] = {}
+        self._marked: dict[TopicIdPartition, None] = {}
         """To be looked at by the next step."""
-        self._requested: dict[Key, Strategy] = {}
+        self._requested: dict[TopicIdPartition, Strategy] = {}
         """An operator's wish, which goes before the configuration."""
         self._inquiries: dict[int, _Inquiry] = {}
-        self._timers: list[tuple[int, Key]] = []
+        self._timers: list[tuple[int, TopicIdPartition]] = []
         self.finished = 0
         """KIP metric unclean_recovery_finished_count: since the process started."""
 
@@ -128,7 +124,7 @@ class UncleanRecoveries:
         """KIP metric unclean_recovery_partitions_count: also those that wait for members of LastKnownElr."""
         return self.count(Phase.COMPARING) + self.count(Phase.LAST_KNOWN_AWAITED)
 
-    def phase_of(self, key: Key) -> Phase | None:
+    def phase_of(self, key: TopicIdPartition) -> Phase | None:
         recovery = self._watched.get(key)
         return None if recovery is None else recovery.phase
 
@@ -166,17 +162,19 @@ class UncleanRecoveries:
                 if state is not None and not delta.brokers.keys().isdisjoint(state.replicas):
                     self._marked[(topic_id, partition)] = None
 
-    def request(self, key: Key, strategy: Strategy) -> None:
+    def request(self, key: TopicIdPartition, strategy: Strategy) -> None:
         """An operator wants this partition recovered by this strategy, whatever is configured."""
         self._requested[key] = strategy
         self._marked[key] = None
 
-    def withdraw(self, key: Key) -> None:
+    def withdraw(self, key: TopicIdPartition) -> None:
         """The operator does not wait any longer: the configuration holds again."""
         if self._requested.pop(key, None) is not None:
             self._marked[key] = None
 
-    def answered(self, broker_id: int, answers: Mapping[Key, LogInfo], image: MetadataImage, now_ms: int) -> None:
+    def answered(
+        self, broker_id: int, answers: Mapping[TopicIdPartition, LogInfo], image: MetadataImage, now_ms: int
+    ) -> None:
         """A broker has answered its question. Partitions that it said nothing useful of are asked for again."""
         inquiry = self._inquiries.get(broker_id)
         if inquiry is None:
@@ -223,7 +221,7 @@ class UncleanRecoveries:
         maker = ChangeMaker(image, self._settings)
         enabled = recovers_uncleanly(image, self._settings)
         records: list[MetadataRecord] = []
-        reasons: dict[Key, str] = {}
+        reasons: dict[TopicIdPartition, str] = {}
         while self._marked and len(records) < _MAX_ELECTIONS_A_STEP:
             key = self._marked.popitem()[0]
             state = image.partition(*key)
@@ -269,7 +267,7 @@ class UncleanRecoveries:
     # -- one partition
 
     def _look(
-        self, key: Key, state: PartitionState, image: MetadataImage, maker: ChangeMaker, now_ms: int
+        self, key: TopicIdPartition, state: PartitionState, image: MetadataImage, maker: ChangeMaker, now_ms: int
     ) -> int | None:
         """Bring one partition up to date with the world; whom to elect, if that is clear."""
         recovery = self._watched.setdefault(key, _Recovery())
@@ -303,12 +301,12 @@ class UncleanRecoveries:
                 self._ask(broker_id, key, now_ms)
         return None
 
-    def _ask(self, broker_id: int, key: Key, now_ms: int) -> None:
+    def _ask(self, broker_id: int, key: TopicIdPartition, now_ms: int) -> None:
         inquiry = self._inquiries.setdefault(broker_id, _Inquiry())
         if key not in inquiry.under_way:
             inquiry.wanted.setdefault(key, now_ms)
 
-    def _forget(self, key: Key) -> None:
+    def _forget(self, key: TopicIdPartition) -> None:
         """It has a leader, or is gone."""
         self._watched.pop(key, None)
         self._marked.pop(key, None)

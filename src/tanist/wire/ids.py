@@ -6,7 +6,7 @@ At run time these are plain `int`, `str` and `UUID`; the `NewType`s are for sign
 from __future__ import annotations
 
 import base64
-from typing import Final, NamedTuple, NewType
+from typing import Final, NamedTuple, NewType, TypeAlias
 from uuid import UUID
 
 from tanist.wire.schema import ZERO_UUID
@@ -25,6 +25,7 @@ __all__ = [
     "LeaderEpoch",
     "Offset",
     "ProducerId",
+    "TopicIdPartition",
     "TopicPartition",
     "id_from_text",
     "id_text",
@@ -51,6 +52,10 @@ UNASSIGNED_DIRECTORY: Final = UUID(int=1)
 """The replica has not been given a log directory."""
 LOST_DIRECTORY: Final = UUID(int=2)
 """The replica's log directory is offline, and nobody knows which it was."""
+
+
+TopicIdPartition: TypeAlias = tuple[UUID, int]
+"""A partition by its topic's id: the id of a topic is never used again, its name may be."""
 
 
 class TopicPartition(NamedTuple):

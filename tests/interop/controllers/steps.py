@@ -14,7 +14,7 @@ from uuid import UUID
 
 from tests.interop.controllers.side import UP_TO_DATE, Side
 
-from tanist.controller.decision import MIN_INSYNC_REPLICAS
+from tanist.controller.config_names import MIN_INSYNC_REPLICAS
 from tanist.lab.scenarios import requests
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.assign_replicas_to_dirs_request import (

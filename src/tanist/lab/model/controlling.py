@@ -18,13 +18,14 @@ from uuid import UUID
 from tanist.controller import elections
 from tanist.controller.alter_partition import alter_partition
 from tanist.controller.brokers import Brokers
+from tanist.controller.config_names import MIN_INSYNC_REPLICAS, UNCLEAN_RECOVERY_STRATEGY
 from tanist.controller.configs import incremental_alter_configs
-from tanist.controller.decision import MIN_INSYNC_REPLICAS, ControllerSettings
+from tanist.controller.decision import ControllerSettings
 from tanist.controller.delta import ImageDelta
 from tanist.controller.heartbeats import HeartbeatTable
 from tanist.controller.image import ELR_VERSION, METADATA_VERSION, TOPIC, MetadataImage, PartitionState
 from tanist.controller.reassignment import alter_partition_reassignments
-from tanist.controller.recovery_strategy import UNCLEAN_RECOVERY_STRATEGY, Strategy
+from tanist.controller.recovery_strategy import Strategy
 from tanist.controller.registration import BrokerRegistration
 from tanist.controller.unclean_recovery import LogInfo, Phase, UncleanRecoveries
 from tanist.lab.model.components import (

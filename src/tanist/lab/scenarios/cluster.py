@@ -11,7 +11,7 @@ from uuid import UUID
 
 from tanist.controller import elections
 from tanist.controller.brokers import UNFENCE
-from tanist.controller.decision import MIN_INSYNC_REPLICAS
+from tanist.controller.config_names import MIN_INSYNC_REPLICAS
 from tanist.controller.image import METADATA_VERSION
 from tanist.lab.scenarios import requests
 from tanist.lab.scenarios.controlled import (

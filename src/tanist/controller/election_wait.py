@@ -1,0 +1,60 @@
+"""A request for elections whose answer comes later, when the last of them is decided.
+
+Owns `ElectionWait`: the partitions of one ElectLeaders in the order of the request, and the result of each. It decides
+nothing: `elect_leaders` fills it in.
+"""
+
+from __future__ import annotations
+
+from tanist.wire.errors import ErrorCode
+from tanist.wire.ids import TopicIdPartition
+from tanist.wire.messages.elect_leaders_response import ElectLeadersResponse, PartitionResult, ReplicaElectionResult
+
+Outcome = tuple[ErrorCode, str | None]
+
+
+class ElectionWait:
+    """A request whose elections are not all decided yet, or were just now."""
+
+    def __init__(self, everything: bool, deadline_ms: int) -> None:
+        self.deadline_ms = deadline_ms
+        self.pending: dict[TopicIdPartition, int] = {}
+        """Undecided partition -> its place in the request."""
+        self._everything = everything
+        self._partitions: list[tuple[str, int]] = []
+        """As the request lists them."""
+        self._outcomes: dict[int, Outcome] = {}
+        """Place in the request -> what came of it."""
+
+    def add(self, topic: str, partition: int, outcome: Outcome) -> None:
+        """The next partition of the request."""
+        self._outcomes[len(self._partitions)] = outcome
+        self._partitions.append((topic, partition))
+
+    def add_pending(self, topic: str, partition: int, key: TopicIdPartition) -> None:
+        """The next partition of the request; what comes of it is for `resolve` to say."""
+        self.pending[key] = len(self._partitions)
+        self._partitions.append((topic, partition))
+
+    def resolve(self, key: TopicIdPartition, outcome: Outcome) -> None:
+        self._outcomes[self.pending.pop(key)] = outcome
+
+    @property
+    def done(self) -> bool:
+        return not self.pending
+
+    def response(self) -> ElectLeadersResponse:
+        """Partitions that need no election are left out when all were meant."""
+        by_topic: dict[str, list[PartitionResult]] = {}
+        for place, (topic, partition) in enumerate(self._partitions):
+            error, message = self._outcomes[place]
+            if self._everything and error == ErrorCode.ELECTION_NOT_NEEDED:
+                continue
+            result = PartitionResult(partition_id=partition, error_code=error, error_message=message)
+            by_topic.setdefault(topic, []).append(result)
+        return ElectLeadersResponse(
+            replica_election_results=tuple(
+                ReplicaElectionResult(topic=topic, partition_result=tuple(results))
+                for topic, results in by_topic.items()
+            )
+        )
