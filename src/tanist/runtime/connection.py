@@ -22,14 +22,15 @@ import socket
 import struct
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tanist.ports import Chunk, ConnectionHandler, FileRange
 from tanist.runtime.dialling import Dialling
 from tanist.runtime.files import DiskFile
 
 if TYPE_CHECKING:
-    from tanist.runtime.network import Address, SocketNetwork
+    from tanist.runtime.loop import Loop
+    from tanist.runtime.socket_address import SocketAddress
 
 _LENGTH = struct.Struct(">i")
 _MSG_MORE: int = getattr(socket, "MSG_MORE", 0)
@@ -52,6 +53,29 @@ _CORKED_BYTES = 131_072
 """Up to so many, a packet less is worth holding the others back."""
 
 
+class ConnectionFaults(Protocol):
+    """Faults of links: asked about a connection when it is dialled and when it is open, never later."""
+
+    def delays(self, connection: SocketConnection, addresses: list[SocketAddress]) -> bool:
+        """Whether it may not be dialled yet."""
+
+    def opened(self, connection: SocketConnection) -> None: ...
+
+
+class ConnectionOwner(Protocol):
+    """The network that a connection belongs to, as the connection sees it."""
+
+    loop: Loop
+    connect_timeout_ms: int
+    faults: ConnectionFaults | None
+
+    def forget(self, connection: SocketConnection) -> None:
+        """It has closed."""
+
+    def watch_buffer(self, connection: SocketConnection) -> None:
+        """Its receive buffer has grown."""
+
+
 class SocketConnection:
     """The `Connection` port on a raw socket."""
 
@@ -61,7 +85,7 @@ class SocketConnection:
         "_read", "_reading", "_recv_into", "_sock", "_sock_send", "_view", "_wanted", "_written", "accepted", "handler",
     )  # fmt: skip
 
-    def __init__(self, network: SocketNetwork, peer: Any, max_frame_bytes: int) -> None:
+    def __init__(self, network: ConnectionOwner, peer: Any, max_frame_bytes: int) -> None:
         self.handler: ConnectionHandler | None = None
         self.accepted = False
         self._network = network
@@ -223,7 +247,7 @@ class SocketConnection:
 
     # -- from the network
 
-    def start_connecting(self, addresses: list[Address]) -> None:
+    def start_connecting(self, addresses: list[SocketAddress]) -> None:
         """Try the addresses one after the other until one answers."""
         if self._closed:
             return

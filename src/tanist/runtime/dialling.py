@@ -16,7 +16,7 @@ from tanist.runtime.descriptors import opening
 
 if TYPE_CHECKING:
     from tanist.runtime.loop import Loop
-    from tanist.runtime.network import Address
+    from tanist.runtime.socket_address import SocketAddress
 
 _UNDER_WAY = frozenset({0, errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EALREADY})
 
@@ -29,7 +29,7 @@ class Dialling:
     def __init__(
         self,
         loop: Loop,
-        addresses: Sequence[Address],
+        addresses: Sequence[SocketAddress],
         timeout_ms: int,
         connected: Callable[[socket.socket], None],
         failed: Callable[[str], None],

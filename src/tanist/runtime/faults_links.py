@@ -30,7 +30,8 @@ from tanist.runtime.loop import HeapTimer, Loop
 
 if TYPE_CHECKING:
     from tanist.runtime.connection import SocketConnection
-    from tanist.runtime.network import Address, SocketNetwork
+    from tanist.runtime.network import SocketNetwork
+    from tanist.runtime.socket_address import SocketAddress
 
 _LEAVE_MS = 20
 """How often a healed connection is asked whether it has read everything, so that it can have its socket back."""
@@ -56,7 +57,7 @@ class LinkFaults:
         self._claimed_from: frozenset[int] = frozenset()
         """Nodes that must be told which connections are ours."""
         self._relays: dict[SocketConnection, Relay] = {}
-        self._dialling: dict[SocketConnection, tuple[list[Address], HeapTimer]] = {}
+        self._dialling: dict[SocketConnection, tuple[list[SocketAddress], HeapTimer]] = {}
         """Connections whose first packet is lost, or late."""
         self._known: set[SocketConnection] = set()
         """Accepted connections that nodes have claimed."""
@@ -91,7 +92,7 @@ class LinkFaults:
 
     # -- what the network asks
 
-    def delays(self, connection: SocketConnection, addresses: list[Address]) -> bool:
+    def delays(self, connection: SocketConnection, addresses: list[SocketAddress]) -> bool:
         """Whether a connection may not be dialled yet. Its first packet is lost, or late."""
         forth, back = self._ways(connection)
         if forth.cut or back.cut:
@@ -115,7 +116,7 @@ class LinkFaults:
     # -- inner
 
     def _dial_later(
-        self, connection: SocketConnection, addresses: list[Address], delay_ms: int, then: Callable[[], None]
+        self, connection: SocketConnection, addresses: list[SocketAddress], delay_ms: int, then: Callable[[], None]
     ) -> None:
         def due() -> None:
             then()

@@ -4,7 +4,7 @@
 end of its input it starts a node for each, in a session of its own, its output appended to the log; prints their
 process ids, one a line; and ends. Importing is what a start costs most, and three forks of one interpreter pay for
 it once, while whoever started the launcher still writes the properties. The forks share the memory of it, too.
-With `--watch` it leaves a watcher as well, which stops the nodes if the command that runs them is killed (`tether`).
+With `--watch` it leaves a watcher as well, which stops the nodes if the command that runs them is killed (`watcher`).
 
 It must never hold a thread, a loop or an open file when it forks.
 """
@@ -17,7 +17,7 @@ import sys
 from collections.abc import Sequence
 
 from tanist.runtime.serve import MakeNode, run_file
-from tanist.runtime.tether import close_in_node, watch_in_fork
+from tanist.runtime.watcher import close_in_node, watch_in_fork
 
 
 def launch(pairs: Sequence[tuple[str, str]], make_node: MakeNode, watch: Sequence[str] = ()) -> list[int]:

@@ -13,14 +13,12 @@ import os
 import socket
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tanist.ports import Connection, ConnectionHandler
-from tanist.runtime.connection import SocketConnection
+from tanist.runtime.connection import ConnectionFaults, SocketConnection
 from tanist.runtime.loop import Loop
-
-if TYPE_CHECKING:
-    from tanist.runtime.faults_links import LinkFaults
+from tanist.runtime.socket_address import SocketAddress
 
 _ACCEPTS_PER_TURN = 64
 _BACKLOG = 512
@@ -34,9 +32,6 @@ CONNECT_TIMEOUT_MS = 10_000
 
 SYSTEM_DEFAULT = -1
 """For the size of a socket's buffer: whatever the kernel thinks right, as it goes."""
-
-Address = tuple[int, Any]
-"""An address family and a socket address of it."""
 
 
 class SocketListener:
@@ -127,7 +122,7 @@ class SocketNetwork:
         """How often receive buffers that have grown are looked at."""
         self.accepted = 0
         """Connections accepted and not yet closed."""
-        self.faults: LinkFaults | None = None
+        self.faults: ConnectionFaults | None = None
         """While links have faults: asked about each connection when it is dialled and when it is open, never later."""
         self._on_exhausted = on_exhausted
         self._connections: set[SocketConnection] = set()
@@ -211,7 +206,7 @@ class SocketNetwork:
         """In a thread of its own: a resolver may take its time."""
         try:
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            addresses: list[Address] = sorted({(entry[0], entry[4]) for entry in found}, key=_ipv4_first)
+            addresses: list[SocketAddress] = sorted({(entry[0], entry[4]) for entry in found}, key=_ipv4_first)
             self.loop.post_from_thread(lambda: connection.start_connecting(addresses))
         except OSError as error:
             reason = f"cannot look up {host}: {error.strerror or error}"
@@ -249,7 +244,7 @@ class SocketNetwork:
             listener.watch()
 
 
-def _literal(host: str, port: int) -> Address | None:
+def _literal(host: str, port: int) -> SocketAddress | None:
     """The socket address if `host` is an address and needs no looking up."""
     for family in (socket.AF_INET, socket.AF_INET6):
         try:
@@ -260,7 +255,7 @@ def _literal(host: str, port: int) -> Address | None:
     return None
 
 
-def _ipv4_first(address: Address) -> int:
+def _ipv4_first(address: SocketAddress) -> int:
     """A name such as `localhost` often has both, and most servers of it listen on IPv4: as Java's default does."""
     return 0 if address[0] == socket.AF_INET else 1
 

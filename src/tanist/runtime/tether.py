@@ -1,30 +1,26 @@
-"""How a cluster ends with the command that runs it: a pipe whose end says that the command is gone.
+"""The command's end of the pipe by which a cluster ends with the command that runs it.
 
 A `tanist up` in the foreground stops its nodes when it gets a signal. It cannot when it is killed. So its launcher
-leaves a *watcher* behind, a process that reads from a pipe whose other end only the command has. The system closes
-that end however the command dies, and the watcher then does what `tanist down` does: brokers before controllers,
-paused nodes too, and nodes that `tanist start` has started since. `cluster.json` names the command as the cluster's
-`owner`; the watcher stops a cluster only while it has that owner, never one that somebody has started after it.
+leaves a *watcher* behind (`watcher`), a process that reads from a pipe whose other end only the command has. The
+system closes that end however the command dies.
 
+Owns the pipe, the byte that lets the watcher go, and the arguments that ask the launcher for a watcher.
 Signals of the parent's death (PR_SET_PDEATHSIG) are Linux only, and nodes are not the command's children.
 """
 
 from __future__ import annotations
 
 import os
-import sys
-import time
-from collections.abc import Sequence
 from pathlib import Path
 
-from tanist.runtime.processes import ProcessMark, start_time
-from tanist.runtime.titles import name_process
+from tanist.runtime.processes import ProcessMark
 
 LOG_NAME = "watcher.log"
 """In the data folder: what a watcher has done. Most never do anything."""
 
-_LET_GO = b"."
-_OPTION = "--watch"
+LET_GO = b"."
+"""What a watcher reads that has nothing to stop; the end of the pipe instead says that the command is gone."""
+WATCH_OPTION = "--watch"
 
 
 class Tether:
@@ -45,7 +41,7 @@ class Tether:
         if self._held_fd < 0:
             return
         try:
-            os.write(self._held_fd, _LET_GO)
+            os.write(self._held_fd, LET_GO)
         except BrokenPipeError:
             pass  # there never was a watcher, or it was killed
         finally:
@@ -55,61 +51,4 @@ class Tether:
 
 def watch_arguments(tether: Tether, owner: ProcessMark, folder: Path) -> list[str]:
     """What the launcher's command line says about the watcher that it shall leave behind."""
-    return [_OPTION, str(tether.watched_fd), str(owner.pid), owner.started, str(folder)]
-
-
-def watch_in_fork(arguments: Sequence[str], nodes: Sequence[int]) -> None:
-    """In the launcher: fork the watcher that the command line asks for, if it does, and close the pipe here.
-
-    `nodes` are the processes just started, in the cluster's order: a command that is killed this very moment may not
-    have noted them.
-    """
-    if len(arguments) != 5 or arguments[0] != _OPTION:
-        return
-    fd, owner, folder = int(arguments[1]), ProcessMark(int(arguments[2]), arguments[3]), Path(arguments[4])
-    launched = [ProcessMark(pid, start_time(pid) or "gone") for pid in nodes]
-    if os.fork():
-        os.close(fd)
-        return
-    code = 1
-    try:
-        os.setsid()
-        nothing = os.open(os.devnull, os.O_RDWR)
-        for standard in (0, 1, 2):
-            os.dup2(nothing, standard)
-        os.close(nothing)
-        name_process(f"tanist up: watcher of process {owner.pid}, data in {folder}", "tanist-up")
-        _watch(fd, owner, folder, launched)
-        code = 0
-    finally:
-        os._exit(code)
-
-
-def close_in_node(arguments: Sequence[str]) -> None:
-    """In a node's fork: the pipe is the watcher's business."""
-    if len(arguments) == 5 and arguments[0] == _OPTION:
-        os.close(int(arguments[1]))
-
-
-def _watch(fd: int, owner: ProcessMark, folder: Path, launched: Sequence[ProcessMark]) -> None:
-    if os.read(fd, 1) == _LET_GO or not folder.is_dir():
-        return
-    # Not before: while the nodes start, they need the processor more.
-    from tanist.runtime.cluster import Cluster
-
-    log = open(folder / LOG_NAME, "a", encoding="utf-8", buffering=1)  # noqa: SIM115 (it ends with the process)
-    os.dup2(log.fileno(), sys.stderr.fileno())
-
-    def say(line: str) -> None:
-        log.write(f"[{time.strftime('%Y-%m-%d %H:%M:%S')}] {line}\n")
-
-    try:
-        stopped = Cluster(folder, say).down_if_owned_by(owner, launched)
-    except BaseException:
-        import traceback
-
-        say(traceback.format_exc())
-        raise
-    if stopped:
-        nodes = ", ".join(map(str, stopped))
-        say(f"process {owner.pid}, `tanist up`, ended without stopping its cluster: stopped nodes {nodes}")
+    return [WATCH_OPTION, str(tether.watched_fd), str(owner.pid), owner.started, str(folder)]
