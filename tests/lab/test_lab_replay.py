@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 from tanist.cli.app import app
 from tanist.controller.partition_state import PartitionState
 from tanist.controller.registration import BrokerRegistration
-from tanist.lab.model import scenario as model
+from tanist.lab import model_scenario as model
 from tanist.lab.replay.moments import Moment, Weight
 from tanist.lab.simulation import Plan, Played, play
 from tanist.lab.simulation.breaking import broken

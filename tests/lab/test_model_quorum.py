@@ -8,8 +8,9 @@ from itertools import permutations
 import pytest
 
 from tanist.lab.model import CONFIGURATIONS, Limits, check, checking
-from tanist.lab.model.quorum import BUDGET, MEMBERS, QuorumBudget, QuorumConfiguration, QuorumModel
+from tanist.lab.model.quorum import QuorumBudget, QuorumConfiguration, QuorumModel
 from tanist.lab.model.quorum_nodes import Member
+from tanist.lab.model.quorum_state import BUDGET, MEMBERS
 from tanist.lab.model.steps import State, directed
 from tanist.lab.mutations.model import applied
 from tanist.lab.mutations.quorum import QUORUM_MUTATIONS

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from tanist.cli.app import app
 from tanist.lab.model import CONFIGURATIONS, Limits, check
-from tanist.lab.model.scenario import ALL_MUTATIONS, document, moments
+from tanist.lab.model_scenario import ALL_MUTATIONS, document, moments
 from tanist.lab.mutations.model import applied
 from tanist.lab.replay.moments import Moment
 

@@ -67,7 +67,7 @@ def check_command(
         _list(as_json)
         return
     from tanist.lab.model import CONFIGURATIONS, Limits, checking
-    from tanist.lab.model.scenario import ALL_MUTATIONS
+    from tanist.lab.model_scenario import ALL_MUTATIONS
     from tanist.lab.mutations.model import applied
 
     if mutate is not None and mutate not in ALL_MUTATIONS:
@@ -106,7 +106,7 @@ def check_command(
 
 def _write(checked: Checked, mutate: str | None, out: Path) -> bool:
     """Keep the counterexample, if there is one."""
-    from tanist.lab.model.scenario import document
+    from tanist.lab.model_scenario import document
 
     found = checked.outcome.counterexample
     if found is None:
@@ -122,7 +122,7 @@ def _write(checked: Checked, mutate: str | None, out: Path) -> bool:
 
 def _list(as_json: bool) -> None:
     from tanist.lab.model import CONFIGURATIONS
-    from tanist.lab.model.scenario import ALL_MUTATIONS
+    from tanist.lab.model_scenario import ALL_MUTATIONS
 
     if as_json:
         print_json(

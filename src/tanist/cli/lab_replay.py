@@ -207,7 +207,7 @@ def _played(introduction: Sequence[str], run: Run) -> _Story:
 
 
 def _modelled(document: dict[str, Any]) -> _Story:
-    from tanist.lab.model import scenario
+    from tanist.lab import model_scenario as scenario
 
     moments = tuple(scenario.moments(document))
     title = str(document.get("title", ""))

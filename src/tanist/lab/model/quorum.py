@@ -21,11 +21,9 @@ from typing import NamedTuple, TypeAlias
 from tanist.lab.model.components import Permutation
 from tanist.lab.model.interning import Table
 from tanist.lab.model.quorum_nodes import Ask, Member, MetadataLog, Quorum, Turn
+from tanist.lab.model.quorum_state import BUDGET, GHOSTS, MEMBERS, STALE, Ghosts
 from tanist.lab.model.quorum_words import QuorumWords
 from tanist.lab.model.steps import Label, State, Step, Violation, directed
-
-STALE, GHOSTS, BUDGET, MEMBERS = range(4)
-"""The places in a state: asks of candidates that are none any more, ghosts, budget, then each member."""
 
 _NO_TURN = -1
 _NOBODY = (_NO_TURN, _NO_TURN)
@@ -58,17 +56,6 @@ class QuorumConfiguration:
     batch_a_fetch: bool = False
     """Whether a fetch is answered with one batch, or with all there is."""
     start: tuple[str, ...] = ()
-
-
-class Ghosts(NamedTuple):
-    """What only the checker knows."""
-
-    leaders: tuple[tuple[int, int], ...]
-    """Epochs, and who has led them."""
-    committed: MetadataLog
-
-    def renamed(self, to: Permutation) -> Ghosts:
-        return self._replace(leaders=tuple((epoch, to[leader]) for epoch, leader in self.leaders))
 
 
 class QuorumModel:

@@ -6,16 +6,12 @@ Owns `QuorumWords`. Decides nothing.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tanist.lab.model.interning import Table
 from tanist.lab.model.quorum_nodes import Member, MetadataLog
+from tanist.lab.model.quorum_state import GHOSTS, MEMBERS, Ghosts
 from tanist.lab.model.steps import Label, State
-
-if TYPE_CHECKING:
-    from tanist.lab.model.quorum import Ghosts
-
-_GHOSTS, _MEMBERS = 1, 3
 
 
 class QuorumWords:
@@ -33,11 +29,11 @@ class QuorumWords:
             told += f", {label.detail}"
         changes = []
         for voter in range(self._voters):
-            was, is_now = (self._members[state[_MEMBERS + voter]] for state in (before, after))
+            was, is_now = (self._members[state[MEMBERS + voter]] for state in (before, after))
             if (was.role, was.epoch, was.voted) != (is_now.role, is_now.epoch, is_now.voted):
                 changes.append(f"{voter + 1} is {_role(is_now)}")
-        committed = self._ghosts[after[_GHOSTS]].committed
-        if committed != self._ghosts[before[_GHOSTS]].committed:
+        committed = self._ghosts[after[GHOSTS]].committed
+        if committed != self._ghosts[before[GHOSTS]].committed:
             changes.append(f"committed now: {_log(committed)}")
         return told + (f": {'; '.join(changes)}" if changes else "")
 
@@ -45,11 +41,11 @@ class QuorumWords:
         """The rule that made it so."""
         told = []
         for voter in range(self._voters):
-            was, now = (self._members[state[_MEMBERS + voter]] for state in (before, after))
+            was, now = (self._members[state[MEMBERS + voter]] for state in (before, after))
             if was.role != now.role or was.epoch != now.epoch:
                 reason = _REASONS.get(now.role)
                 told += [] if reason is None else [f"{voter + 1}: {reason}"]
-        if self._ghosts[after[_GHOSTS]].committed != self._ghosts[before[_GHOSTS]].committed:
+        if self._ghosts[after[GHOSTS]].committed != self._ghosts[before[GHOSTS]].committed:
             told.append("a majority has it, and a record of the leader's own epoch with it (142)")
         return "; ".join(told) or None
 
@@ -61,7 +57,7 @@ class QuorumWords:
     def picture(self, state: State) -> list[str]:
         lines = []
         for voter in range(self._voters):
-            member = self._members[state[_MEMBERS + voter]]
+            member = self._members[state[MEMBERS + voter]]
             durable = f", on disk to {member.on_disk}" if member.on_disk < len(member.log) else ""
             lines.append(
                 f"{voter + 1}: {_log(member.log)} committed to {member.high_watermark}{durable}, {_role(member)}"
@@ -69,7 +65,7 @@ class QuorumWords:
         return lines
 
     def values(self, state: State) -> dict[str, Any]:
-        members = [self._members[number] for number in state[_MEMBERS:]]
+        members = [self._members[number] for number in state[MEMBERS:]]
         return {
             "voters": [
                 {
@@ -84,7 +80,7 @@ class QuorumWords:
                 }
                 for voter, member in enumerate(members)
             ],
-            "committed": len(self._ghosts[state[_GHOSTS]].committed),
+            "committed": len(self._ghosts[state[GHOSTS]].committed),
         }
 
 

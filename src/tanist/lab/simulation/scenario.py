@@ -1,7 +1,7 @@
 """Scenario files: a plan that can be kept, read by people, and played again to the same bytes.
 
 JSON, with `"tanist-scenario": 1` at the top, and who plays it ("player"): the simulator here, or the model checker
-(`lab.model.scenario`). Times are virtual: of faults and operations, in microseconds since the load began. Whatever the
+(`lab.model_scenario`). Times are virtual: of faults and operations, in microseconds since the load began. Whatever the
 file has not is as in `ChaosConfig`; what nobody knows is an error, because it would be played as something else.
 
 A file is read as what it is, somebody's text: every value is checked before a plan is made of it.

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tanist.lab.model.losses import Loss, Losses, Until
-from tanist.lab.model.scenario import LOSS, document
 from tanist.lab.model.search import Limits, search
 from tanist.lab.model.steps import State, Violation
+from tanist.lab.model_scenario import LOSS, document
 from tanist.lab.what_if.question import SETTINGS, Question, Setting, budget
 from tanist.lab.what_if.schedules import Schedules
 
@@ -33,7 +33,7 @@ class Cell:
     """Of the worst schedule: how many records are lost of how many."""
     waits: frozenset[Until] = frozenset()
     scenario: dict[str, Any] | None = None
-    """The shortest way to the worst, for `model.scenario.moments`."""
+    """The shortest way to the worst, for `model_scenario.moments`."""
 
     @property
     def safe(self) -> bool:
