@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 _STAND_IN = """
-import os, signal, sys
+import asyncio, os, signal, sys
 from tanist.runtime.serve import load_config, serve
 
 class Node:
@@ -24,7 +24,9 @@ class Node:
         self.network, self.config = network, config
 
     def start(self):
-        if self.behaviour == "stopped-as-it-starts":
+        if self.behaviour == "stopped-when-the-loop-has-run":  # as to open the port for the metrics
+            self.clock.aio.run_until_complete(asyncio.sleep(0.01))
+        if self.behaviour.startswith("stopped"):
             os.kill(os.getpid(), signal.SIGTERM)
         endpoint = self.config.listeners[0]
         self.listener = self.network.listen(endpoint.host, endpoint.port, lambda _: None, max_frame_bytes=100)
@@ -98,8 +100,9 @@ def test_a_signal_stops_it_in_an_orderly_way(start: Start, number: int) -> None:
     assert process.returncode == 0
 
 
-def test_a_signal_that_comes_while_it_starts_is_not_lost(start: Start) -> None:
-    out, _ = start("stopped-as-it-starts").communicate(timeout=20)
+@pytest.mark.parametrize("when", ["stopped-as-it-starts", "stopped-when-the-loop-has-run"])
+def test_a_signal_that_comes_while_it_starts_is_not_lost(start: Start, when: str) -> None:
+    out, _ = start(when).communicate(timeout=20)
     assert "SIGTERM: shutting down" in out
     assert "asked to stop" in out
 

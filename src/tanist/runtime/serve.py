@@ -143,6 +143,7 @@ def serve(config: NodeConfig, make_node: MakeNode) -> int:
     _tell_when_ready(loop, node)
     if obeying is not None:
         loop.post(obeying.look)
+    process.hear_signals()
     loop.run()
     if metrics is not None:
         metrics.close()
@@ -187,8 +188,16 @@ class _Process:
         self.exit_code = 0
 
     def stop_with(self, node: ServedNode) -> None:
+        """What is to be stopped. Signals wait from here on, until `hear_signals`."""
         self._node = node
         signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+
+    def hear_signals(self) -> None:
+        """Obey signals in the first turn of the loop that is run for good.
+
+        uvloop loses a signal that comes while it does not run, though its handler was added; and it has run for a
+        moment before this, to open the port for the metrics.
+        """
         self._loop.post(self._hear)
 
     def fatal(self, reason: str) -> None:
@@ -199,7 +208,6 @@ class _Process:
         self._loop.stop()
 
     def _hear(self) -> None:
-        """Once the loop runs: uvloop loses a signal that comes before, though its handler was added."""
         for number in _ENDING:
             self._loop.aio.add_signal_handler(number, self._on_signal, number)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
