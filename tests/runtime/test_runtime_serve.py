@@ -25,7 +25,7 @@ class Node:
 
     def start(self):
         if self.behaviour == "stopped-when-the-loop-has-run":  # as to open the port for the metrics
-            self.clock.aio.run_until_complete(asyncio.sleep(0.01))
+            self.clock.aio.run_until_complete(asyncio.sleep(0))
         if self.behaviour.startswith("stopped"):
             os.kill(os.getpid(), signal.SIGTERM)
         endpoint = self.config.listeners[0]

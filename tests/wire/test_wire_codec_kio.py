@@ -20,7 +20,10 @@ kio_serial = pytest.importorskip("kio.serial")
 kio_errors = pytest.importorskip("kio.schema.errors")
 
 OURS_ALONE = {"GetReplicaLogInfoRequest", "GetReplicaLogInfoResponse"}
-TAGS_OF_OURS = {"DescribeTopicPartitionsResponsePartition": "last_unclean_epoch"}
+TAGS_OF_OURS = {
+    "DescribeClusterResponse": "metadata_age_ms",
+    "DescribeTopicPartitionsResponsePartition": "last_unclean_epoch",
+}
 """Struct -> a tagged field that Kafka does not know; at its default it is not on the wire."""
 MODULES = {"kraft_version_record": "k_raft_version_record"}
 EPOCH = datetime.datetime.fromtimestamp(0, datetime.UTC)
