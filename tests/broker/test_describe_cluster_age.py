@@ -69,6 +69,7 @@ def test_a_node_that_starts_alone_knows_nothing() -> None:
     follower = next(node_id for node_id in (1, 2, 3) if node_id != leader)
     cluster.world.hosts[follower].start()  # its quorum-state names the leader that it had
     cluster.until(lambda: cluster.world.hosts[follower].up)
+    assert age_ms(cluster, follower) == KNOWS_NOTHING_MS  # from the start, though it has just read who led
     cluster.run(5_000)
     assert age_ms(cluster, follower) == KNOWS_NOTHING_MS
 

@@ -197,6 +197,37 @@ def test_fact_96_a_registration_that_fails_is_sent_again_with_the_same_incarnati
     assert (rig.state, rig.fatal) == ("STARTING", [])
 
 
+def duplicate(rig: Rig) -> None:
+    """A registration, refused because a session is still there."""
+    rig.answer(BrokerRegistrationResponse(error_code=ErrorCode.DUPLICATE_BROKER_REGISTRATION, broker_epoch=-1))
+
+
+def test_a_broker_that_waited_for_a_quorum_has_all_its_time_for_the_session_before() -> None:
+    rig = started()
+    for _ in range(100):  # longer than initial.broker.registration.timeout.ms
+        rig.answer(None)
+        rig.run(1_000)
+    assert rig.now_ms > 60_000
+    duplicate(rig)
+    rig.run(2_000)
+    assert (rig.fatal, rig.lifecycle.waits_for) == (
+        [],
+        "the session from before its crash, which ends after 9 s (broker.session.timeout.ms)",
+    )
+    rig.registered()
+    assert rig.lifecycle.broker_epoch == EPOCH
+
+
+def test_a_broker_that_is_refused_for_as_long_as_its_registration_may_take_gives_up() -> None:
+    rig = started()
+    for _ in range(100):
+        if not rig.fatal:
+            duplicate(rig)
+            rig.run(1_000)
+    assert rig.fatal == ["broker 1 is registered elsewhere (DUPLICATE_BROKER_REGISTRATION): is another one running?"]
+    assert 60_000 < rig.now_ms < 63_000
+
+
 def test_fact_96_a_heartbeat_that_fails_is_sent_again() -> None:
     rig = running()
     rig.run(INTERVAL_MS)

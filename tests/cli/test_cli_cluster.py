@@ -224,8 +224,8 @@ def test_a_cluster_whose_nodes_were_all_killed_says_what_it_waits_for(tmp_path: 
     try:
         run("crash", "1", folder=folder)
         said = run("up", "--detach", folder=folder)
-        assert "waiting for node 1: the session of its life before" in said
-        assert "to run out after 4 s (broker.session.timeout.ms)" in said
+        assert "waiting for node 1: the session from before its crash" in said
+        assert "which ends after 4 s (broker.session.timeout.ms)" in said
         assert "ready in" in said
     finally:
         run("down", folder=folder)

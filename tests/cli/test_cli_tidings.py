@@ -47,7 +47,7 @@ def test_a_cluster_that_is_well_or_down_needs_no_word_about_quorums() -> None:
 def test_why_there_is_no_quorum_and_what_to_do(states: tuple[str, ...], line: str) -> None:
     assert quorum_lines(status(*states, age_ms=12_300)) == [
         f"no quorum: {line}",
-        "nobody elects leaders, and no topic or setting can change",
+        "no leader can be elected, and no topic or setting can change",
         "what brokers know of topics is 12 s old",
     ]
 

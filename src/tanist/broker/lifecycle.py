@@ -53,17 +53,16 @@ class Lifecycle:
         self._in_flight = False
         self._retry_ms = _RETRY_MS
         self._shutdown_done: Callable[[], None] | None = None
-        self._initial_deadline_ms = 0
+        self._refused_since_ms: int | None = None
+        """Since when a controller has refused the registration as a duplicate."""
         self.last_answer_ms = 0
         """When the controller last answered a heartbeat."""
         self._beat_sent_ms = 0
         self._session_ends_ms = 0
-        self._refused_as_duplicate = False
 
     def start(self, previous_broker_epoch: int) -> None:
         self.state = LifecycleState.STARTING
         self.previous_broker_epoch = previous_broker_epoch
-        self._initial_deadline_ms = self._node.clock.now_ms() + self._node.config.initial_broker_registration_timeout_ms
         self._beat_in(0)
 
     def stop(self) -> None:
@@ -105,14 +104,12 @@ class Lifecycle:
         """What keeps this broker from taking part, for people; None if nothing does."""
         if self.state is LifecycleState.RUNNING:
             return None
-        if self._refused_as_duplicate:
-            return (
-                "the session of its life before, which ended without a goodbye, to run out after "
-                f"{self._node.config.broker_session_timeout_ms / 1000:g} s (broker.session.timeout.ms)"
-            )
+        if self._refused_since_ms is not None:
+            seconds = self._node.config.broker_session_timeout_ms / 1000
+            return f"the session from before its crash, which ends after {seconds:g} s (broker.session.timeout.ms)"
         if self._node.quorum.leader_id is None:
             return "a majority of the controllers"
-        return "the controller to register it" if self.broker_epoch < 0 else "the metadata, to catch up with it"
+        return "the controller to register it" if self.broker_epoch < 0 else "its registration in the metadata log"
 
     @property
     def caught_up(self) -> bool:
@@ -177,9 +174,11 @@ class Lifecycle:
         if response.error_code:
             name = ErrorCode(response.error_code).name
             if response.error_code in (ErrorCode.DUPLICATE_BROKER_REGISTRATION, ErrorCode.NOT_ENOUGH_REPLICAS):
-                # Our previous life may still have a session; it ends by itself.
-                self._refused_as_duplicate = True
-                if node.clock.now_ms() > self._initial_deadline_ms:
+                # The session from before a crash ends by itself. Time without a controller does not count: a new one
+                # begins all sessions anew.
+                if self._refused_since_ms is None:
+                    self._refused_since_ms = node.clock.now_ms()
+                if node.clock.now_ms() - self._refused_since_ms > node.config.initial_broker_registration_timeout_ms:
                     node.fatal(f"broker {node.node_id} is registered elsewhere ({name}): is another one running?")
                     return
                 self._again()
@@ -187,7 +186,7 @@ class Lifecycle:
             node.fatal(f"the controller refuses to register broker {node.node_id}: {name}")
             return
         self.broker_epoch = response.broker_epoch
-        self._refused_as_duplicate = False
+        self._refused_since_ms = None
         self._retry_ms = _RETRY_MS
         node.report("INFO", f"registered broker {node.node_id} with epoch {self.broker_epoch}")
         node.isr_changes.registered()

@@ -90,7 +90,6 @@ class MetadataQuorum:
         """What the log held when the process started is no news: it is not counted again."""
         self.controller_host: ControllerHost | None = None
         self._probe: Probe | None = None
-        self._started_ms = node.clock.now_ms()
         self._contact_ms: int | None = None
         """When the quorum's leader last answered a fetch, in this process."""
         self._handed_over: Callable[[], None] | None = None
@@ -153,12 +152,10 @@ class MetadataQuorum:
             return None
         # A leader is kept in mind: by who has no vote, who asks for votes in advance, and who has just read of it.
         patience_ms = 2 * self._node.config.controller_quorum_fetch_timeout_ms
-        since_ms = self._started_ms if self._contact_ms is None else self._contact_ms
-        silence_ms = self._node.clock.now_ms() - since_ms
-        if self.raft.leader_id is not None and silence_ms <= patience_ms:
-            return None
+        # One that has just read of it has heard nothing: until it does, it cannot say that what it knows is current.
         if self._contact_ms is not None:
-            return silence_ms
+            silence_ms = self._node.clock.now_ms() - self._contact_ms
+            return None if self.raft.leader_id is not None and silence_ms <= patience_ms else silence_ms
         if not self._last_timestamp_ms:
             return KNOWS_NOTHING_MS
         return max(0, self._node.clock.wall_ms() - self._last_timestamp_ms)

@@ -53,7 +53,7 @@ def quorum_lines(status: ClusterStatus) -> list[str]:
             line += f": `tanist start {dead.node_id}`"
         elif paused is not None:
             line += f": `tanist resume {paused.node_id}`"
-    lines = [line, "nobody elects leaders, and no topic or setting can change"]
+    lines = [line, "no leader can be elected, and no topic or setting can change"]
     if status.metadata_age_ms is not None:
         new = status.metadata_age_ms == KNOWS_NOTHING_MS
         lines.append(
