@@ -6,6 +6,7 @@ import json
 import random
 import socket
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from tanist.runtime.layout import CONTROLLER_PORT_GAP, METRICS_PORT_GAP
 
 TANIST = [sys.executable, "-m", "tanist.cli.main"]
 FEW_PARTITIONS = ["--config", "offsets.topic.num.partitions=1"]
+Mount = Callable[[str], Path]
+"""Mounts a tmpfs with these options, or skips the test."""
 
 
 def free_port() -> int:
@@ -42,3 +45,13 @@ def run(*arguments: str, folder: Path, stdin: str = "", code: int | None = 0) ->
         return None if "--json" in arguments else done.output
     assert done.exit_code == (code or 0), f"{arguments}: {done.exit_code}\n{done.output}\n{done.exception!r}"
     return json.loads(done.stdout) if "--json" in arguments else done.output
+
+
+def fill(disk: Path) -> None:
+    """Take what room is left, but for less than a page."""
+    with (disk / "filler").open("ab", buffering=0) as file:
+        while True:
+            try:
+                file.write(bytes(4096))
+            except OSError:
+                return

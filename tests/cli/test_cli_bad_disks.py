@@ -6,54 +6,19 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from cli_rig import FEW_PARTITIONS, TANIST, free_port, run
+from cli_rig import FEW_PARTITIONS, TANIST, Mount, fill, free_port, run
 
 from tanist.runtime.cluster_file import load_existing
 from tanist.runtime.deaths import death_reason
 from tanist.runtime.descriptors import NEEDED
 from tanist.runtime.ledger import SyncLedger
 from tanist.runtime.processes import wait_until
-
-Mount = Callable[[str], Path]
-
-
-@pytest.fixture
-def mount(tmp_path: Path) -> Iterator[Mount]:
-    """A small file system of its own."""
-    mounted: list[Path] = []
-
-    def make(options: str) -> Path:
-        folder = tmp_path / f"disk-{len(mounted)}"
-        folder.mkdir()
-        command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
-        if sys.platform != "linux":
-            pytest.skip("mounts a tmpfs, which is Linux only")
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            pytest.skip(f"mounting is not permitted here: {done.stderr.strip()}")
-        mounted.append(folder)
-        return folder
-
-    yield make
-    for folder in mounted:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
-
-
-def fill(disk: Path) -> None:
-    """Take what room is left, but for less than a page."""
-    with (disk / "filler").open("ab", buffering=0) as file:
-        while True:
-            try:
-                file.write(bytes(4096))
-            except OSError:
-                return
 
 
 def up(folder: Path, *options: str, before: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli_rig import FEW_PARTITIONS, TANIST, free_port, run
+from cli_rig import FEW_PARTITIONS, TANIST, Mount, fill, free_port, run
 
 ROOT = Path(__file__).parents[2]
 KEPT = Path(__file__).with_name("transcript.txt")
@@ -49,6 +49,11 @@ MISTAKES = (
     "tanist topics create events",
     "tanist status --data nowhere",
     "echo x | tanist produce ordres",
+    "tanist salvage list",
+    "tanist heal",
+    "tanist top --bootstrap 127.0.0.1:1 --count 1",
+    "tanist configs alter --topic events --config retention.ms=60000",
+    "tanist configs alter --topic ordres --config retention.ms=60000",
 )
 PROPERTIES = """\
 process.roles=broker,controller
@@ -72,6 +77,7 @@ _MASKS: tuple[tuple[str, str], ...] = (
     (r"\n +controller *(?=\n)", ""),
     (r"running(, controller|,)?", "running"),
     (r"(running +)\d+\b", r"\1PID"),
+    (r"\b\d\d:\d\d:\d\d\b", "TIME"),
 )
 
 
@@ -214,6 +220,56 @@ def test_the_commands_of_the_readme(shell: Shell, way: str) -> None:
     if text != section(way) and os.environ.get("TRANSCRIPTS") == "rewrite":
         keep(way, text)
     assert text == section(way), "TRANSCRIPTS=rewrite writes what was printed into the file"
+
+
+ON_A_BAD_DISK = (
+    "tanist up --detach --brokers 1 --port 0 --data disk/data",
+    "tanist up --detach --brokers 1 --port 0 --data disk/data --json",
+    "tanist down --data disk/data",
+    "tanist status --data disk/data",
+    "tanist topics list --data disk/data",
+)
+ON_A_DISK_THAT_WENT_BAD = (
+    "tanist status --data disk/data",
+    "tanist down --data disk/data",
+    "tanist up --detach --data disk/data",
+    "tanist up --detach --data disk/data --json",
+    "tanist status --data disk/data",
+    "tanist start 1 --data disk/data",
+    "tanist crash 1 --data disk/data",
+    "tanist reset --yes --data disk/data",
+)
+
+
+@pytest.mark.parametrize("trouble", ["full", "read-only"])
+def test_a_data_folder_that_is_full_or_read_only(tmp_path: Path, mount: Mount, trouble: str) -> None:
+    """For a new cluster, and for one that was made while all was well."""
+    shell = Shell(tmp_path)
+    disk = mount("size=1m")
+    (tmp_path / "disk").symlink_to(disk)
+
+    def go_bad() -> None:
+        if trouble == "full":
+            fill(disk)
+        else:
+            subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+
+    go_bad()
+    lines = played(list(ON_A_BAD_DISK), shell, "pipe")
+    subprocess.run(["mount", "-o", "remount,rw", str(disk)], check=True)
+    (disk / "filler").unlink(missing_ok=True)
+    run("up", "--detach", "--brokers", "1", "--port", "0", *FEW_PARTITIONS, folder=disk / "data")
+    if trouble == "read-only":  # files that are open for writing forbid it
+        run("down", folder=disk / "data")
+    go_bad()
+    lines += played(list(ON_A_DISK_THAT_WENT_BAD), shell, "pipe")
+    if trouble == "full":
+        (disk / "filler").unlink()
+    text = "\n".join(lines).replace(str(disk), "DISK")
+    title = f"data folder {trouble}"
+    if text != section(title) and os.environ.get("TRANSCRIPTS") == "rewrite":
+        keep(title, text)
+    assert text == section(title), "TRANSCRIPTS=rewrite writes what was printed into the file"
 
 
 def test_what_is_not_played_stands_in_the_readme() -> None:

@@ -210,8 +210,8 @@ def test_a_mistake_is_explained_with_exit_code_2(run: Run, arguments: tuple[str,
         (("crash", "1"), "no cluster in"),
         (("topics", "list"), "no cluster in"),
         (("topics", "list", "--bootstrap", "127.0.0.1:1"), "127.0.0.1:1: Connection refused"),
-        (("produce", "t", "--bootstrap", "127.0.0.1:1"), "see with `tanist status` whether the cluster is up"),
-        (("format", "-c", "none.properties", "-t", "x"), "cannot read none.properties"),
+        (("produce", "t", "--bootstrap", "127.0.0.1:1"), "whether the cluster is up (`tanist status`)"),
+        (("format", "-c", "none.properties", "-t", "x"), "Error: cannot read none.properties"),
     ],
 )
 def test_what_cannot_be_done_is_explained_with_exit_code_1(

@@ -203,7 +203,10 @@ def test_a_node_obeys_and_says_so(runner: Any, folder: Path) -> None:
     assert node.answer == {"pid": os.getpid(), "number": 1, "problem": ""}
     assert node.network.faults is not None
     assert isinstance(node.disk, FaultyDisk)
-    assert node.said == ["fault set: nothing gets from 1 to 2, or back", "fault set: the disk of node 1 is full"]
+    assert node.said == [
+        "fault set: no packet gets from 1 to 2, nor the other way",
+        "fault set: the disk of node 1 is full",
+    ]
     node.order(2)
     assert node.network.faults is None
     assert type(node.disk) is RealDisk

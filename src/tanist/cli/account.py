@@ -41,10 +41,11 @@ def account_command(
     seq 1 1000 | tanist produce orders --ledger acked.jsonl
     tanist account acked.jsonl
 
-    LEDGER is a file that `tanist produce --ledger` wrote: each record is in it once it was acknowledged. Records are
-    compared by key, value and headers, so one that was lost and put back is there. What retention has removed is
-    expired, what compaction has replaced is superseded; neither is lost. Exit code 0: every acknowledged record is
-    there, once and in order.
+    LEDGER is a file of `tanist produce --ledger`: the acknowledged records. They are compared with the topic's by key,
+    value and headers, so a record that was lost and put back counts as there. Begin the ledger with an empty topic:
+    an older record with the same content counts as a second copy. A record that retention removed is expired, one that
+    compaction replaced is superseded; neither is lost. Exit code 0: every acknowledged record is there, once and in
+    order.
     """
     acknowledged = _read_all(ledgers, topics)
     accounts: list[PartitionAccount] = []
@@ -101,6 +102,7 @@ def _print(accounts: Sequence[PartitionAccount]) -> None:
             click.echo("every acknowledged record is there, once and in order")
         else:
             click.echo("no acknowledged record is lost")
+            _say_what_else(accounts)
         return
     for each in accounts:
         if each.lost:
@@ -111,6 +113,22 @@ def _print(accounts: Sequence[PartitionAccount]) -> None:
         verb = "is" if saved == 1 else "are"
         click.echo(f"{saved} of them {verb} in the salvage. To put back what the topic lacks:")
         click.echo(f"    tanist salvage export --topic {topic} --to topic")
+    _say_what_else(accounts)
+
+
+def _say_what_else(accounts: Sequence[PartitionAccount]) -> None:
+    """What DOUBLE and DISORDER mean. An account knows contents only: older records may be the same."""
+    doubled = sum(each.account.duplicated for each in accounts)
+    if doubled:
+        are = "is in the topic more often than it was" if doubled == 1 else "are in the topic more often than they were"
+        click.echo(f"{counted(doubled, 'record')} {are} acknowledged: sent twice, or the same as one that is")
+        click.echo("not in the ledger, from before it began for example")
+    disordered = sum(each.account.disordered for each in accounts)
+    if disordered:
+        stands = "stands before one" if disordered == 1 else "stand before ones"
+        click.echo(
+            f"{counted(disordered, 'record')} {stands} that {'was' if disordered == 1 else 'were'} acknowledged earlier"
+        )
 
 
 def _where(each: PartitionAccount) -> str:

@@ -252,7 +252,7 @@ def reset_command(yes: bool, folder: Path, as_json: bool) -> None:
         brokers = counted(len(entries.brokers), "broker")
         click.echo(f"empty and ready after {took_s} s: {brokers} at {cluster.status().bootstrap}")
     else:
-        click.echo("empty; `tanist up` starts it")
+        click.echo("the cluster is empty; `tanist up` starts it")
 
 
 def _ask_to_remove(folder: Path, entries: ClusterFile, what: str, *, yes: bool, as_json: bool) -> None:

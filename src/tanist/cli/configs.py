@@ -93,4 +93,5 @@ def alter_command(
     if as_json:
         print_json({"altered": sorted(changes)})
     else:
-        click.echo(f"altered {', '.join(sorted(changes))}")
+        of = "the whole cluster" if not name else f"{'topic' if topic else 'group' if group else 'broker'} {name}"
+        click.echo(f"altered {', '.join(sorted(changes))} of {of}")

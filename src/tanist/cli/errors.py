@@ -78,7 +78,8 @@ def problem_of(error: BaseException) -> Problem | None:
             return Problem("unknown", str(error))
         case Unreachable():
             return Problem(
-                "unreachable", f"no broker answers ({error}): see with `tanist status` whether the cluster is up"
+                "unreachable",
+                f"no broker answers ({error}): check the address, and whether the cluster is up (`tanist status`)",
             )
         case Unsupported():
             return Problem("unsupported", f"{error}: this cluster is too old, or too new, for the command")

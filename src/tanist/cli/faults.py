@@ -200,10 +200,10 @@ def resume_command(node_ids: tuple[int, ...], folder: Path, as_json: bool) -> No
 def heal_command(members: tuple[str, ...], folder: Path, as_json: bool) -> None:
     """End all faults, or those of some nodes: links, disks, pauses.
 
-    `clients` may stand among the ids for all that is not a node.
+    `clients` among the ids means everything that is not a node.
 
-    Connections that have lived through it go on where they were. A node that has gone down, or has given a log
-    directory up, stays so until it is started again.
+    Connections that are still open go on where they were. A node that is down stays down until `tanist start`. A node
+    that has taken a log directory offline uses it again only after `tanist stop` and `tanist start`.
     """
     chosen = {member for word in members for member in _members(word)} if members else None
     left, resumed = FaultOrders(folder).heal(chosen)
@@ -213,11 +213,14 @@ def heal_command(members: tuple[str, ...], folder: Path, as_json: bool) -> None:
     for node_id in resumed:
         click.echo(f"node {node_id}: resumed")
     if left.faults:
-        click.echo("healed; still set:")
+        click.echo("healed; these faults are still set:")
         for fault in left.faults:
             click.echo(f"  {fault}")
     else:
-        click.echo("healed: no faults are set")
+        click.echo("healed; no faults are set now")
+    for node in load_existing(folder).nodes:
+        if not node.alive and (chosen is None or node.node_id in chosen):
+            click.echo(f"node {node.node_id} is down: `tanist start {node.node_id}`")
 
 
 @click.command("faults")

@@ -79,7 +79,11 @@ def partitions_of(client: Client, topic: str, partition: int | None) -> list[int
         about = client.metadata([topic]).topics.get(topic)
         code = about.error_code if about is not None else int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if about is None or code:
-            raise KafkaError(code, f"topic {topic}: `tanist topics create {topic}` makes it")
+            missing = code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            said = (
+                f"there is no topic {topic}: `tanist topics create {topic}` makes it" if missing else f"topic {topic}"
+            )
+            raise KafkaError(code, said)
         return sorted(about.partitions)
 
     found = client.persist(attempt, timeout_s=2.0)

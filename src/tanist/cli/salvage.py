@@ -62,6 +62,9 @@ def list_command(topic: str | None, folder: Path, as_json: bool) -> None:
     if as_json:
         print_json([_described(entry) for entry in entries])
         return
+    if not entries:
+        click.echo("nothing is saved" if topic is None else f"nothing of {topic} is saved")
+        return
     rows = []
     for entry in entries:
         manifest = entry.manifest

@@ -34,10 +34,10 @@ _HOME_AND_CLEAR = "\x1b[H\x1b[J"
     default=1.0,
     show_default=True,
     metavar="SECONDS",
-    help="Between looks.",
+    help="The time between two looks.",
 )
-@click.option("--count", type=click.IntRange(1), help="So many looks.  [default: until Ctrl-C; in a pipe 1]")
-@click.option("--rows", type=click.IntRange(1), help="So many partitions.  [default: what fits; in a pipe 20]")
+@click.option("--count", type=click.IntRange(1), help="End after so many looks.  [default: until Ctrl-C; in a pipe 1]")
+@click.option("--rows", type=click.IntRange(1), help="Show so many partitions.  [default: what fits; in a pipe 20]")
 @click.option("--topic", "topics", multiple=True, help="Partitions of this topic only. Repeatable.")
 @click.option("--internal", is_flag=True, help="Partitions of internal topics as well.")
 @client_options
@@ -55,7 +55,7 @@ def top_command(
     """Watch brokers and partitions at work: rates, ISR, lag.
 
     Partitions in trouble stand first (no leader, fewer in sync than replicas), then the busiest. RECORDS/S is what has
-    been committed between two looks. LAG is that of the group that is most behind, and which it is. In a pipe it prints
+    been committed since the look before. LAG is the largest lag of a group, with the group's name. In a pipe it prints
     one look and ends.
     """
     live = sys.stdout.isatty() and not as_json
@@ -65,10 +65,13 @@ def top_command(
         return Client(bootstrap or addresses_of(load_existing(folder), folder), timeout_s=_ASK_S)
 
     try:
-        for number, (before, after) in enumerate(_pairs(client, interval_s, internal=internal, patient=live), start=1):
-            if as_json:
-                click.echo(json.dumps(_as_json(before, after, topics)))
+        for number, found in enumerate(_looks(client, interval_s, internal=internal, patient=live), start=1):
+            if isinstance(found, str):
+                click.echo(f"{_HOME_AND_CLEAR}{time.strftime('%H:%M:%S')}  {found}")
+            elif as_json:
+                click.echo(json.dumps(_as_json(*found, topics)))
             else:
+                before, after = found
                 most = rows or (_rows_that_fit(after) if live else _ROWS_IN_A_PIPE)
                 text = "\n".join(screen(before, after, topics, most, time.strftime("%H:%M:%S")))
                 click.echo((_HOME_AND_CLEAR if live else "") + text)
@@ -78,10 +81,10 @@ def top_command(
         return
 
 
-def _pairs(
+def _looks(
     client: Callable[[], Client], interval_s: float, *, internal: bool, patient: bool
-) -> Iterator[tuple[Sample, Sample]]:
-    """Two looks each. A patient one says that nobody answers, and goes on."""
+) -> Iterator[tuple[Sample, Sample] | str]:
+    """Two samples each. With patience, a failure is a look as well: what is wrong."""
     before: Sample | None = None
     while True:
         began = time.monotonic()
@@ -91,7 +94,7 @@ def _pairs(
         except (Unreachable, KafkaError) as error:
             if not patient:
                 raise
-            click.echo(f"{_HOME_AND_CLEAR}{time.strftime('%H:%M:%S')}  no broker answers ({error})")
+            yield f"no broker answers ({error})"
         else:
             if before is not None:
                 yield before, after

@@ -303,7 +303,7 @@ def _describe_with_elr(client: Client, names: Sequence[str]) -> list[TopicDescri
         answer = client.ask(request, DescribeTopicPartitionsResponse)
         for topic in answer.topics:
             name = topic.name or ""
-            _raise_for(topic.error_code, f"topic {name}")
+            _raise_for_topic(topic.error_code, name)
             before = found[name].partitions if name in found else ()
             found[name] = TopicDescription(
                 name,
@@ -340,7 +340,7 @@ def _describe_by_metadata(client: Client, names: Sequence[str]) -> list[TopicDes
     view = client.metadata(names or None)
     described = []
     for topic in sorted(view.topics.values(), key=lambda topic: topic.name):
-        _raise_for(topic.error_code, f"topic {topic.name}")
+        _raise_for_topic(topic.error_code, topic.name)
         partitions = tuple(
             PartitionDescription(
                 index, found.leader, found.leader_epoch, found.replicas, found.isr, None, None, found.offline
@@ -354,6 +354,10 @@ def _describe_by_metadata(client: Client, names: Sequence[str]) -> list[TopicDes
 def _raise_for(code: int, message: str | None) -> None:
     if code:
         raise KafkaError(code, message)
+
+
+def _raise_for_topic(code: int, name: str) -> None:
+    _raise_for(code, f"there is no topic {name}" if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else f"topic {name}")
 
 
 def _id_of(client: Client, name: str) -> UUID:

@@ -73,8 +73,8 @@ class Partition:
         return "one_way" if self.one_way else "partition"
 
     def __str__(self) -> str:
-        back = "" if self.one_way else ", or back"
-        return f"nothing gets from {names(self.source)} to {names(self.target)}{back}"
+        both = "" if self.one_way else ", nor the other way"
+        return f"no packet gets from {names(self.source)} to {names(self.target)}{both}"
 
     def change(self, way: Way) -> Way:
         return replace(way, cut=True)
@@ -97,12 +97,11 @@ class Slow:
         says = []
         if self.latency_ms or self.jitter_ms:
             jitter = f" to {self.latency_ms + self.jitter_ms}" if self.jitter_ms else ""
-            says.append(f"takes {self.latency_ms}{jitter} ms")
+            says.append(f"{self.latency_ms}{jitter} ms of latency")
         if self.rate_bytes:
-            says.append(f"passes at {self.rate_bytes} bytes a second")
-        between = "to" if self.one_way else "and"
-        start = "from" if self.one_way else "between"
-        return f"what goes {start} {names(self.source)} {between} {names(self.target)} {' and '.join(says)}"
+            says.append(f"at most {self.rate_bytes} bytes a second")
+        between = f"from {names(self.source)} to" if self.one_way else f"between {names(self.source)} and"
+        return f"{between} {names(self.target)}: {', '.join(says)}"
 
     def change(self, way: Way) -> Way:
         rates = [rate for rate in (way.rate_bytes, self.rate_bytes) if rate]

@@ -272,7 +272,7 @@ def _cannot_start(config: NodeConfig, reason: str, last_words: LastWords | None)
 
 
 def _usage(problem: str) -> NoReturn:
-    print(f"{problem}\nusage: tanist serve FILE [--override KEY=VALUE]...", file=sys.stderr)
+    print(f"Error: {problem}\nusage: tanist serve FILE [--override KEY=VALUE]...", file=sys.stderr)
     raise SystemExit(EXIT_USAGE)
 
 
@@ -290,7 +290,7 @@ def main(arguments: Sequence[str]) -> int:
                 _usage(f"--override takes KEY=VALUE, not {pair!r}")
             overrides[name.strip()] = value.strip()
         elif word.startswith("-") or path is not None:
-            _usage(f"cannot make sense of {word!r}")
+            _usage(f"unexpected argument {word!r}")
         else:
             path = word
     if path is None:
@@ -305,11 +305,11 @@ def run_file(path: str, overrides: Mapping[str, str], make_node: MakeNode) -> in
     try:
         config = load_config(path, overrides)
     except (ConfigError, PropertiesError, UnicodeDecodeError) as error:
-        print(f"{path}: {error}", file=sys.stderr)
+        print(f"Error: {path}: {error}", file=sys.stderr)
         return EXIT_USAGE
     except OSError as error:
-        print(f"cannot read {path}: {error.strerror or error}", file=sys.stderr)
-        return EXIT_USAGE
+        print(f"Error: cannot read {path}: {error.strerror or error}", file=sys.stderr)
+        return EXIT_FAILED
     return serve(config, make_node)
 
 

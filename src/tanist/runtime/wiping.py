@@ -78,5 +78,5 @@ def _remove(path: Path) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        where = error.filename or path
-        raise ClusterError(f"cannot remove {where}: {error.strerror}. Mend that, then wipe what is left") from None
+        cause = (error.strerror or str(error)).lower()
+        raise ClusterError(f"cannot remove {path}: {cause}. Mend that, then repeat the command") from None
