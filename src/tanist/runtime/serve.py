@@ -309,7 +309,7 @@ def run_file(path: str, overrides: Mapping[str, str], make_node: MakeNode) -> in
         return EXIT_USAGE
     except OSError as error:
         print(f"Error: cannot read {path}: {error.strerror or error}", file=sys.stderr)
-        return EXIT_FAILED
+        return EXIT_USAGE
     return serve(config, make_node)
 
 
