@@ -23,7 +23,7 @@ _SHOWN_MAX = 10
 @click.argument(
     "ledgers", metavar="LEDGER...", nargs=-1, required=True, type=click.Path(dir_okay=False, path_type=Path)
 )
-@click.option("--topic", "topics", multiple=True, help="Of this topic only. Repeatable.")
+@click.option("--topic", "topics", multiple=True, help="Compare this topic only. Repeatable.")
 @client_options
 @json_option
 @click.pass_context
@@ -41,11 +41,10 @@ def account_command(
     seq 1 1000 | tanist produce orders --ledger acked.jsonl
     tanist account acked.jsonl
 
-    LEDGER is a file of `tanist produce --ledger`: the acknowledged records. They are compared with the topic's by key,
-    value and headers, so a record that was lost and put back counts as there. Begin the ledger with an empty topic:
-    an older record with the same content counts as a second copy. A record that retention removed is expired, one that
-    compaction replaced is superseded; neither is lost. Exit code 0: every acknowledged record is there, once and in
-    order.
+    LEDGER is a file that `tanist produce --ledger` wrote: the acknowledged records. The command compares them with the
+    topic's records by key, value and headers, so a restored record counts as there. Begin the ledger with an empty
+    topic: an older record with the same content counts as a second copy. Records that retention or compaction removed
+    are not lost. Exit code 0: every acknowledged record is there, once and in order.
     """
     acknowledged = _read_all(ledgers, topics)
     accounts: list[PartitionAccount] = []

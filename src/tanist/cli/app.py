@@ -134,5 +134,6 @@ def app() -> None:
     """A Kafka-compatible cluster to run, to use and to break.
 
     `tanist up` starts a cluster of three brokers on this machine. Any Kafka client works with it, and so do the
-    commands below. `tanist crash 2` kills a broker; `tanist topics describe NAME` shows what becomes of its partitions.
+    commands below. `tanist crash 2` kills a broker; then `tanist topics describe NAME` shows its partitions' new
+    leaders.
     """

@@ -44,24 +44,23 @@ def _controllers(value: str) -> int:
     "--controllers",
     type=_controllers,
     metavar="combined|N",
-    help="Controllers in processes of their own: so many; or `combined`: brokers are controllers too.  "
-    "[default: combined]",
+    help="N controllers in processes of their own, or `combined`: brokers are controllers too.  [default: combined]",
 )
 @data_option
 @click.option("--host", help=f"The address that a new cluster listens on.  [default: {HOST}]")
 @click.option(
     "--port",
     type=click.IntRange(0, 65000),
-    help=f"The first broker's of a new cluster; others follow. 0: the system chooses every port.  [default: {PORT}]",
+    help=f"The first broker's port in a new cluster; the others follow. 0: any free ports.  [default: {PORT}]",
 )
 @click.option("--log-dirs", type=click.IntRange(1, 20), help="Log directories of each node.  [default: 1]")
 @config_option("A Kafka setting for every node, for instance min.insync.replicas=1. Repeatable.")
-@feature_option("A feature and the level that a new cluster begins with; 0: off. Repeatable.")
+@feature_option("A feature and its level in a new cluster; 0: off. Repeatable.")
 @click.option("--detach", is_flag=True, help="Return when the cluster is ready, and leave it running.")
 @click.option(
     "--ephemeral",
     is_flag=True,
-    help="A new cluster in a temporary folder, which is removed when the cluster is stopped.",
+    help="Create the cluster in a temporary folder, and remove the folder when it stops.",
 )
 @json_option
 @click.pass_context
@@ -81,14 +80,13 @@ def up_command(
 ) -> None:
     """Start a cluster on this machine, and say when it is ready.
 
-    A new --data folder gets a new cluster: one process a node, its server.properties, log and data in DIR/node-ID.
-    A folder with a stopped cluster has that one started again, with its data.
+    In a new --data folder this creates a cluster: one process for each node, with its server.properties, log and data
+    in DIR/node-ID. In the folder of a stopped cluster it starts that cluster again, with its data.
 
-    The cluster ends with this command: on Ctrl-C, SIGTERM or a closed terminal it is stopped in an orderly way, and
-    also when this process is killed. That includes nodes that `tanist start` has started meanwhile. With --detach it
-    lives on until `tanist down`.
+    The cluster ends with this command: Ctrl-C, SIGTERM, a closed terminal or a kill of this process shuts all nodes
+    down cleanly, nodes that `tanist start` started included. With --detach the cluster runs until `tanist down`.
 
-    For a test or an experiment: `tanist up --ephemeral --port 0` stands beside any other cluster and leaves nothing
+    For a test or an experiment, `tanist up --ephemeral --port 0` runs beside any other cluster and leaves nothing
     behind, however it ends.
     """
     if (unknown := unknown_setting([name for name, _ in config])) is not None:
@@ -202,14 +200,14 @@ _yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 
 
 @click.command("down")
-@click.option("--wipe", is_flag=True, help="Remove the cluster as well: data, metadata, salvage, logs. Asks first.")
+@click.option("--wipe", is_flag=True, help="Also remove the cluster: data, metadata, salvage, logs. Asks first.")
 @_yes_option
 @data_option
 @json_option
 def down_command(wipe: bool, yes: bool, folder: Path, as_json: bool) -> None:
-    """Stop every node of the cluster in an orderly way. The data stays: `tanist up` starts it again.
+    """Shut every node down cleanly. The data stays: `tanist up` starts the cluster again.
 
-    With --wipe nothing stays. An ephemeral cluster goes without asking: it was made for that.
+    With --wipe the data goes, too. An ephemeral cluster is always removed, without asking.
     """
     entries = load_existing(folder)
     if wipe and not entries.ephemeral:
@@ -234,9 +232,9 @@ def down_command(wipe: bool, yes: bool, folder: Path, as_json: bool) -> None:
 def reset_command(yes: bool, folder: Path, as_json: bool) -> None:
     """Empty the cluster: same nodes, ports and settings, no topics. Asks first.
 
-    Every node is stopped, what it has is removed (data, metadata, salvage, logs), and the cluster begins again as
-    `tanist up` made it, with a new cluster id. One that runs, runs again when this returns, in the same terminal if
-    `tanist up` holds it there; one that is stopped stays stopped.
+    Stops every node, removes its data, metadata, salvage and logs, and creates the cluster again as `tanist up` did,
+    with a new cluster id. A running cluster is running again when this returns (a `tanist up` in another terminal stays
+    its owner); a stopped one stays stopped.
     """
     _ask_to_remove(folder, load_existing(folder), "a reset", yes=yes, as_json=as_json)
     cluster = _cluster(folder, as_json)
@@ -278,15 +276,15 @@ def _megabytes(size: int) -> str:
     type=click.Choice(["page-cache", "nothing"]),
     default="nothing",
     show_default=True,
-    help="page-cache: what was not synced, as if the power had failed: each file is cut to what was synced.",
+    help="page-cache: cut each file to its synced length, as a power loss would.",
 )
 @data_option
 @json_option
 def crash_command(node_id: int, lose: str, folder: Path, as_json: bool) -> None:
-    """Kill a node with SIGKILL: it says and flushes nothing. `tanist start ID` brings it back.
+    """Kill a node with SIGKILL: it flushes nothing. `tanist start ID` brings it back.
 
-    A killed process loses nothing that it had written: the system still has it. With --lose page-cache the machine
-    "loses power" as well, and everything that was not synced is gone; by Kafka's defaults, that is most of it.
+    A killed process loses nothing that it had written: the operating system's page cache still has it. --lose
+    page-cache acts like a power loss: all bytes that were not synced are gone. With Kafka's defaults, that is most.
     """
     cuts = _cluster(folder, as_json).crash(node_id, lose_page_cache=lose == "page-cache")
     if as_json:
@@ -304,9 +302,9 @@ def crash_command(node_id: int, lose: str, folder: Path, as_json: bool) -> None:
 @data_option
 @json_option
 def stop_command(node_id: int, folder: Path, as_json: bool) -> None:
-    """Stop a node in an orderly way.
+    """Shut a node down cleanly.
 
-    It hands its leaderships over first. The command returns when its process has ended.
+    It hands its leaderships over first. The command returns when the process has ended.
     """
     _cluster(folder, as_json).stop(node_id)
     _tell(node_id, "stopped", as_json)
@@ -317,7 +315,7 @@ def stop_command(node_id: int, folder: Path, as_json: bool) -> None:
 @data_option
 @json_option
 def start_command(node_id: int, folder: Path, as_json: bool) -> None:
-    """Start a node that is down. Returns when the cluster counts it in again."""
+    """Start a node that is down. Returns when the node has joined the cluster."""
     _cluster(folder, as_json).start(node_id)
     _tell(node_id, "started", as_json)
 

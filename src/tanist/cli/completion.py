@@ -25,7 +25,7 @@ _INSTALL = {
 @click.argument("shell", type=click.Choice(tuple(_INSTALL)))
 @click.pass_context
 def completion_command(ctx: click.Context, shell: str) -> None:
-    """Print the script by which a shell completes commands.
+    """Print the shell's completion script.
 
     \b
     bash: tanist completion bash > \\
@@ -33,7 +33,7 @@ def completion_command(ctx: click.Context, shell: str) -> None:
     zsh:  eval "$(tanist completion zsh)"   in ~/.zshrc, after compinit
     fish: tanist completion fish > ~/.config/fish/completions/tanist.fish
 
-    A new shell has it then.
+    Then start a new shell.
     """
     kind = get_completion_class(shell)
     if kind is None:

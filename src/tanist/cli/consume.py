@@ -41,15 +41,15 @@ _FETCH_PATIENCE_S = 2.0
 @click.option(
     "--from-beginning",
     is_flag=True,
-    help="Begin with the oldest record; in a group, where nothing is committed.  [default: with what comes next]",
+    help="Begin with the oldest record; in a group, only where nothing is committed.  [default: only new records]",
 )
-@click.option("--max-messages", type=click.IntRange(1), help="Stop after so many.  [default: never]")
+@click.option("--max-messages", type=click.IntRange(1), help="Stop after this many records.  [default: never]")
 @click.option(
     "--timeout",
     "timeout_s",
     type=float,
     metavar="SECONDS",
-    help="Stop when nothing came for so long.  [default: never]",
+    help="Stop after SECONDS without a record.  [default: never]",
 )
 @click.option(
     "--format",
@@ -57,7 +57,7 @@ _FETCH_PATIENCE_S = 2.0
     type=click.Choice(["text", "json"]),
     default="text",
     show_default=True,
-    help="json: an object a record, with its place, time, key, value and headers.",
+    help="json: one object for each record: topic, partition, offset, timestamp, key, value, headers.",
 )
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option("--headers", is_flag=True, help="Put the headers in front of each value: name:value,... and a TAB.")
@@ -78,14 +78,14 @@ def consume_command(
     bootstrap: list[Address] | None,
     folder: Path,
 ) -> None:
-    """Print the records of TOPIC, a line each.
+    """Print the records of TOPIC, one on each line.
 
     \b
     tanist consume greetings --from-beginning --max-messages 10
     tanist consume orders --group billing --format json
 
-    With --group the partitions are shared with the group's other members, whichever client they are. It goes on where
-    the group has committed, and commits what it has printed; Ctrl-C or SIGTERM leaves the group.
+    With --group the command shares the partitions with the group's other members, of any client library. It starts from
+    the committed offsets, and commits the records that it has printed. Ctrl-C or SIGTERM leaves the group.
     """
     if group is not None and partition is not None:
         raise click.UsageError("a group says who reads which partition: leave --partition out, or --group")

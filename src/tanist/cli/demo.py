@@ -49,11 +49,15 @@ class Findings:
 
 @click.command("demo")
 @click.option(
-    "--records", type=click.IntRange(100, 1_000_000), default=10_000, show_default=True, help="How many to write."
+    "--records",
+    type=click.IntRange(100, 1_000_000),
+    default=10_000,
+    show_default=True,
+    help="How many records to write.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print only the result, as JSON.")
 def demo_command(records: int, as_json: bool) -> None:
-    """Kill a leader under load, and count what is lost (some 5 s).
+    """Kill a leader under load, and count lost records (about 5 s).
 
     Starts three brokers in a temporary folder, writes records with acks=all to a topic with three replicas, kills the
     leader of a partition half-way with SIGKILL, reads everything back, and compares. Exit code 0: every acknowledged

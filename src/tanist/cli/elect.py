@@ -83,9 +83,8 @@ def elect_command(
     longest_log_balanced    the same, after all of LastKnownElr have answered
     designation             the replica you name: may lose records
 
-    All but `preferred` change only partitions that have no leader. The last three are KIP-966's, and Apache Kafka
-    does not have them. With `designation` each partition of a file needs its desiredLeader; the other types take no
-    notice of it.
+    All but `preferred` change only partitions without a leader. The last three are KIP-966's; Apache Kafka does not
+    have them. With `designation`, each partition of a file needs its desiredLeader; the other types ignore it.
     """
     chosen = _TYPES[election]
     candidates = _candidates(chosen, topic, partition, everything, file, desired_leader)

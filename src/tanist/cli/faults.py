@@ -75,9 +75,9 @@ def _sides(groups: tuple[str, ...], cluster: ClusterFile, clients: bool) -> tupl
 
 
 groups_argument = click.argument("groups", metavar="A|B", nargs=-1, required=True)
-one_way_option = click.option("--one-way", is_flag=True, help="Only what A sends to B; what B sends to A arrives.")
+one_way_option = click.option("--one-way", is_flag=True, help="Only from A to B; the other direction works.")
 clients_option = click.option(
-    "--clients", is_flag=True, help="Clients are on A's side; if only one side is named, on the other."
+    "--clients", is_flag=True, help="Clients join A's side or, if only one side is named, the other side."
 )
 
 
@@ -88,11 +88,11 @@ clients_option = click.option(
 @data_option
 @json_option
 def partition_command(groups: tuple[str, ...], one_way: bool, clients: bool, folder: Path, as_json: bool) -> None:
-    """Cut the links between two groups of nodes: packets vanish.
+    """Cut the links between two groups of nodes: packets are dropped.
 
     '1,2|3' (quoted, or 1,2 3) cuts node 3 off from 1 and 2; a single group is cut off from all other nodes. `clients`
-    may stand in a group for all that is not a node. Open connections stay open and are silent; new ones are not
-    answered. Links stay cut, also for nodes that restart, until `tanist heal`.
+    in a group means everything that is not a node. Open connections stay open but silent; new ones are not answered.
+    Links stay cut until `tanist heal`, also when nodes restart.
     """
     source, target = _sides(groups, load_existing(folder), clients)
     _set(Partition(source, target, one_way), folder, as_json)
@@ -100,9 +100,11 @@ def partition_command(groups: tuple[str, ...], one_way: bool, clients: bool, fol
 
 @click.command("slow")
 @groups_argument
-@click.option("--latency", type=_duration, default="0ms", metavar="TIME", help="Each way, as 200ms or 1.5s.")
-@click.option("--jitter", type=_duration, default="0ms", metavar="TIME", help="Up to so much more, at random.")
-@click.option("--rate", type=_rate, metavar="SIZE", help="A second, of each connection, each way, as 1MB or 512KiB.")
+@click.option("--latency", type=_duration, default="0ms", metavar="TIME", help="Each way, such as 200ms or 1.5s.")
+@click.option("--jitter", type=_duration, default="0ms", metavar="TIME", help="Add a random time from 0 to this.")
+@click.option(
+    "--rate", type=_rate, metavar="SIZE", help="Bytes a second for each connection, each way, such as 1MB or 512KiB."
+)
 @one_way_option
 @clients_option
 @data_option
@@ -132,7 +134,9 @@ def slow_command(
 @click.argument("trouble", type=click.Choice(tuple(_TROUBLES)))
 @click.option("--log-dir", metavar="DIR", help="Only one of the node's log directories: its path, or its last part.")
 @click.option("--latency", type=_duration, metavar="TIME", help="How slow each sync is.  [default: 100ms]")
-@click.option("--writes", is_flag=True, help="Slow writes as well as syncs; the whole node waits for them.")
+@click.option(
+    "--writes", is_flag=True, help="Slow down writes, too, not only syncs; the whole node waits for each write."
+)
 @data_option
 @json_option
 def disk_command(
@@ -140,9 +144,9 @@ def disk_command(
 ) -> None:
     """Make a node's disk full, slow or fail.
 
-    A node takes a log directory on a full or failing disk offline, as Kafka does; without any left, or without the one
-    that has the metadata log, it goes down. After `tanist heal`, `tanist start ID` brings it back (`stop` it before,
-    if it still runs).
+    As in Kafka, a node takes a log directory on a full or failing disk offline. A node that has lost its last log
+    directory, or the one with the metadata log, goes down. To bring it back: `tanist heal`, then `tanist start ID`
+    (`tanist stop ID` first if it still runs).
     """
     if trouble != "slow" and (latency is not None or writes):
         raise click.UsageError("--latency and --writes are of a slow disk")
@@ -165,7 +169,7 @@ def _log_dir(folder: Path, node_id: int, wanted: str) -> str:
 @data_option
 @json_option
 def pause_command(node_ids: tuple[int, ...], folder: Path, as_json: bool) -> None:
-    """Stop a node's process as it is (SIGSTOP).
+    """Freeze a node's process (SIGSTOP).
 
     It sends nothing and reads nothing, but its connections stay open.
     """
@@ -183,7 +187,7 @@ def pause_command(node_ids: tuple[int, ...], folder: Path, as_json: bool) -> Non
 @data_option
 @json_option
 def resume_command(node_ids: tuple[int, ...], folder: Path, as_json: bool) -> None:
-    """Let a paused node go on (SIGCONT). It does not know that time has passed."""
+    """Let a paused node go on (SIGCONT). It does not notice the pause."""
     orders = FaultOrders(folder)
     for node_id in node_ids:
         orders.resume(node_id)
@@ -202,8 +206,8 @@ def heal_command(members: tuple[str, ...], folder: Path, as_json: bool) -> None:
 
     `clients` among the ids means everything that is not a node.
 
-    Connections that are still open go on where they were. A node that is down stays down until `tanist start`. A node
-    that has taken a log directory offline uses it again only after `tanist stop` and `tanist start`.
+    Open connections continue. A node that is down stays down until `tanist start`. A node that has taken a log
+    directory offline uses it again only after `tanist stop` and `tanist start`.
     """
     chosen = {member for word in members for member in _members(word)} if members else None
     left, resumed = FaultOrders(folder).heal(chosen)

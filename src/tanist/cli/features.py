@@ -19,10 +19,10 @@ _dry_run_option = click.option("--dry-run", is_flag=True, help="Ask whether it w
 
 @click.group("features", cls=Group)
 def features_command() -> None:
-    """Show the cluster's features and their levels, and change them.
+    """Show and change the levels of the cluster's features.
 
-    `metadata.version` is the format of the metadata log. `eligible.leader.replicas.version` is KIP-966: at 1 the ISR
-    may become empty, and the cluster keeps eligible leader replicas; at 0 it behaves as Kafka did before.
+    `metadata.version` is the format of the metadata log. `eligible.leader.replicas.version` is KIP-966: at 1 the
+    cluster keeps eligible leader replicas, and the ISR may become empty; at 0 it behaves as Kafka before KIP-966.
     """
 
 
@@ -32,7 +32,7 @@ def features_command() -> None:
 def describe_command(bootstrap: list[Address] | None, folder: Path, as_json: bool) -> None:
     """Show each feature and its levels.
 
-    MIN and MAX are the levels that the brokers support, FINALIZED is the one that holds (0: off).
+    MIN and MAX are the levels that the brokers support. FINALIZED is the current level (0: off).
     """
     with connect(bootstrap, folder) as client:
         found = describe_features(client)
@@ -70,15 +70,15 @@ def upgrade_command(
 ) -> None:
     """Raise features to a level: all that are named, or none.
 
-    Raising eligible.leader.replicas.version pins min.insync.replicas for the whole cluster and takes it back from
-    single brokers, so that all of them agree on it.
+    Raising eligible.leader.replicas.version also sets min.insync.replicas for the whole cluster and removes it from
+    single brokers, so that all brokers agree on it.
     """
     _update(features, UpgradeType.UPGRADE, dry_run, bootstrap, folder, as_json)
 
 
 @features_command.command("downgrade")
 @feature_option("A feature and the level to lower it to; 0 switches it off. Repeatable.", required=True)
-@click.option("--unsafe", is_flag=True, help="Even if metadata of the higher level would be lost.")
+@click.option("--unsafe", is_flag=True, help="Allow it even if metadata of the higher level is lost.")
 @_dry_run_option
 @client_options
 @json_option

@@ -28,7 +28,7 @@ _EMPTY = ("Empty", "Dead")
 
 @click.group("groups", cls=Group)
 def groups_command() -> None:
-    """List, describe, move and delete consumer groups."""
+    """List, describe, reset and delete consumer groups."""
 
 
 @groups_command.command("list")
@@ -61,8 +61,7 @@ def list_command(states: tuple[str, ...], bootstrap: list[Address] | None, folde
 def describe_command(group: str, bootstrap: list[Address] | None, folder: Path, as_json: bool) -> None:
     """Show a group's members, their partitions, and their lag.
 
-    COMMITTED is the offset up to which the group has committed. LAG is the number of offsets from the committed one to
-    the log's end.
+    COMMITTED is the group's committed offset. LAG is the number of offsets from there to the log's end.
     """
     with connect(bootstrap, folder) as client:
         described = of_groups.describe_group(client, group)
@@ -136,14 +135,20 @@ def _end(client: Client, place: Place) -> int | None:
 
 @groups_command.command("reset-offsets")
 @click.argument("group")
-@click.option("--topic", "topics", multiple=True, metavar="NAME[:0,1,...]", help="Which partitions. Repeatable.")
-@click.option("--all-topics", is_flag=True, help="All that the group has committed.")
-@click.option("--to-earliest", "earliest", is_flag=True, help="To the first record there is.")
+@click.option(
+    "--topic", "topics", multiple=True, metavar="NAME[:0,1,...]", help="The topic, or partitions of it. Repeatable."
+)
+@click.option("--all-topics", is_flag=True, help="All topics with committed offsets of the group.")
+@click.option("--to-earliest", "earliest", is_flag=True, help="To the log's start.")
 @click.option("--to-latest", "latest", is_flag=True, help="To the log's end.")
 @click.option("--to-offset", type=click.IntRange(0), metavar="N", help="To this offset.")
-@click.option("--shift-by", type=int, metavar="N", help="On by N offsets, or back by -N.")
-@click.option("--to-datetime", metavar="TIME", help="To the first record from then on: 2026-11-21T20:30:00 (UTC).")
-@click.option("--execute", is_flag=True, help="Do it. Without, only say what would be done.")
+@click.option("--shift-by", type=int, metavar="N", help="Forward by N offsets, or back by -N.")
+@click.option(
+    "--to-datetime",
+    metavar="TIME",
+    help="To the first record at or after this time, such as 2026-11-21T20:30:00 (UTC).",
+)
+@click.option("--execute", is_flag=True, help="Make the change. Without it, only show the change.")
 @client_options
 @json_option
 def reset_command(
@@ -160,9 +165,9 @@ def reset_command(
     folder: Path,
     as_json: bool,
 ) -> None:
-    """Move the offsets of a group that nobody is in.
+    """Change the committed offsets of a group without members.
 
-    An offset that the log does not have becomes the nearest that it has.
+    An offset outside the log becomes the log's start or end.
     """
     ways = [earliest, latest, to_offset is not None, shift_by is not None, to_datetime is not None]
     if sum(ways) != 1:
@@ -256,7 +261,7 @@ def _milliseconds(text: str) -> int:
 def delete_command(
     ctx: click.Context, groups: tuple[str, ...], bootstrap: list[Address] | None, folder: Path, as_json: bool
 ) -> None:
-    """Delete GROUPS that nobody is in, and all they have committed."""
+    """Delete GROUPS without members, and their committed offsets."""
     with connect(bootstrap, folder) as client:
         results = of_groups.delete_groups(client, dict.fromkeys(groups))
     if as_json:

@@ -75,17 +75,17 @@ class Ending:
     show_default=True,
     help="Without Eligible Leader Replicas, with them, or one after the other.",
 )
-@click.option("--auto", is_flag=True, help="Type the commands, too: nobody has to do anything.")
-@click.option("--json", "as_json", is_flag=True, help="Print only what came of it, as JSON. Needs --auto.")
+@click.option("--auto", is_flag=True, help="Run the commands as well: you type nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print only the result, as JSON. Needs --auto.")
 @click.pass_context
 def incident_command(ctx: click.Context, elr: str, auto: bool, as_json: bool) -> None:
-    """Lose acknowledged records yourself, and prevent it.
+    """Lose acknowledged records yourself, then see KIP-966 prevent it.
 
-    The Last Replica Standing, KIP-966's motivation, on brokers that are started for it in a temporary folder. You need
-    a second terminal: each step says what to type there, waits until it has happened, and explains what it means. First
-    the cluster behaves as Kafka did before KIP-966 and loses 50 records; then the same steps lose none.
+    A guided exercise: the Last Replica Standing, KIP-966's motivation, on brokers in a temporary folder. You need a
+    second terminal. Each step says what to type there, waits for the result, and explains it. First the cluster behaves
+    as Kafka before KIP-966 and loses 50 records; then the same steps lose none.
 
-    About a minute with --auto. Ctrl-C ends it and leaves nothing behind. Exit code 0: it went as described.
+    It takes about a minute with --auto. Ctrl-C ends it and leaves nothing behind. Exit code 0: it went as described.
     """
     if as_json and not auto:
         raise click.UsageError("with --json nobody sees what to type: say --auto as well")

@@ -41,7 +41,7 @@ class NotRun(click.ClickException):
 
 
 @click.command("jepsen")
-@click.option("--minutes", type=click.FloatRange(0.2, 1440), default=5.0, show_default=True, help="How long it writes.")
+@click.option("--minutes", type=click.FloatRange(0.2, 1440), default=5.0, show_default=True, help="How long to write.")
 @click.option(
     "--test",
     "tests",
@@ -50,18 +50,24 @@ class NotRun(click.ClickException):
     default=("mixed",),
     show_default=True,
     metavar="TEST",
-    help="What is done to the cluster: see above. Repeatable.",
+    help="The faults: see above. Repeatable.",
 )
 @click.option("--rate", type=click.FloatRange(1, 100_000), default=200.0, show_default=True, help="Records a second.")
-@click.option("--partitions", type=click.IntRange(1, 100), default=4, show_default=True, help="Of the topic.")
+@click.option(
+    "--partitions", type=click.IntRange(1, 100), default=4, show_default=True, help="Partitions of the topic."
+)
 @click.option(
     "--min-isr", type=click.IntRange(1, 3), default=2, show_default=True, help="min.insync.replicas; RF is 3."
 )
 @click.option(
-    "--elr", type=click.Choice(["on", "off"]), default="on", show_default=True, help="KIP-966, in our cluster."
+    "--elr",
+    type=click.Choice(["on", "off"]),
+    default="on",
+    show_default=True,
+    help="KIP-966 on or off; not with --bootstrap.",
 )
 @click.option("--unclean", is_flag=True, help="unclean.leader.election.enable=true")
-@click.option("--seed", type=click.IntRange(0), help="Of the faults.  [default: drawn]")
+@click.option("--seed", type=click.IntRange(0), help="Seed of the faults.  [default: random]")
 @click.option(
     "--client",
     type=click.Choice(["auto", "confluent", "tanist"]),
@@ -72,15 +78,15 @@ class NotRun(click.ClickException):
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
-    help="For what comes of it.  [default: tanist-jepsen-TIME]",
+    help="A folder for the results.  [default: tanist-jepsen-TIME]",
 )
-@click.option("--bootstrap", type=_addresses, metavar="HOST:PORT,...", help="Brokers of a cluster that is up.")
+@click.option("--bootstrap", type=_addresses, metavar="HOST:PORT,...", help="Brokers of a running cluster.")
 @click.option("--start", metavar="CMD", help="With --bootstrap: starts a node; {node} is its id.")
 @click.option("--kill", metavar="CMD", help="With --bootstrap: kills a node, as SIGKILL does.")
-@click.option("--lose", metavar="CMD", help="With --bootstrap: takes from a dead node's disk what was not synced.")
+@click.option("--lose", metavar="CMD", help="With --bootstrap: removes unsynced bytes from a dead node's disk.")
 @click.option("--pause", metavar="CMD", help="With --bootstrap: SIGSTOP.")
 @click.option("--resume", metavar="CMD", help="With --bootstrap: SIGCONT.")
-@click.option("--name", help="With --bootstrap: what the results call the cluster.  [default: cluster]")
+@click.option("--name", help="With --bootstrap: the cluster's name in the results.  [default: cluster]")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON; the rest goes to standard error.")
 @click.pass_context
 def jepsen_command(
@@ -104,25 +110,26 @@ def jepsen_command(
     name: str | None,
     as_json: bool,
 ) -> None:
-    """Break a cluster under load, and count what is lost.
+    """Break a cluster under load, and count lost records.
 
-    Starts a cluster of its own: three brokers, three controllers. Or breaks the one at --bootstrap, Apache Kafka's too,
-    with the commands that are given. Writers (acks=all, idempotent) and readers are processes of their own; the faults
-    are drawn from the seed. In the end all is healed and read, and the history is judged as `tanist lab verify` does.
+    Starts a cluster of three brokers and three controllers, or breaks the one at --bootstrap (Apache Kafka, too) with
+    the commands that you give. Idempotent producers with acks=all and consumers run in separate processes; the seed
+    decides the faults. At the end the test heals the cluster, reads everything, and judges the history as
+    `tanist lab verify` does.
 
     \b
-    last-replica   a leader is left alone with its clients, and is killed
-    last-standing  the last of the ISR loses power and returns (KIP-966)
-    kill           SIGKILL, one node or two
-    power          SIGKILL, and what was not synced is gone
-    pause          SIGSTOP, for longer than the session
-    partition      off the network; from the nodes only; or not heard by them
+    last-replica   isolate a leader with its clients, and kill it
+    last-standing  the last ISR member loses power and returns (KIP-966)
+    kill           SIGKILL one node or two
+    power          SIGKILL, and the unsynced bytes are lost
+    pause          SIGSTOP, for longer than the session timeout
+    partition      cut off from all, from the nodes only, or in one direction
     slow           200 ms each way, to the nodes or to clients
     disk           full, slow or failing
     mixed          all of them, in turn
 
-    The exit code is 0 when nothing is lost and nothing else is wrong, 1 when something is, 2 when the test could not be
-    carried out. --out gets history.jsonl, summary.json, picture.svg and, if anything is wrong, the cluster's data.
+    The exit code is 0 when nothing is wrong, 1 when records are lost or another check fails, 2 when the test could not
+    run. --out gets history.jsonl, summary.json, picture.svg and, if anything is wrong, the cluster's data.
 
     \b
     tanist jepsen --minutes 5

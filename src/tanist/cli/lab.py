@@ -23,20 +23,21 @@ EXIT_USAGE = 2
 def lab_command() -> None:
     """Simulate, search and judge clusters, in virtual time.
 
-    The simulator and its seeds, the model checker, broken rules, and the judge of histories of any Kafka.
+    The simulator and its seeds, the model checker, mutations (broken rules), and a checker of client histories of any
+    Kafka.
     """
 
 
 @lab_command.command("scenarios")
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print every outcome, for programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print every outcome, as JSON.")
 @click.pass_context
 def scenarios_command(ctx: click.Context, files: tuple[Path, ...], as_json: bool) -> None:
     """Play behaviour scenarios, and compare with Apache Kafka.
 
-    Says which of those in FILES come out otherwise.
-    A scenario that differs by a rule of docs/kip966.md deviates; any other difference is a failure. The exit code is
-    0 when nothing failed, 1 when something did, 2 when a file cannot be read or has a kind that nobody plays.
+    Shows the scenarios in FILES whose result differs. A difference that docs/kip966.md explains is a deviation; any
+    other is a failure. The exit code is 0 without a failure, 1 with one, 2 when a file cannot be read or its kind is
+    not known.
     """
     from tanist.lab import scenarios
     from tanist.lab.scenarios import report

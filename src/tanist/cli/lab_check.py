@@ -25,7 +25,9 @@ _STATES_PER_S = 20_000
 
 
 @click.command("check")
-@click.option("--config", "name", metavar="NAME", help="What to search: `--list` names them. [last-replica-standing]")
+@click.option(
+    "--config", "name", metavar="NAME", help="The configuration to search: see --list. [last-replica-standing]"
+)
 @click.option("--list", "listing", is_flag=True, help="List the configurations, and the rules that can be broken.")
 @click.option("--depth", type=click.IntRange(min=0), metavar="N", help="Go no further than N steps.")
 @click.option(
@@ -37,12 +39,12 @@ _STATES_PER_S = 20_000
     help="Visit no more than N states.",
 )
 @click.option("--seconds", type=click.FloatRange(min=0), metavar="N", help="Stop after N seconds.")
-@click.option("--mutate", metavar="RULE", help="Break a rule first, A2 for example: what would come of it?")
+@click.option("--mutate", metavar="RULE", help="Break a rule first, for example A2.")
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
     metavar="FILE",
-    help="Write a counterexample there, for `tanist lab replay FILE`.",
+    help="Write the counterexample to FILE, for `tanist lab replay FILE`.",
 )
 @json_option
 @click.pass_context
@@ -59,9 +61,9 @@ def check_command(
 ) -> None:
     """Search all states of a small cluster for a broken property.
 
-    The nearest states come first. Controllers and replicas are the real ones; logs, network, time and crashes are
-    abstract. A counterexample is told step by step, and no shorter one exists. The exit code is 0 when all properties
-    hold as far as the search went, 1 when one does not.
+    A breadth-first search. Controllers and replicas are the real ones; logs, network, time and crashes are abstract. It
+    prints a counterexample step by step; no shorter one exists. The exit code is 0 when all properties hold in the
+    states that were searched, 1 when one does not.
     """
     if listing:
         _list(as_json)

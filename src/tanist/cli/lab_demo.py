@@ -23,8 +23,8 @@ _INDENT = " " * 6
 def demo_command(as_json: bool) -> None:
     """Play the Last Replica Standing, without ELR and with it.
 
-    ELR are Eligible Leader Replicas. Whole nodes play the steps T0 to T4 of KIP-966's motivation in virtual time: no
-    process is started, and every run on every machine prints the same.
+    ELR: Eligible Leader Replicas. Simulated nodes go through the steps T0 to T4 of KIP-966's motivation in virtual
+    time. The command starts no process, and prints the same on every machine.
     """
     from tanist.lab.last_replica_standing import Scene, play  # the simulator is loaded by who wants it
 

@@ -33,7 +33,7 @@ _SECONDS_EACH = 3.0
     type=click.Choice(("simulator", "model", "both")),
     default="both",
     show_default=True,
-    help="Who is to notice.",
+    help="What must notice.",
 )
 @click.option(
     "--seeds",
@@ -41,16 +41,16 @@ _SECONDS_EACH = 3.0
     default=_SEEDS,
     show_default=True,
     metavar="A..B",
-    help="The simulator's seeds, with both ends; the first that shows a mutation ends its hunt.",
+    help="The simulator's seeds, both ends included; stop at the first that catches the mutation.",
 )
-@click.option("--minutes", type=click.FloatRange(min=0), metavar="M", help="Begin nothing new after M minutes.")
+@click.option("--minutes", type=click.FloatRange(min=0), metavar="M", help="Begin no mutation after M minutes.")
 @click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes to use. [one a core]")
 @click.option(
     "--write",
     "page",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="PAGE",
-    help="Put the rows into the table of a Markdown page; its other rows stay.",
+    help="Update the rows in the table of a Markdown page; other rows stay.",
 )
 @json_option
 @click.pass_context
@@ -64,13 +64,13 @@ def mutants_command(
     page: Path | None,
     as_json: bool,
 ) -> None:
-    """Break each rule of the protocol, and see what notices.
+    """Break each rule of the protocol, and check that the lab notices.
 
-    The simulator plays its seeds, the model checker searches, with one rule broken at a time.
-    A rule is broken by other code in its place, in this process only and while its run lasts. A mutation is caught when
-    a run violates a property that the same run, with the rule as it is, does not. Names are numbers of the list in
-    docs/mutations.md; without any, all are tried. The exit code is 0 when each was caught, or is known to change
-    nothing, 1 when one was not, 2 when the command makes no sense.
+    For one mutation (a broken rule) at a time, the simulator plays its seeds and the model checker searches. The
+    mutation replaces the rule's code in this process, during its run only. It is caught when a run violates a property
+    that the same run without the mutation does not. docs/mutations.md lists the mutations by number; without a number,
+    all are tried. The exit code is 0 when each was caught or is known to change nothing, 1 when one was not, 2 for a
+    wrong command line.
     """
     from tanist.lab.mutations import table
     from tanist.lab.mutations.catalogue import MUTANTS

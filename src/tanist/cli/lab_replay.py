@@ -40,13 +40,15 @@ class _Story:
 @click.command("replay")
 @click.argument("what", metavar="SEED|FILE")
 @click.option("--step", is_flag=True, help="Wait for Enter after each moment; q ends it.")
-@click.option("--lanes", metavar="NAMES", help="Only what these do, say and are told: 1,2,client for example.")
-@click.option("--partition", metavar="TOPIC-N", help="Only what is about this partition.  [the one that failed]")
+@click.option("--lanes", metavar="NAMES", help="Only these lanes, for example 1,2,client.")
+@click.option("--partition", metavar="TOPIC-N", help="Only this partition.  [the one that failed]")
 @click.option("--from", "since_s", type=float, metavar="S", help="Begin at this virtual second (or step).")
 @click.option("--to", "until_s", type=float, metavar="S", help="End at this one.")
-@click.option("--all", "everything", is_flag=True, help="Everything, not only what matters.")
-@click.option("--mutate", metavar="RULE", help="Break a rule first, A2 for example (SEED only; a FILE says so itself).")
-@click.option("--groups", is_flag=True, help="SEED is one of `tanist lab run --groups` (a FILE says so itself).")
+@click.option("--all", "everything", is_flag=True, help="Show every event.")
+@click.option(
+    "--mutate", metavar="RULE", help="Break a rule first, for example A2 (with a SEED; a FILE names its own)."
+)
+@click.option("--groups", is_flag=True, help="SEED is of `tanist lab run --groups` (a FILE needs no option).")
 @click.option(
     "--width", type=click.IntRange(min=_WIDTH_MIN), default=100, show_default=True, metavar="N", help="Columns."
 )
@@ -66,13 +68,12 @@ def replay_command(
     width: int,
     as_json: bool,
 ) -> None:
-    """Play a seed or a scenario, and draw what happens.
+    """Play a seed or a scenario, and draw a sequence diagram.
 
-    A scenario is a file that a failure was made into. Everybody has a lane; time runs down; arrows are messages when
-    they arrive. Of a run that fails, what became of the partition that failed is shown, with the rules (KIP-966; "fact
-    N" of docs/rules.md) by which it did; of one that does not, its elections and faults. The same seed gives the same
-    text everywhere. The exit code is 0 when nothing broke, 1 when a property did not hold, 2 when there is nothing to
-    play.
+    A scenario FILE is a kept failure. Each node has a lane, and all clients share one; time runs down; an arrow is a
+    message at its arrival. A run that fails shows the partition that failed, with the rules that applied (KIP-966;
+    "fact N" of docs/rules.md). A run that does not shows its elections and faults. The same seed gives the same text
+    everywhere. The exit code is 0 when nothing broke, 1 when a property did not hold, 2 when there is nothing to play.
     """
     from tanist.lab.replay.diagram import drawn
     from tanist.lab.replay.moments import Weight

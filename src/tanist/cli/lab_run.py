@@ -52,8 +52,10 @@ def _names(value: str) -> frozenset[str]:
     metavar="N",
     help="N fresh seeds from the system's entropy; not with --seeds.",
 )
-@click.option("--groups", is_flag=True, help="Runs with consumer groups: a profile of its own.")
-@click.option("--minutes", type=click.FloatRange(min=0, min_open=True), metavar="M", help="Begin no seed after these.")
+@click.option("--groups", is_flag=True, help="Play clusters with consumer groups instead.")
+@click.option(
+    "--minutes", type=click.FloatRange(min=0, min_open=True), metavar="M", help="Begin no seed after M minutes."
+)
 @click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes.  [one a core]")
 @click.option(
     "--faults", type=_names, default="", metavar="NAMES", help="Only these kinds of faults: kill,power for example."
@@ -62,10 +64,10 @@ def _names(value: str) -> frozenset[str]:
     "--without", type=_names, default="", metavar="NAMES", help="None of these kinds of faults and operations."
 )
 @click.option("--keep-going", is_flag=True, help="Do not stop at the first violation.")
-@click.option("--mutate", metavar="RULE", help="Break a rule first, A2 for example: does it show?")
-@click.option("--trace", is_flag=True, help="Print all that happens (one seed).")
+@click.option("--mutate", metavar="RULE", help="Break a rule first, for example A2.")
+@click.option("--trace", is_flag=True, help="Print every event (one seed only).")
 @click.option("--digests", is_flag=True, help="Print each seed's digest: the same on every platform.")
-@click.option("--situation", metavar="NAME", help="Find the first 5 seeds that reach it, and end.")
+@click.option("--situation", metavar="NAME", help="Find the first 5 seeds that reach this situation.")
 @click.option(
     "--shrink",
     "shrink_seconds",
@@ -73,14 +75,14 @@ def _names(value: str) -> frozenset[str]:
     default=60.0,
     show_default=True,
     metavar="SECONDS",
-    help="How long to make a failure smaller; 0: not at all.",
+    help="Shrink a failure for so long; 0: do not shrink.",
 )
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     default=_FOLDER,
     show_default=True,
-    help="Where failures are kept, a file each.",
+    help="Where to keep failures, one file for each.",
 )
 @json_option
 @click.pass_context
@@ -102,17 +104,17 @@ def run_command(
     out: Path,
     as_json: bool,
 ) -> None:
-    """Play seeds of the simulator, and judge them.
+    """Play seeds of the simulator, and check all properties.
 
-    Each plays a whole cluster in virtual time, with faults, operators and clients.
-    A seed draws everything: the cluster, its load, what goes wrong and when. Safety is judged after every turn of every
-    node, liveness when the faults are over. The same seed gives the same bytes on every machine. `--faults` limits the
-    draw: a seed's own kinds, if it has drawn any of those that are named, and otherwise all that are named. `--draw N`
-    plays seeds that nobody has seen; the first line says which, so that `--seeds` plays them again.
+    Each seed is one simulated cluster in virtual time. The seed decides everything: the nodes, the clients' load, the
+    operators' commands, the faults and their times. Safety is checked after every step of every node, liveness when
+    the faults are over. The same seed gives the same bytes on every machine. `--draw N` plays N random seeds; the first
+    line names them, so that `--seeds` can play them again. With `--faults` a seed keeps those of its own kinds that are
+    named; if it has none of them, it gets all that are named.
 
-    A failure is made small (as few faults and as little of a cluster as still break the same property), kept in a file
-    for `tanist lab replay`, and told with its last moments. The exit code is 0 when all properties hold, 1 when one
-    does not, 2 for what cannot be played.
+    A failure is shrunk to the fewest faults and the smallest cluster that still break the same property, and kept in a
+    file for `tanist lab replay`. The command prints its last events. The exit code is 0 when all properties hold, 1
+    when one does not, 2 when the seeds cannot be played.
     """
     from tanist.lab.simulation import failure
     from tanist.lab.simulation.breaking import rules

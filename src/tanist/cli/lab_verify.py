@@ -50,22 +50,21 @@ class Malformed(click.ClickException):
 def verify_command(ctx: click.Context, history: Path, allow: tuple[str, ...], as_json: bool) -> None:
     """Find Jepsen's Kafka anomalies in a history of any Kafka.
 
-    HISTORY is a file of what clients did and saw: JSON Lines or Parquet, as docs/history.md says. Each anomaly is told
-    with its count and the smallest evidence: the few operations that show it, with their lines. The exit code is 0 when
-    nothing is wrong, 1 when something is, 2 when the file is malformed or has nothing
-    to judge.
+    HISTORY lists the clients' operations and their results, as JSON Lines or Parquet (docs/history.md). The command
+    counts each anomaly and prints the fewest operations that prove it, with their line numbers. The exit code is 0 when
+    nothing is wrong, 1 when something is, 2 when the file is malformed or has nothing to judge.
 
     \b
-    lost-write            acknowledged, and not there for those who looked later
+    lost-write            acknowledged, but missing in later polls
     inconsistent-offsets  one offset, several values
     duplicate             one value, several offsets
-    G1a                   the send failed, and its record was polled
-    phantom               polled, and never sent
-    realtime-order        sent after another was acknowledged, stands before it
-    stale-end             an end that leaves out what had been acknowledged
-    nonmonotonic-send     a producer's records not in the order it sent them
+    G1a                   the send failed, but its record was polled
+    phantom               polled, but never sent
+    realtime-order        sent after another was acknowledged, but stored first
+    stale-end             an end offset before an acknowledged record
+    nonmonotonic-send     a producer's records are not in the order it sent them
     nonmonotonic-poll     a consumer went back
-    poll-skip             a consumer left out what is there
+    poll-skip             a consumer skipped records
     unseen                acknowledged, never polled, though all was read
     """
     from tanist.lab.history import Anomaly, HistoryError, open_history, report, verify

@@ -22,21 +22,27 @@ _COLOURS = {"WARN": "yellow", "ERROR": "red"}
 
 @click.command("logs")
 @click.argument("node_ids", metavar="[NODE]...", nargs=-1, type=int)
-@click.option("-f", "--follow", is_flag=True, help="Go on with what the nodes say from now on, until Ctrl-C.")
-@click.option("-n", "--lines", "most", type=click.IntRange(0), help="Only the last.  [default: all; with -f 10]")
+@click.option("-f", "--follow", is_flag=True, help="Go on with new lines until Ctrl-C.")
+@click.option(
+    "-n",
+    "--lines",
+    "most",
+    type=click.IntRange(0),
+    help="Show only this many lines, the last.  [default: all; with -f 10]",
+)
 @click.option("--level", type=click.Choice(LEVELS), default=LEVELS[0], help="Only from this level up.")
 @data_option
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object a line instead of text.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object for each line instead of text.")
 def logs_command(
     node_ids: tuple[int, ...], follow: bool, most: int | None, level: str, folder: Path, as_json: bool
 ) -> None:
-    """Show the logs of all nodes, or of these, merged by time.
+    """Show the logs of all nodes, or of some, merged by time.
 
     \b
     tanist logs -f
     tanist logs 2 3 --level WARN
 
-    Works whether the nodes run or not. The files are DIR/node-ID/node.log.
+    The nodes need not run. The files are DIR/node-ID/node.log.
     """
     cluster = load_existing(folder)
     nodes = [cluster.node(node_id) for node_id in dict.fromkeys(node_ids)] or cluster.nodes

@@ -26,19 +26,19 @@ def _load(path: str, overrides: dict[str, str]) -> Any:
 @click.command("format")
 @click.option("-c", "--config", "path", required=True, help="The node's properties file.")
 @click.option("-t", "--cluster-id", required=True, help="The cluster's id: the same for all nodes. See `random-uuid`.")
-@click.option("-g", "--ignore-formatted", is_flag=True, help="Leave folders alone that are formatted already.")
-@feature_option("A feature and the level a new cluster begins with; 0: off. Repeatable.  [default: the latest of all]")
+@click.option("-g", "--ignore-formatted", is_flag=True, help="Skip folders that are formatted already.")
+@feature_option("A feature and its level in a new cluster; 0: off. Repeatable.  [default: the latest of all]")
 @json_option
 def format_command(
     path: str, cluster_id: str, ignore_formatted: bool, features: tuple[tuple[str, int], ...], as_json: bool
 ) -> None:
     """Prepare a node's log folders, as `kafka-storage format`.
 
-    Writes `meta.properties` into each folder of log.dirs: which cluster and which node it belongs to. A node refuses to
-    start in a folder that is not formatted, or formatted for another node.
+    Writes the cluster's id and the node's id into `meta.properties` in each folder of log.dirs. A node refuses to start
+    in a folder that is not formatted, or is formatted for another node.
 
-    With --feature eligible.leader.replicas.version=0 a new cluster begins as Kafka was before KIP-966. Format all
-    controllers alike; `tanist features` changes the levels of a cluster that exists.
+    With --feature eligible.leader.replicas.version=0 a new cluster behaves as Kafka before KIP-966. Give all
+    controllers the same features; `tanist features` changes those of an existing cluster.
     """
     done = format_folders(_load(path, {}), cluster_id, ignore_formatted=ignore_formatted, features=dict(features))
     if as_json:
@@ -66,15 +66,15 @@ def random_uuid_command(as_json: bool) -> None:
     type=key_value,
     metavar="KEY=VALUE",
     multiple=True,
-    help="A setting that wins over the file. Repeatable.",
+    help="A setting that overrides the file's. Repeatable.",
 )
 @click.pass_context
 def serve_command(ctx: click.Context, file: str, overrides: tuple[tuple[str, str], ...]) -> None:
     """Run one node in the foreground, as `kafka-server-start`.
 
-    FILE is a Kafka `server.properties`; the node's folders must be formatted (`tanist format`). The log goes to
-    standard output. SIGTERM or Ctrl-C stops the node in an orderly way: it hands its leaderships over first. A second
-    one ends the process at once.
+    FILE is a Kafka `server.properties`; `tanist format` must have formatted the node's folders. The log goes to
+    standard output. SIGTERM or Ctrl-C shuts the node down cleanly: it hands its leaderships over first. A second one
+    ends the process at once.
     """
     from tanist.runtime.serve import main
 

@@ -58,7 +58,9 @@ def reassign_command() -> None:
     help='{"topics": [{"topic": "foo"}], "version": 1}',
 )
 @click.option("--all-topics", "everything", is_flag=True, help="All topics but internal ones.")
-@click.option("--broker-list", "brokers", type=_brokers, metavar="ID,...", help="To these.  [default: all brokers]")
+@click.option(
+    "--broker-list", "brokers", type=_brokers, metavar="ID,...", help="Move to these brokers.  [default: all brokers]"
+)
 @click.option("--replication-factor", type=click.IntRange(1), help="Replicas of each partition.  [default: as now]")
 @client_options
 @json_option
@@ -74,8 +76,8 @@ def plan_command(
 ) -> None:
     """Print JSON for `apply` that spreads partitions over brokers.
 
-    It moves as few replicas as it can: those on other brokers than these, and those of brokers that have more than
-    their share. Racks are counted with. Nothing is changed.
+    The plan moves as few replicas as it can: those on brokers outside --broker-list, and those of brokers with more
+    than their share. It spreads replicas over racks. The command changes nothing.
     """
     if bool(topics) + everything + (topics_file is not None) != 1:
         raise click.UsageError("name the topics in one way: --topic, --all-topics or --topics-to-move-json-file")
@@ -107,14 +109,14 @@ def plan_command(
     "--save-current",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Write the present assignment of these partitions, to go back to.",
+    help="Write the present assignment of these partitions, for a way back.",
 )
 @click.option(
     "--wait",
     "wait_s",
     type=click.FloatRange(0),
     metavar="SECONDS",
-    help="Return when all have moved; with exit code 3 when they have not after so long.",
+    help="Return when all have moved; exit code 3 if they have not by then.",
 )
 @client_options
 @json_option
@@ -128,8 +130,8 @@ def apply_command(
 ) -> None:
     """Begin to move partitions as FILE says.
 
-    FILE is what `plan` or kafka-reassign-partitions --generate proposed. The brokers copy in the background; a
-    partition has moved when its new replicas are in sync. What is under way already is replaced.
+    FILE is the output of `plan` or of kafka-reassign-partitions --generate. The brokers copy in the background; a
+    partition has moved when its new replicas are in sync. A new reassignment replaces one in progress.
     """
     targets = read_assignment(file)
     with connect(bootstrap, folder) as client:
@@ -159,15 +161,16 @@ def apply_command(
 
 @reassign_command.command("cancel")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path), required=False)
-@click.option("--all", "everything", is_flag=True, help="All that are under way.")
+@click.option("--all", "everything", is_flag=True, help="All in progress.")
 @client_options
 @json_option
 def cancel_command(
     file: Path | None, everything: bool, bootstrap: list[Address] | None, folder: Path, as_json: bool
 ) -> None:
-    """Take reassignments back that are under way.
+    """Cancel reassignments in progress.
 
-    Those of the partitions in FILE, or --all. The replicas that were being added go, and those that were to go stay.
+    Cancels those of the partitions in FILE, or --all. The replicas being added are removed, and those being removed
+    stay.
     """
     if (file is None) == (not everything):
         raise click.UsageError("say which: FILE, or --all")
@@ -189,10 +192,10 @@ def cancel_command(
 @client_options
 @json_option
 def list_command(file: Path | None, bootstrap: list[Address] | None, folder: Path, as_json: bool) -> None:
-    """Show reassignments that are under way, and how far each is.
+    """Show reassignments and their progress.
 
-    With FILE, how each of its partitions is doing: complete, moving, or other (its replicas are neither those of the
-    file, nor on their way there). COPIED compares the bytes of new replicas with the leader's.
+    With FILE, shows the state of each of its partitions: complete, moving, or other (its replicas are not those of the
+    file, and are not moving there). COPIED compares the bytes of new replicas with the leader's.
     """
     with connect(bootstrap, folder) as client:
         targets = {} if file is None else read_assignment(file)

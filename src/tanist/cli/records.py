@@ -29,24 +29,24 @@ _ACKS = {"all": -1, "-1": -1, "1": 1, "0": 0}
 @click.command("produce")
 @click.argument("topic")
 @click.option(
-    "--partition", type=click.IntRange(0), help="Send to this partition.  [default: by the key, or all in turn]"
+    "--partition", type=click.IntRange(0), help="Send to this partition.  [default: by key, else all in turn]"
 )
 @click.option(
     "--acks",
     type=click.Choice(sorted(_ACKS)),
     default="all",
     show_default=True,
-    help="Who must have a record before it counts as sent: all in-sync replicas, the leader, or nobody.",
+    help="What must have a record before it counts as sent: all in-sync replicas, the leader (1), or nothing (0).",
 )
-@click.option("--key-separator", metavar="TEXT", help="What is before it in a line becomes the record's key.")
-@click.option("--headers", is_flag=True, help="A line begins with headers: name:value,name:value and a TAB.")
+@click.option("--key-separator", metavar="TEXT", help="The text before it in a line is the record's key.")
+@click.option("--headers", is_flag=True, help="Each line begins with headers: name:value,name:value and a TAB.")
 @click.option(
     "--format",
     "form",
     type=click.Choice(["text", "json"]),
     default="text",
     show_default=True,
-    help="json: a line is an object with key, value, headers, timestamp, as `tanist consume --format json` prints it.",
+    help="json: each line is an object with key, value, headers and timestamp, as from `tanist consume --format json`.",
 )
 @click.option(
     "--ledger",
@@ -61,7 +61,7 @@ _ACKS = {"all": -1, "-1": -1, "1": 1, "0": 0}
     metavar="SECONDS",
     default=30.0,
     show_default=True,
-    help="Give up when records are not acknowledged within so long.",
+    help="Give up when a record is not acknowledged by then.",
 )
 @client_options
 @json_option

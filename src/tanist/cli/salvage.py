@@ -47,17 +47,17 @@ class Salvage(Group):
 def salvage_command() -> None:
     """See and restore the records that replicas have dropped.
 
-    What a follower truncates behind a leader that does not have it, and what an unclean election leaves behind on
-    the losing replicas, is kept in a quarantine on the disks (tanist.salvage.enable) for tanist.salvage.retention.ms.
+    Before a follower truncates records that its leader does not have, after an unclean election for example, it copies
+    them to a quarantine on its disk (tanist.salvage.enable). They stay for tanist.salvage.retention.ms.
     """
 
 
 @salvage_command.command("list")
-@click.option("--topic", help="Of this topic only.")
+@click.option("--topic", help="List this topic only.")
 @data_option
 @json_option
 def list_command(topic: str | None, folder: Path, as_json: bool) -> None:
-    """List what there is, the oldest first."""
+    """List all entries, the oldest first."""
     entries = [entry for entry in _entries(folder) if topic in (None, entry.manifest.topic)]
     if as_json:
         print_json([_described(entry) for entry in entries])
@@ -87,12 +87,12 @@ def list_command(topic: str | None, folder: Path, as_json: bool) -> None:
 @salvage_command.command("show")
 @click.argument("entry_id", metavar="ID")
 @click.option(
-    "--records", "count", type=click.IntRange(0), default=_PREVIEW, show_default=True, help="So many of them."
+    "--records", "count", type=click.IntRange(0), default=_PREVIEW, show_default=True, help="Show this many records."
 )
 @data_option
 @json_option
 def show_command(entry_id: str, count: int, folder: Path, as_json: bool) -> None:
-    """Show one entry and its first records. ID may be the beginning of one."""
+    """Show one entry and its first records. The beginning of an ID is enough."""
     (entry,) = _named(_entries(folder), [entry_id])
     (salvage,) = by_partition([entry])
     records = [record_as_json(salvaged) for salvaged in islice(salvage.records(), count)]
@@ -140,8 +140,8 @@ def show_command(entry_id: str, count: int, folder: Path, as_json: bool) -> None
 
 @salvage_command.command("export")
 @click.argument("entry_ids", metavar="[ID]...", nargs=-1)
-@click.option("--topic", "topics", multiple=True, help="All that was saved of this topic. Repeatable.")
-@click.option("--all", "everything", is_flag=True, help="All there is.")
+@click.option("--topic", "topics", multiple=True, help="Export the entries of this topic. Repeatable.")
+@click.option("--all", "everything", is_flag=True, help="Export all entries.")
 @click.option(
     "--to",
     "kind",
@@ -155,9 +155,9 @@ def show_command(entry_id: str, count: int, folder: Path, as_json: bool) -> None
 @click.option(
     "--include-expired",
     is_flag=True,
-    help="Also what may have expired, or was deleted: from before the topic's present start.",
+    help="Also export records from before the topic's log start: they may have expired or been deleted.",
 )
-@click.option("--dry-run", is_flag=True, help="Count what would be restored, and change nothing.")
+@click.option("--dry-run", is_flag=True, help="Count the records to restore; change nothing.")
 @client_options
 @json_option
 def export_command(
@@ -176,8 +176,8 @@ def export_command(
 ) -> None:
     """Export records: to a file, or back into their topic.
 
-    Each record once, however many replicas have saved it. `--to topic` sends only what the topic lacks, so it can be
-    repeated: a record that its producer sent again, or that an earlier run has restored, is recognised.
+    Exports each record once, however many replicas have saved it. `--to topic` sends only records that the topic lacks,
+    so it can be repeated: it finds records that the producer sent again or an earlier run restored.
 
     \b
     tanist salvage export --topic orders --to topic --dry-run
@@ -224,7 +224,7 @@ def export_command(
 @data_option
 @json_option
 def remove_command(entry_ids: tuple[str, ...], yes: bool, folder: Path, as_json: bool) -> None:
-    """Remove entries for good, before their time has passed."""
+    """Remove entries for good, before their retention ends."""
     chosen = _named(_entries(folder), entry_ids)
     if as_json and not yes:
         raise click.UsageError("with --json nothing is asked: say --yes")

@@ -56,7 +56,7 @@ class Jobs(Group):
 def spark_command() -> None:
     """Run jobs on topics, replicas' files and histories.
 
-    They are PySpark's: they run here, or on a Spark cluster (docs/pipeline.md).
+    The jobs use PySpark, on this machine or on a Spark cluster (docs/pipeline.md).
     """
 
 
@@ -82,7 +82,7 @@ def _answer(as_json: bool, programs: Callable[[], Any], people: Callable[[], Non
     "histories",
     multiple=True,
     type=click.Path(exists=True, path_type=Path),
-    help="What clients did and saw, JSON Lines or Parquet (docs/history.md). Repeatable. Without: replicas only.",
+    help="The clients' history, JSON Lines or Parquet (docs/history.md). Repeatable. Without it: replicas only.",
 )
 @click.option("--topic", "topics", multiple=True, help="This topic only. Repeatable.  [default: all but internal ones]")
 @click.option("--output", type=click.Path(path_type=Path), help="A folder for all findings as Parquet.")
@@ -103,10 +103,10 @@ def audit_command(
     folder: Path,
     as_json: bool,
 ) -> None:
-    """Find what was lost, duplicated, reordered, or differs.
+    """Find lost, duplicated and reordered records, and unequal replicas.
 
-    Compares all replicas' segment files below --data with each other, and with what clients have noted. The exit code
-    is 0 when nothing is wrong, 1 when something is, 2 when there was nothing to judge, or the audit could not run.
+    Compares the segment files of all replicas in --data with each other and with the clients' history. The exit code is
+    0 when nothing is wrong, 1 when something is, 2 when there was nothing to judge or the audit could not run.
     """
     from tanist.spark.jobs import preconditions
 
@@ -129,7 +129,7 @@ def audit_command(
 
 @spark_command.command("merge-back")
 @click.option("--topic", "topics", multiple=True, help="This topic only. Repeatable.  [default: all that was saved]")
-@click.option("--apply", is_flag=True, help="Put back what is lost. Without: a dry run, which changes nothing.")
+@click.option("--apply", is_flag=True, help="Put lost records back. Without it, a dry run that changes nothing.")
 @click.option("--mark", is_flag=True, help="Add headers tanist.salvage.* to restored records: where they come from.")
 @click.option("--output", type=click.Path(path_type=Path), help="A folder for the verdict on each record, as Parquet.")
 @session_options
@@ -149,9 +149,9 @@ def merge_back_command(
 ) -> None:
     """Put records that replicas have dropped back into topics.
 
-    It puts back those, and only those, that the topics lack. Twice is once: what an earlier run has restored is
-    recognised. The exit code is 0 when it is done, 1 when a partition could not be mended, 2 when there is no salvage,
-    or the job could not run.
+    Puts back only records that the topics lack, so it can be repeated: it finds what an earlier run restored. The exit
+    code is 0 when it is done, 1 when a partition could not be repaired, 2 when there is no salvage or the job could not
+    run.
     """
     from tanist.spark.jobs import preconditions
     from tanist.spark.jobs.merge_plan import planned
@@ -171,13 +171,15 @@ def merge_back_command(
 
 
 @spark_command.command("story")
-@click.option("--port", type=click.IntRange(1024, 65000), default=29092, show_default=True, help="Of the first broker.")
+@click.option(
+    "--port", type=click.IntRange(1024, 65000), default=29092, show_default=True, help="The first broker's port."
+)
 @click.option("--keep", type=click.Path(path_type=Path), help="An empty folder for the cluster, history and reports.")
 @session_options
 def story_command(port: int, keep: Path | None, start: Start) -> None:
-    """Break a cluster, audit it, and mend its topic.
+    """Break a cluster, audit it, and restore its topic.
 
-    A loss of power with ELR off, an audit, the merge-back, and a second audit that finds nothing.
+    A power loss with ELR off, an audit, the merge-back, and a second audit that finds nothing.
     """
     from tanist.spark.jobs import preconditions
 
@@ -210,9 +212,18 @@ def story_command(port: int, keep: Path | None, start: Start) -> None:
 @click.argument("table", type=click.Path(file_okay=False, path_type=Path))
 @click.option("--topic", "topics", multiple=True, required=True, help="Repeatable.")
 @click.option("--kind", type=click.Choice(["delta", "parquet"]), default="delta", show_default=True)
-@click.option("--every", metavar="INTERVAL", help='Go on, with a micro-batch each "5 seconds".  [default: to the end]')
 @click.option(
-    "--option", "options", type=key_value, metavar="KEY=VALUE", multiple=True, help="Of the source. Repeatable."
+    "--every",
+    metavar="INTERVAL",
+    help='Keep running, a micro-batch every INTERVAL ("5 seconds").  [default: stop at the end]',
+)
+@click.option(
+    "--option",
+    "options",
+    type=key_value,
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="An option of the `tanist` source. Repeatable.",
 )
 @session_options
 @client_options
@@ -228,10 +239,10 @@ def ingest_command(
     folder: Path,
     as_json: bool,
 ) -> None:
-    """Append what topics have to a table, each record once.
+    """Append the records of topics to a table, each once.
 
-    The same command goes on where the last one ended. TABLE becomes a folder: a Delta table, partitioned by topic and
-    partition, or with --kind parquet its files only.
+    The same command continues where the last one ended. TABLE is a folder: a Delta table, partitioned by topic and
+    partition, or only Parquet files with --kind parquet.
     """
     from tanist.spark.jobs.tables import fit_to_ingest
 
@@ -246,7 +257,7 @@ def ingest_command(
 
 @spark_command.command("egress")
 @click.argument("table", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--topic", help="Write all of it here.  [default: each record to the topic it came from]")
+@click.option("--topic", help="Write all records to this topic.  [default: each to the topic it came from]")
 @click.option("--by-key", is_flag=True, help="Choose partitions by the records' keys, instead of keeping them.")
 @session_options
 @client_options
@@ -262,7 +273,7 @@ def egress_command(
 ) -> None:
     """Write the records of a table into topics, at least once.
 
-    TABLE is one that `tanist spark ingest` made.
+    TABLE is a table that `tanist spark ingest` made.
     """
     from tanist.spark.jobs.tables import fit_to_egress
 
@@ -287,13 +298,19 @@ def egress_command(
     show_default=True,
     help="unclean.recovery.strategy. Repeatable, as --rf and --min-isr.",
 )
-@click.option("--seeds", type=click.IntRange(1), default=200, show_default=True, help="How many, for each setting.")
+@click.option(
+    "--seeds", type=click.IntRange(1), default=200, show_default=True, help="How many seeds for each setting."
+)
 @click.option("--first-seed", type=click.IntRange(0), default=1, show_default=True)
-@click.option("--fault", "kinds", multiple=True, metavar="KIND", help="What goes wrong. Repeatable.")
-@click.option("--down-max", type=click.IntRange(0, 9), default=3, show_default=True, help="Brokers down at once.")
+@click.option("--fault", "kinds", multiple=True, metavar="KIND", help="A kind of fault. Repeatable.")
+@click.option(
+    "--down-max", type=click.IntRange(0, 9), default=3, show_default=True, help="At most so many brokers down at once."
+)
 @click.option("--output", type=click.Path(path_type=Path), help="A folder for the outcome of each run, as Parquet.")
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="A file for the report with the plot.")
-@click.option("--scenarios", type=click.Path(path_type=Path), help="A folder for runs that lost, to be replayed.")
+@click.option(
+    "--scenarios", type=click.Path(path_type=Path), help="A folder for runs that lost records, to replay them."
+)
 @session_options
 @json_option
 def durability_command(

@@ -40,7 +40,7 @@ def session_options(command: Callable[..., Any]) -> Callable[..., Any]:
         return command(*args, start=partial(_started, master, conf, verbose), **others)
 
     for option in (
-        click.option("--verbose", is_flag=True, help="Show what Java says, and tracebacks."),
+        click.option("--verbose", is_flag=True, help="Show Java's output, and tracebacks."),
         click.option(
             "--conf", "conf", type=key_value, metavar="KEY=VALUE", multiple=True, help="A setting of Spark. Repeatable."
         ),

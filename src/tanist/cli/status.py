@@ -19,18 +19,18 @@ from tanist.runtime.salvage_news import SalvageNews, salvage_news
 @data_option
 @json_option
 def status_command(folder: Path, as_json: bool) -> None:
-    """Show the cluster's nodes and who is the active controller.
+    """Show the cluster's nodes and the active controller.
 
-    First it says whether there is a quorum, and after the nodes what was cut from logs and saved.
+    Also shows a missing quorum (first), and records that were cut from logs and saved (last).
 
     \b
-    running      it takes part
-    starting     its process runs, and the cluster does not count it in yet
-    fenced       it runs, hears from no controller, and the cluster goes on
-    unreachable  its process runs and does not answer
+    running      a member of the cluster
+    starting     its process runs, but it has not joined the cluster yet
+    fenced       it runs, but hears from no controller; the cluster goes on
+    unreachable  its process runs, but does not answer
     paused       by `tanist pause`
-    stopped      in an orderly way
-    crashed      its process has ended otherwise; below the table stands why
+    stopped      shut down cleanly
+    crashed      its process ended otherwise; a line below the table says why
     """
     status = Cluster(folder).status()
     news = salvage_news(folder)

@@ -34,10 +34,12 @@ _HOME_AND_CLEAR = "\x1b[H\x1b[J"
     default=1.0,
     show_default=True,
     metavar="SECONDS",
-    help="The time between two looks.",
+    help="Refresh every SECONDS.",
 )
-@click.option("--count", type=click.IntRange(1), help="End after so many looks.  [default: until Ctrl-C; in a pipe 1]")
-@click.option("--rows", type=click.IntRange(1), help="Show so many partitions.  [default: what fits; in a pipe 20]")
+@click.option(
+    "--count", type=click.IntRange(1), help="End after this many refreshes.  [default: until Ctrl-C; in a pipe 1]"
+)
+@click.option("--rows", type=click.IntRange(1), help="Show this many partitions.  [default: what fits; in a pipe 20]")
 @click.option("--topic", "topics", multiple=True, help="Partitions of this topic only. Repeatable.")
 @click.option("--internal", is_flag=True, help="Partitions of internal topics as well.")
 @client_options
@@ -54,9 +56,9 @@ def top_command(
 ) -> None:
     """Watch brokers and partitions at work: rates, ISR, lag.
 
-    Partitions in trouble stand first (no leader, fewer in sync than replicas), then the busiest. RECORDS/S is what has
-    been committed since the look before. LAG is the largest lag of a group, with the group's name. In a pipe it prints
-    one look and ends.
+    Partitions in trouble come first (no leader, or under-replicated), then the busiest. RECORDS/S counts the records
+    committed since the last refresh. LAG is the largest lag of any group, with the group's name. In a pipe it prints
+    once and ends.
     """
     live = sys.stdout.isatty() and not as_json
     looks = count if count is not None or live else 1

@@ -39,10 +39,10 @@ assignment_option = click.option(
 
 
 _FILTERS = {
-    "under_replicated": "Only those with fewer replicas in sync than there are.",
-    "under_min_isr": "Only those with fewer replicas in sync than min.insync.replicas.",
-    "at_min_isr": "Only those with as many replicas in sync as min.insync.replicas.",
-    "unavailable": "Only those without a live leader.",
+    "under_replicated": "Only partitions with fewer replicas in sync than replicas.",
+    "under_min_isr": "Only partitions with fewer replicas in sync than min.insync.replicas.",
+    "at_min_isr": "Only partitions with exactly min.insync.replicas replicas in sync.",
+    "unavailable": "Only partitions without a live leader.",
 }
 
 
@@ -113,7 +113,7 @@ def create_command(
 @topics_command.command("describe")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @_filter_options
-@click.option("--explain", "explained", is_flag=True, help="Say why each is as it is, by which rule of KIP-966.")
+@click.option("--explain", "explained", is_flag=True, help="Explain each partition's state, with the rule of KIP-966.")
 @client_options
 @json_option
 def describe_command(
@@ -126,10 +126,9 @@ def describe_command(
 ) -> None:
     """Show each partition's leader, replicas, ISR and ELR.
 
-    All topics, or those named, in the lines of `kafka-topics --describe`. ELR are the eligible leader replicas: they
-    are out of the ISR but still have every acknowledged record
-    (KIP-966): any of them may be elected without losing any. min.insync.replicas counts as what it can be at most, a
-    partition's number of replicas.
+    Prints all topics, or those named, in the format of `kafka-topics --describe`. ELR are the eligible leader replicas
+    (KIP-966): they left the ISR but still have every committed record, so any of them can lead without losing one.
+    A min.insync.replicas above a partition's number of replicas counts as that number.
     """
     chosen = [name for name, wanted in filters.items() if wanted]
     if len(chosen) > 1:
@@ -155,7 +154,7 @@ def describe_command(
 
 @topics_command.command("alter")
 @click.argument("name")
-@click.option("--partitions", type=click.IntRange(1), help="Grow to so many partitions.")
+@click.option("--partitions", type=click.IntRange(1), help="Grow the topic to this many partitions.")
 @assignment_option
 @config_option("Set a setting of the topic. Repeatable.")
 @click.option("--unset", multiple=True, metavar="KEY", help="Take a setting back to its default. Repeatable.")
@@ -171,9 +170,9 @@ def alter_command(
     folder: Path,
     as_json: bool,
 ) -> None:
-    """Change a topic's partitions, their brokers, its settings.
+    """Change a topic's partitions, replicas and settings.
 
-    --replica-assignment with --partitions places the new partitions. Alone it moves all partitions, as `tanist
+    With --partitions, --replica-assignment places the new partitions. Alone it moves all partitions, as `tanist
     reassign` does: brokers of partition 0, of partition 1, and so on.
     """
     if partitions is None and not config and not unset and not assignment:

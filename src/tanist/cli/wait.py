@@ -111,7 +111,7 @@ def _leader(value: str) -> str:
 @click.option("--topic", help="Until this topic exists, and each of its partitions has a leader.")
 @click.option("--partition", type=click.IntRange(0), help="Look at this partition only.")
 @click.option("--isr", type=click.IntRange(0), metavar="N", help="Until N replicas are in sync, of each partition.")
-@click.option("--leader", type=_leader, metavar="ID|any|none", help="Until this broker leads; any; or nobody does.")
+@click.option("--leader", type=_leader, metavar="ID|any|none", help="Until this broker leads, any does, or none does.")
 @click.option("--brokers", type=click.IntRange(0), metavar="N", help="Until N brokers are in the cluster.")
 @click.option("--group", help="Until this group is stable: each member has its partitions.")
 @click.option("--members", type=click.IntRange(0), metavar="N", help="Until the group has N members.")
@@ -119,7 +119,7 @@ def _leader(value: str) -> str:
     "--lag",
     type=click.IntRange(0),
     metavar="N",
-    help="Until the group is at most N records behind, in all or in --topic.",
+    help="Until the group's lag is at most N records, in all topics or in --topic.",
 )
 @click.option(
     "--timeout",
@@ -128,7 +128,7 @@ def _leader(value: str) -> str:
     default=60.0,
     show_default=True,
     metavar="SECONDS",
-    help="Give up after so long. 0: look once.",
+    help="Give up after SECONDS. 0: check once.",
 )
 @client_options
 @json_option
@@ -148,15 +148,15 @@ def wait_command(
     folder: Path,
     as_json: bool,
 ) -> None:
-    """Wait until the cluster is as you say, all of it at once.
+    """Wait until all the given conditions hold at once.
 
     \b
     tanist crash 2 && tanist wait --topic orders --isr 2
     tanist wait --brokers 3 --timeout 10 || exit 1
     tanist wait --group billing --lag 0
 
-    A cluster that is not there yet, or not at the moment, is waited for as well. Exit code 0: it is so; 3: not within
-    --timeout, and what was lacking last is said; 1: there is no such cluster.
+    A cluster that is not up yet is waited for, too. Exit code 0: the conditions hold; 3: not within --timeout, and the
+    message says what was missing; 1: there is no such cluster.
     """
     for name, value in (("--partition", partition), ("--isr", isr), ("--leader", leader)):
         if value is not None and topic is None:

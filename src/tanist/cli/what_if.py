@@ -37,14 +37,14 @@ _STATES_PER_S = 7000
 )
 @click.option("--depth", type=int, metavar="N", help="Schedules of up to N events.")
 @click.option("--states", type=int, default=16_000, show_default=True, metavar="N", help="Up to N states a cell.")
-@click.option("--races", is_flag=True, help="Let metadata and answers be late, too: far more schedules, far shorter.")
+@click.option("--races", is_flag=True, help="Delay metadata and answers, too: many more schedules, each much shorter.")
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     default=_DEFAULT_OUT,
     show_default=True,
     metavar="DIR",
-    help="Where schedules that lose records are written, for `tanist lab replay`.",
+    help="A folder for schedules that lose records, for `tanist lab replay`.",
 )
 @json_option
 def what_if_command(
@@ -60,9 +60,9 @@ def what_if_command(
 ) -> None:
     """Compute what unclean shutdowns may lose, for any settings.
 
-    Tries every schedule of writes, fencings, clean and unclean shutdowns and returns, up to a bound, on the real
-    controller and replicas, for acks=1, for acks=all before Eligible Leader Replicas, with them, and with each strategy
-    of unclean recovery. An unclean shutdown takes records along, as a loss of power does.
+    Tries every schedule of writes, fencings, clean and unclean shutdowns and restarts, up to a bound, on the real
+    controller and replicas. It compares acks=1, acks=all without Eligible Leader Replicas, and acks=all with them and
+    each strategy of unclean recovery. An unclean shutdown loses unsynced records, as a power loss does.
     """
     from tanist.lab.what_if import Question, QuestionError, answer, report
     from tanist.lab.what_if.question import STRATEGIES
