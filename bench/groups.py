@@ -3,9 +3,9 @@
     python -m bench.groups                      tanist beside Apache Kafka 4.3.1, three rounds
     python -m bench.groups --members 30 --rounds 1
 
-One combined node of each kind, side by side, at the same server.properties, and `group.initial.rebalance.delay.ms=0` so
-that nobody waits for nothing. The members are the simulator's (`tanist.sim.group_members`) on real sockets, all in this
-process, so they share the two cores with both brokers; they are the same for both sides.
+One combined node of each kind, side by side, at the same server.properties, and `group.initial.rebalance.delay.ms=0`
+so that nobody waits for nothing. The members are the simulator's (`tanist.sim.workload.group_members`) on real
+sockets, all in this process, so they share the two cores with both brokers; they are the same for both sides.
 
 *Settled*: all members have been started at once, and each has its two of the partitions. *Commits*: each member
 commits one offset after the other, and waits for each answer. Each round has its own group and topic.
@@ -27,10 +27,10 @@ from tests.interop.cluster import Cluster, cpu_seconds, interrupt_on_sigterm, pi
 from tests.interop.raw import RawClient
 
 from bench.stands import single_node
-from tanist.runtime.loop import Loop
-from tanist.runtime.network import SocketNetwork
-from tanist.sim.group_client import Ground, Offsets, Part, Place
-from tanist.sim.group_members import ClassicMember, ConsumerMember, GroupMember
+from tanist.runtime.ports.loop import Loop
+from tanist.runtime.ports.network import SocketNetwork
+from tanist.sim.workload.group_client import Ground, Offsets, Part, Place
+from tanist.sim.workload.group_members import ClassicMember, ConsumerMember, GroupMember
 
 PROPERTIES = {
     "group.initial.rebalance.delay.ms": "0",

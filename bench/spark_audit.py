@@ -34,7 +34,7 @@ from tanist.log.checkpoints import META_PROPERTIES, MetaProperties
 from tanist.log.config import LogConfig
 from tanist.log.names import INDEX_SUFFIX
 from tanist.log.scan import scan_headers
-from tanist.runtime.salvaged import SavedFile
+from tanist.runtime.client.salvaged import SavedFile
 from tanist.wire.batch import NewRecord, encode_batch
 
 TOPIC = "orders"
@@ -244,7 +244,7 @@ def expected() -> dict[str, int]:
 
 def measured(folder: Path, memory: str, plan: str) -> dict[str, Any]:
     from tanist.spark import session
-    from tanist.spark.jobs.audit import audit_folder
+    from tanist.spark.jobs.audit.audit import audit_folder
 
     began_s = time.monotonic()
     spark = session(

@@ -25,14 +25,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from tanist.runtime.admin import create_topic
-from tanist.runtime.client import Client, parse_bootstrap
-from tanist.runtime.cluster import Cluster, bootstrap_of
-from tanist.runtime.records import LATEST, Producer, list_offset
-from tanist.spark.topic_plan import OffsetRange
-from tanist.spark.topic_reading import TYPES, read_range
-from tanist.spark.topic_sink import write_rows
-from tanist.spark.topic_sink_options import SinkOptions
+from tanist.runtime.client.admin import create_topic
+from tanist.runtime.client.client import Client, parse_bootstrap
+from tanist.runtime.client.records import LATEST, Producer, list_offset
+from tanist.runtime.cluster.cluster import Cluster, bootstrap_of
+from tanist.spark.sink.options import SinkOptions
+from tanist.spark.sink.sink import write_rows
+from tanist.spark.topic.plan import OffsetRange
+from tanist.spark.topic.reading import TYPES, read_range
 from tanist.wire.batch import NewRecord
 
 PARTITIONS = 4

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tanist.broker.bootstrap import FILE_NAME, bootstrap_of, encode_bootstrap
-from tanist.broker.hosted import HostedPartition
+from tanist.broker.metadata.bootstrap import FILE_NAME, bootstrap_of, encode_bootstrap
 from tanist.broker.node import Node
-from tanist.sim.clients import SimClient
-from tanist.sim.history import History
-from tanist.sim.scheduler import Process
-from tanist.sim.world import BROKER_PORT, DATA, World
+from tanist.broker.replication.hosted_partition import HostedPartition
+from tanist.sim.workload.clients import SimClient
+from tanist.sim.workload.history import History
+from tanist.sim.world.scheduler import Process
+from tanist.sim.world.world import BROKER_PORT, DATA, World
 from tanist.wire.batch import NewRecord, decode_batch, encode_batch, iterate_headers
 from tanist.wire.messages.create_topics_request import (
     CreatableReplicaAssignment,

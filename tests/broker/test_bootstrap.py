@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from cluster_rig import Cluster
 
-from tanist.broker.bootstrap import FILE_NAME, bootstrap_of, encode_bootstrap, read_bootstrap
 from tanist.broker.endpoints import ConfigError
+from tanist.broker.metadata.bootstrap import FILE_NAME, bootstrap_of, encode_bootstrap, read_bootstrap
 from tanist.controller.features import Bootstrap
 from tanist.controller.image import ELR_VERSION
-from tanist.sim.clock import stream
-from tanist.sim.disk import SimDisk
-from tanist.sim.scheduler import Process, Scheduler
+from tanist.sim.world.clock import stream
+from tanist.sim.world.disk import SimDisk
+from tanist.sim.world.scheduler import Process, Scheduler
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 

@@ -6,11 +6,11 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from tanist.broker.channel import Channel
+from tanist.broker.network.channel import Channel
 from tanist.ports import Connection
-from tanist.sim.clock import SimClock
-from tanist.sim.network import SimNetwork
-from tanist.sim.scheduler import Process, Scheduler
+from tanist.sim.world.clock import SimClock
+from tanist.sim.world.network import SimNetwork
+from tanist.sim.world.scheduler import Process, Scheduler
 from tanist.wire.frames import encode_response, parse_request_header
 from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.messages.api_versions_response import ApiVersionsResponse

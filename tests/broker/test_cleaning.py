@@ -8,11 +8,11 @@ import pytest
 from cluster_rig import Cluster, put
 from groups_rig import Client, groups_cluster
 
-from tanist.broker.cleaning import LogCleaner
-from tanist.log.cleaner_offsets import CLEANER_OFFSET_CHECKPOINT
+from tanist.broker.storage.cleaning import LogCleaner
+from tanist.log.cleaner.offset_checkpoint import CLEANER_OFFSET_CHECKPOINT
 from tanist.log.log import Log
 from tanist.sim.oracle import pieces
-from tanist.sim.scheduler import Process
+from tanist.sim.world.scheduler import Process
 from tanist.wire.batch import decode_batch, iterate_headers
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.incremental_alter_configs_request import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cluster_rig import Cluster
 
-from tanist.sim.world import World
+from tanist.sim.world.world import World
 from tanist.wire.ids import KNOWS_NOTHING_MS
 from tanist.wire.messages.describe_cluster_request import DescribeClusterRequest
 

@@ -9,11 +9,11 @@ from cluster_rig import Cluster
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tanist.broker.fetch_sessions import LEAST_PARTITIONS, FetchSession, FetchSessions
-from tanist.sim.clients import SimClient
-from tanist.sim.clock import SimRandom, stream
-from tanist.sim.history import History
-from tanist.sim.world import BROKER_PORT
+from tanist.broker.replication.fetch_sessions import LEAST_PARTITIONS, FetchSession, FetchSessions
+from tanist.sim.workload.clients import SimClient
+from tanist.sim.workload.history import History
+from tanist.sim.world.clock import SimRandom, stream
+from tanist.sim.world.world import BROKER_PORT
 from tanist.wire.batch import decode_batch, iterate_headers
 from tanist.wire.errors import ErrorCode
 from tanist.wire.fetch import FetchCall, FetchedPartition, FetchTarget

@@ -6,7 +6,7 @@ import pytest
 from cluster_rig import Cluster
 
 from tanist.broker.node import Node
-from tanist.sim.world import BROKER_PORT
+from tanist.sim.world.world import BROKER_PORT
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from groups_rig import Client, groups_cluster
 
-from tanist.broker.leadership import Leadership, Leads
+from tanist.broker.replication.leadership import Leadership, Leads
 from tanist.wire.errors import ErrorCode
 from tanist.wire.internal_topics import OFFSETS_TOPIC
 from tanist.wire.messages.offset_fetch_request import (

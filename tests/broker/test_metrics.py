@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_text import parse
 
-from tanist.broker.metrics import WINDOW_MS, Latency
-from tanist.broker.metrics_catalog import (
+from tanist.broker.metrics.catalog import (
     BROKER_METRICS,
     CONTROLLER_METRICS,
     DEFINITIONS,
@@ -22,9 +21,10 @@ from tanist.broker.metrics_catalog import (
     Definition,
     Kind,
 )
-from tanist.broker.metrics_node import queues
-from tanist.broker.metrics_scrape import scrape, scrape_partitions
-from tanist.broker.metrics_text import Exposition
+from tanist.broker.metrics.counters import WINDOW_MS, Latency
+from tanist.broker.metrics.node import queues
+from tanist.broker.metrics.scrape import scrape, scrape_partitions
+from tanist.broker.metrics.text import Exposition
 from tanist.wire.errors import ErrorCode
 from tanist.wire.internal_topics import OFFSETS_TOPIC
 from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions

@@ -16,9 +16,9 @@ import yaml
 from cluster_rig import Cluster
 from prometheus_text import parse
 
-from tanist.broker.metrics_catalog import DEFINITIONS, PROCESS_METRICS, Kind
-from tanist.broker.metrics_scrape import scrape, scrape_partitions
-from tanist.runtime.layout import METRICS_PORT_GAP
+from tanist.broker.metrics.catalog import DEFINITIONS, PROCESS_METRICS, Kind
+from tanist.broker.metrics.scrape import scrape, scrape_partitions
+from tanist.runtime.cluster.layout import METRICS_PORT_GAP
 
 HERE = Path(__file__).resolve().parents[2]
 FILES = HERE / "examples" / "monitoring"

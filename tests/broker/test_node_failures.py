@@ -7,8 +7,8 @@ from uuid import UUID
 import pytest
 from cluster_rig import Cluster
 
-from tanist.broker.channel import Channel
-from tanist.sim.world import BROKER_PORT, CONTROLLER_PORT
+from tanist.broker.network.channel import Channel
+from tanist.sim.world.world import BROKER_PORT, CONTROLLER_PORT
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.alter_partition_response import AlterPartitionResponse
 from tanist.wire.messages.alter_partition_response import PartitionData as PartitionAnswer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from cluster_rig import Cluster
 
-from tanist.sim.scheduler import Process
+from tanist.sim.world.scheduler import Process
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from tanist.wire.messages.delete_topics_request import DeleteTopicsRequest

@@ -7,9 +7,9 @@ from typing import Any
 
 from cluster_rig import Cluster
 
-from tanist.sim.clients import SimClient
-from tanist.sim.history import History
-from tanist.sim.world import BROKER_PORT
+from tanist.sim.workload.clients import SimClient
+from tanist.sim.workload.history import History
+from tanist.sim.world.world import BROKER_PORT
 from tanist.wire.batch import NewRecord, encode_batch
 from tanist.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData

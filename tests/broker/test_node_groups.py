@@ -10,9 +10,9 @@ import pytest
 from cluster_rig import Cluster
 from groups_rig import Client, groups_cluster
 
-from tanist.broker.coordinator import Coordinator
+from tanist.broker.groups.coordinator import Coordinator
 from tanist.sim.oracle import pieces
-from tanist.sim.world import BROKER_PORT
+from tanist.sim.world.world import BROKER_PORT
 from tanist.wire.batch import iterate_headers
 from tanist.wire.errors import ErrorCode
 from tanist.wire.internal_topics import OFFSETS_TOPIC

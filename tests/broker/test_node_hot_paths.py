@@ -10,7 +10,7 @@ import pytest
 from cluster_rig import Cluster
 
 from tanist.broker.api import produce as produce_api
-from tanist.broker.connection import ClientConnection
+from tanist.broker.network.client_connection import ClientConnection
 from tanist.ports import FileRange
 from tanist.wire.batch import NewRecord, encode_batch
 from tanist.wire.errors import ErrorCode

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from cluster_rig import Cluster
 
-from tanist.log.salvage import Quarantine
-from tanist.log.salvage_manifest import QUARANTINE, Manifest, Why
+from tanist.log.salvage.manifest import QUARANTINE, Manifest, Why
+from tanist.log.salvage.quarantine import Quarantine
 from tanist.wire.batch import decode_batch, iterate_headers
 from tanist.wire.messages.incremental_alter_configs_request import (
     AlterableConfig,

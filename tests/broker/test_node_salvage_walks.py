@@ -8,8 +8,8 @@ import random
 import pytest
 from cluster_rig import Cluster
 
-from tanist.log.salvage import Quarantine
-from tanist.log.salvage_manifest import QUARANTINE
+from tanist.log.salvage.manifest import QUARANTINE
+from tanist.log.salvage.quarantine import Quarantine
 from tanist.wire.batch import decode_batch, iterate_headers
 
 PARTITIONS = 3

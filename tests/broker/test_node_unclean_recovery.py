@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 from cluster_rig import Cluster
 
-from tanist.broker.connection import ClientConnection
+from tanist.broker.network.client_connection import ClientConnection
 from tanist.controller.image import MetadataImage, PartitionState
 from tanist.wire.apis import PRIVATE_FROM
 from tanist.wire.errors import ErrorCode, WireError

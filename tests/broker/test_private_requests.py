@@ -6,8 +6,8 @@ from typing import Any
 
 from cluster_rig import Cluster
 
-from tanist.broker.metadata_view import endpoint_in
-from tanist.sim.world import BROKER_PORT, COMBINED, CONTROLLER_PORT, World
+from tanist.broker.metadata.view import endpoint_in
+from tanist.sim.world.world import BROKER_PORT, COMBINED, CONTROLLER_PORT, World
 from tanist.wire.apis import PRIVATE_FROM
 from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.messages.get_replica_log_info_request import GetReplicaLogInfoRequest

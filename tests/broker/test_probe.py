@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import random
 
-from tanist.broker.probe import Probe
+from tanist.broker.network.probe import Probe
 from tanist.ports import Connection
-from tanist.sim.clock import SimClock
-from tanist.sim.network import SimNetwork
-from tanist.sim.scheduler import Process, Scheduler
+from tanist.sim.world.clock import SimClock
+from tanist.sim.world.network import SimNetwork
+from tanist.sim.world.scheduler import Process, Scheduler
 
 
 class Silent:

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from tanist.broker.purgatory import Purgatory
-from tanist.sim.clock import SimClock
-from tanist.sim.scheduler import Process, Scheduler
+from tanist.broker.replication.purgatory import Purgatory
+from tanist.sim.world.clock import SimClock
+from tanist.sim.world.scheduler import Process, Scheduler
 
 
 class Waiter:

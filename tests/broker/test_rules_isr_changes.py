@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from cluster_rig import Cluster
 
-from tanist.broker.controller_channel import ControllerChannel
+from tanist.broker.metadata.controller_channel import ControllerChannel
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.alter_partition_request import AlterPartitionRequest
 from tanist.wire.messages.alter_partition_response import AlterPartitionResponse

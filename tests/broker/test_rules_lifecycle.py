@@ -9,9 +9,9 @@ from uuid import UUID
 
 import pytest
 
-from tanist.broker.lifecycle import Lifecycle
-from tanist.sim.clock import SimClock
-from tanist.sim.scheduler import Process, Scheduler
+from tanist.broker.metadata.lifecycle import Lifecycle
+from tanist.sim.world.clock import SimClock
+from tanist.sim.world.scheduler import Process, Scheduler
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from tanist.wire.messages.broker_heartbeat_response import BrokerHeartbeatResponse

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tanist.broker.metrics_catalog import (
+from tanist.broker.metrics.catalog import (
     BROKER_METRICS,
     CONTROLLER_METRICS,
     NODE_METRICS,

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from cluster_rig import Cluster
 
-from tanist.broker.replicas import Replicas
+from tanist.broker.replication.replicas import Replicas
 from tanist.replica.membership import IsrMembership
 from tanist.replica.partition import Partition
-from tanist.sim.world import BROKER_PORT, CONTROLLER_PORT
+from tanist.sim.world.world import BROKER_PORT, CONTROLLER_PORT
 from tanist.wire.batch import NewRecord, encode_batch
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.alter_partition_reassignments_request import (

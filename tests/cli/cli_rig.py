@@ -13,7 +13,7 @@ from typing import Any
 from click.testing import CliRunner
 
 from tanist.cli.app import app
-from tanist.runtime.layout import CONTROLLER_PORT_GAP, METRICS_PORT_GAP
+from tanist.runtime.cluster.layout import CONTROLLER_PORT_GAP, METRICS_PORT_GAP
 
 TANIST = [sys.executable, "-m", "tanist.cli.main"]
 FEW_PARTITIONS = ["--config", "offsets.topic.num.partitions=1"]

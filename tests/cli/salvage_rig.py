@@ -9,10 +9,10 @@ from uuid import UUID
 
 from tanist.log.config import LogConfig
 from tanist.log.log import Log
-from tanist.log.salvage import NO_LIMIT, Doomed, Quarantine, pieces_of
-from tanist.log.salvage_manifest import Manifest, Why
-from tanist.runtime.disk import RealDisk
-from tanist.runtime.loop import Loop
+from tanist.log.salvage.manifest import Manifest, Why
+from tanist.log.salvage.quarantine import NO_LIMIT, Doomed, Quarantine, pieces_of
+from tanist.runtime.ports.disk import RealDisk
+from tanist.runtime.ports.loop import Loop
 from tanist.wire.batch import NewRecord, encode_batch
 from tanist.wire.compression import Compression
 

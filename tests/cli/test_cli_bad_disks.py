@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 from cli_rig import FEW_PARTITIONS, TANIST, Mount, fill, free_port, run
 
-from tanist.runtime.cluster_file import load_existing
-from tanist.runtime.deaths import death_reason
-from tanist.runtime.descriptors import NEEDED
-from tanist.runtime.ledger import SyncLedger
-from tanist.runtime.processes import wait_until
+from tanist.runtime.cluster.cluster_file import load_existing
+from tanist.runtime.cluster.deaths import death_reason
+from tanist.runtime.cluster.processes import wait_until
+from tanist.runtime.ports.descriptors import NEEDED
+from tanist.runtime.ports.synced_lengths import SyncLedger
 
 
 def up(folder: Path, *options: str, before: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:

@@ -11,9 +11,9 @@ from uuid import UUID
 import pytest
 from click.testing import CliRunner, Result
 
-from tanist.cli import topics as topics_cli
 from tanist.cli.app import app
-from tanist.runtime.client import Broker, Client, ClusterView, Unreachable
+from tanist.cli.commands import topics as topics_cli
+from tanist.runtime.client.client import Broker, Client, ClusterView, Unreachable
 from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.messages.api_versions_response import ApiVersion, ApiVersionsResponse, FinalizedFeatureKey
 from tanist.wire.messages.describe_cluster_request import DescribeClusterRequest

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tanist.cli.explain import Situation, explain
+from tanist.cli.output.explain import Situation, explain
 from tanist.controller.decision import ControllerSettings
 from tanist.controller.image import ELR_VERSION, METADATA_VERSION, MetadataImage, PartitionState
 from tanist.controller.partition_change import Context, Election, Intent, elected_leader

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from cli_rig import FEW_PARTITIONS, free_port, run
 
-from tanist.runtime.client import Client, KafkaError, Unreachable
-from tanist.runtime.cluster_file import load_existing
-from tanist.runtime.faults import FaultSet, load
-from tanist.runtime.processes import wait_until
-from tanist.runtime.records import LATEST, Producer, list_offset
+from tanist.runtime.client.client import Client, KafkaError, Unreachable
+from tanist.runtime.client.records import LATEST, Producer, list_offset
+from tanist.runtime.cluster.cluster_file import load_existing
+from tanist.runtime.cluster.processes import wait_until
+from tanist.runtime.faults.settings import FaultSet, load
 from tanist.wire.batch import NewRecord
 from tanist.wire.messages.describe_log_dirs_request import DescribeLogDirsRequest
 from tanist.wire.messages.describe_log_dirs_response import DescribeLogDirsResponse

@@ -12,12 +12,12 @@ import pytest
 from cli_rig import FEW_PARTITIONS, TANIST, free_port, run
 from click.testing import CliRunner
 
-from tanist.broker.bootstrap import read_bootstrap
+from tanist.broker.metadata.bootstrap import read_bootstrap
 from tanist.cli.app import app
-from tanist.runtime.cluster_file import load_existing
-from tanist.runtime.disk import RealDisk
-from tanist.runtime.loop import Loop
-from tanist.runtime.processes import wait_until
+from tanist.runtime.cluster.cluster_file import load_existing
+from tanist.runtime.cluster.processes import wait_until
+from tanist.runtime.ports.disk import RealDisk
+from tanist.runtime.ports.loop import Loop
 
 ELR = "eligible.leader.replicas.version"
 UP = [*TANIST, "up", "--detach", "--brokers", "2", "--controllers", "1", *FEW_PARTITIONS]

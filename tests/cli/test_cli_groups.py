@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from cli_rig import FEW_PARTITIONS, TANIST, free_port, run
 
-from tanist.runtime.client import Client, KafkaError
-from tanist.runtime.cluster import addresses_of
-from tanist.runtime.cluster_file import load_existing
-from tanist.runtime.groups import coordinator_of
+from tanist.runtime.client.client import Client, KafkaError
+from tanist.runtime.client.groups import coordinator_of
+from tanist.runtime.cluster.cluster import addresses_of
+from tanist.runtime.cluster.cluster_file import load_existing
 from tanist.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from tanist.wire.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tanist.runtime.admin import create_topic
-from tanist.runtime.client import Client, KafkaError, Unreachable
-from tanist.runtime.records import Producer, read
+from tanist.runtime.client.admin import create_topic
+from tanist.runtime.client.client import Client, KafkaError, Unreachable
+from tanist.runtime.client.records import Producer, read
 from tanist.wire.batch import NewRecord
 
 HOSTS = ("127.0.0.2", "127.0.0.3", "127.0.0.4")

@@ -240,7 +240,7 @@ def test_its_errors_are_json(names: dict[str, str], tmp_path: Path, name: str) -
 
 @pytest.mark.parametrize("name", [name for name in ALL if name.startswith("spark ") and name not in WITHOUT_JSON])
 def test_the_errors_of_jobs_are_json(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str) -> None:
-    from tanist.cli import spark
+    from tanist.cli.spark import group as spark
 
     monkeypatch.setattr(spark, "find_spec", lambda _: None)
     arguments = {"spark ingest": ["table", "--topic", "t"], "spark egress": [str(tmp_path)]}.get(name, [])

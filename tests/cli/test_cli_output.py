@@ -8,7 +8,7 @@ import sys
 import click
 import pytest
 
-from tanist.cli.output import print_table
+from tanist.cli.output.tables import print_table
 
 HEADER = ("NODE", "ROLES", "ADDRESS", "STATE", "PID", "RACK", "METRICS")
 ROWS = [

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from tanist.cli.app import app
-from tanist.cli.progress import Progress, announce, duration
+from tanist.cli.output.progress import Progress, announce, duration
 
 
 class Terminal(io.StringIO):
@@ -55,6 +55,15 @@ def test_on_a_terminal_it_is_one_line_that_is_replaced(monkeypatch: pytest.Monke
     assert first == "one of a hundred se"
     assert second == "two".ljust(19)
     assert (cleared.strip(), rest) == ("", "")
+
+
+def test_a_line_that_stays_takes_the_place_of_one_that_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with Progress() as show:
+        show("half")
+        show.line("seed 3 violates S1")
+    assert terminal.getvalue() == "\rhalf\r    \rseed 3 violates S1\n"
 
 
 @pytest.mark.parametrize(

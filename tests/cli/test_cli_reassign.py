@@ -11,8 +11,8 @@ import click
 import pytest
 from cli_rig import FEW_PARTITIONS, free_port, run
 
-from tanist.cli.reassign_file import assignment_text, read_assignment, read_topics
-from tanist.runtime.processes import wait_until
+from tanist.cli.commands.reassign_file import assignment_text, read_assignment, read_topics
+from tanist.runtime.cluster.processes import wait_until
 
 Tanist = Callable[..., Any]
 

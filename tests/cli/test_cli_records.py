@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from cli_rig import FEW_PARTITIONS, TANIST, free_port, run
 
-from tanist.runtime.processes import wait_until
+from tanist.runtime.cluster.processes import wait_until
 
 CONFIG = [*FEW_PARTITIONS, "--config", "group.initial.rebalance.delay.ms=0"]
 FAST = [

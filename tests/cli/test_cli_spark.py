@@ -6,7 +6,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from tanist.cli import spark
+from tanist.cli.spark import group as spark
 
 
 def test_without_pyspark_one_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from cli_rig import FEW_PARTITIONS, TANIST, free_port, run
 
-from tanist.runtime.cluster_file import load_existing
-from tanist.runtime.processes import wait_until
+from tanist.runtime.cluster.cluster_file import load_existing
+from tanist.runtime.cluster.processes import wait_until
 
 PATIENCE_S = 30
 SETTINGS = {

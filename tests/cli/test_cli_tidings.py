@@ -9,9 +9,9 @@ from uuid import UUID
 
 import pytest
 
-from tanist.cli.tidings import quorum_lines, salvage_clause, salvage_lines, warn_of_age
-from tanist.runtime.cluster_status import ClusterStatus, NodeStatus, span
-from tanist.runtime.salvage_news import SalvageNews
+from tanist.cli.output.alerts import quorum_lines, salvage_clause, salvage_lines, warn_of_age
+from tanist.runtime.client.salvage_reports import SalvageNews
+from tanist.runtime.cluster.status import ClusterStatus, NodeStatus, span
 from tanist.wire.ids import KNOWS_NOTHING_MS
 
 

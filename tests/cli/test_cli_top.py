@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from cli_rig import FEW_PARTITIONS, TANIST, free_port, run
 
-from tanist.cli.top import screen
-from tanist.runtime.activity import Sample, rates
-from tanist.runtime.admin import PartitionDescription
+from tanist.cli.commands.top import screen
+from tanist.runtime.client.activity import Sample, rates
+from tanist.runtime.client.admin import PartitionDescription
 
 
 def partition(number: int, leader: int, isr: tuple[int, ...]) -> PartitionDescription:

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from cli_rig import FEW_PARTITIONS, TANIST, free_port, run
 
-from tanist.runtime.cluster_file import NodeEntry, load, load_existing
-from tanist.runtime.processes import ProcessMark, wait_until
-from tanist.runtime.tether import LOG_NAME
+from tanist.runtime.cluster.cluster_file import NodeEntry, load, load_existing
+from tanist.runtime.cluster.processes import ProcessMark, wait_until
+from tanist.runtime.cluster.tether import LOG_NAME
 
 Up = Callable[..., "subprocess.Popen[str]"]
 

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from tanist.cli.app import COMMANDS, TREE, app
 from tanist.cli.tree import Group, short_help
-from tanist.words import counted
+from tanist.text import counted
 
 Run = Callable[..., Result]
 
@@ -108,7 +108,7 @@ def test_a_misspelt_name_gets_a_suggestion(run: Run, typed: str, meant: str) -> 
 def test_an_error_is_json_if_results_are(
     run: Run, monkeypatch: pytest.MonkeyPatch, typed: str, code: int, kind: str
 ) -> None:
-    from tanist.runtime import client
+    from tanist.runtime.client import client
 
     monkeypatch.setattr(client, "_BACKOFF_S", (100.0,))  # no second try
     result = run(*typed.split(), "--json")
@@ -217,7 +217,7 @@ def test_a_mistake_is_explained_with_exit_code_2(run: Run, arguments: tuple[str,
 def test_what_cannot_be_done_is_explained_with_exit_code_1(
     run: Run, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], said: str
 ) -> None:
-    from tanist.runtime import client
+    from tanist.runtime.client import client
 
     monkeypatch.setattr(client, "_BACKOFF_S", (100.0,))  # no second try
     result = run(*arguments)

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from cli_rig import FEW_PARTITIONS, TANIST, free_port, run
 
-from tanist.runtime.node_logs import NodeLog, merged
-from tanist.runtime.processes import wait_until
+from tanist.runtime.cluster.node_logs import NodeLog, merged
+from tanist.runtime.cluster.processes import wait_until
 
 
 @pytest.fixture(scope="module")

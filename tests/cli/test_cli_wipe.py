@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from cli_rig import FEW_PARTITIONS, TANIST, free_port, run
 
-from tanist.runtime.cluster_file import load, load_existing
-from tanist.runtime.processes import ProcessMark, wait_until
+from tanist.runtime.cluster.cluster_file import load, load_existing
+from tanist.runtime.cluster.processes import ProcessMark, wait_until
 
 Up = Callable[..., dict[str, Any]]
 

@@ -34,7 +34,7 @@ from tests.interop.raw import ProtocolError, RawClient
 from tests.interop.waiting import wait_for
 
 from tanist.lab.jepsen.own import CONFIG
-from tanist.runtime.processes import ProcessMark, start_time
+from tanist.runtime.cluster.processes import ProcessMark, start_time
 from tanist.wire.batch import HEADER_BYTES, iterate_headers
 
 BROKERS = (1, 2, 3)

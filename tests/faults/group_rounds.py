@@ -3,9 +3,10 @@
     python -m tests.faults.group_rounds --minutes 5 --members 200 --groups 20 --kill-every 10
 
 Three brokers, a topic of as many partitions as twice a group has members. Half of the groups are of the classic
-protocol, half of the consumer protocol (KIP-848); their members are those of the simulator (`tanist.sim.group_members`)
-on real sockets, all in this process, and commit all the time. Every few seconds a broker that leads a partition of
-`__consumer_offsets` gets SIGKILL, and is started again. Judged, as members hear of it:
+protocol, half of the consumer protocol (KIP-848); their members are those of the simulator
+(`tanist.sim.workload.group_members`) on real sockets, all in this process, and commit all the time. Every few seconds
+a broker that leads a partition of `__consumer_offsets` gets SIGKILL, and is started again. Judged, as members hear of
+it:
 
 * what was told to be committed is what is told afterwards, or something newer: committed offsets never go back;
 * no two members have a partition in one generation, or member epoch;
@@ -32,10 +33,10 @@ from tests.interop.cluster import Cluster, interrupt_on_sigterm, metadata, wait_
 from tests.interop.raw import RawClient
 from tests.interop.tanist_cluster import TanistCluster
 
-from tanist.runtime.loop import Loop
-from tanist.runtime.network import SocketNetwork
-from tanist.sim.group_client import Ground, Offsets, OffsetWatcher, Part, Place
-from tanist.sim.group_members import ClassicMember, ConsumerMember, GroupMember
+from tanist.runtime.ports.loop import Loop
+from tanist.runtime.ports.network import SocketNetwork
+from tanist.sim.workload.group_client import Ground, Offsets, OffsetWatcher, Part, Place
+from tanist.sim.workload.group_members import ClassicMember, ConsumerMember, GroupMember
 from tanist.wire.errors import ErrorCode
 from tanist.wire.internal_topics import OFFSETS_TOPIC
 

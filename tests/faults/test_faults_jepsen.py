@@ -20,7 +20,7 @@ from tests.faults import apache_nodes
 from tests.interop import apache
 from tests.interop.waiting import wait_for
 
-from tanist.runtime.cluster_file import load_existing
+from tanist.runtime.cluster.cluster_file import load_existing
 
 pytestmark = [pytest.mark.slow, pytest.mark.clients]
 

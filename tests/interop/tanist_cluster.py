@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tests.interop.cluster import HOST, free_ports, wait_ready
 
-from tanist.runtime.cluster_file import load_existing
+from tanist.runtime.cluster.cluster_file import load_existing
 
 
 class CommandFailed(AssertionError):

@@ -19,11 +19,11 @@ from tests.interop.traffic import consume, create_topic, enlarged, produce
 
 from tanist.log.config import LogConfig
 from tanist.log.log import Log
-from tanist.log.salvage import NO_LIMIT, Doomed, Quarantine, pieces_of
-from tanist.log.salvage_manifest import QUARANTINE, Why
-from tanist.runtime.disk import RealDisk
-from tanist.runtime.loop import Loop
-from tanist.runtime.salvaged import Entry, by_partition, find_entries
+from tanist.log.salvage.manifest import QUARANTINE, Why
+from tanist.log.salvage.quarantine import NO_LIMIT, Doomed, Quarantine, pieces_of
+from tanist.runtime.client.salvaged import Entry, by_partition, find_entries
+from tanist.runtime.ports.disk import RealDisk
+from tanist.runtime.ports.loop import Loop
 from tanist.wire.batch import NewRecord, encode_batch
 
 pytestmark = pytest.mark.interop

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tanist.cli.app import app
-from tanist.cli.lab_verify import _ANOMALIES
+from tanist.cli.lab.verify import _ANOMALIES
 from tanist.lab.history import Anomaly
 
 SOUND = """\

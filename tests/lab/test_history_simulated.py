@@ -12,8 +12,8 @@ import pytest
 
 from tanist.lab.history import Anomaly, Verdict, verify
 from tanist.lab.history.simulated import Recorder
-from tanist.sim.chaos import Run
-from tanist.sim.history import History, Read, Send
+from tanist.sim.run.run import Run
+from tanist.sim.workload.history import History, Read, Send
 
 SEEDS = (1, 3, 149, 182)
 

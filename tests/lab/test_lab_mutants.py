@@ -12,7 +12,7 @@ from tanist.lab.mutations.directed import Directed, Script, Until, config, settl
 from tanist.lab.mutations.examination import FaultyWithout, Row, examine, examine_all, healthy, hunt, play, search
 from tanist.lab.mutations.patching import Patch, no_records, replaced
 from tanist.lab.mutations.simulator import MUTANTS, Mutation
-from tanist.sim.violation import Violation
+from tanist.sim.checkers.violation import Violation
 
 PATIENCE = 6
 """Seeds: which of them shows a mutation first depends on timing, and so on changes that have nothing to do with it."""
@@ -245,7 +245,7 @@ def test_a_seed_that_fails_with_the_rule_as_it_is_shows_nothing(monkeypatch: pyt
 
 
 @pytest.mark.parametrize(
-    ("module", "ours"), [("tanist.lab.mutations.rules_of_nodes", True), ("tanist.broker.replicas", False)]
+    ("module", "ours"), [("tanist.lab.mutations.rules_of_nodes", True), ("tanist.broker.replication.replicas", False)]
 )
 def test_a_mutation_that_does_not_fit_the_product_any_more_shows_nothing(module: str, ours: bool) -> None:
     names: dict[str, Any] = {"__name__": module}

@@ -23,10 +23,10 @@ from tanist.lab.simulation import Plan, Played, play
 from tanist.lab.simulation.breaking import broken
 from tanist.lab.simulation.committed import Situation, broker_changed, changed, is_turning_point, reason
 from tanist.lab.simulation.scenario import FORMAT, Scenario, save
-from tanist.sim.chaos import Run
-from tanist.sim.faults import Fault
-from tanist.sim.operations import Operation, Topic
-from tanist.sim.profiles import ChaosConfig
+from tanist.sim.faults.nemesis import Fault
+from tanist.sim.run.profiles import ChaosConfig
+from tanist.sim.run.run import Run
+from tanist.sim.workload.operations import Operation, Topic
 
 CONFIG = ChaosConfig(
     fault_time_ms=6_000, topics=(Topic("events", 2, 3),), producers=1, observers=1, pause_ms=400, down_max=3

@@ -21,11 +21,11 @@ from tanist.lab.simulation.plan import FAULTS, OPERATORS, Plan, Restriction
 from tanist.lab.simulation.properties import MEANINGS, readable
 from tanist.lab.simulation.running import Terms, Totals, outcomes
 from tanist.lab.simulation.scenario import FORMAT, Scenario, ScenarioError, as_document, from_document, load
-from tanist.sim.chaos import Outcome
-from tanist.sim.faults import Nemesis
-from tanist.sim.group_profiles import GroupConfig
-from tanist.sim.profiles import ChaosConfig
-from tanist.sim.violation import Violation
+from tanist.sim.checkers.violation import Violation
+from tanist.sim.faults.nemesis import Nemesis
+from tanist.sim.run.group_profiles import GroupConfig
+from tanist.sim.run.profiles import ChaosConfig
+from tanist.sim.run.run import Outcome
 
 SIMULATOR_PAGE = Path(__file__).parents[2] / "docs" / "simulator.md"
 GROUPS_PAGE = SIMULATOR_PAGE.with_name("groups.md")
@@ -151,6 +151,7 @@ def test_it_goes_on_if_asked_to_and_makes_one_of_a_kind_small(tmp_path: Path) ->
     arguments = ("--seeds", "1..2", "--jobs", "1", "--mutate", "A17", "--keep-going", "--json", "--out", str(tmp_path))
     result = _run(*arguments)
     assert result.exit_code == 1
+    assert "seed 1 violates S4\nseed 2 violates S4\n" in result.stderr
     found = json.loads(result.stdout)
     assert (found["first_seed"], found["last_seed"], found["seeds"]) == (1, 2, 2)
     first, second = found["violations"]
@@ -219,7 +220,7 @@ def test_a_run_is_summed_up() -> None:
 
 
 def test_a_plan_is_what_the_seed_plays() -> None:
-    from tanist.sim.chaos import Run
+    from tanist.sim.run.run import Run
 
     for seed in range(1, 30):
         run, plan = Run(seed), Plan.drawn(seed)
@@ -315,6 +316,6 @@ def test_the_properties_are_those_of_the_simulators_page() -> None:
 
 
 def test_every_fault_that_has_a_description_can_be_done() -> None:
-    from tanist.sim.link_faults import LINK_FAULTS
+    from tanist.sim.faults.links import LINK_FAULTS
 
     assert {kind for kind in FAULTS if hasattr(Nemesis, f"_{kind}")} | LINK_FAULTS.keys() == FAULTS.keys()

@@ -14,12 +14,12 @@ from tanist.lab.simulation.breaking import broken
 from tanist.lab.simulation.plan import Plan
 from tanist.lab.simulation.scenario import Scenario, as_document, from_document
 from tanist.lab.simulation.shrinking import Limits, Shrunk, shrink, violation_of
-from tanist.sim.faults import Fault
-from tanist.sim.operations import Operation, Topic
-from tanist.sim.profiles import ChaosConfig
-from tanist.sim.replica_checks import ReplicaChecks
-from tanist.sim.violation import Violation
-from tanist.sim.world import Host
+from tanist.sim.checkers.replicas import ReplicaChecks
+from tanist.sim.checkers.violation import Violation
+from tanist.sim.faults.nemesis import Fault
+from tanist.sim.run.profiles import ChaosConfig
+from tanist.sim.workload.operations import Operation, Topic
+from tanist.sim.world.world import Host
 
 CONFIG = ChaosConfig(
     fault_time_ms=3_000, topics=(Topic("events", 2, 3),), producers=1, observers=1, pause_ms=500, down_max=3

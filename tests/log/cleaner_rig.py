@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from log_batches import batch, offsets_in
 from log_rig import open_log, read_all, sizes_in
 
-from tanist.log.cleaner import Cleaned, Job, LogCleaning, Steps
-from tanist.log.cleaner_keys import KeyMap
+from tanist.log.cleaner.cleaning import Cleaned, Job, LogCleaning, Steps
+from tanist.log.cleaner.key_map import KeyMap
 from tanist.log.config import LogConfig
 from tanist.log.log import Log
 from tanist.ports import Disk

@@ -13,8 +13,8 @@ from log_batches import GZIP, TRANSACTIONAL, ZSTD, batch, marker
 from log_disks import MemoryDisk
 from log_rig import FOLDER, open_log, read_all
 
-from tanist.log.cleaner import CannotClean, Overtaken
-from tanist.log.cleaner_keys import BYTES_PER_KEY, KeyMap
+from tanist.log.cleaner.cleaning import CannotClean, Overtaken
+from tanist.log.cleaner.key_map import BYTES_PER_KEY, KeyMap
 from tanist.wire.batch import NewRecord, decode_batch, encode_batch
 
 

@@ -17,13 +17,13 @@ import pytest
 from cleaner_rig import batches_of, take
 from log_batches import batch
 
-from tanist.log.cleaner import LogCleaning
-from tanist.log.cleaner_keys import KeyMap
+from tanist.log.cleaner.cleaning import LogCleaning
+from tanist.log.cleaner.key_map import KeyMap
 from tanist.log.config import LogConfig
 from tanist.log.directory import LogDirectory
 from tanist.log.log import Log
-from tanist.sim.disk import SimDisk
-from tanist.sim.scheduler import CrashPoint, Process, Scheduler
+from tanist.sim.world.disk import SimDisk
+from tanist.sim.world.scheduler import CrashPoint, Process, Scheduler
 from tanist.wire.batch import decode_batch
 
 CONFIG = LogConfig(cleanup_policy="compact", segment_bytes=500, index_interval_bytes=120, delete_retention_ms=50)

@@ -12,8 +12,10 @@ from test_cleaner import (
 )
 from test_cleaner_crashes import judge_courses
 
-from tanist.log import cleaner, leftovers, log
-from tanist.log.cleaner import Cleaned, LogCleaning, Sync
+from tanist.log import crash_cleanup as leftovers
+from tanist.log import log
+from tanist.log.cleaner import cleaning as cleaner
+from tanist.log.cleaner.cleaning import Cleaned, LogCleaning, Sync
 from tanist.log.names import SWAP_SUFFIX
 from tanist.log.segments import Segments
 

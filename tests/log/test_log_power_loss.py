@@ -20,8 +20,8 @@ from log_rig import read_all, sizes_in
 from tanist.log.config import LogConfig
 from tanist.log.directory import LogDirectory
 from tanist.log.log import Log
-from tanist.sim.disk import SimDisk
-from tanist.sim.scheduler import CrashPoint, Process, Scheduler
+from tanist.sim.world.disk import SimDisk
+from tanist.sim.world.scheduler import CrashPoint, Process, Scheduler
 
 CONFIG = LogConfig(segment_bytes=600, index_interval_bytes=150)
 KEY = ("t", 0)

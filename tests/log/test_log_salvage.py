@@ -21,10 +21,10 @@ from log_rig import FOLDER, ID, add, content, open_log
 from tanist.log.config import LogConfig
 from tanist.log.directory import LogDirectory
 from tanist.log.log import Log
-from tanist.log.salvage import NO_LIMIT, DoesNotFit, Doomed, Quarantine, pieces_of
-from tanist.log.salvage_manifest import QUARANTINE, Manifest, ManifestError, SavedFile, Unsaved, Why, timestamp_text
-from tanist.sim.disk import SimDisk
-from tanist.sim.scheduler import CrashPoint, Process, Scheduler
+from tanist.log.salvage.manifest import QUARANTINE, Manifest, ManifestError, SavedFile, Unsaved, Why, timestamp_text
+from tanist.log.salvage.quarantine import NO_LIMIT, DoesNotFit, Doomed, Quarantine, pieces_of
+from tanist.sim.world.disk import SimDisk
+from tanist.sim.world.scheduler import CrashPoint, Process, Scheduler
 
 SIZE = len(batch([b"value"]))
 CONFIG = LogConfig(segment_bytes=4 * SIZE, index_interval_bytes=SIZE)

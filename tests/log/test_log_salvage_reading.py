@@ -14,7 +14,7 @@ from log_rig import FOLDER, ID, add, content, open_log, read_all
 
 from tanist.log.config import LogConfig
 from tanist.log.log import Log
-from tanist.log.salvage_reading import sound_batches
+from tanist.log.salvage.reading import sound_batches
 from tanist.log.scan import CHUNK_BYTES
 from tanist.ports import FileRange
 

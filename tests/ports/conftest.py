@@ -11,14 +11,14 @@ from typing import Protocol
 import pytest
 
 from tanist.ports import Chunk, Clock, Connection, ConnectionHandler, Disk, FileRange, Network, Random
-from tanist.runtime.chance import SystemRandom
-from tanist.runtime.disk import RealDisk
-from tanist.runtime.loop import Loop
-from tanist.runtime.network import SocketNetwork
-from tanist.sim.clock import SimClock, SimRandom, stream
-from tanist.sim.disk import SimDisk
-from tanist.sim.network import SimNetwork
-from tanist.sim.scheduler import Process, Scheduler
+from tanist.runtime.ports.disk import RealDisk
+from tanist.runtime.ports.loop import Loop
+from tanist.runtime.ports.network import SocketNetwork
+from tanist.runtime.ports.random import SystemRandom
+from tanist.sim.world.clock import SimClock, SimRandom, stream
+from tanist.sim.world.disk import SimDisk
+from tanist.sim.world.network import SimNetwork
+from tanist.sim.world.scheduler import Process, Scheduler
 
 
 class World(Protocol):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from replica_alone import Alone
 
-from tanist.log.salvage_manifest import Why
+from tanist.log.salvage.manifest import Why
 from tanist.replica.effects import (
     AskOffsets,
     BecameFollower,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tanist.runtime.loop import Loop
+from tanist.runtime.ports.loop import Loop
 
 
 class Runner:

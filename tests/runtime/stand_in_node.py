@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tanist.broker.config import NodeConfig
-from tanist.runtime.launch import main
+from tanist.runtime.process.launch import main
 from tanist.wire.apis import ApiKey
 from tanist.wire.frames import decode_request, encode_response, parse_request_header
 from tanist.wire.messages import (

@@ -9,8 +9,8 @@ import pytest
 
 from tanist.broker.api.describe_topic_partitions import describe
 from tanist.controller.image import MetadataImage
-from tanist.runtime.admin import describe_topics
-from tanist.runtime.client import Client, KafkaError
+from tanist.runtime.client.admin import describe_topics
+from tanist.runtime.client.client import Client, KafkaError
 from tanist.wire.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest
 from tanist.wire.messages.describe_topic_partitions_response import DescribeTopicPartitionsResponse
 from tanist.wire.metadata import PartitionRecord, TopicRecord

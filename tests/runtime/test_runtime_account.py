@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tanist.runtime.account import compare, ranges
+from tanist.runtime.client.account import compare, ranges
 
 
 def test_nothing_is_missing() -> None:

@@ -11,9 +11,9 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from tanist.runtime import admin, changes, groups
-from tanist.runtime.client import Client, KafkaError, OutcomeUnknown, Unanswered, Unreachable
-from tanist.runtime.elect import Candidate, ElectionType, elect
+from tanist.runtime.client import admin, changes, groups
+from tanist.runtime.client.client import Client, KafkaError, OutcomeUnknown, Unanswered, Unreachable
+from tanist.runtime.client.elect import Candidate, ElectionType, elect
 from tanist.wire.apis import ApiKey
 from tanist.wire.errors import ErrorCode
 from tanist.wire.frames import decode_request, encode_response, parse_request_header

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from tanist.runtime import files as files_module
-from tanist.runtime.disk import RealDisk
-from tanist.runtime.ledger import LEDGER_NAME, SyncLedger, key_of, read_ledger
+from tanist.runtime.ports import files as files_module
+from tanist.runtime.ports.disk import RealDisk
+from tanist.runtime.ports.synced_lengths import LEDGER_NAME, SyncLedger, key_of, read_ledger
 
 
 @pytest.fixture
@@ -241,8 +241,8 @@ def test_what_is_no_ledger_is_refused(tmp_path: Path) -> None:
 def test_the_ledger_of_a_killed_process_says_what_was_synced(tmp_path: Path) -> None:
     script = """
 import os, signal, sys
-from tanist.runtime.disk import RealDisk
-from tanist.runtime.loop import Loop
+from tanist.runtime.ports.disk import RealDisk
+from tanist.runtime.ports.loop import Loop
 folder = sys.argv[1]
 disk = RealDisk(Loop(), folder + "/.tanist-synced")
 file = disk.open(folder + "/log")

@@ -15,14 +15,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tanist.runtime import faults as vocabulary
-from tanist.runtime.disk import RealDisk
-from tanist.runtime.faults import CLEAR, CLIENTS, BadDisk, Fault, FaultSet, FaultsUnreadable, Partition, Slow, Way
-from tanist.runtime.faults_disk import FaultyDisk
-from tanist.runtime.faults_node import ORDER_SIGNAL, applied_path, obey_faults
-from tanist.runtime.network import SocketNetwork
-from tanist.runtime.processes import wait_until
-from tanist.sim.faults import KINDS
+from tanist.runtime.cluster.processes import wait_until
+from tanist.runtime.faults import settings as vocabulary
+from tanist.runtime.faults.disk import FaultyDisk
+from tanist.runtime.faults.node_agent import ORDER_SIGNAL, applied_path, obey_faults
+from tanist.runtime.faults.settings import (
+    CLEAR,
+    CLIENTS,
+    BadDisk,
+    Fault,
+    FaultSet,
+    FaultsUnreadable,
+    Partition,
+    Slow,
+    Way,
+)
+from tanist.runtime.ports.disk import RealDisk
+from tanist.runtime.ports.network import SocketNetwork
+from tanist.sim.faults.nemesis import KINDS
 
 PORTS = {1: (9092, 10092), 2: (9093,), 3: (10093,)}
 NODES = (1, 2, 3, CLIENTS)
@@ -256,8 +266,8 @@ def test_a_node_that_was_started_in_any_other_way_obeys_nobody(runner: Any, fold
 _STARTING = """
 import os, signal, sys
 from pathlib import Path
-from tanist.runtime import faults
-from tanist.runtime.serve import load_config, serve
+from tanist.runtime.faults import settings as faults
+from tanist.runtime.process.serve import load_config, serve
 
 class Node:
     def __init__(self, config, clock, disk, network, random, report, on_fatal):
@@ -270,7 +280,7 @@ class Node:
             os.kill(os.getpid(), signal.SIGURG)
 
     def status(self):
-        print(*(name for name in sys.modules if name.startswith("tanist.runtime.faults_")), flush=True)
+        print(*sorted(name for name in sys.modules if name.startswith("tanist.runtime.faults.")), flush=True)
         return {"state": "RUNNING"}
 
     def stop(self, done):
@@ -315,4 +325,4 @@ def test_a_node_without_faults_has_nothing_of_them_but_its_ear(starting: Any) ->
     process = starting("plain")
     assert process.stdout is not None
     loaded = next(line for line in process.stdout if line.startswith("tanist."))
-    assert loaded.split() == ["tanist.runtime.faults_node"]
+    assert loaded.split() == ["tanist.runtime.faults.node_agent", "tanist.runtime.faults.settings"]

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from tanist.ports import FileRange
-from tanist.runtime.disk import RealDisk
-from tanist.runtime.faults import BadDisk
-from tanist.runtime.faults_disk import disk_obeys
-from tanist.runtime.files import DiskFile
-from tanist.runtime.network import SocketNetwork
+from tanist.runtime.faults.disk import disk_obeys
+from tanist.runtime.faults.settings import BadDisk
+from tanist.runtime.ports.disk import RealDisk
+from tanist.runtime.ports.files import DiskFile
+from tanist.runtime.ports.network import SocketNetwork
 
 
 @pytest.fixture

@@ -15,11 +15,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tanist.ports import FileRange
-from tanist.runtime.disk import RealDisk
-from tanist.runtime.faults import CLIENTS, Fault, FaultSet, Partition, Slow
-from tanist.runtime.faults_links import LinkFaults
-from tanist.runtime.loop import Loop
-from tanist.runtime.network import SocketNetwork
+from tanist.runtime.faults.links import LinkFaults
+from tanist.runtime.faults.settings import CLIENTS, Fault, FaultSet, Partition, Slow
+from tanist.runtime.ports.disk import RealDisk
+from tanist.runtime.ports.loop import Loop
+from tanist.runtime.ports.network import SocketNetwork
 
 
 class Handler:

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tanist.log.salvage_manifest import Manifest, SavedFile, Why
-from tanist.runtime.client import KafkaError
-from tanist.runtime.merge_back import MARK, MergeInterrupted, Outcome, Target, merge_back
-from tanist.runtime.salvaged import Entry, PartitionSalvage, by_partition
+from tanist.log.salvage.manifest import Manifest, SavedFile, Why
+from tanist.runtime.client.client import KafkaError
+from tanist.runtime.client.merge_back import MARK, MergeInterrupted, Outcome, Target, merge_back
+from tanist.runtime.client.salvaged import Entry, PartitionSalvage, by_partition
 from tanist.wire.batch import NewRecord, Record, decode_batch, encode_batch, iterate_headers, read_header
 from tanist.wire.compression import Compression
 from tanist.wire.control import encode_marker_batch

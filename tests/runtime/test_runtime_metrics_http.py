@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tanist.runtime import metrics_http
-from tanist.runtime.metrics_http import CONNECTIONS_MAX, HEAD_BYTES_MAX, MetricsServer, answer
+from tanist.runtime.process import metrics_http
+from tanist.runtime.process.metrics_http import CONNECTIONS_MAX, HEAD_BYTES_MAX, MetricsServer, answer
 
 PAGES = {"/metrics": lambda: "up 1\n", "/metrics/partitions": lambda: "many 2\n"}
 

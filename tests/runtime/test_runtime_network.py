@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from tanist.ports import Connection, FileRange
-from tanist.runtime import connection as connection_module
-from tanist.runtime.disk import RealDisk
-from tanist.runtime.network import SocketNetwork
+from tanist.runtime.ports import connection as connection_module
+from tanist.runtime.ports.disk import RealDisk
+from tanist.runtime.ports.network import SocketNetwork
 
 
 class Handler:

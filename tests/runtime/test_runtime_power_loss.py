@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tanist.runtime.disk import RealDisk
-from tanist.runtime.ledger import LEDGER_NAME
-from tanist.runtime.power_loss import Cut, lose_page_cache
+from tanist.runtime.cluster.power_loss import Cut, lose_page_cache
+from tanist.runtime.ports.disk import RealDisk
+from tanist.runtime.ports.synced_lengths import LEDGER_NAME
 
 
 def test_each_file_is_cut_to_what_was_synced(runner: Any, tmp_path: Path) -> None:

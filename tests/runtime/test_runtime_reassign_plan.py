@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tanist.runtime.reassign_plan import PlanError, plan
+from tanist.runtime.client.reassign_plan import PlanError, plan
 
 
 def test_what_is_balanced_stays() -> None:

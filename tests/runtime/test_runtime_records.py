@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tanist.runtime.client import Client, ClusterView, KafkaError, PartitionView, TopicView, Unreachable
-from tanist.runtime.records import LATEST, Producer, fetch, list_offset, partition_for, read
+from tanist.runtime.client.client import Client, ClusterView, KafkaError, PartitionView, TopicView, Unreachable
+from tanist.runtime.client.records import LATEST, Producer, fetch, list_offset, partition_for, read
 from tanist.wire.batch import NewRecord, encode_batch, read_header
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import ZERO_UUID
@@ -78,7 +78,7 @@ def records(count: int) -> list[NewRecord]:
 
 
 def test_what_is_tried_again_keeps_its_sequence_and_the_next_batch_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tanist.runtime.client._BACKOFF_S", (0.0,))
+    monkeypatch.setattr("tanist.runtime.client.client._BACKOFF_S", (0.0,))
     client = Scripted(
         produced(ErrorCode.NOT_LEADER_OR_FOLLOWER),
         Unreachable("gone"),
@@ -141,7 +141,7 @@ def test_a_fetch_of_nothing_stays_where_it_is() -> None:
 
 
 def test_a_fetch_goes_after_a_leader_that_moved(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tanist.runtime.client._BACKOFF_S", (0.0,))
+    monkeypatch.setattr("tanist.runtime.client.client._BACKOFF_S", (0.0,))
     client = Scripted(fetched(error=ErrorCode.NOT_LEADER_OR_FOLLOWER), Unreachable("gone"), fetched(batch(0, b"a")))
     assert [record.value for record in fetch(client, "t", 0, 0).records] == [b"a"]
     assert client.refreshed == 3

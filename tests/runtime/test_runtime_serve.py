@@ -13,7 +13,7 @@ import pytest
 
 _STAND_IN = """
 import asyncio, os, signal, sys
-from tanist.runtime.serve import load_config, serve
+from tanist.runtime.process.serve import load_config, serve
 
 class Node:
     def __init__(self, config, clock, disk, network, random, report, on_fatal):
@@ -171,7 +171,7 @@ def test_a_missing_folder_is_said(start: Start, tmp_path: Path) -> None:
     ],
 )
 def test_usage(arguments: list[str], said: str) -> None:
-    command = [sys.executable, "-m", "tanist.runtime.serve", *arguments]
+    command = [sys.executable, "-m", "tanist.runtime.process.serve", *arguments]
     result = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
     assert said in result.stderr
     assert result.returncode == 2
@@ -180,13 +180,14 @@ def test_usage(arguments: list[str], said: str) -> None:
 def test_a_bad_setting_is_said(tmp_path: Path) -> None:
     path = tmp_path / "server.properties"
     path.write_text("node.id=1\n")
-    command = [sys.executable, "-m", "tanist.runtime.serve", str(path), "--override=process.roles=baker"]
+    command = [sys.executable, "-m", "tanist.runtime.process.serve", str(path), "--override=process.roles=baker"]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert "process.roles" in result.stderr
     assert result.returncode == 2
 
 
 def test_serving_does_not_import_what_only_the_command_line_needs() -> None:
-    code = "import tanist.runtime.serve, sys; print(*sorted({'click', 'rich', 'kio', 'hypothesis'} & set(sys.modules)))"
+    costly = "{'click', 'rich', 'kio', 'hypothesis'}"
+    code = f"import tanist.runtime.process.serve, sys; print(*sorted({costly} & set(sys.modules)))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == ""

@@ -10,8 +10,8 @@ from tanist.controller.description import describe_topic
 from tanist.controller.image import MetadataImage
 from tanist.controller.recovery_strategy import recovery_strategy as controllers_strategy
 from tanist.controller.settings import Levels
-from tanist.runtime.admin import _SOURCES, ConfigEntry
-from tanist.runtime.surroundings import recovery_strategy
+from tanist.runtime.client.admin import _SOURCES, ConfigEntry
+from tanist.runtime.client.partition_context import recovery_strategy
 from tanist.wire.metadata import ConfigRecord
 
 SETTINGS = {

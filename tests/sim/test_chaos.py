@@ -12,8 +12,8 @@ from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
-from tanist.sim.chaos import Outcome, run
-from tanist.sim.coverage import lacking
+from tanist.sim.run.coverage import lacking
+from tanist.sim.run.run import Outcome, run
 
 _DEFAULT = "1..16"
 _REST = "17..2000"

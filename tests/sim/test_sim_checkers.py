@@ -10,13 +10,13 @@ import pytest
 
 from tanist.controller.partition_state import PartitionState
 from tanist.controller.registration import BrokerRegistration
-from tanist.sim.clock import stream
-from tanist.sim.disk import SimDisk
-from tanist.sim.election_checks import ElectionChecks
-from tanist.sim.log_checks import LogChecks
+from tanist.sim.checkers.elections import ElectionChecks
+from tanist.sim.checkers.logs import LogChecks
+from tanist.sim.checkers.violation import Violation
 from tanist.sim.oracle import Batch, Copy, Oracle, Truth
-from tanist.sim.scheduler import Process, Scheduler
-from tanist.sim.violation import Violation
+from tanist.sim.world.clock import stream
+from tanist.sim.world.disk import SimDisk
+from tanist.sim.world.scheduler import Process, Scheduler
 from tanist.wire.batch import NewRecord, encode_batch
 
 KEY = (UUID(int=1), 0)

@@ -6,10 +6,10 @@ import itertools
 
 import pytest
 
-from tanist.log.cleaner import LogCleaning
-from tanist.sim.chaos import Outcome, Run
-from tanist.sim.clock import stream
-from tanist.sim.profiles import ChaosConfig, compacted_topics
+from tanist.log.cleaner.cleaning import LogCleaning
+from tanist.sim.run.profiles import ChaosConfig, compacted_topics
+from tanist.sim.run.run import Outcome, Run
+from tanist.sim.world.clock import stream
 
 
 def play(seed: int) -> tuple[Outcome, int]:

@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from tanist.sim.chaos import ChaosConfig, Run
-from tanist.sim.operations import Topic
-from tanist.sim.world import COMBINED
+from tanist.sim.run.run import ChaosConfig, Run
+from tanist.sim.workload.operations import Topic
+from tanist.sim.world.world import COMBINED
 
 # Small, and with what makes use of sets and dicts: elections, snapshots, several clients, stops, operators.
 _CONFIG = ChaosConfig(

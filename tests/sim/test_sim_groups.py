@@ -9,13 +9,13 @@ from uuid import UUID
 import pytest
 
 from tanist.coordinator.consumer.member import Current, current_record
-from tanist.sim.group_ledger import Ledger
-from tanist.sim.group_profiles import CLASSIC, CONSUMER, MIXED, GroupConfig, GroupPlan
-from tanist.sim.group_run import GroupRun
+from tanist.sim.checkers.groups import Ledger
+from tanist.sim.checkers.replicas import ReplicaChecks
+from tanist.sim.checkers.violation import Violation
 from tanist.sim.oracle import Truth
-from tanist.sim.replica_checks import ReplicaChecks
-from tanist.sim.violation import Violation
-from tanist.sim.world import World
+from tanist.sim.run.group_profiles import CLASSIC, CONSUMER, MIXED, GroupConfig, GroupPlan
+from tanist.sim.run.group_run import GroupRun
+from tanist.sim.world.world import World
 from tanist.wire.consumer_group_records import MemberCurrentKey
 from tanist.wire.group_records import (
     GroupMetadataKey,
@@ -64,7 +64,7 @@ def test_the_same_seed_is_the_same_run() -> None:
 
 
 def test_a_group_that_does_not_settle_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tanist.sim.group_members.ClassicMember._divided", lambda self, members: {})
+    monkeypatch.setattr("tanist.sim.workload.group_members.ClassicMember._divided", lambda self, members: {})
     violation = GroupRun(3, calm(CLASSIC, settle_time_ms=5_000)).run().violation
     assert violation is not None
     assert violation.property_id == "C5"

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from tanist.ports import Connection
-from tanist.sim.link_faults import LINK_FAULTS, cut
-from tanist.sim.network import SimNetworkView
-from tanist.sim.scheduler import Process
-from tanist.sim.world import World
+from tanist.sim.faults.links import LINK_FAULTS, cut
+from tanist.sim.world.network import SimNetworkView
+from tanist.sim.world.scheduler import Process
+from tanist.sim.world.world import World
 
 CLIENTS = ["reader", "writer"]
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from tanist.ports import Connection
-from tanist.sim.clock import stream
-from tanist.sim.link_conditions import NetworkConditions
-from tanist.sim.network import SimNetwork
-from tanist.sim.scheduler import Process, Scheduler
+from tanist.sim.world.clock import stream
+from tanist.sim.world.link_conditions import NetworkConditions
+from tanist.sim.world.network import SimNetwork
+from tanist.sim.world.scheduler import Process, Scheduler
 
 SECOND = 1_000_000
 

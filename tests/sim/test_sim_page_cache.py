@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tanist.sim.clock import stream
-from tanist.sim.disk import SimDisk, SimDiskView, SimFile
-from tanist.sim.page_cache import JOURNAL_US, PAGE_BYTES, SECTOR_BYTES, WRITE_BACK_US
-from tanist.sim.scheduler import Process, Scheduler
+from tanist.sim.world.clock import stream
+from tanist.sim.world.disk import SimDisk, SimDiskView, SimFile
+from tanist.sim.world.page_cache import JOURNAL_US, PAGE_BYTES, SECTOR_BYTES, WRITE_BACK_US
+from tanist.sim.world.scheduler import Process, Scheduler
 
 SEEDS = range(60)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tanist.sim.chaos import ChaosConfig, Run
-from tanist.sim.coverage import EXPECTED, SELDOM, lacking
-from tanist.sim.faults import KINDS, RARE_KINDS, Nemesis
-from tanist.sim.link_faults import LINK_FAULTS
-from tanist.sim.operations import OPERATIONS, RARE_OPERATIONS, Admin
-from tanist.sim.profiles import EXTRAS, LEANINGS
+from tanist.sim.faults.links import LINK_FAULTS
+from tanist.sim.faults.nemesis import KINDS, RARE_KINDS, Nemesis
+from tanist.sim.run.coverage import EXPECTED, SELDOM, lacking
+from tanist.sim.run.profiles import EXTRAS, LEANINGS
+from tanist.sim.run.run import ChaosConfig, Run
+from tanist.sim.workload.operations import OPERATIONS, RARE_OPERATIONS, Admin
 
 
 def test_every_kind_can_be_done() -> None:

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from tanist.sim import readers
-from tanist.sim.chaos import ChaosConfig, Outcome, Run
-from tanist.sim.faults import Fault
+from tanist.sim.faults.nemesis import Fault
+from tanist.sim.run.run import ChaosConfig, Outcome, Run
+from tanist.sim.workload import readers
 
 SEED = 5
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from tanist.sim.clock import stream
-from tanist.sim.scheduler import CrashPoint, Event, Process, Scheduler
+from tanist.sim.world.clock import stream
+from tanist.sim.world.scheduler import CrashPoint, Event, Process, Scheduler
 
 
 def test_events_run_in_order_of_time_then_of_the_asking() -> None:

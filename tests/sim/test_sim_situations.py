@@ -9,13 +9,13 @@ import pytest
 
 from tanist.controller.partition_state import PartitionState
 from tanist.replica.leader import LeaderState
-from tanist.sim.chaos import Run, run
-from tanist.sim.controller_marks import CONTROLLER_SITUATIONS, mark_partition
-from tanist.sim.coverage import EXPECTED, added
-from tanist.sim.marks import Marks, watching
-from tanist.sim.quorum_marks import QUORUM_SITUATIONS
-from tanist.sim.replica_marks import REPLICA_SITUATIONS
-from tanist.sim.situations import CLIENT_SITUATIONS, NODE_SITUATIONS, SITUATIONS, watching_situations
+from tanist.sim.marks.controller import CONTROLLER_SITUATIONS, mark_partition
+from tanist.sim.marks.marks import Marks, watching
+from tanist.sim.marks.quorum import QUORUM_SITUATIONS
+from tanist.sim.marks.replicas import REPLICA_SITUATIONS
+from tanist.sim.marks.situations import CLIENT_SITUATIONS, NODE_SITUATIONS, SITUATIONS, watching_situations
+from tanist.sim.run.coverage import EXPECTED, added
+from tanist.sim.run.run import Run, run
 
 SEED = 2
 
@@ -35,7 +35,7 @@ def test_a_run_counts_situations_and_nothing_else_under_their_names() -> None:
 
 def test_looking_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     watched = run(SEED)
-    monkeypatch.setattr("tanist.sim.chaos.watching_situations", lambda counts: watching(counts))
+    monkeypatch.setattr("tanist.sim.run.run.watching_situations", lambda counts: watching(counts))
     plain = run(SEED)
     assert plain.digest == watched.digest
     assert sum(name in REPLICA_SITUATIONS for name in plain.counts) == 0

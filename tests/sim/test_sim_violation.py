@@ -9,8 +9,8 @@ from types import CodeType
 import pytest
 
 from tanist.lab.simulation.properties import readable
-from tanist.sim.chaos import Outcome, Run
-from tanist.sim.violation import CRASH, Violation
+from tanist.sim.checkers.violation import CRASH, Violation
+from tanist.sim.run.run import Outcome, Run
 
 FOLDERS = (
     "/x/src/tanist",
@@ -49,7 +49,7 @@ def _failing(monkeypatch: pytest.MonkeyPatch, folder: str) -> Outcome:
 def test_an_error_names_the_packages_functions_and_no_folder(monkeypatch: pytest.MonkeyPatch, folder: str) -> None:
     outcome = _failing(monkeypatch, folder)
     assert outcome.violation is not None
-    said = "LookupError: events-0 is nowhere (in sim/chaos::run > broker/node::start > log/directory::opened)"
+    said = "LookupError: events-0 is nowhere (in sim/run/run::run > broker/node::start > log/directory::opened)"
     assert readable(outcome.violation.message) == said
     assert outcome.digest == _failing(monkeypatch, "/elsewhere").digest
 

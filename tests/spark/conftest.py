@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tanist.runtime.cluster import Cluster, bootstrap_of
+from tanist.runtime.cluster.cluster import Cluster, bootstrap_of
 
 sys.path.insert(0, str(Path(__file__).parent))
 

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from tanist.runtime.cluster import Cluster
+from tanist.runtime.cluster.cluster import Cluster
 
 
 class Query:

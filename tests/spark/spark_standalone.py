@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO
 
-from tanist.runtime.processes import wait_until
+from tanist.runtime.cluster.processes import wait_until
 from tanist.spark.java_home import find_java_home
 
 PATIENCE_S = 120

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from tanist.runtime.admin import create_topic
-from tanist.runtime.client import Client, parse_bootstrap
-from tanist.runtime.cluster import Cluster, bootstrap_of
-from tanist.runtime.processes import wait_until
+from tanist.runtime.client.admin import create_topic
+from tanist.runtime.client.client import Client, parse_bootstrap
+from tanist.runtime.cluster.cluster import Cluster, bootstrap_of
+from tanist.runtime.cluster.processes import wait_until
 from tanist.spark.java_home import find_java_home
 
 pytestmark = pytest.mark.skipif(find_spec("grpc") is None, reason="Spark Connect needs grpcio: make spark installs it")

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tanist.spark.fingerprints import PADDING_BYTES, fingerprints
+from tanist.spark.segments.fingerprints import PADDING_BYTES, fingerprints
 
 _ALL = (1 << 64) - 1
 TANIST = 0xBC063EEDE099D48D

@@ -17,7 +17,7 @@ PLANTED = {
 
 
 def audited(spark: Any, scene: Scene, folder: Path, **settings: Any) -> Any:
-    from tanist.spark.jobs.audit import audit_folder
+    from tanist.spark.jobs.audit.audit import audit_folder
 
     scene.write(folder)
     return audit_folder(spark, folder / "data", [folder / "history.jsonl"], **settings)
@@ -77,9 +77,9 @@ def test_neighbouring_offsets_are_one_finding_also_across_buckets(spark: Any, tm
 
 def test_logs_that_are_frames_have_the_answers_of_files(spark: Any, tmp_path: Path) -> None:
     """Summed up by Spark instead of where they are read, with hashes of its own."""
-    from tanist.spark.jobs.audit import audit
-    from tanist.spark.jobs.audit_history import read_history
-    from tanist.spark.jobs.audit_logs import FrameLogs
+    from tanist.spark.jobs.audit.audit import audit
+    from tanist.spark.jobs.audit.history import read_history
+    from tanist.spark.jobs.audit.logs import FrameLogs
 
     scene = plant(sound_scene(2, 4_000, seed=17), seed=18, faults=20)
     scene.write(tmp_path)

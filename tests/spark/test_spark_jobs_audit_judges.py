@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from spark_audit_samples import REPLICAS, TOPIC, Batch, Scene
 
-from tanist.cli.spark_told import audit_json, audit_lines
+from tanist.cli.output.spark_reports import audit_json, audit_lines
 
 PLACE = f"{TOPIC}-0"
 
@@ -27,7 +27,7 @@ def scene(first: int, end: int, lines: list[dict[str, Any]]) -> Scene:
 
 
 def audited(spark: Any, made: Scene, folder: Path, **settings: Any) -> Any:
-    from tanist.spark.jobs.audit import audit_folder
+    from tanist.spark.jobs.audit.audit import audit_folder
 
     made.write(folder)
     return audit_folder(spark, folder / "data", [folder / "history.jsonl"], **settings)
@@ -60,7 +60,7 @@ def test_a_log_that_is_empty_since_all_expired_has_lost_nothing(spark: Any, tmp_
         home = tmp_path / "data" / f"node-{replica}" / "log" / PLACE
         for file in home.glob("*.log"):
             file.rename(home / f"{5:020d}.log")
-    from tanist.spark.jobs.audit import audit_folder
+    from tanist.spark.jobs.audit.audit import audit_folder
 
     result = audit_folder(spark, tmp_path / "data", [tmp_path / "history.jsonl"])
     assert (counts(result), result.sends, result.expired) == ({}, 5, 5)
@@ -99,8 +99,8 @@ def test_a_history_whose_acknowledgements_have_no_offsets_is_judged(spark: Any, 
 
 
 def test_frames_without_a_record_are_an_error(spark: Any) -> None:
-    from tanist.spark.jobs.audit import audit
-    from tanist.spark.jobs.audit_logs import COLUMNS, FrameLogs
+    from tanist.spark.jobs.audit.audit import audit
+    from tanist.spark.jobs.audit.logs import COLUMNS, FrameLogs
     from tanist.spark.jobs.preconditions import NothingToJudge
 
     logs = FrameLogs(spark.createDataFrame([], ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())))

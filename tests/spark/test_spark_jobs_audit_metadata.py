@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tanist.spark.jobs.audit_metadata import metadata_of
+from tanist.spark.jobs.audit.metadata import metadata_of
 
 
 def row(offset: int, leader: int, epoch: int, isr: list[int], unclean: int = -1, **more: Any) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tanist.sim.history import History, Send
+from tanist.sim.workload.history import History, Send
 from tanist.spark.jobs.durability import (
     DurabilityResult,
     Estimate,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tanist.spark.jobs import spark_hashes
+from tanist.spark.jobs.audit import spark_hashes
 
 
 def test_bytes_have_the_hash_that_spark_gives_them(spark: Any) -> None:

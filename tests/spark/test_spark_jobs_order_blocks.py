@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tanist.spark.jobs import order_blocks
+from tanist.spark.jobs.audit import order_blocks
 
 NEVER = -(2**63)
 Row = tuple[int, int, int | None, int]

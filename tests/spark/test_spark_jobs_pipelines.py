@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 from crc32c import crc32c
 
-from tanist.runtime.admin import create_topic
-from tanist.runtime.client import Client, parse_bootstrap
-from tanist.runtime.cluster import Cluster, bootstrap_of
-from tanist.runtime.records import Producer
+from tanist.runtime.client.admin import create_topic
+from tanist.runtime.client.client import Client, parse_bootstrap
+from tanist.runtime.client.records import Producer
+from tanist.runtime.cluster.cluster import Cluster, bootstrap_of
 from tanist.wire.batch import NewRecord
 
 NEEDED = ("grpc", "grpc_status", "google.protobuf", "pandas", "yaml", "zstandard")

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_from_a_broken_cluster_to_a_mended_topic(spark: Any, tmp_path: Path) -> None:
-    from tanist.spark.jobs.findings import Kind
+    from tanist.spark.jobs.audit.findings import Kind
     from tanist.spark.jobs.story import PARTITIONS, UNSYNCED, tell
 
     story = tell(spark, tmp_path, port=random.randint(20000, 50000), say=lambda _: None)

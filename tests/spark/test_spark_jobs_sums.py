@@ -11,7 +11,8 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tanist.spark.jobs import audit_sums, spark_hashes
+from tanist.spark.jobs.audit import spark_hashes
+from tanist.spark.jobs.audit import sums as audit_sums
 
 SIZE = audit_sums.BUCKET_OFFSETS
 Record = tuple[int, int, int, bool, int]

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tanist.spark.batch_table import crcs_right, walk
-from tanist.spark.record_columns import PADDING_BYTES, RecordColumns, decode, varints
+from tanist.spark.segments.batch_table import crcs_right, walk
+from tanist.spark.segments.record_columns import PADDING_BYTES, RecordColumns, decode, varints
 from tanist.wire.batch import HEADER_BYTES, NewRecord, decode_batch, encode_batch
 from tanist.wire.errors import WireError
 

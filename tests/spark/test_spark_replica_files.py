@@ -6,8 +6,8 @@ from uuid import UUID
 import pytest
 from spark_segments_samples import SegmentBuilder, name_directory
 
-from tanist.log.salvage_manifest import MANIFEST, QUARANTINE, Manifest, SavedFile, Why, entry_id
-from tanist.spark.replica_files import NothingThere, segment_files
+from tanist.log.salvage.manifest import MANIFEST, QUARANTINE, Manifest, SavedFile, Why, entry_id
+from tanist.spark.segments.replica_files import NothingThere, segment_files
 
 
 @pytest.fixture

@@ -8,13 +8,13 @@ from uuid import UUID
 
 import pytest
 
-from tanist.log.salvage_manifest import Manifest, Why
-from tanist.spark.jobs.audit import AuditResult, HighWatermarkPoint
-from tanist.spark.jobs.audit_logs import Known
-from tanist.spark.jobs.audit_metadata import Change, Metadata
-from tanist.spark.jobs.audit_replicas import PartitionFacts, Rail
+from tanist.log.salvage.manifest import Manifest, Why
+from tanist.spark.jobs.audit.audit import AuditResult, HighWatermarkPoint
+from tanist.spark.jobs.audit.findings import Finding, Kind, merged
+from tanist.spark.jobs.audit.logs import Known
+from tanist.spark.jobs.audit.metadata import Change, Metadata
+from tanist.spark.jobs.audit.replicas import PartitionFacts, Rail
 from tanist.spark.jobs.durability import DurabilityResult, Estimate, Row, Setting, Weather
-from tanist.spark.jobs.findings import Finding, Kind, merged
 from tanist.spark.report import audit_page, durability_page, rails
 from tanist.spark.report.page import DARK, LIGHT, spaced
 

@@ -8,11 +8,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from spark_segments_samples import ALL, START_MS, SegmentBuilder, some_records
 
-from tanist.log.salvage_reading import sound_batches
-from tanist.runtime.salvaged import SavedFile
-from tanist.spark import segment_reading
-from tanist.spark.arrow_rows import TYPES, Origin
-from tanist.spark.segment_reading import Wanted, read_stretch
+from tanist.log.salvage.reading import sound_batches
+from tanist.runtime.client.salvaged import SavedFile
+from tanist.spark.segments import reading as segment_reading
+from tanist.spark.segments.arrow_rows import TYPES, Origin
+from tanist.spark.segments.reading import Wanted, read_stretch
 from tanist.wire.batch import NewRecord, Record, decode_batch, encode_batch
 from tanist.wire.control import encode_marker_batch
 

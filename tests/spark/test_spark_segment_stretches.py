@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from spark_segments_samples import START_MS, SegmentBuilder
 
-from tanist.spark.replica_files import SegmentFile
-from tanist.spark.segment_stretches import Bounds, stretches
+from tanist.spark.segments.ranges import Bounds, stretches
+from tanist.spark.segments.replica_files import SegmentFile
 
 ANY = Bounds()
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from spark_segments_samples import ALL, START_MS, SegmentBuilder, name_directory
 
-from tanist.spark.segments_source import SegmentsReader
+from tanist.spark.segments.source import SegmentsReader
 
 
 @pytest.fixture(scope="module")

@@ -11,15 +11,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tanist.runtime.admin import create_topic
-from tanist.runtime.client import Client, parse_bootstrap
-from tanist.runtime.cluster import Cluster, bootstrap_of
-from tanist.runtime.records import LATEST, list_offset, partition_for
-from tanist.runtime.records import read as read_records
-from tanist.spark.topic_sink import write_rows
-from tanist.spark.topic_sink_landed import NotTheSame, identity
-from tanist.spark.topic_sink_options import SinkOptions
-from tanist.spark.topic_sink_producer import ProduceFailed
+from tanist.runtime.client.admin import create_topic
+from tanist.runtime.client.client import Client, parse_bootstrap
+from tanist.runtime.client.records import LATEST, list_offset, partition_for
+from tanist.runtime.client.records import read as read_records
+from tanist.runtime.cluster.cluster import Cluster, bootstrap_of
+from tanist.spark.sink.landed import NotTheSame, identity
+from tanist.spark.sink.options import SinkOptions
+from tanist.spark.sink.producer import ProduceFailed
+from tanist.spark.sink.sink import write_rows
 from tanist.wire.batch import Record
 
 PARTITIONS = 3

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tanist.runtime.records import partition_for
-from tanist.spark.arrow_rows import HEADERS
-from tanist.spark.topic_sink_encoding import NoRecord, Rows, Sealing, cuts, encode, seal, sizes_of
-from tanist.spark.topic_sink_partitions import choose
+from tanist.runtime.client.records import partition_for
+from tanist.spark.segments.arrow_rows import HEADERS
+from tanist.spark.sink.encoding import NoRecord, Rows, Sealing, cuts, encode, seal, sizes_of
+from tanist.spark.sink.partitions import choose
 from tanist.wire.batch import crc_matches, decode_batch, read_header
 
 BYTES = st.one_of(st.none(), st.binary(max_size=9), st.integers(60, 70).map(bytes), st.integers(8190, 8195).map(bytes))

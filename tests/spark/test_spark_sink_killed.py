@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from spark_killed import BrokersInTurn, Query
 
-from tanist.runtime.admin import create_topic
-from tanist.runtime.client import Client, parse_bootstrap
-from tanist.runtime.cluster import Cluster
-from tanist.runtime.processes import wait_until
-from tanist.runtime.records import LATEST, Producer, list_offset, read
+from tanist.runtime.client.admin import create_topic
+from tanist.runtime.client.client import Client, parse_bootstrap
+from tanist.runtime.client.records import LATEST, Producer, list_offset, read
+from tanist.runtime.cluster.cluster import Cluster
+from tanist.runtime.cluster.processes import wait_until
 from tanist.wire.batch import NewRecord
 
 pytestmark = pytest.mark.slow

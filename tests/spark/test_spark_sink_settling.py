@@ -13,16 +13,16 @@ from pyspark import cloudpickle
 from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from tanist.runtime.admin import create_topic
-from tanist.runtime.client import Client, parse_bootstrap
-from tanist.runtime.cluster import Cluster, bootstrap_of
-from tanist.runtime.records import LATEST, list_offset
-from tanist.runtime.records import read as read_records
-from tanist.spark import topic_sink
-from tanist.spark.topic_sink import TopicStreamWriter, write_rows
-from tanist.spark.topic_sink_landed import Before, NotTheSame, before
-from tanist.spark.topic_sink_options import SinkOptions
-from tanist.spark.topic_sink_settling import TaskWritten, settle
+from tanist.runtime.client.admin import create_topic
+from tanist.runtime.client.client import Client, parse_bootstrap
+from tanist.runtime.client.records import LATEST, list_offset
+from tanist.runtime.client.records import read as read_records
+from tanist.runtime.cluster.cluster import Cluster, bootstrap_of
+from tanist.spark.sink import sink as topic_sink
+from tanist.spark.sink.landed import Before, NotTheSame, before
+from tanist.spark.sink.options import SinkOptions
+from tanist.spark.sink.settling import TaskWritten, settle
+from tanist.spark.sink.sink import TopicStreamWriter, write_rows
 
 PARTITIONS = 2
 BATCH = 7

@@ -11,11 +11,11 @@ from spark_segments_samples import some_records
 from tests.interop import apache
 from tests.interop.cluster import free_ports
 
-from tanist.runtime.admin import create_topic
-from tanist.runtime.client import Client, parse_bootstrap
-from tanist.runtime.records import Producer
-from tanist.spark.topic_sink import write_rows
-from tanist.spark.topic_sink_options import SinkOptions
+from tanist.runtime.client.admin import create_topic
+from tanist.runtime.client.client import Client, parse_bootstrap
+from tanist.runtime.client.records import Producer
+from tanist.spark.sink.options import SinkOptions
+from tanist.spark.sink.sink import write_rows
 
 pytestmark = pytest.mark.interop
 

@@ -10,14 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tanist.runtime.admin import create_topic
-from tanist.runtime.client import Client, parse_bootstrap
-from tanist.runtime.cluster import Cluster, bootstrap_of
-from tanist.runtime.records import LATEST, Producer, list_offset, read
-from tanist.spark.topic_plan import OffsetRange
-from tanist.spark.topic_reading import read_range
-from tanist.spark.topic_sink_encoding import Rows, Sealing, encode, seal
-from tanist.spark.topic_sink_producer import TaskProducer
+from tanist.runtime.client.admin import create_topic
+from tanist.runtime.client.client import Client, parse_bootstrap
+from tanist.runtime.client.records import LATEST, Producer, list_offset, read
+from tanist.runtime.cluster.cluster import Cluster, bootstrap_of
+from tanist.spark.sink.encoding import Rows, Sealing, encode, seal
+from tanist.spark.sink.producer import TaskProducer
+from tanist.spark.topic.plan import OffsetRange
+from tanist.spark.topic.reading import read_range
 from tanist.wire.batch import NewRecord
 
 RECORDS = 4000

@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import pytest
 
-from tanist.runtime.records import EARLIEST, LATEST
-from tanist.spark.topic_options import OptionError, TopicOptions
-from tanist.spark.topic_plan import OffsetRange, split
+from tanist.runtime.client.records import EARLIEST, LATEST
+from tanist.spark.topic.options import OptionError, TopicOptions
+from tanist.spark.topic.plan import OffsetRange, split
 
 BASE = {"kafka.bootstrap.servers": "one:9092,two:9093", "subscribe": "orders"}
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tanist.spark.topic_offsets import Found
-from tanist.spark.topic_plan import OffsetRange, together
-from tanist.spark.topic_positions import (
+from tanist.spark.topic.offsets import Found
+from tanist.spark.topic.plan import OffsetRange, together
+from tanist.spark.topic.positions import (
     Begin,
     CheckpointError,
     Position,

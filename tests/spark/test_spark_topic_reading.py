@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from spark_segments_samples import some_records
 
-from tanist.runtime.client import Client, ClusterView, KafkaError, PartitionView, TopicView
-from tanist.spark import topic_reading
-from tanist.spark.record_columns import PADDING_BYTES
-from tanist.spark.topic_fetching import Fetched
-from tanist.spark.topic_plan import DataLoss, OffsetRange
-from tanist.spark.topic_reading import read_range
+from tanist.runtime.client.client import Client, ClusterView, KafkaError, PartitionView, TopicView
+from tanist.spark.segments.record_columns import PADDING_BYTES
+from tanist.spark.topic import reading as topic_reading
+from tanist.spark.topic.fetching import Fetched
+from tanist.spark.topic.plan import DataLoss, OffsetRange
+from tanist.spark.topic.reading import read_range
 from tanist.wire.batch import encode_batch
 from tanist.wire.control import encode_marker_batch
 from tanist.wire.errors import ErrorCode, WireError

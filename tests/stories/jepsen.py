@@ -29,11 +29,11 @@ from tests.interop.cluster import interrupt_on_sigterm
 from tests.stories.live import WAIT_S, Live
 
 from tanist.lab.history import Anomaly
-from tanist.runtime import admin
-from tanist.runtime.account import Account, compare, ranges
-from tanist.runtime.client import Client, KafkaError, Unreachable
-from tanist.runtime.records import EARLIEST, LATEST, Producer, list_offset, read
-from tanist.runtime.salvaged import by_partition, find_entries
+from tanist.runtime.client import admin
+from tanist.runtime.client.account import Account, compare, ranges
+from tanist.runtime.client.client import Client, KafkaError, Unreachable
+from tanist.runtime.client.records import EARLIEST, LATEST, Producer, list_offset, read
+from tanist.runtime.client.salvaged import by_partition, find_entries
 from tanist.wire.batch import NewRecord
 
 CONSEQUENCES = {LOST, Anomaly.LOST_WRITE, Anomaly.INCONSISTENT_OFFSETS, Anomaly.NONMONOTONIC_SEND}

@@ -16,11 +16,11 @@ from typing import TypeVar
 from tests.interop.waiting import wait_for
 from tests.stories.stage import free_port
 
-from tanist.runtime import admin
-from tanist.runtime.admin import PartitionDescription
-from tanist.runtime.client import Address, Client, KafkaError, Unreachable
-from tanist.runtime.cluster import Cluster
-from tanist.runtime.cluster_file import NodeEntry, load_existing
+from tanist.runtime.client import admin
+from tanist.runtime.client.admin import PartitionDescription
+from tanist.runtime.client.client import Address, Client, KafkaError, Unreachable
+from tanist.runtime.cluster.cluster import Cluster
+from tanist.runtime.cluster.cluster_file import NodeEntry, load_existing
 
 T = TypeVar("T")
 

@@ -24,12 +24,12 @@ from pathlib import Path
 from tests.interop.cluster import interrupt_on_sigterm
 from tests.stories.live import WAIT_S, Live
 
-from tanist.runtime import admin
-from tanist.runtime.admin import PartitionDescription
-from tanist.runtime.client import Client
-from tanist.runtime.cluster_file import load_existing
-from tanist.runtime.layout import node_folder
-from tanist.runtime.records import Producer
+from tanist.runtime.client import admin
+from tanist.runtime.client.admin import PartitionDescription
+from tanist.runtime.client.client import Client
+from tanist.runtime.client.records import Producer
+from tanist.runtime.cluster.cluster_file import load_existing
+from tanist.runtime.cluster.layout import node_folder
 from tanist.wire.batch import NewRecord, decode_batch, iterate_headers
 from tanist.wire.ids import METADATA_TOPIC
 from tanist.wire.metadata import (

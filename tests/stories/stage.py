@@ -34,14 +34,14 @@ from tests.interop.waiting import wait_for
 from tests.stories.plain import plain
 from tests.stories.prompt import Prompt
 
-from tanist.cli.described import describe, topic_lines
-from tanist.runtime import admin
-from tanist.runtime.account import compare
-from tanist.runtime.admin import PartitionDescription
-from tanist.runtime.client import Address, Client, KafkaError, Unreachable, Unsupported
-from tanist.runtime.cluster_file import ClusterFile, NodeEntry, load
-from tanist.runtime.layout import metrics_address
-from tanist.runtime.records import EARLIEST, LATEST, list_offset, read
+from tanist.cli.output.topic_description import describe, topic_lines
+from tanist.runtime.client import admin
+from tanist.runtime.client.account import compare
+from tanist.runtime.client.admin import PartitionDescription
+from tanist.runtime.client.client import Address, Client, KafkaError, Unreachable, Unsupported
+from tanist.runtime.client.records import EARLIEST, LATEST, list_offset, read
+from tanist.runtime.cluster.cluster_file import ClusterFile, NodeEntry, load
+from tanist.runtime.cluster.layout import metrics_address
 
 WAIT_S = 40.0
 _ASK_S = 5.0

@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from tanist.broker.bootstrap import read_bootstrap
-from tanist.broker.controller_host import ControllerHost
 from tanist.broker.endpoints import ConfigError
-from tanist.broker.metadata_quorum import MetadataQuorum
-from tanist.broker.voters import voters_in_log
+from tanist.broker.metadata.bootstrap import read_bootstrap
+from tanist.broker.metadata.controller_service import ControllerHost
+from tanist.broker.metadata.quorum import MetadataQuorum
+from tanist.broker.metadata.voters import voters_in_log
 from tanist.controller.controller import Controller
 from tanist.controller.decision import ControllerSettings
 from tanist.controller.image import MetadataImage

@@ -16,11 +16,11 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from tanist.broker.endpoints import ConfigError, Endpoint, Voter, network, parse_address, quorum
-from tanist.broker.properties import PropertiesError, parse_properties
 from tanist.controller.catalogue import BROKER_SETTINGS, NO_EFFECT_SETTINGS
 from tanist.controller.definitions import Value, split_list
 from tanist.controller.settings import base_name, static_text
 from tanist.controller.validation import validate_static_configs
+from tanist.log.properties import PropertiesError, parse_properties
 
 __all__ = ["ConfigError", "Endpoint", "NodeConfig", "PropertiesError", "Voter", "parse_properties"]
 

@@ -20,28 +20,28 @@ from tanist.broker.api.table import (
     unsupported_api_versions,
 )
 from tanist.broker.assembly import assemble_quorum, identify, open_directories
-from tanist.broker.awaited_topics import AwaitedTopics
-from tanist.broker.complaints import Complaints
 from tanist.broker.config import NodeConfig
-from tanist.broker.connection import Call, ClientConnection
-from tanist.broker.controller_channel import ControllerChannel
-from tanist.broker.controller_registration import ControllerRegistration
-from tanist.broker.directory_assignments import DirectoryAssignments
 from tanist.broker.endpoints import SECURITY_PROTOCOLS
-from tanist.broker.fetch_sessions import FetchSessions
-from tanist.broker.fetcher import Fetchers
-from tanist.broker.hosted import HostedPartition
-from tanist.broker.housekeeping import Housekeeping
-from tanist.broker.isr_changes import IsrChanges
-from tanist.broker.leadership import Leadership
-from tanist.broker.lifecycle import Lifecycle, LifecycleState
-from tanist.broker.metadata_view import MetadataView
-from tanist.broker.metrics import Metrics
-from tanist.broker.producer_ids import ProducerIds
-from tanist.broker.purgatory import Purgatory
-from tanist.broker.replica_effects import ReplicaEffects
-from tanist.broker.replicas import Replicas
-from tanist.broker.salvage import Salvage
+from tanist.broker.metadata.awaited_topics import AwaitedTopics
+from tanist.broker.metadata.controller_channel import ControllerChannel
+from tanist.broker.metadata.controller_registration import ControllerRegistration
+from tanist.broker.metadata.directory_assignments import DirectoryAssignments
+from tanist.broker.metadata.lifecycle import Lifecycle, LifecycleState
+from tanist.broker.metadata.producer_ids import ProducerIds
+from tanist.broker.metadata.view import MetadataView
+from tanist.broker.metrics.counters import Metrics
+from tanist.broker.network.client_connection import Call, ClientConnection
+from tanist.broker.network.throttled_warnings import Complaints
+from tanist.broker.replication.fetch_sessions import FetchSessions
+from tanist.broker.replication.fetcher import Fetchers
+from tanist.broker.replication.hosted_partition import HostedPartition
+from tanist.broker.replication.isr_changes import IsrChanges
+from tanist.broker.replication.leadership import Leadership
+from tanist.broker.replication.purgatory import Purgatory
+from tanist.broker.replication.replica_effects import ReplicaEffects
+from tanist.broker.replication.replicas import Replicas
+from tanist.broker.storage.housekeeping import Housekeeping
+from tanist.broker.storage.salvage import Salvage
 from tanist.broker.turn import Turn
 from tanist.controller.config_names import PRODUCER_ID_EXPIRATION_MS
 from tanist.controller.delta import ImageDelta
@@ -61,7 +61,7 @@ from tanist.wire.errors import ErrorCode
 from tanist.wire.frames import RequestHeader, decode_request
 
 if TYPE_CHECKING:
-    from tanist.broker.coordinator import Coordinator
+    from tanist.broker.groups.coordinator import Coordinator
 
 Report = Callable[[str, str], None]
 """(level, message): INFO, WARN, ERROR; for the operator to read."""
@@ -408,7 +408,7 @@ class Node:
     def coordinator(self) -> Coordinator:
         """The coordinator of the groups that are here, loaded when there is first one to see to."""
         if self._coordinator is None:
-            from tanist.broker.coordinator import Coordinator
+            from tanist.broker.groups.coordinator import Coordinator
 
             self._coordinator = Coordinator(self)
         return self._coordinator

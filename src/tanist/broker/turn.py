@@ -12,8 +12,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tanist.broker.connection import ClientConnection
-from tanist.broker.hosted import HostedPartition
+from tanist.broker.network.client_connection import ClientConnection
+from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.ports import Chunk, File
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import click
 
-from tanist.runtime.acknowledged import LedgerError
-from tanist.runtime.client import KafkaError, OutcomeUnknown, Unreachable, Unsupported
-from tanist.runtime.cluster_file import ClusterError
-from tanist.runtime.file_troubles import remedy
+from tanist.runtime.client.acknowledged import LedgerError
+from tanist.runtime.client.client import KafkaError, OutcomeUnknown, Unreachable, Unsupported
+from tanist.runtime.cluster.cluster_file import ClusterError
 from tanist.runtime.format import FormatError
+from tanist.runtime.ports.file_errors import remedy
 from tanist.wire.errors import ErrorCode
 
 EXIT_FAILED = 1

@@ -8,7 +8,7 @@ import sys
 def main() -> None:
     arguments = sys.argv[1:]
     if arguments[:1] == ["serve"] and not {"--help", "-h"} & set(arguments):
-        from tanist.runtime.serve import main as serve
+        from tanist.runtime.process.serve import main as serve
 
         raise SystemExit(serve(arguments[1:]))
     from tanist.cli.app import app

@@ -19,8 +19,8 @@ from uuid import UUID
 
 from tanist.controller.config_names import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION_ENABLE
 from tanist.controller.delta import ImageDelta
-from tanist.controller.kept_records import KeptRecords
 from tanist.controller.partition_state import PartitionState, merge, state_of
+from tanist.controller.passive_records import KeptRecords
 from tanist.controller.registration import BrokerRegistration, ControllerRegistration, Endpoint
 from tanist.controller.topic_table import TopicImage, TopicTable
 from tanist.wire.ids import NO_LEADER

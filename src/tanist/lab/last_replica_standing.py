@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tanist.controller.partition_state import PartitionState
-from tanist.log.salvage_manifest import QUARANTINE
-from tanist.sim.clients import SimClient
-from tanist.sim.history import History
-from tanist.sim.world import BROKER_PORT, World
+from tanist.log.salvage.manifest import QUARANTINE
+from tanist.sim.workload.clients import SimClient
+from tanist.sim.workload.history import History
+from tanist.sim.world.world import BROKER_PORT, World
 from tanist.wire.batch import NewRecord, decode_batch, encode_batch, iterate_headers
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.create_topics_request import (

@@ -2,7 +2,7 @@
 
 Owns Kafka's rules of `LogCleanerManager`: where the dirty part begins and where it must end, its share of the log
 (`min.cleanable.dirty.ratio`), the lags (`min.compaction.lag.ms`, `max.compaction.lag.ms`), and the groups. Pure: it
-looks, and `cleaner` does.
+looks, and `cleaner.cleaning` does.
 
 The end is never above the high watermark or an undecided transaction, never in the active segment, and (stricter than
 Kafka) never above the recovery point: what is cleaned was durable before, so that a start never has to scan it.

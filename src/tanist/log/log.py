@@ -16,6 +16,7 @@ from uuid import UUID
 
 from tanist.log import timestamps
 from tanist.log.append import AppendResult
+from tanist.log.appender import LogTail
 from tanist.log.checkpoints import PARTITION_METADATA
 from tanist.log.compaction import Cleanable, find_cleanable, first_dirty_offset
 from tanist.log.config import LogConfig
@@ -24,7 +25,6 @@ from tanist.log.recovery import LoadedLog, LogLoader, RecoveryReport, Rescue, re
 from tanist.log.retention import expired_segments
 from tanist.log.segment import Place, Segment
 from tanist.log.segments import LogSlice
-from tanist.log.tail import LogTail
 from tanist.log.timestamps import TimestampedOffset
 from tanist.log.topic_id import InconsistentTopicId, settle_topic_id
 from tanist.ports import Disk, File, FileRange

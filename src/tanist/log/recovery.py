@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 
 from tanist.log.checkpoints import LEADER_EPOCH_CHECKPOINT, CheckpointError, decode_epochs
 from tanist.log.config import LogConfig
+from tanist.log.crash_cleanup import tidy
 from tanist.log.epochs import LeaderEpochCache
 from tanist.log.indexes import AbortedTransaction, CorruptIndexError
-from tanist.log.leftovers import tidy
 from tanist.log.markers import note_batch
 from tanist.log.names import (
     INDEX_SUFFIX,

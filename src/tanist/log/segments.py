@@ -206,8 +206,8 @@ class Segments:
     def replace(self, old: Sequence[Segment], cleaned: Segment, now_ms: int) -> None:
         """Put what a cleaning has made of neighbours in their place.
 
-        Kafka's order, in which a start can finish or undo what a crash has interrupted at any point (`leftovers`). The
-        names are durable when the caller has made the folder so.
+        Kafka's order, in which a start can finish or undo what a crash has interrupted at any point
+        (`log.crash_cleanup`). The names are durable when the caller has made the folder so.
         """
         base_offset = cleaned.base_offset
         transactions = cleaned.txn_index.file is not None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tanist.log.salvage_manifest import Why
+from tanist.log.salvage.manifest import Why
 from tanist.replica.ports import ReplicaLog
 
 

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from tanist.broker.config import NodeConfig
 from tanist.log.checkpoints import META_PROPERTIES, CheckpointError, MetaProperties
-from tanist.runtime.files import replace_file, sync_folder
+from tanist.runtime.ports.files import replace_file, sync_folder
 from tanist.wire.ids import id_from_text, id_text
 
 
@@ -53,7 +53,7 @@ def format_folders(
     """
     # Not before: it brings the quorum along, 50 ms of imports for which most commands have no use, nor has `up` before
     # its launcher runs.
-    from tanist.broker import bootstrap
+    from tanist.broker.metadata import bootstrap
 
     try:
         beginning = bootstrap.bootstrap_of(features or {})

@@ -125,7 +125,7 @@ class Copy:
 
 
 class Compaction(Protocol):
-    """What compaction may have taken from the logs of one partition (`compacting.py`)."""
+    """What compaction may have taken from the logs of one partition (`checkers/compaction.py`)."""
 
     def committed(self, offset: int, value: bytes) -> None:
         """A record is committed."""
@@ -243,4 +243,4 @@ class Oracle:
         self.states: dict[TopicIdPartition, PartitionState] = {}
         """Each partition as the committed metadata has it."""
         self.rotten: set[tuple[TopicIdPartition, int]] = set()
-        """(partition, node) whose log has a batch on the disk that is not what was written (`rot.py`)."""
+        """(partition, node) whose log has a batch on the disk that is not what was written (`faults/bit_rot.py`)."""

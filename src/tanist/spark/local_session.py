@@ -14,8 +14,8 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from tanist.spark.java_home import find_java_home
-from tanist.spark.metadata_source import MetadataDataSource
-from tanist.spark.segments_source import SegmentsDataSource
+from tanist.spark.metadata.source import MetadataDataSource
+from tanist.spark.segments.source import SegmentsDataSource
 from tanist.spark.topic_source import TopicDataSource
 
 _SETTINGS: Final = {

@@ -19,11 +19,11 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from tanist.runtime.client import Client
-from tanist.spark.topic_options import OptionError, TopicOptions, truth
-from tanist.spark.topic_plan import ranges, split
-from tanist.spark.topic_sink_options import SinkOptions
-from tanist.spark.topic_tasks import Task, read_task
+from tanist.runtime.client.client import Client
+from tanist.spark.sink.options import SinkOptions
+from tanist.spark.topic.options import OptionError, TopicOptions, truth
+from tanist.spark.topic.plan import ranges, split
+from tanist.spark.topic.tasks import Task, read_task
 
 _DDL = "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, timestampType int"
 _HEADERS_DDL = ", headers array<struct<key: string, value: binary>>"
@@ -43,17 +43,17 @@ class TopicDataSource(DataSource):
         return TopicReader(TopicOptions.parse(dict(self.options.items())), _columns(schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 (PySpark's name)
-        from tanist.spark.topic_stream import TopicStreamReader
+        from tanist.spark.topic.stream import TopicStreamReader
 
         return TopicStreamReader(TopicOptions.parse(dict(self.options.items()), streaming=True), _columns(schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        from tanist.spark.topic_sink import TopicWriter
+        from tanist.spark.sink.sink import TopicWriter
 
         return TopicWriter(SinkOptions.parse(dict(self.options.items())), schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
-        from tanist.spark.topic_sink import TopicStreamWriter
+        from tanist.spark.sink.sink import TopicStreamWriter
 
         return TopicStreamWriter(SinkOptions.parse(dict(self.options.items())), schema)
 
@@ -76,7 +76,7 @@ class TopicReader(DataSourceReader):
 
 
 def _columns(schema: StructType) -> list[str]:
-    from tanist.spark.topic_reading import TYPES
+    from tanist.spark.topic.reading import TYPES
 
     unknown = [name for name in schema.names if name not in TYPES]
     if unknown:

@@ -17,7 +17,7 @@ from tests.interop import apache
 from tests.interop.cluster import HOST, free_ports
 from tests.interop.waiting import wait_for
 
-from tanist.runtime.client import BrokerConnection
+from tanist.runtime.client.client import BrokerConnection
 
 NODE_ID = 1000
 START_S = 60.0

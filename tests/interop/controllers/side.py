@@ -17,7 +17,7 @@ from tanist.controller.image import MetadataImage, PartitionState
 from tanist.lab.scenarios import requests
 from tanist.lab.scenarios.partitions import described
 from tanist.quorum.batches import decode_values, read_headers
-from tanist.runtime.client import BrokerConnection
+from tanist.runtime.client.client import BrokerConnection
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import METADATA_TOPIC, METADATA_TOPIC_ID
 from tanist.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest

@@ -15,8 +15,8 @@ import pytest
 from tanist.lab.history import HistoryWriter
 from tanist.lab.jepsen import confluent_client, own_client
 from tanist.lab.jepsen.plan import Plan, Role
-from tanist.runtime.client import KafkaError, Unreachable
-from tanist.runtime.records import Fetched
+from tanist.runtime.client.client import KafkaError, Unreachable
+from tanist.runtime.client.records import Fetched
 from tanist.wire.errors import ErrorCode
 
 RECORDS = 1203

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tanist.cli.app import app
-from tanist.cli.jepsen import _TESTS
+from tanist.cli.lab.jepsen import _TESTS
 from tanist.lab.jepsen.plan import Plan, bootstrap_text
 from tanist.lab.jepsen.run import choose_client
 from tanist.lab.jepsen.schedule import TESTS

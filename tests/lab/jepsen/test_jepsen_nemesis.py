@@ -10,7 +10,7 @@ import pytest
 from tanist.lab.jepsen.nemesis import Nemesis, View
 from tanist.lab.jepsen.schedule import KINDS, Ability, Episode, possible
 from tanist.lab.jepsen.target import DiskTrouble, Reach
-from tanist.runtime.client import Address, PartitionView
+from tanist.runtime.client.client import Address, PartitionView
 
 
 class Noted:

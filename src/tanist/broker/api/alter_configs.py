@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tanist.broker.connection import Call
+from tanist.broker.network.client_connection import Call
 from tanist.controller.configs import Refusal, changes_of
 from tanist.controller.relations import complaint
 from tanist.controller.settings import BROKER_LOGGER_RESOURCE, BROKER_RESOURCE, CLUSTER, Levels

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tanist.broker.connection import Call
+from tanist.broker.network.client_connection import Call
 from tanist.wire.apis import PRIVATE_FROM
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.api_versions_request import ApiVersionsRequest

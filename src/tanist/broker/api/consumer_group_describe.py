@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from tanist.broker.authorized_operations import GROUP_OPERATIONS, NOT_ASKED
-from tanist.broker.connection import Call
+from tanist.broker.api.authorized_operations import GROUP_OPERATIONS, NOT_ASKED
+from tanist.broker.network.client_connection import Call
 from tanist.coordinator.consumer.group import ConsumerGroup
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tanist.broker.assembly import new_uuid
-from tanist.broker.connection import Call
+from tanist.broker.network.client_connection import Call
 from tanist.wire.ids import id_text
 from tanist.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from tanist.wire.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse

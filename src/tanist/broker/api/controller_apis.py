@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tanist.broker.connection import Call
+from tanist.broker.network.client_connection import Call
 from tanist.controller.controller import not_controller_response
 from tanist.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 

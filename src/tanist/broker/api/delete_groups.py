@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tanist.broker.connection import Call
+from tanist.broker.network.client_connection import Call
 from tanist.wire.messages.delete_groups_request import DeleteGroupsRequest
 from tanist.wire.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
 

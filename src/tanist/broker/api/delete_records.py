@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tanist.broker.connection import Call
-from tanist.broker.hosted import HostedPartition
+from tanist.broker.network.client_connection import Call
+from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.delete_records_request import DeleteRecordsRequest
 from tanist.wire.messages.delete_records_response import (

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tanist.broker.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
-from tanist.broker.connection import Call
+from tanist.broker.api.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
+from tanist.broker.network.client_connection import Call
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.describe_cluster_request import DescribeClusterRequest
 from tanist.wire.messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse

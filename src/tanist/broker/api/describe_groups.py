@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tanist.broker.authorized_operations import GROUP_OPERATIONS, NOT_ASKED
-from tanist.broker.connection import Call
+from tanist.broker.api.authorized_operations import GROUP_OPERATIONS, NOT_ASKED
+from tanist.broker.network.client_connection import Call
 from tanist.coordinator.membership import GroupState
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.describe_groups_request import DescribeGroupsRequest

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from tanist.broker.api.authorized_operations import TOPIC_OPERATIONS
 from tanist.broker.api.metadata import replica_offline
-from tanist.broker.authorized_operations import TOPIC_OPERATIONS
-from tanist.broker.connection import Call
+from tanist.broker.network.client_connection import Call
 from tanist.controller.topic_names import name_error
 from tanist.wire.errors import ErrorCode, WireError
 from tanist.wire.internal_topics import INTERNAL_TOPICS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tanist.broker.connection import Call
+from tanist.broker.network.client_connection import Call
 from tanist.wire.errors import ErrorCode, WireError
 from tanist.wire.frames import encode_response, parse_request_header
 from tanist.wire.messages.envelope_request import EnvelopeRequest

@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from tanist.broker.connection import ClientConnection, Slot
-from tanist.broker.fetch_reads import read_for_consumer, read_for_follower
-from tanist.broker.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, FetchSession
-from tanist.broker.hosted import HostedPartition
+from tanist.broker.network.client_connection import ClientConnection, Slot
+from tanist.broker.replication.fetch_reads import read_for_consumer, read_for_follower
+from tanist.broker.replication.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, FetchSession
+from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.log.log import OffsetOutOfRange
 from tanist.ports import Chunk
 from tanist.replica.reads import READ_UNCOMMITTED, consumer_read

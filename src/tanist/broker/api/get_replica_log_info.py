@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from tanist.broker.connection import Call
+from tanist.broker.network.client_connection import Call
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.get_replica_log_info_request import GetReplicaLogInfoRequest
 from tanist.wire.messages.get_replica_log_info_response import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tanist.broker.assembly import new_uuid
-from tanist.broker.connection import Call
+from tanist.broker.network.client_connection import Call
 from tanist.wire.messages.join_group_request import JoinGroupRequest
 from tanist.wire.messages.join_group_response import JoinGroupResponse
 

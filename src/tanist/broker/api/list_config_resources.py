@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tanist.broker.connection import Call
+from tanist.broker.network.client_connection import Call
 from tanist.controller.settings import (
     BROKER_LOGGER_RESOURCE,
     BROKER_RESOURCE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tanist.broker.connection import Call
+from tanist.broker.network.client_connection import Call
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.list_groups_request import ListGroupsRequest
 from tanist.wire.messages.list_groups_response import ListedGroup, ListGroupsResponse

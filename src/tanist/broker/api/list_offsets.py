@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tanist.broker.connection import Call
+from tanist.broker.network.client_connection import Call
 from tanist.log.scan import DamagedBatch
 from tanist.replica.reads import AS_REPLICA, list_offsets
 from tanist.wire.errors import ErrorCode

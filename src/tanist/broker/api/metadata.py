@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from tanist.broker.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
-from tanist.broker.connection import Call
+from tanist.broker.api.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
+from tanist.broker.network.client_connection import Call
 from tanist.controller.image import MetadataImage, TopicImage
 from tanist.controller.topic_names import name_error
 from tanist.wire.errors import ErrorCode

@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from uuid import UUID
 
-from tanist.broker.connection import Call
+from tanist.broker.network.client_connection import Call
 from tanist.coordinator.offsets import Committed
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
@@ -26,7 +26,7 @@ from tanist.wire.messages.offset_fetch_response import (
 from tanist.wire.schema import ZERO_UUID
 
 if TYPE_CHECKING:
-    from tanist.broker.coordinator import GroupPartition
+    from tanist.broker.groups.coordinator import GroupPartition
     from tanist.broker.node import Node
 
 CommittedOffsets: TypeAlias = Mapping[tuple[str, int], Committed]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tanist.broker.connection import Call
+from tanist.broker.network.client_connection import Call
 from tanist.replica.metadata import NO_EPOCH
 from tanist.replica.reads import offsets_for_leader_epoch
 from tanist.wire.errors import ErrorCode

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from tanist.broker.connection import ClientConnection, Slot
-from tanist.broker.hosted import HostedPartition
+from tanist.broker.network.client_connection import ClientConnection, Slot
+from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.wire.errors import ErrorCode
 from tanist.wire.produce import (
     NodeEndpoint,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from tanist.broker.connection import Call, ColdHandler
+from tanist.broker.network.client_connection import Call, ColdHandler
 from tanist.wire.apis import BROKER_APIS, CONTROLLER_APIS, INTER_BROKER_APIS, ApiKey
 
 if TYPE_CHECKING:

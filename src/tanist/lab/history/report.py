@@ -13,7 +13,7 @@ from typing import Any
 from tanist.lab.history.anomaly import Anomaly, Cite, Found
 from tanist.lab.history.checker import Verdict
 from tanist.lab.history.operation import SEEK, Operation
-from tanist.words import counted
+from tanist.text import counted
 
 _PARTITIONS_TOLD = 4
 

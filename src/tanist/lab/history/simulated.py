@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 from tanist.lab.history.operation import ASSIGN, CRASH, FAIL, INFO, OK, POLL, SEEK, SEND
 from tanist.lab.history.writer import HistoryWriter
-from tanist.sim.history import History, Read, Send
+from tanist.sim.workload.history import History, Read, Send
 
 _OUTCOMES = {"ok": OK, "failed": FAIL, "unknown": INFO}
 _Line = dict[str, Any]

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from tanist.lab.jepsen.schedule import Episode
 from tanist.lab.jepsen.target import DiskTrouble, Reach, RunFailed, Target
-from tanist.runtime.client import Address, Client, KafkaError, PartitionView, Unreachable
+from tanist.runtime.client.client import Address, Client, KafkaError, PartitionView, Unreachable
 
 IN_SYNC_PATIENCE_S = 60.0
 _ASK_S = 2.0

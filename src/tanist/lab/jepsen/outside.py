@@ -14,7 +14,7 @@ from typing import Literal
 
 from tanist.lab.jepsen.schedule import Ability
 from tanist.lab.jepsen.target import DiskTrouble, Reach, RunFailed
-from tanist.runtime.client import Address, Client, KafkaError, Unreachable
+from tanist.runtime.client.client import Address, Client, KafkaError, Unreachable
 
 COMMAND_PATIENCE_S = 90.0
 _SAID_CHARS_MAX = 500

@@ -13,12 +13,12 @@ from typing import Literal
 
 from tanist.lab.jepsen.schedule import Ability
 from tanist.lab.jepsen.target import DiskTrouble, Reach
-from tanist.runtime.client import Address
-from tanist.runtime.cluster import Cluster
-from tanist.runtime.cluster_file import load, load_existing
-from tanist.runtime.faults import CLIENTS, BadDisk, Partition, Slow, side
-from tanist.runtime.faults import DiskTrouble as Trouble
-from tanist.runtime.faults_orders import FaultOrders
+from tanist.runtime.client.client import Address
+from tanist.runtime.cluster.cluster import Cluster
+from tanist.runtime.cluster.cluster_file import load, load_existing
+from tanist.runtime.cluster.fault_requests import FaultOrders
+from tanist.runtime.faults.settings import CLIENTS, BadDisk, Partition, Slow, side
+from tanist.runtime.faults.settings import DiskTrouble as Trouble
 
 BROKERS = 3
 CONTROLLERS = 3

@@ -22,8 +22,8 @@ from tanist.lab.jepsen.plan import (
     SharedHistory,
     Stopping,
 )
-from tanist.runtime.client import Address, Client, KafkaError, Unreachable, Unsupported
-from tanist.runtime.records import Producer, fetch
+from tanist.runtime.client.client import Address, Client, KafkaError, Unreachable, Unsupported
+from tanist.runtime.client.records import Producer, fetch
 from tanist.wire.batch import NewRecord
 from tanist.wire.errors import ErrorCode
 

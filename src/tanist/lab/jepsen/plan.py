@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, Protocol
 
 from tanist.lab.history import HistoryWriter
-from tanist.runtime.client import Address
+from tanist.runtime.client.client import Address
 
 Role = Literal["writer", "reader"]
 ClientName = Literal["confluent", "tanist"]

@@ -28,11 +28,11 @@ from tanist.lab.jepsen.own_client import value_of
 from tanist.lab.jepsen.plan import ClientName, Plan
 from tanist.lab.jepsen.schedule import MIXED, draw
 from tanist.lab.jepsen.target import RunFailed, Target
-from tanist.runtime import admin
-from tanist.runtime.client import Client, KafkaError, Unreachable
-from tanist.runtime.cluster_file import ClusterError
-from tanist.runtime.records import EARLIEST, LATEST, fetch, list_offset
-from tanist.runtime.salvaged import by_partition, find_entries
+from tanist.runtime.client import admin
+from tanist.runtime.client.client import Client, KafkaError, Unreachable
+from tanist.runtime.client.records import EARLIEST, LATEST, fetch, list_offset
+from tanist.runtime.client.salvaged import by_partition, find_entries
+from tanist.runtime.cluster.cluster_file import ClusterError
 
 ALLOWED = (Anomaly.STALE_END,)
 """A leader that was replaced and does not know it yet may say so (docs/history.md)."""

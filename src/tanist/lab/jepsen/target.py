@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from tanist.lab.jepsen.schedule import Ability
-from tanist.runtime.client import Address
+from tanist.runtime.client.client import Address
 
 Reach = Literal["network", "nodes", "one-way"]
 DiskTrouble = Literal["full", "slow", "fail"]

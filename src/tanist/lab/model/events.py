@@ -34,9 +34,9 @@ from tanist.lab.model.components import (
 from tanist.lab.model.configuration import Configuration
 from tanist.lab.model.controlling import Controlling, Decided, Event, moves
 from tanist.lab.model.interning import Table
-from tanist.lab.model.parts import Parts
 from tanist.lab.model.replicating import Advance, Turn
 from tanist.lab.model.steps import Label
+from tanist.lab.model.tables import Parts
 from tanist.replica.isr import AlterPartitionResult
 from tanist.replica.metadata import NO_EPOCH
 from tanist.wire.errors import ErrorCode

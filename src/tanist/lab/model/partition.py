@@ -47,11 +47,11 @@ from tanist.lab.model.events import (
     Restarted,
 )
 from tanist.lab.model.judgements import common_prefix
-from tanist.lab.model.parts import LEADS, NOTHING, Parts
 from tanist.lab.model.properties import Properties
 from tanist.lab.model.steps import Label, State, Step, Violation, directed
 from tanist.lab.model.symmetry import BROKERS, BUDGET, CONTROLLER, HISTORY, NETWORK, Symmetry
-from tanist.lab.model.words import PartitionWords
+from tanist.lab.model.tables import LEADS, NOTHING, Parts
+from tanist.lab.model.trace_format import PartitionWords
 
 
 class PartitionModel:

@@ -13,10 +13,10 @@ from tanist.lab.model import judgements
 from tanist.lab.model.components import Broker, Controller, History, Reply, SentFetch
 from tanist.lab.model.configuration import Configuration
 from tanist.lab.model.judgements import common_prefix
-from tanist.lab.model.parts import LEADS, Parts
 from tanist.lab.model.replicating import Advance
 from tanist.lab.model.steps import State, Violation
 from tanist.lab.model.symmetry import BROKERS, CONTROLLER, HISTORY
+from tanist.lab.model.tables import LEADS, Parts
 
 
 class _Replica(NamedTuple):

@@ -22,7 +22,7 @@ from tanist.lab.model.components import Permutation
 from tanist.lab.model.interning import Table
 from tanist.lab.model.quorum_nodes import Ask, Member, MetadataLog, Quorum, Turn
 from tanist.lab.model.quorum_state import BUDGET, GHOSTS, MEMBERS, STALE, Ghosts
-from tanist.lab.model.quorum_words import QuorumWords
+from tanist.lab.model.quorum_trace_format import QuorumWords
 from tanist.lab.model.steps import Label, State, Step, Violation, directed
 
 _NO_TURN = -1

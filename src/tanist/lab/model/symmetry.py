@@ -12,8 +12,8 @@ from itertools import permutations, product
 
 from tanist.lab.model.components import Broker, Controller, Following, Leading, Permutation
 from tanist.lab.model.interning import Table
-from tanist.lab.model.parts import Parts
 from tanist.lab.model.steps import State
+from tanist.lab.model.tables import Parts
 
 CONTROLLER, NETWORK, HISTORY, BUDGET, BROKERS = range(5)
 """The places in a state. From the last on there is one for each broker, then one for each broker's inbox."""

@@ -18,21 +18,21 @@ from dataclasses import dataclass
 from io import StringIO
 from typing import Any
 
-from tanist.broker.hosted import HostedPartition
+from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.controller.partition_state import PartitionState
 from tanist.lab.history import Checker
 from tanist.lab.history.report import failures
 from tanist.lab.history.simulated import Recorder
 from tanist.lab.mutations.holds import Hold
-from tanist.lab.mutations.scribe import Scribe
+from tanist.lab.mutations.writer import Scribe
 from tanist.replica.leader import LeaderState
-from tanist.sim.chaos import Run
+from tanist.sim.checkers.violation import Violation
 from tanist.sim.events import Event, TopicIdPartition
-from tanist.sim.operations import Topic
-from tanist.sim.profiles import TOPIC, ChaosConfig
-from tanist.sim.scheduler import MICROSECONDS
-from tanist.sim.violation import Violation
-from tanist.sim.world import BROKER_PORT, Host
+from tanist.sim.run.profiles import TOPIC, ChaosConfig
+from tanist.sim.run.run import Run
+from tanist.sim.workload.operations import Topic
+from tanist.sim.world.scheduler import MICROSECONDS
+from tanist.sim.world.world import BROKER_PORT, Host
 from tanist.wire.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,

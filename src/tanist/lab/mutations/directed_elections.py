@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tanist.broker.hosted import HostedPartition
+from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.controller.partition_state import PartitionState
 from tanist.lab.mutations.directed import CONTROLLER, Directed, Script, Until, settled
 from tanist.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest

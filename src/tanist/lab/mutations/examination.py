@@ -18,8 +18,8 @@ from tanist.lab.mutations import model
 from tanist.lab.mutations.catalogue import MUTANTS
 from tanist.lab.mutations.directed import Directed
 from tanist.lab.mutations.simulator import Mutation, applied
-from tanist.sim.chaos import Outcome
-from tanist.sim.violation import Violation
+from tanist.sim.checkers.violation import Violation
+from tanist.sim.run.run import Outcome
 
 SIMULATOR, MODEL = "simulator", "model"
 WAYS = (SIMULATOR, MODEL)

@@ -6,8 +6,8 @@ those that are made later. What was sent over them waits in the reader's kernel,
 
 from __future__ import annotations
 
-from tanist.sim.connection import SimConnection
-from tanist.sim.world import World
+from tanist.sim.world.connection import SimConnection
+from tanist.sim.world.world import World
 
 
 class Hold:

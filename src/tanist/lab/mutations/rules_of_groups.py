@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from tanist.broker import coordinator as hosted
-from tanist.broker.leadership import Leadership, Leads, Told
+from tanist.broker.groups import coordinator as hosted
+from tanist.broker.replication.leadership import Leadership, Leads, Told
 from tanist.coordinator.consumer import group as consumer_group
 from tanist.coordinator.consumer.group import ConsumerGroup
 from tanist.coordinator.consumer.groups import ConsumerGroups
@@ -34,8 +34,8 @@ from tanist.lab.mutations.directed import Script
 from tanist.lab.mutations.directed_groups import DirectedGroups
 from tanist.lab.mutations.patching import Breaks, Patch, always, fixed
 from tanist.lab.mutations.simulator import Mutation
-from tanist.sim.group_profiles import CLASSIC, CONSUMER, GroupConfig
-from tanist.sim.group_run import GroupRun
+from tanist.sim.run.group_profiles import CLASSIC, CONSUMER, GroupConfig
+from tanist.sim.run.group_run import GroupRun
 from tanist.wire.errors import ErrorCode
 from tanist.wire.internal_topics import OFFSETS_TOPIC
 

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from tanist.broker import fetcher
 from tanist.broker.api.produce import ProduceWait
-from tanist.broker.controller_host import ControllerHost
-from tanist.broker.hosted import HostedPartition
-from tanist.broker.lifecycle import Lifecycle
-from tanist.broker.replicas import Replicas
+from tanist.broker.metadata.controller_service import ControllerHost
+from tanist.broker.metadata.lifecycle import Lifecycle
+from tanist.broker.replication import fetcher
+from tanist.broker.replication.hosted_partition import HostedPartition
+from tanist.broker.replication.replicas import Replicas
 from tanist.lab.mutations.patching import Patch, always, fixed
 from tanist.log.checkpoints import CLEAN_SHUTDOWN, encode_clean_shutdown
 from tanist.log.epochs import LeaderEpochCache
@@ -25,8 +25,8 @@ from tanist.log.recovery import LogLoader
 from tanist.quorum.rules import QuorumRules
 from tanist.replica import reads
 from tanist.replica.follower import FollowerState
-from tanist.sim.disk import SimDisk
-from tanist.sim.scheduler import Process
+from tanist.sim.world.disk import SimDisk
+from tanist.sim.world.scheduler import Process
 from tanist.wire.errors import ErrorCode
 
 # -- disks and logs

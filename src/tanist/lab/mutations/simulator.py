@@ -22,9 +22,9 @@ from tanist.lab.mutations import situations
 from tanist.lab.mutations.directed import CONTROLLER, Directed, Script, config
 from tanist.lab.mutations.patching import Breaks, replaced
 from tanist.lab.mutations.situations import Situation
-from tanist.sim.chaos import Run
-from tanist.sim.profiles import ChaosConfig
-from tanist.sim.world import COMBINED
+from tanist.sim.run.profiles import ChaosConfig
+from tanist.sim.run.run import Run
+from tanist.sim.world.world import COMBINED
 
 Play = Callable[[int], Run]
 """Makes the run of a seed, without starting it."""

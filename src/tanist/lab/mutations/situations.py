@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from tanist.sim.operations import Topic
-from tanist.sim.profiles import ChaosConfig
-from tanist.sim.world import COMBINED
+from tanist.sim.run.profiles import ChaosConfig
+from tanist.sim.workload.operations import Topic
+from tanist.sim.world.world import COMBINED
 
 Situation = Callable[[int], ChaosConfig]
 """Of a seed."""

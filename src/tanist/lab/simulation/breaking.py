@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
-from tanist.sim.chaos import Run
-from tanist.sim.profiles import ChaosConfig
+from tanist.sim.run.profiles import ChaosConfig
+from tanist.sim.run.run import Run
 
 
 def rules() -> dict[str, str]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from tanist.lab.replay.moments import Weight
-from tanist.sim.connection import SimConnection
+from tanist.sim.world.connection import SimConnection
 from tanist.wire.apis import ApiKey
 from tanist.wire.batch import decode_batch, iterate_headers
 from tanist.wire.errors import ErrorCode, WireError

@@ -21,10 +21,10 @@ from tanist.lab.simulation.properties import breach, meaning, readable
 from tanist.lab.simulation.running import Terms
 from tanist.lab.simulation.scenario import Scenario, save
 from tanist.lab.simulation.shrinking import Limits, Progress, Shrunk, shrink
-from tanist.sim.chaos import Outcome
-from tanist.sim.faults import Fault
-from tanist.sim.operations import Operation
-from tanist.sim.violation import Violation
+from tanist.sim.checkers.violation import Violation
+from tanist.sim.faults.nemesis import Fault
+from tanist.sim.run.run import Outcome
+from tanist.sim.workload.operations import Operation
 
 _LAST_MOMENTS = 24
 _OF_NO_NODE = ("leader", "controller", "quorum")

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from tanist.sim.chaos import Run
-from tanist.sim.clock import stream
-from tanist.sim.faults import KINDS, RARE_KINDS, Fault, draw_faults
-from tanist.sim.group_profiles import GroupConfig
-from tanist.sim.group_run import GroupRun
-from tanist.sim.operations import OPERATIONS, RARE_OPERATIONS, Operation, draw_operations
-from tanist.sim.profiles import ChaosConfig
+from tanist.sim.faults.nemesis import KINDS, RARE_KINDS, Fault, draw_faults
+from tanist.sim.run.group_profiles import GroupConfig
+from tanist.sim.run.group_run import GroupRun
+from tanist.sim.run.profiles import ChaosConfig
+from tanist.sim.run.run import Run
+from tanist.sim.workload.operations import OPERATIONS, RARE_OPERATIONS, Operation, draw_operations
+from tanist.sim.world.clock import stream
 
 Profile = Callable[[int], ChaosConfig]
 

@@ -20,11 +20,11 @@ from tanist.lab.simulation.exchanges import Exchanges, Said
 from tanist.lab.simulation.plan import Plan
 from tanist.lab.simulation.properties import breach, meaning, readable
 from tanist.lab.simulation.replicas import Did, Replicas
-from tanist.sim.chaos import Outcome, Run
+from tanist.sim.checkers.violation import Violation
 from tanist.sim.events import Event, TopicIdPartition
 from tanist.sim.oracle import Truth
-from tanist.sim.violation import Violation
-from tanist.sim.world import COMBINED, Host
+from tanist.sim.run.run import Outcome, Run
+from tanist.sim.world.world import COMBINED, Host
 
 CLIENT = "client"
 OPERATOR = "operator"

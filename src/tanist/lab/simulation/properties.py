@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from tanist.sim.violation import CRASH
+from tanist.sim.checkers.violation import CRASH
 
 MEANINGS: dict[str, str] = {
     "S1": "whoever leads a partition has every record that was ever committed",

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tanist.broker.hosted import HostedPartition
 from tanist.broker.node import Node
+from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.lab.replay.moments import Weight
 from tanist.replica.leader import LeaderState
 from tanist.sim.events import TopicIdPartition
-from tanist.sim.world import Host
+from tanist.sim.world.world import Host
 
 
 @dataclass(slots=True)

@@ -1,6 +1,6 @@
 """Many seeds, in as many processes as there are cores, and what comes of them all.
 
-Owns the terms by which seeds are played, and the sums; the processes are `sim/pool.py`'s.
+Owns the terms by which seeds are played, and the sums; the processes are `sim/run/pool.py`'s.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from functools import partial
 
 from tanist.lab.simulation.breaking import broken, directed, profile
 from tanist.lab.simulation.plan import NO_RESTRICTION, Plan, Restriction
-from tanist.sim import pool
-from tanist.sim.chaos import Outcome, Run
-from tanist.sim.coverage import EXPECTED, lacking
-from tanist.sim.group_profiles import GroupConfig
-from tanist.sim.group_run import GROUPS_EXPECTED
+from tanist.sim.run import pool
+from tanist.sim.run.coverage import EXPECTED, lacking
+from tanist.sim.run.group_profiles import GroupConfig
+from tanist.sim.run.group_run import GROUPS_EXPECTED
+from tanist.sim.run.run import Outcome, Run
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from tanist.lab.simulation.plan import FAULTS, OPERATORS, Plan
-from tanist.sim.faults import Fault
-from tanist.sim.group_profiles import GroupConfig, GroupPlan
-from tanist.sim.operations import Operation, Topic
-from tanist.sim.profiles import ChaosConfig
+from tanist.sim.faults.nemesis import Fault
+from tanist.sim.run.group_profiles import GroupConfig, GroupPlan
+from tanist.sim.run.profiles import ChaosConfig
+from tanist.sim.workload.operations import Operation, Topic
 
 FORMAT = "tanist-scenario"
 VERSION = 1

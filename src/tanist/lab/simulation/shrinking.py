@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tanist.lab.simulation.plan import Plan
-from tanist.sim.faults import Fault
-from tanist.sim.group_profiles import GroupConfig
-from tanist.sim.operations import Operation
-from tanist.sim.profiles import ChaosConfig
-from tanist.sim.scheduler import MICROSECONDS
-from tanist.sim.violation import Violation
+from tanist.sim.checkers.violation import Violation
+from tanist.sim.faults.nemesis import Fault
+from tanist.sim.run.group_profiles import GroupConfig
+from tanist.sim.run.profiles import ChaosConfig
+from tanist.sim.workload.operations import Operation
+from tanist.sim.world.scheduler import MICROSECONDS
 
 _PAUSE_US = 200_000
 """Between two things that happen; longer ones are tried to be shortened to this."""

@@ -11,7 +11,7 @@ from typing import Any
 from tanist.lab.model.losses import Until
 from tanist.lab.what_if.enumeration import Cell, Table
 from tanist.lab.what_if.question import Question, bounds
-from tanist.words import counted
+from tanist.text import counted
 
 _LETTERS = {Until.CANDIDATE: "c", Until.LAST_KNOWN: "l", Until.RECOVERY: "r", Until.OPERATOR: "o"}
 _GAP = "  "

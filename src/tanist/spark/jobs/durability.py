@@ -25,11 +25,11 @@ from pyspark.sql import functions as F
 
 from tanist.lab.simulation.plan import FAULTS, Plan
 from tanist.lab.simulation.scenario import Scenario, save
-from tanist.sim.history import History, Send
-from tanist.sim.operations import Topic
-from tanist.sim.profiles import TOPIC, ChaosConfig
-from tanist.sim.world import COMBINED
-from tanist.spark.jobs.audit import Progress
+from tanist.sim.run.profiles import TOPIC, ChaosConfig
+from tanist.sim.workload.history import History, Send
+from tanist.sim.workload.operations import Topic
+from tanist.sim.world.world import COMBINED
+from tanist.spark.jobs.audit.audit import Progress
 from tanist.spark.jobs.preconditions import NothingToJudge
 
 STRATEGIES: Final = ("None", "Balanced", "Aggressive")

@@ -22,7 +22,7 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 
 from tanist.spark.jobs import tables
-from tanist.spark.jobs.audit import Progress
+from tanist.spark.jobs.audit.audit import Progress
 from tanist.spark.jobs.preconditions import NothingToJudge, listed
 from tanist.spark.jobs.tables import TableKind, TableUnfit
 

@@ -1,8 +1,9 @@
 """Salvaged records held against the live topic, and those that it lacks put back.
 
 Owns the verdict on each salvaged record, by a join of the salvage with the leaders' logs, and the report of what was
-done. What is written, and that writing twice is writing once, is `tanist.runtime.merge_back`'s: each partition's is one
-task that reads the topic again before it sends anything, so a task that Spark repeats restores nothing twice.
+done. What is written, and that writing twice is writing once, is `tanist.runtime.client.merge_back`'s: each
+partition's is one task that reads the topic again before it sends anything, so a task that Spark repeats restores
+nothing twice.
 
 A record is *kept* if the log has it where it was; *re-sent* if the log has it elsewhere: the same producer's send under
 the same sequence number, or the same timestamp, key, value and headers from somebody else, each record of the log
@@ -21,12 +22,12 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from tanist.runtime.client import Address, Client
-from tanist.runtime.merge_back import describe_target
-from tanist.runtime.merge_back import merge_back as restore_partition
-from tanist.runtime.salvaged import find_entries
-from tanist.spark.jobs.audit import Progress
-from tanist.spark.jobs.audit_logs import Place, SegmentLogs
+from tanist.runtime.client.client import Address, Client
+from tanist.runtime.client.merge_back import describe_target
+from tanist.runtime.client.merge_back import merge_back as restore_partition
+from tanist.runtime.client.salvaged import find_entries
+from tanist.spark.jobs.audit.audit import Progress
+from tanist.spark.jobs.audit.logs import Place, SegmentLogs
 from tanist.spark.jobs.merge_plan import TIMEOUT_S, MergePlan, of_topics, planned
 
 VERDICTS: Final = ("lost", "re-sent", "kept", "superseded", "transactional", "expired")
@@ -213,8 +214,8 @@ def _restore(
 def _restored(
     folder: str, bootstrap: list[Address], topic: str, partition: int, *, mark: bool
 ) -> tuple[int, int, int, int, str | None]:
-    from tanist.runtime.client import KafkaError, Unreachable
-    from tanist.runtime.merge_back import MergeInterrupted
+    from tanist.runtime.client.client import KafkaError, Unreachable
+    from tanist.runtime.client.merge_back import MergeInterrupted
 
     salvages, _ = of_topics(find_entries(Path(folder))[0], [topic])
     salvage = next(each for each in salvages if each.partition == partition)

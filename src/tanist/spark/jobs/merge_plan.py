@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tanist.log.salvage_manifest import Why
-from tanist.runtime.client import Address, Client
-from tanist.runtime.merge_back import describe_target
-from tanist.runtime.records import EARLIEST
-from tanist.runtime.salvaged import Entry, PartitionSalvage, by_partition, find_entries
+from tanist.log.salvage.manifest import Why
+from tanist.runtime.client.client import Address, Client
+from tanist.runtime.client.merge_back import describe_target
+from tanist.runtime.client.records import EARLIEST
+from tanist.runtime.client.salvaged import Entry, PartitionSalvage, by_partition, find_entries
 from tanist.spark.jobs.preconditions import NothingToJudge, Unfit, cluster_topics, listed, suggestion
-from tanist.spark.replica_files import segment_files
-from tanist.spark.topic_offsets import list_offsets
+from tanist.spark.segments.replica_files import segment_files
+from tanist.spark.topic.offsets import list_offsets
+from tanist.text import counted
 from tanist.wire.ids import id_text
-from tanist.words import counted
 
 TIMEOUT_S: Final = 60.0
 

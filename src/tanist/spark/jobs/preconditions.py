@@ -13,10 +13,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
-from tanist.runtime.client import Address, Client
-from tanist.spark.replica_files import METADATA_TOPIC, NothingThere, SegmentFile, segment_files
+from tanist.runtime.client.client import Address, Client
+from tanist.spark.segments.replica_files import METADATA_TOPIC, NothingThere, SegmentFile, segment_files
+from tanist.text import counted
 from tanist.wire.internal_topics import INTERNAL_TOPICS
-from tanist.words import counted
 
 INTERNAL: Final = frozenset({METADATA_TOPIC, *INTERNAL_TOPICS})
 _NAMED_MAX: Final = 5

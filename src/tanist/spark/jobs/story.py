@@ -18,15 +18,15 @@ from typing import Final, TextIO
 from pyspark.sql import SparkSession
 
 from tanist.lab.history import HistoryWriter
-from tanist.runtime import admin
-from tanist.runtime.admin import PartitionDescription
-from tanist.runtime.client import Address, Client, KafkaError, Unreachable
-from tanist.runtime.cluster import Cluster, addresses_of
-from tanist.runtime.cluster_file import load_existing
-from tanist.runtime.processes import wait_until
-from tanist.runtime.records import EARLIEST, LATEST, Producer, list_offset, read
-from tanist.spark.jobs.audit import AuditResult, Progress, audit_folder
-from tanist.spark.jobs.findings import Kind
+from tanist.runtime.client import admin
+from tanist.runtime.client.admin import PartitionDescription
+from tanist.runtime.client.client import Address, Client, KafkaError, Unreachable
+from tanist.runtime.client.records import EARLIEST, LATEST, Producer, list_offset, read
+from tanist.runtime.cluster.cluster import Cluster, addresses_of
+from tanist.runtime.cluster.cluster_file import load_existing
+from tanist.runtime.cluster.processes import wait_until
+from tanist.spark.jobs.audit.audit import AuditResult, Progress, audit_folder
+from tanist.spark.jobs.audit.findings import Kind
 from tanist.spark.jobs.merge_back import MergeResult, merge_back
 from tanist.wire.batch import NewRecord
 

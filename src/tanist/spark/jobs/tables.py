@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal
 
-from tanist.runtime.client import Address, Client, parse_bootstrap
-from tanist.runtime.records import EARLIEST, LATEST
+from tanist.runtime.client.client import Address, Client, parse_bootstrap
+from tanist.runtime.client.records import EARLIEST, LATEST
 from tanist.spark.jobs.preconditions import NothingToJudge, Unfit, cluster_topics, listed, writable_below
-from tanist.spark.topic_offsets import list_offsets
-from tanist.spark.topic_options import TopicOptions
-from tanist.spark.topic_plan import partitions_of
-from tanist.words import counted
+from tanist.spark.topic.offsets import list_offsets
+from tanist.spark.topic.options import TopicOptions
+from tanist.spark.topic.plan import partitions_of
+from tanist.text import counted
 
 TableKind = Literal["delta", "parquet"]
 DATA: Final = "data"

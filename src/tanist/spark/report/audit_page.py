@@ -13,13 +13,13 @@ from html import escape
 from pathlib import Path
 from typing import Final
 
-from tanist.log.salvage_manifest import timestamp_text
-from tanist.spark.jobs.audit import AuditResult
-from tanist.spark.jobs.audit_logs import Place
-from tanist.spark.jobs.findings import Finding, Kind
+from tanist.log.salvage.manifest import timestamp_text
+from tanist.spark.jobs.audit.audit import AuditResult
+from tanist.spark.jobs.audit.findings import Finding, Kind
+from tanist.spark.jobs.audit.logs import Place
 from tanist.spark.report import high_watermarks, rails
 from tanist.spark.report import page as html
-from tanist.words import counted
+from tanist.text import counted
 
 PARTITIONS_MAX: Final = 24
 FINDINGS_MAX: Final = 200

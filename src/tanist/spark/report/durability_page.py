@@ -14,7 +14,7 @@ from typing import Final
 from tanist.lab.jepsen import svg
 from tanist.spark.jobs.durability import OUTAGE_MS, DurabilityResult, Estimate, Row
 from tanist.spark.report import page as html
-from tanist.words import counted
+from tanist.text import counted
 
 _PANELS: Final = (
     (0.01, 0.47, "runs that lost acknowledged records", "loss"),

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from tanist.lab.jepsen import svg
-from tanist.spark.jobs.audit import AuditResult, HighWatermarkPoint
-from tanist.spark.jobs.audit_logs import Place
-from tanist.spark.jobs.audit_metadata import Change
+from tanist.spark.jobs.audit.audit import AuditResult, HighWatermarkPoint
+from tanist.spark.jobs.audit.logs import Place
+from tanist.spark.jobs.audit.metadata import Change
 from tanist.spark.report import page
 
 _TOP: Final = 36.0

@@ -14,12 +14,12 @@ from html import escape
 from typing import Final
 
 from tanist.lab.jepsen import svg
-from tanist.log.salvage_manifest import Manifest
-from tanist.spark.jobs.audit import AuditResult
-from tanist.spark.jobs.audit_logs import Place
-from tanist.spark.jobs.findings import Finding, Kind
+from tanist.log.salvage.manifest import Manifest
+from tanist.spark.jobs.audit.audit import AuditResult
+from tanist.spark.jobs.audit.findings import Finding, Kind
+from tanist.spark.jobs.audit.logs import Place
 from tanist.spark.report import page
-from tanist.words import counted
+from tanist.text import counted
 
 _BAR: Final = 20.0
 _RAIL: Final = 34.0

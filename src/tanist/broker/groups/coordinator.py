@@ -1,0 +1,500 @@
+"""The group coordinator of a broker: which groups are here, and how their decisions get into the log and out again.
+
+Owns the partitions of `__consumer_offsets` that this broker leads, as `coordinator.Shard`s, and carries out their
+effects: what a turn's requests append goes into the partition's log as one batch, like any produce with acks=all, and
+is applied and answered when the high watermark covers it. A partition whose leadership has come is replayed from its
+log, slice by slice between the turns of others, one partition at a time; until then its groups are told
+COORDINATOR_LOAD_IN_PROGRESS. It begins to be served only when everything that its log held at the start is committed:
+offsets that were told never go back, whoever leads next. Who has lost a partition forgets it at once, and sends those
+who wait elsewhere.
+
+Nothing here runs for Produce and Fetch, and nothing of it is imported before a broker has a group to see to.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, cast
+from uuid import UUID
+
+from tanist.broker.network.client_connection import Call
+from tanist.broker.replication.hosted_partition import HostedPartition
+from tanist.broker.replication.leadership import Leads
+from tanist.controller.settings import GROUP_RESOURCE, Levels, resolve_group_config
+from tanist.coordinator.consumer.topics import Topics
+from tanist.coordinator.effects import Append, Effect
+from tanist.coordinator.group import Asker
+from tanist.coordinator.partitioning import partition_of
+from tanist.coordinator.rebalance import NEVER_MS, ConsumerTiming, GroupSettings
+from tanist.coordinator.shard import Shard
+from tanist.log.log import OffsetOutOfRange
+from tanist.log.scan import DamagedBatch
+from tanist.ports import Timer
+from tanist.wire.batch import NewRecord, decode_batch, encode_batch, iterate_headers
+from tanist.wire.consumer_group_records import GroupRegexValue, TargetAssignmentValue
+from tanist.wire.errors import ErrorCode, WireError
+from tanist.wire.group_records import (
+    GroupMetadataValue,
+    OffsetCommitValue,
+    decode_group_record,
+    encode_key,
+    encode_value,
+)
+from tanist.wire.internal_topics import OFFSETS_TOPIC
+
+if TYPE_CHECKING:
+    from tanist.broker.node import Node
+    from tanist.replica.leader import LeaderState
+
+_SLICE_BYTES: Final = 32 * 1024
+"""How much of a log is replayed in one go: a few milliseconds' worth."""
+
+_MINUTE_MS: Final = 60_000
+
+_NOT_SURE: Final = {
+    Leads.NO: ErrorCode.NOT_COORDINATOR,
+    Leads.UNKNOWN: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+}
+
+Reply = Callable[[Any], None]
+"""The tickets that this broker gives along with requests."""
+
+
+class GroupPartition:
+    """A partition of `__consumer_offsets` that is led here."""
+
+    def __init__(self, hosted: HostedPartition, settings: GroupSettings, topics: Topics) -> None:
+        self.hosted = hosted
+        self.shard = Shard(settings, topics)
+        self.ready = False
+        self.next_offset = hosted.log.log_start_offset
+        self.load_end = hosted.log.log_end_offset
+        """What lies below was written under other leaders."""
+        self.written_end = hosted.log.log_end_offset
+        """What this coordinator has appended ends here."""
+        self.gathered: list[Append] = []
+        """What groups have decided in this turn."""
+        self.began_ms = 0
+        self.records = 0
+
+
+class _TopicsOfImage:
+    """The topics of this broker's metadata, for consumer groups."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self.version = node.metadata.applied_offset
+
+    def find(self, name: str) -> tuple[UUID, int] | None:
+        topic = self._node.metadata.image.topic(name)
+        return None if topic is None else (topic.topic_id, len(topic.partitions))
+
+    def name_of(self, topic_id: UUID) -> str | None:
+        topic = self._node.metadata.image.topics.get(topic_id)
+        return None if topic is None else topic.name
+
+    def names(self) -> Iterable[str]:
+        return self._node.metadata.image.topic_ids.keys()
+
+
+class _TimingOfImage:
+    """What the configuration of a GROUP resource says of its members' timing, within this broker's bounds (KIP-848)."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    def __call__(self, group_id: str) -> ConsumerTiming | None:
+        node = self._node
+        own = node.metadata.image.configs.get((GROUP_RESOURCE, group_id))
+        if not own:
+            return None
+        config = node.config
+        levels = Levels.of(node.metadata.image.configs, node.node_id, config.static)
+
+        def bounded(name: str, low: int, high: int) -> int:
+            value = int(resolve_group_config(name, own, levels).value or low)
+            # Bounds may have changed since the group got its value. The broker's own value needs none.
+            return max(low, min(value, high)) if name in own else value
+
+        return ConsumerTiming(
+            bounded(
+                "consumer.session.timeout.ms",
+                config.group_consumer_min_session_timeout_ms,
+                config.group_consumer_max_session_timeout_ms,
+            ),
+            bounded(
+                "consumer.heartbeat.interval.ms",
+                config.group_consumer_min_heartbeat_interval_ms,
+                config.group_consumer_max_heartbeat_interval_ms,
+            ),
+        )
+
+
+class _CommittedOnce:
+    """Waits, like a produce, until what another leader wrote is committed under this one."""
+
+    def __init__(self, then: Callable[[], None]) -> None:
+        self.done = False
+        self._then = then
+
+    def settle(self, ticket: int, error: int) -> None:
+        self.done = True
+        if error in (ErrorCode.NONE, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND):
+            self._then()
+
+
+class _Batch:
+    """What groups decided in one turn, on its way: until it is committed, the leadership is lost, or time is up."""
+
+    __slots__ = ("_answered", "_appends", "_coordinator", "_partition", "done")
+
+    def __init__(self, coordinator: Coordinator, partition: GroupPartition, appends: Sequence[Append]) -> None:
+        self._coordinator = coordinator
+        self._partition = partition
+        self._appends = appends
+        self._answered = False
+        self.done = False
+
+    def settle(self, ticket: int, error: int) -> None:
+        self.done = True
+        if error == ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND:
+            error = ErrorCode.NONE  # the high watermark has passed it: it is committed
+        answered, self._answered = self._answered, True
+        for append in self._appends:
+            if not error:
+                self._partition.shard.apply(append)
+            if not answered:
+                self._coordinator.written(self._partition, append, error)
+
+    def expire(self) -> None:
+        """The askers have waited long enough. What they asked for counts all the same, once it is committed."""
+        if not self._answered:
+            self._answered = True
+            for append in self._appends:
+                self._coordinator.written(self._partition, append, ErrorCode.REQUEST_TIMED_OUT)
+
+
+class Coordinator:
+    """The groups of this broker."""
+
+    def __init__(self, node: Node) -> None:
+        config = node.config
+        self._node = node
+        self._settings = GroupSettings(
+            initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
+            min_session_timeout_ms=config.group_min_session_timeout_ms,
+            max_session_timeout_ms=config.group_max_session_timeout_ms,
+            max_size=config.group_max_size,
+            offset_metadata_max_bytes=config.offset_metadata_max_bytes,
+            consumer_session_timeout_ms=config.group_consumer_session_timeout_ms,
+            consumer_heartbeat_interval_ms=config.group_consumer_heartbeat_interval_ms,
+            consumer_max_size=config.group_consumer_max_size,
+            assignors=tuple(config.group_consumer_assignors),
+            migration_policy=config.group_consumer_migration_policy.lower(),
+            timing=_TimingOfImage(node),
+        )
+        self._topics = _TopicsOfImage(node)
+        self._partitions: dict[int, GroupPartition] = {}
+        self._loading: deque[GroupPartition] = deque()
+        self._load_timer: Timer | None = None
+        self._timer: Timer | None = None
+        self._armed_ms = NEVER_MS
+        self._closed = False
+        self._expiry = node.clock.call_at(
+            node.clock.now_ms() + config.offsets_retention_check_interval_ms, self._expire
+        )
+        for hosted in dict(node.replicas.by_topic.get(OFFSETS_TOPIC) or {}).values():
+            self.role_changed(hosted)
+
+    # -- where a group is
+
+    def find(self, group_id: str) -> GroupPartition | int:
+        """The partition of a group, if it is served here; else the error that sends the asker on."""
+        topic = self._node.metadata.image.topic(OFFSETS_TOPIC)
+        if topic is None or self._closed:
+            return ErrorCode.NOT_COORDINATOR
+        partition = self._partitions.get(partition_of(group_id, len(topic.partitions)))
+        if partition is None:
+            return ErrorCode.NOT_COORDINATOR
+        return partition if partition.ready else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+    def when_sure(self, group_ids: Iterable[str], then: Callable[[dict[str, int]], None]) -> None:
+        """Call `then` with the groups that are not served here, and why; all others are, as of now.
+
+        For what is told from memory: a coordinator that was deposed and has yet to hear of it would tell old things.
+        """
+        errors: dict[str, int] = {}
+        sought: dict[GroupPartition, list[str]] = {}
+        for group_id in group_ids:
+            found = self.find(group_id)
+            if isinstance(found, int):
+                errors[group_id] = found
+            else:
+                sought.setdefault(found, []).append(group_id)
+        if not sought:
+            then(errors)
+            return
+        left = set(sought)
+
+        def told(partition: GroupPartition, leads: Leads) -> None:
+            left.discard(partition)
+            if leads is not Leads.YES:
+                errors.update(dict.fromkeys(sought[partition], _NOT_SURE[leads]))
+            if not left:
+                then(errors)
+
+        patience_ms = self._node.config.offsets_commit_timeout_ms
+        for partition in sought:
+            self._node.leadership.confirm(partition.hosted, patience_ms, partial(told, partition))
+
+    def partitions(self) -> Iterator[GroupPartition]:
+        """All partitions that are led here, loaded or not, in order."""
+        return iter([self._partitions[index] for index in sorted(self._partitions)])
+
+    # -- leadership
+
+    def role_changed(self, hosted: HostedPartition) -> None:
+        """This broker has become the leader of a partition, or is not any more."""
+        index = hosted.index
+        partition = self._partitions.get(index)
+        if hosted.leader is None or hosted.stale:
+            if partition is not None and partition.hosted is hosted:
+                del self._partitions[index]
+                self._answer(partition, partition.shard.dismiss(ErrorCode.NOT_COORDINATOR))
+            return
+        if partition is not None and partition.hosted is hosted:
+            return  # it leads on
+        partition = self._partitions[index] = GroupPartition(hosted, self._settings, self._topics)
+        partition.began_ms = self._node.clock.now_ms()
+        if partition.load_end == partition.next_offset:
+            partition.ready = True
+        elif hosted.leader.high_watermark >= partition.load_end:
+            self._load_later(partition)
+        else:
+            loading = partition
+            waiter = _CommittedOnce(lambda: self._load_later(loading))
+            hosted.ack_waiters.append((partition.load_end, waiter, 0))
+
+    def _load_later(self, partition: GroupPartition) -> None:
+        self._loading.append(partition)
+        if self._load_timer is None:
+            self._load_timer = self._node.clock.call_at(self._node.clock.now_ms(), self._load)
+
+    def _load(self) -> None:
+        """Replay one slice of one log, then let others have their turn."""
+        self._load_timer = None
+        partition = self._loading[0]
+        if self._closed or self._partitions.get(partition.hosted.index) is not partition or self._load_slice(partition):
+            self._loading.popleft()
+        if self._loading and not self._closed:
+            self._load_timer = self._node.clock.call_at(self._node.clock.now_ms(), self._load)
+
+    def _load_slice(self, partition: GroupPartition) -> bool:
+        """True once there is no more to do."""
+        hosted = partition.hosted
+        name = f"{hosted.topic}-{hosted.index}"
+        try:
+            partition.next_offset = max(partition.next_offset, hosted.log.log_start_offset)
+            piece = hosted.log.read(partition.next_offset, _SLICE_BYTES, partition.load_end)
+            if piece is None:
+                self._loaded(partition)
+                return True
+            chunk, begin_offset = piece.chunk, partition.next_offset
+            view = memoryview(chunk.file.read(chunk.offset, chunk.length))
+            for position, header in iterate_headers(view):
+                if not header.is_control and not header.is_transactional:
+                    self._replay(partition, view[position : position + header.size_bytes])
+                partition.next_offset = header.next_offset
+            if partition.next_offset == begin_offset:
+                raise WireError(f"no batch at offset {begin_offset}")
+        except OSError as failure:
+            self._node.disk_failed(hosted, failure)
+            return True
+        except (DamagedBatch, OffsetOutOfRange, WireError) as damage:
+            self._node.report("ERROR", f"{name}: its groups can't be served, the log can't be read: {damage}")
+            return True
+        return False
+
+    def _replay(self, partition: GroupPartition, batch: memoryview) -> None:
+        for record in decode_batch(batch):
+            if record.offset < partition.next_offset or record.key is None:
+                continue
+            partition.records += 1
+            try:
+                decoded = decode_group_record(record.key, record.value)
+            except WireError as error:
+                self._node.report("WARN", f"{OFFSETS_TOPIC}-{partition.hosted.index} at {record.offset}: {error}")
+                continue
+            if decoded is not None:
+                partition.shard.replay(*decoded)
+
+    def _loaded(self, partition: GroupPartition) -> None:
+        node, shard = self._node, partition.shard
+        partition.ready = True
+        groups = len(shard.groups) + len(shard.consumers.groups)
+        node.report(
+            "INFO",
+            f"{OFFSETS_TOPIC}-{partition.hosted.index}: {groups} groups of "
+            f"{partition.records} records, {node.clock.now_ms() - partition.began_ms} ms after the election",
+        )
+        self.carry_out(partition, partition.shard.loaded(node.clock.now_ms()))
+        topic_ids = node.metadata.image.topic_ids
+        known = {topic for committed in partition.shard.offsets.values() for topic, _ in committed}
+        self.carry_out(partition, partition.shard.forget_topics(known - topic_ids.keys()))
+
+    def topics_deleted(self, names: Iterable[str]) -> None:
+        """Whoever makes topics of these names again begins at their beginning."""
+        names = frozenset(names)
+        for partition in list(self._partitions.values()):
+            if partition.ready:
+                self.carry_out(partition, partition.shard.forget_topics(names))
+
+    def topics_changed(self) -> None:
+        """Topics came, went or got partitions: consumer groups may have something to assign."""
+        self._topics.version = self._node.metadata.applied_offset
+        for partition in self._partitions.values():
+            partition.shard.topics_changed()
+
+    # -- effects
+
+    def carry_out(self, partition: GroupPartition, effects: Sequence[Effect]) -> None:
+        """Do what a group wants, and see when it is to be looked at again."""
+        for effect in effects:
+            if isinstance(effect, Append):
+                self._append(partition, effect)
+        self._answer(partition, effects)
+        self._arm(partition.shard.check_ms)
+
+    def _answer(self, partition: GroupPartition, effects: Sequence[Effect]) -> None:
+        for effect in effects:
+            if not isinstance(effect, Append):
+                cast(Reply, effect.ticket)(effect.response)
+
+    def _append(self, partition: GroupPartition, append: Append) -> None:
+        """What one turn decides goes into the log together, at the turn's end."""
+        partition.gathered.append(append)
+        if len(partition.gathered) == 1:
+            self._node.before_writes(lambda: self._write_gathered(partition))
+
+    def _write_gathered(self, partition: GroupPartition) -> None:
+        appends, partition.gathered = partition.gathered, []
+        hosted = partition.hosted
+        if self._partitions.get(hosted.index) is not partition or hosted.leader is None or hosted.stale:
+            # Lost since; or lost and led again, and then what it has is read anew, without this.
+            _Batch(self, partition, appends).settle(0, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return
+        self._write(partition, hosted.leader, appends)
+
+    def _write(self, partition: GroupPartition, leader: LeaderState, appends: Sequence[Append]) -> None:
+        node, hosted = self._node, partition.hosted
+        batch = _Batch(self, partition, appends)
+        now_ms, wall_ms = node.clock.now_ms(), node.clock.wall_ms()
+        records = _records_of(appends, wall_ms)
+        if not records:
+            # But what was decided before is not told before it is committed, either.
+            if leader.high_watermark >= partition.written_end:
+                batch.settle(0, ErrorCode.NONE)
+            else:
+                self._wait(partition, batch, now_ms)
+            return
+        error = leader.check_before_append(-1)
+        if error:
+            batch.settle(0, error)
+            return
+        encoded = memoryview(encode_batch(records))
+        if len(encoded) > hosted.log.config.max_message_bytes:
+            if len(appends) == 1:
+                batch.settle(0, ErrorCode.MESSAGE_TOO_LARGE)
+                return
+            half = len(appends) // 2
+            self._write(partition, leader, appends[:half])
+            self._write(partition, leader, appends[half:])
+            return
+        appended = hosted.log.append_as_leader(encoded, hosted.leader_epoch, now_ms, wall_ms, internal=True)
+        if appended.error:
+            batch.settle(0, appended.error)
+            return
+        partition.written_end = appended.last_offset + 1
+        node.mark_dirty(hosted)
+        self._wait(partition, batch, now_ms)
+        node.effects.leader_has_appended(hosted, leader, now_ms)
+
+    def _wait(self, partition: GroupPartition, batch: _Batch, now_ms: int) -> None:
+        """Until all that this coordinator has written is committed, or time is up."""
+        partition.hosted.ack_waiters.append((partition.written_end, batch, 0))
+        self._node.purgatory.add(now_ms + self._node.config.offsets_commit_timeout_ms, batch)
+
+    def written(self, partition: GroupPartition, append: Append, error: int) -> None:
+        """Records of a group are committed, or it is time to say that they may not be."""
+        self.carry_out(partition, partition.shard.written(append, error, self._node.clock.now_ms()))
+
+    # -- time
+
+    def _arm(self, check_ms: int) -> None:
+        """Look again at this time, if not before."""
+        if self._closed or check_ms >= self._armed_ms:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._armed_ms = check_ms
+        self._timer = self._node.clock.call_at(check_ms, self._tick)
+
+    def _tick(self) -> None:
+        self._timer, self._armed_ms = None, NEVER_MS
+        now_ms = self._node.clock.now_ms()
+        for partition in list(self._partitions.values()):
+            if partition.shard.check_ms <= now_ms:
+                self.carry_out(partition, partition.shard.tick(now_ms))
+        self._arm(min((each.shard.check_ms for each in self._partitions.values()), default=NEVER_MS))
+
+    def _expire(self) -> None:
+        """Look for offsets that nobody has used for too long."""
+        clock, config = self._node.clock, self._node.config
+        self._expiry = clock.call_at(clock.now_ms() + config.offsets_retention_check_interval_ms, self._expire)
+        retention_ms = config.offsets_retention_minutes * _MINUTE_MS
+        for partition in list(self._partitions.values()):
+            if partition.ready:
+                self.carry_out(partition, partition.shard.expire(clock.wall_ms(), retention_ms))
+
+    def close(self) -> None:
+        """The broker is going down; its connections close with it."""
+        self._closed = True
+        self._partitions.clear()
+        self._loading.clear()
+        for timer in (self._timer, self._load_timer, self._expiry):
+            if timer is not None:
+                timer.cancel()
+
+    # -- requests
+
+    def asker(self, call: Call, reply: Reply, new_member_id: str, *, static: bool) -> Asker:
+        """Who sends this JoinGroup, and what its version can do."""
+        client_id, client_host = call.client
+        return Asker(
+            ticket=reply,
+            client_id=client_id,
+            client_host=client_host,
+            new_member_id=new_member_id,
+            needs_known_id=call.version >= 4 and not static,
+            may_skip_assignment=call.version >= 9,
+        )
+
+
+def _records_of(appends: Iterable[Append], wall_ms: int) -> list[NewRecord]:
+    """Their records, with the time of day where they want it."""
+    records: list[NewRecord] = []
+    for append in appends:
+        for key, value in append.records:
+            if isinstance(value, OffsetCommitValue):
+                value.commit_timestamp = wall_ms
+            elif isinstance(value, GroupMetadataValue):
+                value.current_state_timestamp = wall_ms
+            elif isinstance(value, TargetAssignmentValue):
+                value.assignment_timestamp = wall_ms
+            elif isinstance(value, GroupRegexValue):
+                value.timestamp = wall_ms
+            encoded = None if value is None else encode_value(value)
+            records.append(NewRecord(timestamp=wall_ms, key=encode_key(key), value=encoded))
+    return records

@@ -1,0 +1,253 @@
+"""The broker's way to the active controller: wherever it is now, its own node included.
+
+Requests go to the quorum's leader. When there is no leader, or it changes under way, the asker hears None and decides
+whether to ask again. `forward` passes a client's request on unread, in an Envelope (KIP-590), and asks again until the
+client's patience is over: to a client, a controller's failover is a slow answer, not an error. One thing is not passed
+on: that a repeated request is refused because of what the first one may have done ("the topic exists"). The client's
+connection closes instead, so that the client knows that it does not know.
+
+Answers come in the order of the requests on a connection, so what may be slow must not stand before what may not. The
+broker's own requests (heartbeats!) have a connection, clients' requests another, and an election that waits for
+replicas to return (KIP-966) has one to itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from tanist.broker.network.channel import Answer, Channel
+from tanist.broker.network.client_connection import Call
+from tanist.wire.apis import ApiKey
+from tanist.wire.errors import ErrorCode
+from tanist.wire.frames import decode_response
+from tanist.wire.messages.alter_partition_reassignments_response import AlterPartitionReassignmentsResponse
+from tanist.wire.messages.create_partitions_response import CreatePartitionsResponse
+from tanist.wire.messages.create_topics_response import CreateTopicsResponse
+from tanist.wire.messages.delete_topics_response import DeleteTopicsResponse
+from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest
+from tanist.wire.messages.envelope_request import EnvelopeRequest
+from tanist.wire.messages.envelope_response import EnvelopeResponse
+
+if TYPE_CHECKING:
+    from tanist.broker.node import Node
+
+_RETRY_MS = 25
+_RETRY_MAX_MS = 400
+_FORWARD_PATIENCE_MS = 25_000
+_FORWARD_PATIENCE_MAX_MS = 600_000
+_ANSWER_SLACK_MS = 5_000
+"""How much longer than the request says the controller may take is waited for its answer, which says so."""
+_APART_MAX = 16
+"""Slow requests that have connections of their own; more of them wait for each other."""
+_LAST_QUICK_ELECTION = 1
+"""Preferred and unclean elections are decided at once; KIP-966's types may take as long as the client says."""
+_ENVELOPE_VERSION = 0
+_BY_THE_FIRST: dict[int, frozenset[int]] = {
+    ApiKey.CREATE_TOPICS: frozenset({ErrorCode.TOPIC_ALREADY_EXISTS}),
+    ApiKey.DELETE_TOPICS: frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID}),
+    ApiKey.CREATE_PARTITIONS: frozenset({ErrorCode.INVALID_PARTITIONS}),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: frozenset({ErrorCode.NO_REASSIGNMENT_IN_PROGRESS}),
+}
+"""The errors of a repeated request that the first one may have caused."""
+
+
+class ControllerChannel:
+    """RPCs to the active controller."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._own = _Way(node, "to-controller")
+        self._clients = _Way(node, "forwarding")
+        self._apart: list[_Way] = []
+
+    def call(self, request: Any, version: int, timeout_ms: int, on_answer: Answer) -> None:
+        """Ask the active controller; None when there is none, or it did not answer in time."""
+        self._own.call(request, version, timeout_ms, on_answer)
+
+    def forward(
+        self, call: Call, request: Any, *, body: bytes | None = None, amend: Callable[[bytes], bytes] | None = None
+    ) -> None:
+        """Have the active controller answer a client's request; `request` is its decoded form.
+
+        `body` is sent instead of what the client sent, if it is not None, and `amend` makes the client's answer of the
+        controller's (both without their length).
+        """
+        body = bytes(call.frame) if body is None else body
+        call.wait()
+        way = self._clients
+        asked_ms: int = getattr(request, "timeout_ms", 0)
+        patience_ms = max(_FORWARD_PATIENCE_MS, min(asked_ms, _FORWARD_PATIENCE_MAX_MS) + _ANSWER_SLACK_MS)
+        if (
+            isinstance(request, ElectLeadersRequest)
+            and request.election_type > _LAST_QUICK_ELECTION
+            and len(self._apart) < _APART_MAX
+        ):
+            way = _Way(self._node, "electing")
+            self._apart.append(way)
+        _Forward(self._node, self, way, call, body, patience_ms, amend).attempt()
+
+    def forwarded(self, way: _Way) -> None:
+        """A request has come to its end, and with it the connection that it may have had to itself."""
+        if way in self._apart:
+            self._apart.remove(way)
+            way.close()
+
+    @property
+    def requests_under_way(self) -> int:
+        """On the connection that has most."""
+        return max(way.requests_under_way for way in self._ways)
+
+    def leader_changed(self) -> None:
+        """Drop connections to a controller that is none any more; what was under way is answered by None."""
+        for way in self._ways:
+            way.leader_changed()
+
+    def close(self) -> None:
+        for way in self._ways:
+            way.close()
+
+    @property
+    def _ways(self) -> list[_Way]:
+        return [self._own, self._clients, *self._apart]
+
+
+class _Way:
+    """One connection to the active controller, made when needed."""
+
+    def __init__(self, node: Node, name: str) -> None:
+        self._node = node
+        self._name = name
+        self._channel: Channel | None = None
+        self._leader_id: int | None = None
+        self._closed = False
+        self.may_have_arrived = False
+        """Whether the request that has just been answered by None was perhaps received."""
+
+    @property
+    def requests_under_way(self) -> int:
+        return 0 if self._channel is None else self._channel.requests_under_way
+
+    def call(self, request: Any, version: int, timeout_ms: int, on_answer: Answer) -> None:
+        channel = self._current()
+        if channel is None:
+            self.may_have_arrived = False
+            self._node.clock.call_soon(lambda: on_answer(None))
+            return
+
+        def answered(response: Any | None) -> None:
+            self.may_have_arrived = response is None and channel.lost_open
+            on_answer(response)
+
+        channel.call(request, version, timeout_ms, answered)
+
+    def leader_changed(self) -> None:
+        if self._channel is not None and self._leader_id != self._node.quorum.leader_id:
+            channel, self._channel = self._channel, None
+            channel.close()
+
+    def close(self) -> None:
+        self._closed = True
+        if self._channel is not None:
+            self._channel.close()
+
+    def _current(self) -> Channel | None:
+        leader_id = self._node.quorum.leader_id
+        if self._closed or leader_id is None:
+            return None
+        if self._channel is None or leader_id != self._leader_id:
+            endpoint = self._node.quorum.endpoint(leader_id)
+            if endpoint is None:
+                return None
+            if self._channel is not None:
+                self._channel.close()
+            self._leader_id = leader_id
+            self._channel = Channel(
+                self._node.clock,
+                self._node.network,
+                *endpoint,
+                client_id=f"broker-{self._node.node_id}-{self._name}",
+                max_frame_bytes=self._node.config.socket_request_max_bytes,
+            )
+        return self._channel
+
+
+class _Forward:
+    """One client request on its way to the controller and back."""
+
+    def __init__(
+        self,
+        node: Node,
+        channel: ControllerChannel,
+        way: _Way,
+        call: Call,
+        body: bytes,
+        patience_ms: int,
+        amend: Callable[[bytes], bytes] | None,
+    ) -> None:
+        self._node = node
+        self._channel = channel
+        self._way = way
+        self._call = call
+        self._amend = amend
+        self._envelope = EnvelopeRequest(request_data=body, request_principal=b"", client_host_address=b"\x7f\0\0\1")
+        self._retry_ms = _RETRY_MS
+        self._may_be_done = False
+        self._deadline_ms = node.clock.now_ms() + patience_ms
+
+    def attempt(self) -> None:
+        if self._call.connection.closed:
+            self._channel.forwarded(self._way)
+            return
+        remaining_ms = max(1, self._deadline_ms - self._node.clock.now_ms())
+        self._way.call(self._envelope, _ENVELOPE_VERSION, remaining_ms, self._answered)
+
+    def _answered(self, response: EnvelopeResponse | None) -> None:
+        if response is not None and response.error_code == 0 and response.response_data is not None:
+            data = response.response_data
+            if self._may_be_done and self._refused_by_the_first(data):
+                self._give_up()
+                return
+            if self._amend is not None:
+                data = self._amend(bytes(data))
+            self._call.reply_chunks([len(data).to_bytes(4, "big"), data])
+            self._channel.forwarded(self._way)
+            return
+        if response is not None and response.error_code != ErrorCode.NOT_CONTROLLER:
+            self._node.report(
+                "WARN", f"the controller refuses a forwarded request: {ErrorCode(response.error_code).name}"
+            )
+            self._give_up()
+            return
+        if response is None and self._way.may_have_arrived:
+            self._may_be_done = True
+        now_ms = self._node.clock.now_ms()
+        if now_ms + self._retry_ms >= self._deadline_ms:
+            # Nobody to ask: the connection closes, and the client asks another broker (as Kafka does on a timeout).
+            self._give_up()
+            return
+        self._node.clock.call_at(now_ms + self._retry_ms, self.attempt)
+        self._retry_ms = min(self._retry_ms * 2, _RETRY_MAX_MS)
+
+    def _refused_by_the_first(self, data: bytes | memoryview) -> bool:
+        codes = _BY_THE_FIRST.get(self._call.header.api_key)
+        if codes is None:
+            return False
+        answer = decode_response(self._call.header.api_key, self._call.version, memoryview(data))
+        return not codes.isdisjoint(_error_codes(answer))
+
+    def _give_up(self) -> None:
+        self._call.connection.close()
+        self._channel.forwarded(self._way)
+
+
+def _error_codes(answer: Any) -> Iterator[int]:
+    match answer:
+        case CreateTopicsResponse():
+            yield from (topic.error_code for topic in answer.topics)
+        case DeleteTopicsResponse():
+            yield from (topic.error_code for topic in answer.responses)
+        case CreatePartitionsResponse():
+            yield from (topic.error_code for topic in answer.results)
+        case AlterPartitionReassignmentsResponse():
+            yield from (each.error_code for topic in answer.responses for each in topic.partitions)

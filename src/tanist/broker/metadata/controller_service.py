@@ -1,0 +1,268 @@
+"""The controller on its node: decisions become records in the metadata log, answers wait for their commit (fact 149).
+
+While this node leads the quorum, each request is decided by `controller.Controller` against an image that includes
+what is not committed yet; the decision's records are appended, replayed into that image, and the answer is kept until
+the high watermark covers them. An answer that carries no records of its own waits for the records before it, because
+it may speak of them. When leadership is lost, what was not committed is dropped with the image, and the askers hear
+NOT_CONTROLLER.
+
+A broker whose connection breaks is probed at once, and fenced when nobody listens there any more: fencing early is
+always safe, and waiting for the session to run out costs nine seconds.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tanist.broker.metadata.replica_log_info import LogInquiries
+from tanist.broker.metadata.view import endpoint_in
+from tanist.broker.network.client_connection import Call
+from tanist.broker.network.probe import Probe
+from tanist.controller.controller import Controller, not_controller_response
+from tanist.controller.decision import Decision
+from tanist.controller.election_wait import ElectionWait
+from tanist.controller.image import MetadataImage
+from tanist.controller.partition_state import RECOVERING
+from tanist.controller.unclean_recovery import LogInfo
+from tanist.ports import Timer
+from tanist.wire.ids import TopicIdPartition
+from tanist.wire.metadata import PartitionChangeRecord, encode_record, record_version
+
+if TYPE_CHECKING:
+    from tanist.broker.node import Node
+
+_MAX_PENDING = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    """What is to be said once the metadata log is committed up to `offset`."""
+
+    offset: int
+    call: Call | None = None
+    response: Any = None
+    request: Any = None
+    unclean: tuple[str, ...] = ()
+    """Unclean elections, for the operator to read."""
+
+
+class ControllerHost:
+    """Runs the `Controller` of a node with the controller role."""
+
+    def __init__(self, node: Node, controller: Controller) -> None:
+        self._node = node
+        self.controller = controller
+        self._pending: deque[_Pending] = deque()
+        self._epoch = -1
+        self._timer: Timer | None = None
+        self._probing: dict[int, Probe] = {}
+        self._inquiries = LogInquiries(node, self._replica_answered)
+        self._electing: dict[ElectionWait, tuple[Call, Any]] = {}
+        """Requests whose elections take questions to the replicas first."""
+        self.unclean_elections = 0
+        """Committed ones, of this process as the active controller."""
+        self._closed = False
+
+    PENDING_MAX = _MAX_PENDING
+
+    @property
+    def pending_count(self) -> int:
+        """Answers that wait for the commit of what they speak of."""
+        return len(self._pending)
+
+    @property
+    def active(self) -> bool:
+        return self.controller.active
+
+    # -- leadership
+
+    def elected(self, epoch: int) -> None:
+        """This node leads the quorum, and everything older than its epoch is committed and replayed: claim."""
+        self._epoch = epoch
+        decision = self.controller.activate(epoch, self._node.clock.now_ms(), self._node.quorum.log_end_offset)
+        self._node.report("INFO", f"controller {self._node.node_id} is active in epoch {epoch}")
+        self._carry_out(decision, None, None)
+        self._probe_brokers()
+        self._go_on()
+
+    def stepped_down(self, image: MetadataImage) -> None:
+        """Another node leads, or nobody: forget what was not committed. `image` is the committed state."""
+        waiting, self._pending = self._pending, deque()
+        if self.controller.active:
+            self._node.report("INFO", f"controller {self._node.node_id} resigns epoch {self._epoch}")
+        self.controller.deactivate(image)
+        for probe in self._probing.values():
+            probe.end()
+        self._probing.clear()
+        for pending in waiting:
+            if pending.call is not None:
+                pending.call.reply(not_controller_response(pending.request))
+        electing, self._electing = self._electing, {}
+        for call, request in electing.values():
+            call.reply(not_controller_response(request))
+        self._inquiries.close()
+        self._arm()
+
+    def committed(self) -> None:
+        """The high watermark moved: send the answers it covers."""
+        applied_offset = self._node.metadata.applied_offset
+        pending = self._pending
+        while pending and pending[0].offset <= applied_offset:
+            done = pending.popleft()
+            for line in done.unclean:
+                self._node.report("WARN", line)
+            self.unclean_elections += len(done.unclean)
+            if done.call is not None and done.response is not None:
+                done.call.reply(done.response)
+
+    def close(self) -> None:
+        """The node is going down: no more ticks, no more knocking."""
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for probe in self._probing.values():
+            probe.end()
+        self._probing.clear()
+        self._inquiries.close()
+
+    # -- requests
+
+    def handle(self, call: Call, request: Any) -> None:
+        """Decide a request of the controller's APIs."""
+        if not self.controller.active or len(self._pending) >= _MAX_PENDING:
+            call.reply(not_controller_response(request))
+            return
+        decision = self.controller.handle(
+            request,
+            self._node.clock.now_ms(),
+            next_offset=self._node.quorum.log_end_offset,
+            api_version=call.version,
+        )
+        self._carry_out(decision, call, request)
+        self._go_on()
+
+    def _carry_out(self, decision: Decision | None, call: Call | None, request: Any) -> None:
+        if decision is None:
+            return
+        if decision.records:
+            metadata_version = self.controller.image.metadata_version
+            values = []
+            unclean = self._unclean_elections(decision)
+            for record in decision.records:
+                values.append(encode_record(record, record_version(type(record), metadata_version)))
+                self.controller.replay(record)
+                metadata_version = self.controller.image.metadata_version
+            # Before the append: with one voter it may be committed at once.
+            if unclean:
+                self._pending.append(_Pending(self._node.quorum.log_end_offset + len(values) - 1, unclean=unclean))
+            self._node.quorum.append(values, atomic=decision.atomic)
+        if call is None:
+            return
+        if decision.wait is not None:
+            call.wait()
+            self._electing[decision.wait] = (call, request)
+            return
+        self._reply_when_committed(call, decision.response, request)
+
+    def _reply_when_committed(self, call: Call, response: Any, request: Any) -> None:
+        """An answer may speak of all that is in the log now, so it waits until that is committed."""
+        offset = self._node.quorum.log_end_offset - 1
+        if offset <= self._node.metadata.applied_offset:
+            call.reply(response)
+            return
+        call.wait()
+        self._pending.append(_Pending(offset, call, response, request))
+
+    def _unclean_elections(self, decision: Decision) -> tuple[str, ...]:
+        """What an operator must know: each election by which committed records may be lost (safety U5: said once)."""
+        lines = []
+        for record in decision.records:
+            if type(record) is not PartitionChangeRecord or record.leader_recovery_state != RECOVERING:
+                continue
+            state = self.controller.image.partition(record.topic_id, record.partition_id)
+            if state is None or record.leader < 0:
+                continue
+            name = f"{self.controller.image.topics[record.topic_id].name}-{record.partition_id}"
+            why = decision.reasons.get((record.topic_id, record.partition_id), "nobody eligible is left")
+            lines.append(
+                f"POSSIBLE DATA LOSS: {name} is led by {record.leader} from leader epoch {state.leader_epoch + 1} on, "
+                f"by an unclean election; committed records that it lacks are lost ({why})"
+            )
+        return tuple(lines)
+
+    # -- time
+
+    def _go_on(self) -> None:
+        """After every event: ask the replicas what is to be asked, answer what has been decided, set the clock."""
+        if self.controller.active and not self._closed:
+            now_ms = self._node.clock.now_ms()
+            for question in self.controller.questions(now_ms):
+                self._inquiries.ask(question)
+            for wait in self.controller.settled(now_ms) if self._electing else ():
+                call, request = self._electing.pop(wait)
+                self._reply_when_committed(call, wait.response(), request)
+        self._arm()
+
+    def _replica_answered(self, broker_id: int, answers: dict[TopicIdPartition, LogInfo] | None) -> None:
+        if not self._closed:
+            self.controller.replica_answered(broker_id, answers, self._node.clock.now_ms())
+            self._go_on()
+
+    def _arm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        deadline_ms = self.controller.next_deadline_ms if self.controller.active and not self._closed else None
+        if deadline_ms is not None:
+            now_ms = self._node.clock.now_ms()
+            self._timer = self._node.clock.call_at(max(deadline_ms, now_ms), self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        if self.controller.active:
+            decision = self.controller.tick(self._node.clock.now_ms(), self._node.quorum.log_end_offset)
+            self._carry_out(decision, None, None)
+        self._go_on()
+
+    # -- brokers that vanish
+
+    def contact(self, broker_id: int, broker_epoch: int) -> None:
+        """A heartbeat came in (counted before it is queued, fact 94)."""
+        if self.controller.active:
+            self.controller.contact(broker_id, broker_epoch, self._node.clock.now_ms())
+
+    def connection_lost(self, broker_id: int, broker_epoch: int) -> None:
+        """The connection by which a broker sent its heartbeats has ended: is anybody there?"""
+        broker = self.controller.image.brokers.get(broker_id)
+        if self.controller.active and broker is not None and broker.epoch == broker_epoch and not broker.fenced:
+            self._probe(broker_id)
+
+    def _probe_brokers(self) -> None:
+        """A new controller gives every unfenced broker a fresh session (fact 95): see at once who is not there."""
+        for broker_id, broker in list(self.controller.image.brokers.items()):
+            if not broker.fenced and broker_id != self._node.node_id:
+                self._probe(broker_id)
+
+    def _probe(self, broker_id: int) -> None:
+        broker = self.controller.image.brokers[broker_id]
+        endpoint = endpoint_in(self.controller.image, broker_id, self._node.config.inter_broker_listener_name)
+        if broker_id in self._probing or endpoint is None:
+            return
+        epoch = broker.epoch
+        self._probing[broker_id] = Probe(
+            self._node.clock, self._node.network, *endpoint, lambda gone: self._probed(broker_id, epoch, gone)
+        )
+
+    def _probed(self, broker_id: int, epoch: int, gone: bool) -> None:
+        self._probing.pop(broker_id, None)
+        broker = self.controller.image.brokers.get(broker_id)
+        if not gone or not self.controller.active or broker is None or broker.epoch != epoch:
+            return
+        decision = self.controller.broker_lost(broker_id, epoch, self._node.clock.now_ms())
+        if decision is not None and decision.records:
+            self._node.report("WARN", f"broker {broker_id} is gone (connection refused): fenced")
+            self._carry_out(decision, None, None)
+        self._go_on()

@@ -1,0 +1,422 @@
+"""The quorum on its node: carries out what `quorum.RaftNode` asks for, and feeds what is committed to the image.
+
+A node with the controller role is a voter, any other an observer; both hold the metadata log. Everything that is
+committed goes, in order, into the node's image (`metadata.view`), and from there to whoever listens. A standby
+controller replays the same records, so that it can take over at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tanist.broker.metadata.controller_service import ControllerHost
+from tanist.broker.network.channel import Channel
+from tanist.broker.network.client_connection import Call
+from tanist.broker.network.probe import Probe
+from tanist.controller.image import ImageError, MetadataImage
+from tanist.controller.snapshot import from_records, to_records
+from tanist.ports import FileRange, Timer
+from tanist.quorum.effects import (
+    Effect,
+    Elected,
+    HighWatermark,
+    LeaderChanged,
+    Reply,
+    SaveElectionState,
+    Send,
+    SnapshotInstalled,
+    SteppedDown,
+    SyncLog,
+    Truncated,
+)
+from tanist.quorum.log import MetadataLog
+from tanist.quorum.raft import RaftNode
+from tanist.quorum.store import QuorumStateFile
+from tanist.quorum.voters import SnapshotId, Voter
+from tanist.wire.apis import ApiKey
+from tanist.wire.ids import KNOWS_NOTHING_MS
+from tanist.wire.messages.fetch_response import FetchResponse
+from tanist.wire.messages.fetch_snapshot_response import FetchSnapshotResponse
+from tanist.wire.metadata import MetadataRecord, decode_record, encode_record, record_version
+from tanist.wire.schema import Response
+
+if TYPE_CHECKING:
+    from tanist.broker.node import Node
+
+_VERSIONS = {
+    ApiKey.VOTE: 2,
+    ApiKey.BEGIN_QUORUM_EPOCH: 1,
+    ApiKey.END_QUORUM_EPOCH: 1,
+    ApiKey.FETCH: 18,
+    ApiKey.FETCH_SNAPSHOT: 1,
+}
+_HAND_OVER_PATIENCE_MS = 500
+_NEVER_COMMITTED = 1 << 62
+"""An offset whose askers are never answered."""
+
+
+class MetadataQuorum:
+    """Runs the `RaftNode` of a node."""
+
+    def __init__(
+        self,
+        node: Node,
+        raft: RaftNode,
+        log: MetadataLog,
+        store: QuorumStateFile,
+        voters: Sequence[Voter],
+        *,
+        takes_snapshots: bool = True,
+    ) -> None:
+        self._node = node
+        self.raft = raft
+        self._log = log
+        self._store = store
+        self._voters = {voter.node_id: voter for voter in voters}
+        self._takes_snapshots = takes_snapshots
+        """Not where the log itself names the voters (kraft.version 1): our snapshots would not."""
+        self._channels: dict[int, Channel] = {}
+        self._timer: Timer | None = None
+        self._armed_at_ms = -1
+        self._queue: list[Effect] = []
+        self._running = False
+        self._next_offset = 0
+        """Offset of the first committed record that is not applied yet."""
+        self._last_epoch = 0
+        self._last_timestamp_ms = 0
+        self._bytes_since_snapshot = 0
+        self._history_end = log.end_offset
+        """What the log held when the process started is no news: it is not counted again."""
+        self.controller_host: ControllerHost | None = None
+        self._probe: Probe | None = None
+        self._contact_ms: int | None = None
+        """When the quorum's leader last answered a fetch, in this process."""
+        self._handed_over: Callable[[], None] | None = None
+        self.closed = False
+
+    # -- life
+
+    def start(self) -> None:
+        """Load the latest snapshot, then take part."""
+        snapshot_id = self._log.latest_snapshot_id
+        if snapshot_id is not None:
+            self._load_snapshot()
+        self._do(self.raft.start(self._node.clock.now_ms(), self._node.clock.wall_ms()))
+
+    def shut_down(self, done: Callable[[], None]) -> None:
+        """Hand leadership over before going down; `done` when another has been heard of, or nobody answers."""
+        self._handed_over = done
+        self._node.clock.call_at(self._node.clock.now_ms() + _HAND_OVER_PATIENCE_MS, self._leave)
+        self._step(lambda: self.raft.shutdown(self._node.clock.now_ms()))
+
+    def _leave(self) -> None:
+        done, self._handed_over = self._handed_over, None
+        if done is not None:
+            done()
+
+    def close(self) -> None:
+        self.closed = True
+        if self.controller_host is not None:
+            self.controller_host.close()
+        if self._timer is not None:
+            self._timer.cancel()
+        for channel in self._channels.values():
+            channel.close()
+        if self._probe is not None:
+            self._probe.end()
+        try:
+            self._log.close()
+        except OSError as failure:
+            # Nothing that was promised hangs on it: what counts was synced before it was told.
+            self._node.report("ERROR", f"the metadata log could not be closed, the next start recovers it: {failure}")
+
+    # -- what others ask
+
+    @property
+    def log_end_offset(self) -> int:
+        return self._log.end_offset
+
+    @property
+    def last_timestamp_ms(self) -> int:
+        """When the last record that was applied was written, by the clock of whoever wrote it."""
+        return self._last_timestamp_ms
+
+    @property
+    def silence_ms(self) -> int | None:
+        """For how long no active controller has been heard from: so old is what this node knows. None while one is.
+
+        `KNOWS_NOTHING_MS` of a node that has started without a quorum and has nothing that it knows to be committed.
+        """
+        if self.raft.is_leader:
+            return None
+        # A leader is kept in mind: by who has no vote, who asks for votes in advance, and who has just read of it.
+        patience_ms = 2 * self._node.config.controller_quorum_fetch_timeout_ms
+        # One that has just read of it has heard nothing: until it does, it cannot say that what it knows is current.
+        if self._contact_ms is not None:
+            silence_ms = self._node.clock.now_ms() - self._contact_ms
+            return None if self.raft.leader_id is not None and silence_ms <= patience_ms else silence_ms
+        if not self._last_timestamp_ms:
+            return KNOWS_NOTHING_MS
+        return max(0, self._node.clock.wall_ms() - self._last_timestamp_ms)
+
+    @property
+    def requests_under_way(self) -> int:
+        """To the one node to which there are most."""
+        return max((channel.requests_under_way for channel in self._channels.values()), default=0)
+
+    @property
+    def voter_count(self) -> int:
+        return len(self._voters)
+
+    @property
+    def leader_id(self) -> int | None:
+        return self.raft.leader_id
+
+    def voter_endpoints(self) -> list[tuple[int, tuple[str, int]]]:
+        return [(voter.node_id, (voter.host, voter.port)) for voter in self._voters.values()]
+
+    def endpoint(self, node_id: int) -> tuple[str, int] | None:
+        voter = self._voters.get(node_id)
+        return None if voter is None else (voter.host, voter.port)
+
+    def append(self, values: Sequence[bytes], *, atomic: bool) -> int:
+        """Append controller records; give the offset of the last. Only for the active controller."""
+        try:
+            outcome = self.raft.append(values, self._node.clock.now_ms(), self._node.clock.wall_ms(), atomic=atomic)
+            self._do(outcome.effects)
+        except OSError as failure:
+            self._disk_failed(failure)
+            return _NEVER_COMMITTED
+        return outcome.last_offset
+
+    def receive(self, call: Call, request: Any) -> None:
+        """A quorum request from another node."""
+        call.wait()
+        self._step(lambda: self.raft.receive(call, request, self._node.clock.now_ms(), api_version=call.version))
+
+    # -- effects
+
+    def _step(self, step: Callable[[], Sequence[Effect]]) -> None:
+        """Let the raft take something in, and do what it wants."""
+        if self.closed:
+            return
+        try:
+            self._do(step())
+        except OSError as failure:
+            self._disk_failed(failure)
+
+    def _disk_failed(self, failure: OSError) -> None:
+        """The log or the vote could not be written: what the raft now knows is not what a restart would find.
+
+        So it must not say another word. A second vote request of the same candidate, for one, would be granted without
+        being written down, because in memory the vote was given.
+        """
+        self.closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._node.fatal(f"the metadata log's disk has failed: {failure.strerror or failure}")
+
+    def _do(self, effects: Sequence[Effect]) -> None:
+        """Carry out effects in order; what they cause queues behind them, so nothing here is re-entered."""
+        self._queue.extend(effects)
+        if self._running:
+            return
+        self._running = True
+        try:
+            position = 0
+            while position < len(self._queue):
+                effect = self._queue[position]
+                position += 1
+                self._carry_out(effect)
+        finally:
+            self._queue.clear()
+            self._running = False
+        self._arm()
+        if self._handed_over is not None and self.raft.has_handed_over:
+            self._leave()
+
+    def _carry_out(self, effect: Effect) -> None:
+        if self.closed:
+            return
+        if isinstance(effect, Send):
+            self._send(effect)
+        elif isinstance(effect, Reply):
+            call = effect.source
+            if isinstance(call, Call):
+                _read_ranges(effect.response)
+                call.reply(effect.response)
+        elif isinstance(effect, SaveElectionState):
+            self._store.save(effect.state)
+        elif isinstance(effect, SyncLog):
+            end_offset = self._log.end_offset
+            self._node.disk.sync(self._log.unflushed_files(), lambda error: self._synced(end_offset, error))
+        elif isinstance(effect, HighWatermark):
+            self._apply_committed(effect.offset)
+        elif isinstance(effect, LeaderChanged):
+            if effect.leader_id is not None:
+                self._node.report("INFO", f"quorum leader is {effect.leader_id} in epoch {effect.epoch}")
+                self._node.metrics.new_active_controllers += 1
+            self._node.leader_changed()
+        elif isinstance(effect, Elected):
+            if self.controller_host is not None:
+                self.controller_host.elected(effect.epoch)
+        elif isinstance(effect, SteppedDown):
+            if self.controller_host is not None:
+                self.controller_host.stepped_down(self._node.metadata.image.copy())
+        elif isinstance(effect, SnapshotInstalled):
+            self._load_snapshot()
+        elif isinstance(effect, Truncated):
+            self._node.report("INFO", f"metadata log truncated to {effect.offset}")
+
+    def _send(self, effect: Send) -> None:
+        request_id = effect.request_id
+        channel = self._channels.get(effect.to)
+        if channel is None:
+            voter = self._voters[effect.to]
+            channel = self._channels[effect.to] = Channel(
+                self._node.clock,
+                self._node.network,
+                voter.host,
+                voter.port,
+                client_id=f"raft-{self._node.node_id}",
+                max_frame_bytes=self._node.config.socket_request_max_bytes,
+                on_lost=lambda reason, to=effect.to: self._channel_lost(to),  # type: ignore[misc]
+            )
+        version = _VERSIONS[ApiKey(effect.request.API_KEY)]
+        timeout_ms = self._node.config.controller_quorum_request_timeout_ms
+        channel.call(effect.request, version, timeout_ms, lambda response: self._answered(request_id, response))
+
+    def _answered(self, request_id: int, response: Any | None) -> None:
+        if isinstance(response, FetchResponse) and not _refused(response):
+            self._contact_ms = self._node.clock.now_ms()
+        self._step(lambda: self.raft.response(request_id, response, self._node.clock.now_ms()))
+
+    def _synced(self, end_offset: int, error: OSError | None) -> None:
+        if self.closed:
+            return
+        if error is not None:
+            self._disk_failed(error)
+            return
+        now_ms = self._node.clock.now_ms()
+        self._log.mark_flushed(end_offset, now_ms)
+        self._step(lambda: self.raft.log_synced(end_offset, now_ms))
+
+    def _channel_lost(self, node_id: int) -> None:
+        """A connection to a voter broke. If it is the leader, look at once whether its process is gone."""
+        if not self.closed and node_id == self.raft.leader_id and self._probe is None:
+            voter = self._voters[node_id]
+            self._probe = Probe(
+                self._node.clock, self._node.network, voter.host, voter.port, lambda gone: self._probed(node_id, gone)
+            )
+
+    def _probed(self, node_id: int, gone: bool) -> None:
+        self._probe = None
+        if gone and not self.closed and node_id == self.raft.leader_id:
+            self._node.report("WARN", f"quorum leader {node_id} is gone (connection refused)")
+            self._step(lambda: self.raft.peer_lost(node_id, self._node.clock.now_ms()))
+
+    def _arm(self) -> None:
+        deadline_ms = self.raft.next_deadline_ms
+        if deadline_ms == self._armed_at_ms and self._timer is not None:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if deadline_ms is not None and not self.closed:
+            self._armed_at_ms = deadline_ms
+            self._timer = self._node.clock.call_at(deadline_ms, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self._step(lambda: self.raft.tick(self._node.clock.now_ms()))
+
+    # -- committed records
+
+    def _apply_committed(self, high_watermark: int) -> None:
+        if high_watermark <= self._next_offset:
+            return
+        records: list[MetadataRecord] = []
+        host = self.controller_host
+        standby = host is not None and not host.active
+        for batch in self._log.read_batches(self._next_offset, high_watermark):
+            for value in batch.values:
+                self._bytes_since_snapshot += len(value)
+                records.append(decode_record(value))
+            self._last_epoch = batch.epoch
+            self._last_timestamp_ms = batch.timestamp
+        metrics = self._node.metrics
+        news = self._next_offset >= self._history_end
+        elapsed_ms = self._node.clock.wall_ms() - self._last_timestamp_ms
+        if news and self.raft.is_leader:
+            metrics.commit_latency.record(max(0, elapsed_ms), self._node.clock.now_ms())
+        self._next_offset = high_watermark
+        if host is not None and standby:
+            for record in records:
+                host.controller.replay(record)
+        try:
+            self._node.metadata.apply(
+                records,
+                high_watermark - 1,
+                (lambda record, before: metrics.committed(record, before, elapsed_ms)) if news else None,
+            )
+        except ImageError:
+            metrics.metadata_errors += 1
+            raise
+        if host is not None:
+            host.committed()
+        self._node.metadata_progress()
+        if self._bytes_since_snapshot >= self._node.config.metadata_log_max_record_bytes_between_snapshots:
+            self._write_snapshot()
+
+    def _load_snapshot(self) -> None:
+        snapshot_id = self._log.latest_snapshot_id
+        if snapshot_id is None or snapshot_id.end_offset <= self._next_offset:
+            return
+        records = (decode_record(value) for batch in self._log.read_snapshot(snapshot_id) for value in batch.values)
+        image = from_records(records, self._node.config.static)
+        self._next_offset = snapshot_id.end_offset
+        self._last_epoch = snapshot_id.epoch
+        self._bytes_since_snapshot = 0
+        host = self.controller_host
+        if host is not None and not host.active:
+            host.controller.deactivate(image.copy())
+        self._node.metadata.replace(image, snapshot_id.end_offset - 1)
+        self._node.metadata_progress()
+
+    def _write_snapshot(self) -> None:
+        """Snapshot what is applied, and let the log be cut below it (KIP-630)."""
+        self._bytes_since_snapshot = 0
+        image: MetadataImage = self._node.metadata.image
+        if image.in_transaction or not self._takes_snapshots:
+            return
+        version = image.metadata_version
+        values = [encode_record(record, record_version(type(record), version)) for record in to_records(image)]
+        snapshot_id = SnapshotId(self._next_offset, self._last_epoch)
+        now_ms, wall_ms = self._node.clock.now_ms(), self._node.clock.wall_ms()
+        if self._log.create_snapshot(
+            snapshot_id, values, wall_ms=wall_ms, last_contained_log_timestamp=self._last_timestamp_ms
+        ):
+            self._do(self.raft.snapshot_created(snapshot_id, now_ms, wall_ms))
+        self._node.report("INFO", f"metadata snapshot at offset {self._next_offset}")
+
+
+def _refused(fetched: FetchResponse) -> bool:
+    return bool(fetched.error_code) or any(part.error_code for topic in fetched.responses for part in topic.partitions)
+
+
+def _read_ranges(response: Response) -> None:
+    """Metadata is small and its answers are rare: records go into the frame, not out of the page cache."""
+    if isinstance(response, FetchResponse):
+        for topic in response.responses:
+            for partition in topic.partitions:
+                partition.records = _bytes(partition.records)
+    elif isinstance(response, FetchSnapshotResponse):
+        for snapshot_topic in response.topics:
+            for snapshot in snapshot_topic.partitions:
+                snapshot.unaligned_records = _bytes(snapshot.unaligned_records)
+
+
+def _bytes(records: Any) -> Any:
+    return records.file.read(records.offset, records.length) if isinstance(records, FileRange) else records

@@ -1,0 +1,157 @@
+"""A broker's own metrics: its replicas, its traffic, how far its followers are behind (facts 129, 131)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tanist.broker.api.produce import ProduceWait
+from tanist.broker.metadata.lifecycle import LifecycleState
+from tanist.broker.metrics.counters import records_in
+from tanist.broker.metrics.text import Exposition
+
+if TYPE_CHECKING:
+    from tanist.broker.node import Node
+    from tanist.broker.replication.hosted_partition import HostedPartition
+
+BROKER_STATES = {
+    LifecycleState.NOT_RUNNING: 0,
+    LifecycleState.STARTING: 1,
+    LifecycleState.RECOVERY: 2,
+    LifecycleState.RUNNING: 3,
+    LifecycleState.PENDING_CONTROLLED_SHUTDOWN: 6,
+    LifecycleState.SHUTTING_DOWN: 7,
+}
+"""Kafka's numbers."""
+
+
+def broker_metrics(node: Node, out: Exposition) -> None:
+    out.add("kafka_server_kafkaserver_brokerstate", BROKER_STATES[node.lifecycle.state])
+    _replicas(node, out)
+    _traffic(node, out)
+    failed = sum(1 for directory in node.replicas.directories if directory.failed is not None)
+    out.add("kafka_log_logmanager_offlinelogdirectorycount", failed)
+    _cleaner(node, out)
+    _groups(node, out)
+
+
+def _cleaner(node: Node, out: Exposition) -> None:
+    cleaner = node.housekeeping.cleaner
+    prefix = "kafka_log_logcleanermanager_"
+    out.add(prefix + "uncleanable_partitions_count", cleaner.uncleanable_count)
+    out.add(prefix + "max_dirty_percent", int(cleaner.max_dirty_ratio * 100))
+    out.add(prefix + "time_since_last_run_ms", max(0, node.clock.now_ms() - cleaner.looked_ms))
+    out.add("tanist_log_cleaner_cleanings_total", cleaner.cleaned)
+    out.add("tanist_log_cleaner_dropped_records_total", cleaner.dropped_records)
+
+
+def _groups(node: Node, out: Exposition) -> None:
+    """The groups that are here; a broker that had none to see to has loaded nothing, and is not made to."""
+    partitions = list(node.loaded_coordinator.partitions()) if node.loaded_coordinator is not None else []
+    prefix = "kafka_server_group_coordinator_metrics_"
+    out.add(prefix + "group_count", sum(len(each.shard.groups) for each in partitions), "classic")
+    out.add(prefix + "group_count", sum(len(each.shard.consumers.groups) for each in partitions), "consumer")
+    loading = sum(not each.ready for each in partitions)
+    out.add(prefix + "num_partitions", loading, "loading")
+    out.add(prefix + "num_partitions", len(partitions) - loading, "active")
+
+
+def _replicas(node: Node, out: Exposition) -> None:
+    """One pass over the hosted partitions."""
+    hosts = leads = under_replicated = under_min_isr = at_min_isr = reassigning = 0
+    max_lag = 0
+    records = node.metrics.records_in_before
+    for hosted in node.replicas:
+        hosts += 1
+        leader = hosted.leader
+        if leader is None:
+            lag = _lag(hosted)
+            if lag is not None and lag > max_lag:
+                max_lag = lag
+            continue
+        leads += 1
+        records += records_in(hosted)
+        metadata = leader.metadata
+        if leader.under_min_isr:
+            under_min_isr += 1
+        elif leader.at_min_isr:
+            at_min_isr += 1
+        if leader.under_replicated:
+            under_replicated += 1
+        if metadata.adding or metadata.removing:
+            reassigning += 1
+    prefix = "kafka_server_replicamanager_"
+    out.add(prefix + "partitioncount", hosts)
+    out.add(prefix + "leadercount", leads)
+    out.add(prefix + "offlinereplicacount", node.replicas.offline_count)
+    out.add(prefix + "underreplicatedpartitions", under_replicated)
+    out.add(prefix + "underminisrpartitioncount", under_min_isr)
+    out.add(prefix + "atminisrpartitioncount", at_min_isr)
+    out.add(prefix + "reassigningpartitions", reassigning)
+    out.add(prefix + "isrshrinks_total", node.metrics.isr_shrinks)
+    out.add(prefix + "isrexpands_total", node.metrics.isr_expands)
+    out.add(prefix + "failedisrupdates_total", node.metrics.failed_isr_updates)
+    out.add("kafka_server_brokertopicmetrics_messagesin_total", records)
+    out.add("kafka_server_replicafetchermanager_maxlag", max_lag, "Replica")
+
+
+def _traffic(node: Node, out: Exposition) -> None:
+    metrics = node.metrics
+    prefix = "kafka_server_brokertopicmetrics_"
+    out.add(prefix + "bytesin_total", metrics.bytes_in)
+    out.add(prefix + "bytesout_total", metrics.bytes_out)
+    out.add(prefix + "replicationbytesin_total", metrics.replication_bytes_in)
+    out.add(prefix + "replicationbytesout_total", metrics.replication_bytes_out)
+    out.add(prefix + "totalproducerequests_total", metrics.produce_requests)
+    out.add(prefix + "totalfetchrequests_total", metrics.fetch_requests)
+    out.add(prefix + "failedproducerequests_total", metrics.failed_produces)
+    out.add(prefix + "failedfetchrequests_total", metrics.failed_fetches)
+    out.add("kafka_server_delayedproducemetrics_expires_total", metrics.expired_produces)
+    produces = fetches = 0
+    for waiter in node.purgatory.waiting():
+        if type(waiter) is ProduceWait:
+            produces += 1
+        else:
+            fetches += 1
+    out.add("kafka_server_delayedoperationpurgatory_purgatorysize", produces, "Produce")
+    out.add("kafka_server_delayedoperationpurgatory_purgatorysize", fetches, "Fetch")
+    out.add("tanist_truncated_records_total", metrics.truncated_records)
+    out.add("tanist_truncated_below_high_watermark_total", metrics.truncated_below_high_watermark)
+    salvage = node.salvage
+    out.add("tanist_salvage_saved_total", salvage.saved)
+    out.add("tanist_salvage_saved_bytes_total", salvage.saved_bytes)
+    out.add("tanist_salvage_failures_total", salvage.failures)
+    out.add("tanist_salvage_removed_total", salvage.removed)
+
+
+def _lag(hosted: HostedPartition) -> int | None:
+    """Records between the end of a follower's log and what its leader last said to be committed; None: it said nothing.
+
+    Its own high watermark tells nothing of that: it is never beyond its own log.
+    """
+    if hosted.follower is None or hosted.leader_high_watermark < 0:
+        return None
+    return max(0, hosted.leader_high_watermark - hosted.log.log_end_offset)
+
+
+def partition_metrics(node: Node, out: Exposition) -> None:
+    """Each replica by itself."""
+    image = node.metadata.image
+    add = out.add
+    for hosted in node.replicas:
+        at = (hosted.topic, str(hosted.index))
+        leader = hosted.leader
+        if leader is not None:
+            add("kafka_cluster_partition_underreplicated", int(leader.under_replicated), *at)
+            add("kafka_cluster_partition_insyncreplicascount", leader.in_sync_count, *at)
+            add("kafka_cluster_partition_replicascount", len(leader.metadata.replicas), *at)
+            add("kafka_cluster_partition_underminisr", int(leader.under_min_isr), *at)
+            add("kafka_cluster_partition_atminisr", int(leader.at_min_isr), *at)
+        elif hosted.follower is not None:
+            client = f"ReplicaFetcherThread-0-{hosted.follower.leader}"
+            add("kafka_server_fetcherlagmetrics_consumerlag", _lag(hosted), client, *at)
+        state = image.partition(hosted.topic_id, hosted.index)
+        if state is not None:
+            add("tanist_partition_electable_leaders", len(state.isr) + len(state.elr), *at)
+        add("kafka_log_log_logstartoffset", hosted.log.log_start_offset, *at)
+        add("kafka_log_log_logendoffset", hosted.log.log_end_offset, *at)
+        add("kafka_log_log_size", hosted.log.size_bytes, *at)

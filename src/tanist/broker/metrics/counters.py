@@ -1,0 +1,175 @@
+"""What a node counts as it happens, under Kafka's names (facts 129-132).
+
+Owns the counters, which only grow and begin at 0 with the process. On the way of a produce or a fetch nothing is done
+for them but additions of integers, one or two a request; what can be computed from the state of the node is computed
+when somebody asks (`metrics.scrape`), not here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tanist.controller.partition_state import NO_LEADER_CHANGE, RECOVERING
+from tanist.replica.effects import IsrChanged, Truncated
+from tanist.wire.ids import NO_LEADER
+from tanist.wire.metadata import MetadataRecord, PartitionChangeRecord
+
+if TYPE_CHECKING:
+    from tanist.broker.replication.hosted_partition import HostedPartition
+    from tanist.controller.image import MetadataImage
+    from tanist.replica.leader import LeaderState
+
+WINDOW_MS = 30_000
+
+
+class Metrics:
+    """The counters of one node, in one life of its process."""
+
+    __slots__ = (
+        "bytes_in",
+        "bytes_out",
+        "commit_latency",
+        "election_ms",
+        "elections",
+        "elr_elections",
+        "expired_produces",
+        "failed_fetches",
+        "failed_isr_updates",
+        "failed_produces",
+        "fetch_requests",
+        "isr_expands",
+        "isr_shrinks",
+        "malformed_requests",
+        "metadata_errors",
+        "new_active_controllers",
+        "produce_requests",
+        "records_in_before",
+        "replication_bytes_in",
+        "replication_bytes_out",
+        "requests",
+        "truncated_below_high_watermark",
+        "truncated_records",
+        "unclean_elections",
+    )
+
+    def __init__(self) -> None:
+        # Clients' records, and followers'.
+        self.produce_requests = 0
+        self.failed_produces = 0
+        self.expired_produces = 0
+        self.fetch_requests = 0
+        self.failed_fetches = 0
+        self.bytes_in = 0
+        self.bytes_out = 0
+        self.replication_bytes_in = 0
+        self.replication_bytes_out = 0
+        self.records_in_before = 0
+        """Records that producers have appended during leaderships that have ended."""
+        # Requests that are not Produce or Fetch, by API key: as many keys as there are handlers.
+        self.requests: dict[int, int] = {}
+        self.malformed_requests = 0
+        # Replicas.
+        self.isr_expands = 0
+        self.isr_shrinks = 0
+        self.failed_isr_updates = 0
+        self.truncated_records = 0
+        self.truncated_below_high_watermark = 0
+        # The metadata, as its records are committed.
+        self.elections = 0
+        self.election_ms = 0
+        self.unclean_elections = 0
+        self.elr_elections = 0
+        self.metadata_errors = 0
+        self.new_active_controllers = 0
+        self.commit_latency = Latency()
+
+    # -- replicas
+
+    def isr_changed(self, effect: IsrChanged) -> None:
+        if effect.grew:
+            self.isr_expands += 1
+        if effect.shrank:
+            self.isr_shrinks += 1
+
+    def isr_update_failed(self) -> None:
+        self.failed_isr_updates += 1
+
+    def truncated(self, effect: Truncated) -> None:
+        self.truncated_records += max(0, effect.previous_end_offset - effect.offset)
+        self.truncated_below_high_watermark += max(0, effect.previous_high_watermark - effect.offset)
+
+    def role_changed(self, hosted: HostedPartition, before: LeaderState | None) -> None:
+        """What producers append is what a log grows by while it is led from here: so nobody need count records."""
+        leader = hosted.leader
+        if before is None and leader is not None:
+            hosted.leads_from = leader.leader_epoch_start_offset
+        elif before is not None and leader is None:
+            self.records_in_before += records_in(hosted)
+            hosted.leads_from = -1
+
+    # -- metadata
+
+    def committed(self, record: MetadataRecord, before: MetadataImage, elapsed_ms: int) -> None:
+        """A record is about to be applied to the image, `elapsed_ms` after it was written (fact 130)."""
+        if type(record) is not PartitionChangeRecord or record.leader in (NO_LEADER_CHANGE, NO_LEADER):
+            return
+        state = before.partition(record.topic_id, record.partition_id)
+        if state is None or state.leader == record.leader:
+            return
+        self.elections += 1
+        self.election_ms += max(0, elapsed_ms)
+        if record.leader_recovery_state == RECOVERING:
+            self.unclean_elections += 1
+        elif record.leader in state.elr:
+            self.elr_elections += 1
+
+
+def records_in(hosted: HostedPartition) -> int:
+    """Records that producers have appended since the present leadership began; 0 of a follower."""
+    return max(0, hosted.log.log_end_offset - hosted.leads_from) if hosted.leads_from >= 0 else 0
+
+
+@dataclass(slots=True)
+class _Window:
+    count: int = 0
+    total_ms: int = 0
+    max_ms: int = 0
+
+
+class Latency:
+    """Average and maximum of the last 30 to 60 seconds, as Kafka's sampled statistics have it: in two windows."""
+
+    __slots__ = ("_began_ms", "_now", "_previous")
+
+    def __init__(self) -> None:
+        self._began_ms = 0
+        self._previous = _Window()
+        self._now = _Window()
+
+    def record(self, latency_ms: int, now_ms: int) -> None:
+        self._roll(now_ms)
+        window = self._now
+        window.count += 1
+        window.total_ms += latency_ms
+        window.max_ms = max(window.max_ms, latency_ms)
+
+    def average_ms(self, now_ms: int) -> float | None:
+        """None if nothing was recorded."""
+        self._roll(now_ms)
+        count = self._previous.count + self._now.count
+        return (self._previous.total_ms + self._now.total_ms) / count if count else None
+
+    def max_ms(self, now_ms: int) -> int | None:
+        self._roll(now_ms)
+        if not self._previous.count + self._now.count:
+            return None
+        return max(self._previous.max_ms, self._now.max_ms)
+
+    def _roll(self, now_ms: int) -> None:
+        passed = (now_ms - self._began_ms) // WINDOW_MS
+        if passed <= 0:
+            return
+        self._previous = self._now if passed == 1 else _Window()
+        self._now = _Window()
+        self._began_ms += passed * WINDOW_MS

@@ -1,0 +1,1 @@
+"""Hosted partitions: leading, following, the ISR, reads that wait, and elections' effects."""

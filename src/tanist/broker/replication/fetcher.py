@@ -1,0 +1,338 @@
+"""The follower's pull: one fetcher a leader, one long-polled Fetch for all partitions that follow it (facts 109-117).
+
+The fetcher carries requests and answers; what an answer means for a partition (append, truncate, high watermark, ask
+for the leader's offsets, wait) is decided by `replica.follower`. The next fetch goes out after the turn's writes,
+because a fetch offset is an acknowledgement: the leader counts what lies below it as replicated.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from tanist.broker.network.channel import Channel
+from tanist.log.scan import DamagedBatch
+from tanist.replica.effects import AskOffsets
+from tanist.replica.follower import FetchPosition, FollowerState
+from tanist.wire.errors import WireError
+from tanist.wire.fetch import FetchCall, FetchedPartition, FetchTarget, encode_fetch_request, parse_fetch_response
+from tanist.wire.messages.list_offsets_request import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from tanist.wire.messages.list_offsets_response import ListOffsetsResponse
+from tanist.wire.schema import ZERO_UUID
+
+if TYPE_CHECKING:
+    from tanist.broker.node import Node
+    from tanist.broker.replication.hosted_partition import HostedPartition
+
+_FETCH_VERSION = 18
+_LIST_OFFSETS_VERSION = 7
+_EARLIEST = -2
+_LATEST = -1
+_BACKOFF_MIN_MS = 10
+_Key = tuple[UUID, int]
+_Positions = dict[_Key, tuple[FollowerState, FetchPosition]]
+
+
+class Fetcher:
+    """Pulls from one leader."""
+
+    def __init__(self, node: Node, leader_id: int, host: str, port: int) -> None:
+        self._node = node
+        self.leader_id = leader_id
+        self.host = host
+        self.port = port
+        self._partitions: dict[_Key, HostedPartition] = {}
+        self._connect_backoff_ms = _BACKOFF_MIN_MS
+        self._not_before_ms = 0
+        self._newest_request = 0
+        self._answered_request = 0
+        self._changed = False
+        self._scheduled = False
+        self._closed = False
+        self._channel = Channel(
+            node.clock,
+            node.network,
+            host,
+            port,
+            client_id=f"broker-{node.node_id}-fetcher",
+            max_frame_bytes=node.config.replica_fetch_response_max_bytes * 2 + (64 << 20),
+        )
+
+    def __len__(self) -> int:
+        return len(self._partitions)
+
+    @property
+    def requests_under_way(self) -> int:
+        return self._channel.requests_under_way
+
+    def add(self, hosted: HostedPartition) -> None:
+        """Start (or go on) fetching a partition; its follower state says from where."""
+        self._partitions[(hosted.topic_id, hosted.index)] = hosted
+        self._changed = True
+        self._schedule()
+
+    def remove(self, hosted: HostedPartition) -> None:
+        self._partitions.pop((hosted.topic_id, hosted.index), None)
+
+    def close(self) -> None:
+        self._closed = True
+        self._partitions.clear()
+        self._channel.close()
+
+    # -- asking
+
+    def _schedule(self) -> None:
+        if not self._scheduled and not self._closed:
+            self._scheduled = True
+            self._node.after_writes(self._send)
+
+    def _send(self) -> None:
+        self._scheduled = False
+        waiting_for_answer = self._newest_request != self._answered_request
+        if self._closed or not self._partitions or (waiting_for_answer and not self._changed):
+            return
+        now_ms = self._node.clock.now_ms()
+        if now_ms < self._not_before_ms:
+            self._node.clock.call_at(self._not_before_ms, self._schedule)
+            return
+        config = self._node.config
+        by_topic: dict[UUID, list[FetchTarget]] = {}
+        positions: _Positions = {}
+        wake_ms: int | None = None
+        for key, hosted in self._partitions.items():
+            follower = hosted.follower
+            if follower is None or hosted.stale:
+                continue
+            if not follower.may_fetch(now_ms):
+                if follower.retry_at_ms > now_ms:
+                    wake_ms = follower.retry_at_ms if wake_ms is None else min(wake_ms, follower.retry_at_ms)
+                continue
+            position = follower.fetch_position()
+            positions[key] = (follower, position)
+            by_topic.setdefault(key[0], []).append(
+                FetchTarget(
+                    hosted.index,
+                    position.current_leader_epoch,
+                    position.offset,
+                    position.last_fetched_epoch,
+                    position.log_start_offset,
+                    config.replica_fetch_max_bytes,
+                    ZERO_UUID,
+                    hosted.replica.high_watermark,
+                )
+            )
+        self._changed = False
+        if wake_ms is not None:
+            self._node.clock.call_at(wake_ms, self._wake)
+        if not by_topic:
+            return
+        call = FetchCall(
+            replica_id=self._node.node_id,
+            replica_epoch=self._node.lifecycle.broker_epoch,
+            max_wait_ms=config.replica_fetch_wait_max_ms,
+            min_bytes=config.replica_fetch_min_bytes,
+            max_bytes=config.replica_fetch_response_max_bytes,
+            isolation_level=0,
+            session_id=0,
+            session_epoch=-1,
+            topics=list(by_topic.items()),
+            forgotten=[],
+            rack_id="",
+            cluster_id=None,
+        )
+        self._newest_request += 1
+        number = self._newest_request
+        self._channel.call_raw(
+            lambda correlation_id: encode_fetch_request(
+                _FETCH_VERSION, correlation_id, f"broker-{self._node.node_id}-fetcher", call
+            ),
+            config.replica_socket_timeout_ms,
+            lambda frame: self._answered(number, positions, frame),
+        )
+
+    def _wake(self) -> None:
+        self._changed = True
+        self._schedule()
+
+    # -- hearing
+
+    def _answered(self, number: int, positions: _Positions, frame: memoryview | None) -> None:
+        self._answered_request = max(self._answered_request, number)
+        if self._closed:
+            return
+        now_ms = self._node.clock.now_ms()
+        if frame is None:
+            self._not_before_ms = now_ms + self._connect_backoff_ms
+            self._connect_backoff_ms = min(self._connect_backoff_ms * 2, self._node.config.replica_fetch_backoff_ms)
+            self._schedule()
+            return
+        self._connect_backoff_ms = _BACKOFF_MIN_MS
+        try:
+            reply = parse_fetch_response(frame, _FETCH_VERSION)
+        except WireError as error:
+            self._node.report("ERROR", f"malformed fetch response from broker {self.leader_id}: {error}")
+            self._not_before_ms = now_ms + self._node.config.replica_fetch_backoff_ms
+            self._schedule()
+            return
+        if reply.error:
+            self._not_before_ms = now_ms + self._node.config.replica_fetch_backoff_ms
+            self._schedule()
+            return
+        for topic, answers in reply.topics:
+            for answer in answers:
+                key = (topic, answer.partition)
+                hosted = self._partitions.get(key)  # type: ignore[arg-type]  # v13+ answers carry topic ids
+                position = positions.get(key)  # type: ignore[arg-type]
+                if hosted is None or position is None or hosted.follower is not position[0]:
+                    continue  # the role changed while the answer was under way
+                self._take(hosted, position[0], position[1], answer, now_ms)
+        self._schedule()
+
+    def _take(
+        self,
+        hosted: HostedPartition,
+        follower: FollowerState,
+        position: FetchPosition,
+        answer: FetchedPartition,
+        now_ms: int,
+    ) -> None:
+        if not answer.error:
+            hosted.leader_high_watermark = answer.high_watermark
+        try:
+            effects = follower.fetched(answer, position, now_ms)
+        except DamagedBatch as damage:
+            # Met while cutting: the log on this disk cannot be trusted any more than if it could not be read.
+            self._node.disk_failed(hosted, OSError(str(damage)))
+            return
+        except OSError as failure:
+            self._node.disk_failed(hosted, failure)
+            return
+        if answer.records:
+            self._node.mark_dirty(hosted)
+            self._node.metrics.replication_bytes_in += len(answer.records)  # type: ignore[arg-type]  # a memoryview
+        for effect in effects:
+            if isinstance(effect, AskOffsets):
+                self._ask_offsets(hosted, follower, effect.current_leader_epoch)
+        self._node.effects.apply(hosted, effects)
+
+    def _ask_offsets(self, hosted: HostedPartition, follower: FollowerState, leader_epoch: int) -> None:
+        """Fact 116: out of range; where does the leader's log start and end?"""
+        answers: dict[int, int] = {}
+
+        def ask(timestamp: int) -> None:
+            request = ListOffsetsRequest(
+                replica_id=self._node.node_id,
+                topics=(
+                    ListOffsetsTopic(
+                        name=hosted.topic,
+                        partitions=(
+                            ListOffsetsPartition(
+                                partition_index=hosted.index,
+                                current_leader_epoch=leader_epoch,
+                                timestamp=timestamp,
+                            ),
+                        ),
+                    ),
+                ),
+            )
+            timeout_ms = self._node.config.replica_socket_timeout_ms
+            self._channel.call(request, _LIST_OFFSETS_VERSION, timeout_ms, lambda r: heard(timestamp, r))
+
+        def heard(timestamp: int, response: ListOffsetsResponse | None) -> None:
+            if hosted.follower is not follower or self._closed:
+                return
+            now_ms = self._node.clock.now_ms()
+            answered = None
+            for topic in response.topics if response is not None else ():
+                for partition in topic.partitions:
+                    answered = None if partition.error_code else partition.offset
+            if answered is None:
+                effects = follower.offsets_failed(leader_epoch, now_ms)
+            else:
+                answers[timestamp] = answered
+                if len(answers) < 2:
+                    return
+                try:
+                    effects = follower.offsets_answered(answers[_EARLIEST], answers[_LATEST], leader_epoch, now_ms)
+                except OSError as failure:
+                    self._node.disk_failed(hosted, failure)
+                    return
+            self._node.effects.apply(hosted, effects)
+            self._changed = True
+            self._schedule()
+
+        ask(_EARLIEST)
+        ask(_LATEST)
+
+
+class Fetchers:
+    """All fetchers of a broker, by leader."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._by_leader: dict[int, Fetcher] = {}
+        self._leader_of: dict[_Key, int] = {}
+
+    @property
+    def requests_under_way(self) -> int:
+        """To the one leader to which there are most."""
+        return max((fetcher.requests_under_way for fetcher in self._by_leader.values()), default=0)
+
+    def follow(self, hosted: HostedPartition, leader_id: int) -> None:
+        """Fetch `hosted` from `leader_id`; nobody to fetch from: stop fetching it."""
+        key = (hosted.topic_id, hosted.index)
+        before = self._leader_of.get(key)
+        if before is not None and before != leader_id:
+            self.stop(hosted)
+        endpoint = self._node.metadata.inter_broker_endpoint(leader_id)
+        if endpoint is None:
+            self.stop(hosted)
+            return
+        fetcher = self._by_leader.get(leader_id)
+        if fetcher is not None and (fetcher.host, fetcher.port) != endpoint:
+            # The leader came back elsewhere: what followed it moves over.
+            moved = list(fetcher._partitions.values())
+            fetcher.close()
+            fetcher = self._by_leader[leader_id] = Fetcher(self._node, leader_id, *endpoint)
+            for other in moved:
+                if other is not hosted:
+                    fetcher.add(other)
+        if fetcher is None:
+            fetcher = self._by_leader[leader_id] = Fetcher(self._node, leader_id, *endpoint)
+        self._leader_of[key] = leader_id
+        fetcher.add(hosted)
+
+    def stop(self, hosted: HostedPartition) -> None:
+        """Stop fetching a partition; a fetcher without work goes."""
+        leader_id = self._leader_of.pop((hosted.topic_id, hosted.index), None)
+        if leader_id is None:
+            return
+        fetcher = self._by_leader[leader_id]
+        fetcher.remove(hosted)
+        if not len(fetcher):
+            fetcher.close()
+            del self._by_leader[leader_id]
+
+    def resume(self, hosted: HostedPartition) -> None:
+        """A partition that did not want to be fetched may want to now."""
+        leader_id = self._leader_of.get((hosted.topic_id, hosted.index))
+        if leader_id is not None:
+            self._by_leader[leader_id]._wake()
+
+    def endpoints_changed(self) -> None:
+        """Brokers have registered anew: fetchers that point elsewhere follow them."""
+        for leader_id, fetcher in list(self._by_leader.items()):
+            endpoint = self._node.metadata.inter_broker_endpoint(leader_id)
+            if endpoint is not None and endpoint != (fetcher.host, fetcher.port):
+                for hosted in list(fetcher._partitions.values()):
+                    self.follow(hosted, leader_id)
+
+    def close(self) -> None:
+        for fetcher in self._by_leader.values():
+            fetcher.close()
+        self._by_leader.clear()
+        self._leader_of.clear()

@@ -1,0 +1,243 @@
+"""Whether this broker still leads a partition: what it must know before it tells what only a leader can know.
+
+A produce needs no such question: it is done when the ISR has it, and an ISR that follows another leader does not fetch
+here any more. What is told from memory (a group's committed offsets) is another matter: a leader that is cut off from
+the controller goes on believing in itself, while its successor has told newer things. So, before it tells, it asks:
+
+* the members of its maximal ISR, from which alone a successor can be elected while it is large enough. Each says in
+  which leader epoch it is, by refusing an OffsetForLeaderEpoch: a follower of this epoch says NOT_LEADER_OR_FOLLOWER,
+  whoever knows a later one FENCED_LEADER_EPOCH. What it says it says after the question was put, so it is as good as a
+  read of the log;
+* the clock, when the ISR is smaller than `min.insync.replicas` and members of the ELR (KIP-966) may be elected, too.
+  That takes a leader that is fenced, and no controller fences it within a session of a heartbeat that it answered.
+
+Owns the questions and the connections by which they are asked. Nothing here runs for Produce and Fetch. It must never
+take silence for an answer: who cannot be sure in time is told to ask again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Final
+
+from tanist.broker.network.channel import Channel
+from tanist.ports import Timer
+from tanist.wire.errors import ErrorCode
+from tanist.wire.messages.offset_for_leader_epoch_request import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from tanist.wire.messages.offset_for_leader_epoch_response import OffsetForLeaderEpochResponse
+
+if TYPE_CHECKING:
+    from tanist.broker.node import Node
+    from tanist.broker.replication.hosted_partition import HostedPartition
+
+_VERSION: Final = 4
+_NO_CONSUMER: Final = -2
+"""`replica_id` of whoever is neither a consumer nor a follower (Kafka's "debugging consumer")."""
+_ANSWER_MS: Final = 1_000
+_RETRY_MS: Final = 50
+_MAX_FRAME_BYTES: Final = 1 << 20
+_FOLLOWS = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_LEADER_EPOCH})
+"""What a replica says that knows of no later leader: it is in the same epoch, or has yet to hear of it."""
+
+
+class Leads(Enum):
+    """Whether this broker led when it was asked to make sure."""
+
+    YES = auto()
+    NO = auto()
+    UNKNOWN = auto()
+    """That could not be found out in time."""
+
+
+Told = Callable[[Leads], None]
+
+
+class _Question:
+    """One partition in one leader epoch, until it is known, or its time is up. A `purgatory.Waiter`."""
+
+    def __init__(self, leadership: Leadership, hosted: HostedPartition, told: Told) -> None:
+        self._leadership = leadership
+        self.hosted = hosted
+        self.leader_epoch = hosted.leader_epoch
+        self.asked: set[int] = set()
+        """They have been asked and have not answered."""
+        self.heard: set[int] = set()
+        """They know of no later leader."""
+        self._told = told
+        self.done = False
+
+    def finish(self, leads: Leads) -> None:
+        if not self.done:
+            self.done = True
+            self._leadership.closed(self)
+            self._told(leads)
+
+    def expire(self) -> None:
+        self.finish(Leads.UNKNOWN)
+
+
+class _Peer:
+    """One replica that is asked: all questions of a turn in one request, one request at a time."""
+
+    def __init__(self, leadership: Leadership, node: Node, broker_id: int, endpoint: tuple[str, int]) -> None:
+        self._leadership = leadership
+        self._node = node
+        self._broker_id = broker_id
+        self.endpoint = endpoint
+        self._queued: list[_Question] = []
+        self._under_way = False
+        self._scheduled = False
+        self.channel = Channel(
+            node.clock,
+            node.network,
+            *endpoint,
+            client_id=f"broker-{node.node_id}-leadership",
+            max_frame_bytes=_MAX_FRAME_BYTES,
+        )
+
+    def ask(self, question: _Question) -> None:
+        question.asked.add(self._broker_id)
+        self._queued.append(question)
+        self._schedule()
+
+    def _schedule(self) -> None:
+        if self._queued and not self._under_way and not self._scheduled:
+            self._scheduled = True
+            self._node.clock.call_soon(self._send)
+
+    def _send(self) -> None:
+        self._scheduled = False
+        sent, self._queued = [each for each in self._queued if not each.done], []
+        if not sent:
+            return
+        topics: dict[str, dict[int, int]] = {}
+        for each in sent:
+            topics.setdefault(each.hosted.topic, {})[each.hosted.index] = each.leader_epoch
+        request = OffsetForLeaderEpochRequest(
+            replica_id=_NO_CONSUMER,
+            topics=tuple(
+                OffsetForLeaderTopic(
+                    topic=topic,
+                    partitions=tuple(
+                        OffsetForLeaderPartition(partition=index, current_leader_epoch=epoch, leader_epoch=epoch)
+                        for index, epoch in epochs.items()
+                    ),
+                )
+                for topic, epochs in topics.items()
+            ),
+        )
+        self._under_way = True
+        self.channel.call(request, _VERSION, _ANSWER_MS, lambda response: self._answered(sent, response))
+
+    def _answered(self, sent: list[_Question], response: OffsetForLeaderEpochResponse | None) -> None:
+        self._under_way = False
+        errors: dict[tuple[str, int], int] = {}
+        for topic in response.topics if response is not None else ():
+            for each in topic.partitions:
+                errors[topic.topic, each.partition] = each.error_code
+        for question in sent:
+            question.asked.discard(self._broker_id)
+            self._leadership.heard(
+                question, self._broker_id, errors.get((question.hosted.topic, question.hosted.index), -1)
+            )
+        self._schedule()
+
+
+class Leadership:
+    """Questions that are open, and those who are asked."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._open: dict[_Question, None] = {}
+        self._peers: dict[int, _Peer] = {}
+        self._timer: Timer | None = None
+        self._closed = False
+
+    def __len__(self) -> int:
+        """Questions that are open."""
+        return len(self._open)
+
+    @property
+    def requests_under_way(self) -> int:
+        """To the one replica to which there are most."""
+        return max((peer.channel.requests_under_way for peer in self._peers.values()), default=0)
+
+    def confirm(self, hosted: HostedPartition, patience_ms: int, told: Told) -> None:
+        """Find out in `patience_ms` whether this broker leads a partition, as of now; at once if nobody else could."""
+        question = _Question(self, hosted, told)
+        self._open[question] = None
+        self._review(question)
+        if not question.done:
+            self._node.purgatory.add(self._node.clock.now_ms() + patience_ms, question)
+
+    def heard(self, question: _Question, broker_id: int, error: int) -> None:
+        """What a replica says; -1 if it says nothing."""
+        if question.done:
+            return
+        if error == ErrorCode.FENCED_LEADER_EPOCH:
+            question.finish(Leads.NO)
+            return
+        if error in _FOLLOWS:
+            question.heard.add(broker_id)
+            self._review(question)
+        else:
+            self._review_later()
+
+    def closed(self, question: _Question) -> None:
+        self._open.pop(question, None)
+
+    def close(self) -> None:
+        """The broker is going down; so are the connections of those who wait."""
+        self._closed = True
+        self._open.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+        for peer in self._peers.values():
+            peer.channel.close()
+
+    def _review(self, question: _Question) -> None:
+        """Ask whoever has to be asked by what is known now: the ISR may have changed since."""
+        hosted, leader = question.hosted, question.hosted.leader
+        if leader is None or hosted.stale or hosted.leader_epoch != question.leader_epoch:
+            question.finish(Leads.NO)
+            return
+        alone = set(leader.metadata.replicas) == {self._node.node_id}
+        missing = leader.maximal_isr - {self._node.node_id} - question.heard
+        in_session = not leader.under_min_isr or self._node.lifecycle.in_session
+        if alone or (not missing and in_session):
+            question.finish(Leads.YES)
+            return
+        if not in_session:
+            self._review_later()
+        for broker_id in sorted(missing - question.asked):
+            peer = self._peer(broker_id)
+            if peer is None:
+                self._review_later()
+            else:
+                peer.ask(question)
+
+    def _peer(self, broker_id: int) -> _Peer | None:
+        endpoint = self._node.metadata.inter_broker_endpoint(broker_id)
+        if endpoint is None:
+            return None
+        peer = self._peers.get(broker_id)
+        if peer is None or peer.endpoint != endpoint:
+            if peer is not None:
+                peer.channel.close()
+            peer = self._peers[broker_id] = _Peer(self, self._node, broker_id, endpoint)
+        return peer
+
+    def _review_later(self) -> None:
+        if self._timer is None and not self._closed:
+            self._timer = self._node.clock.call_at(self._node.clock.now_ms() + _RETRY_MS, self._review_all)
+
+    def _review_all(self) -> None:
+        self._timer = None
+        for question in list(self._open):
+            if not question.done:
+                self._review(question)

@@ -1,0 +1,111 @@
+"""Carrying out what a replica's state machine wants: the one interpreter of `replica.effects` on a broker.
+
+Owns which part of the broker an effect goes to, and nothing else: the replica has decided, the parts act. What waits on
+a partition hears of it here: produces when the high watermark moves, fetches at the end of the turn or when the role
+changes, the groups' coordinator when the leadership of a partition of `__consumer_offsets` comes or goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from tanist.broker.metrics.counters import Metrics
+from tanist.broker.replication.hosted_partition import HostedPartition
+from tanist.replica.effects import (
+    Effect,
+    HighWatermarkAdvanced,
+    HighWatermarkSet,
+    IsrChanged,
+    IsrUpdateFailed,
+    ProposeIsr,
+    SalvageFirst,
+    Truncated,
+)
+from tanist.replica.leader import LeaderState
+from tanist.wire.errors import ErrorCode
+from tanist.wire.internal_topics import OFFSETS_TOPIC
+
+
+class IsrProposals(Protocol):
+    """Where a leader's proposals go (`isr_changes.IsrChanges`)."""
+
+    def propose(self, hosted: HostedPartition, leader: LeaderState, proposal: ProposeIsr) -> None:
+        """Take a proposal to the controller."""
+
+
+class SalvageQueue(Protocol):
+    """What copies records before a follower drops them (`salvage.Salvage`)."""
+
+    def begin(self, hosted: HostedPartition, effect: SalvageFirst) -> None:
+        """Copy, then let the follower cut."""
+
+
+class ReplicaEffects:
+    """The interpreter. `isr_changes`, `salvage` and `group_leadership_changed` are set while the node is assembled."""
+
+    __slots__ = ("_mark_dirty", "_metrics", "_report", "group_leadership_changed", "isr_changes", "salvage")
+
+    isr_changes: IsrProposals
+    salvage: SalvageQueue
+    group_leadership_changed: Callable[[HostedPartition], None]
+
+    def __init__(
+        self, mark_dirty: Callable[[HostedPartition], None], metrics: Metrics, report: Callable[[str, str], None]
+    ) -> None:
+        self._mark_dirty = mark_dirty
+        self._metrics = metrics
+        self._report = report
+
+    def leader_has_appended(self, hosted: HostedPartition, leader: LeaderState, now_ms: int) -> None:
+        """The leader's log has grown, and the partition is marked for the end of the turn."""
+        effects = leader.appended(now_ms)
+        if effects and (hosted.ack_waiters or type(effects[0]) is not HighWatermarkAdvanced):
+            # A lone replica's append advances the high watermark by itself, and mostly nobody waits for it.
+            self.apply(hosted, effects)
+
+    def apply(self, hosted: HostedPartition, effects: Sequence[Effect]) -> None:
+        """Carry out the effects in order."""
+        for effect in effects:
+            kind = type(effect)
+            if kind is HighWatermarkAdvanced:
+                hosted.high_watermark_advanced()
+                self._mark_dirty(hosted)
+            elif kind is HighWatermarkSet:
+                self._mark_dirty(hosted)
+            elif isinstance(effect, ProposeIsr):
+                if hosted.leader is not None:
+                    self.isr_changes.propose(hosted, hosted.leader, effect)
+            elif isinstance(effect, IsrChanged):
+                self._metrics.isr_changed(effect)
+                self._report("INFO", f"{hosted.topic}-{hosted.index}: ISR is now {list(effect.isr)}")
+                hosted.high_watermark_advanced()
+            elif isinstance(effect, IsrUpdateFailed):
+                self._metrics.isr_update_failed()
+            elif isinstance(effect, Truncated):
+                self._metrics.truncated(effect)
+                self._truncated(hosted, effect)
+            elif isinstance(effect, SalvageFirst):
+                self.salvage.begin(hosted, effect)
+
+    def role_changed(self, hosted: HostedPartition, before: LeaderState | None) -> None:
+        """The partition has a new leader epoch, or is gone: what waits on it must look elsewhere."""
+        self._metrics.role_changed(hosted, before)
+        if before is not None and hosted.leader is None:
+            hosted.leadership_lost(ErrorCode.KAFKA_STORAGE_ERROR if hosted.stale else ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        waiters, hosted.fetch_waiters = hosted.fetch_waiters, []
+        for waiter in waiters:
+            waiter.expire()
+        if hosted.topic == OFFSETS_TOPIC:
+            self.group_leadership_changed(hosted)
+
+    def _truncated(self, hosted: HostedPartition, effect: Truncated) -> None:
+        lost = effect.previous_end_offset - effect.offset
+        if lost > 0 or effect.fully:
+            below = effect.offset < effect.previous_high_watermark
+            self._report(
+                "WARN" if below else "INFO",
+                f"{hosted.topic}-{hosted.index}: truncated {lost} records, from offset {effect.offset}"
+                + (", BELOW the high watermark " + str(effect.previous_high_watermark) if below else ""),
+            )
+        self._mark_dirty(hosted)

@@ -1,0 +1,394 @@
+"""The replicas that this broker hosts: their logs on its disks, their roles from the metadata.
+
+Owns the log directories and the table of hosted partitions. A change of the metadata creates logs, deletes them, and
+makes leaders and followers; nothing else does. No role is taken before the metadata holds this incarnation's
+registration (`lifecycle`): an older record may call us the leader of records that a crash took.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from tanist.broker.replication.hosted_partition import HostedPartition
+from tanist.controller.delta import ImageDelta
+from tanist.controller.image import MetadataImage
+from tanist.controller.image_changes import local_changes
+from tanist.controller.partition_state import PartitionState
+from tanist.log.checkpoints import previous_broker_epoch
+from tanist.log.config import LogConfig
+from tanist.log.directory import LogDirectory
+from tanist.log.log import Log
+from tanist.replica.metadata import PartitionMetadata, ReplicaConfig
+from tanist.replica.partition import Partition
+from tanist.wire.ids import ZERO_UUID
+
+if TYPE_CHECKING:
+    from tanist.broker.node import Node
+
+
+_LOOK_FOR_ROOM_MS = 1000
+
+
+class Replicas:
+    """Hosted partitions by topic name and by topic id."""
+
+    def __init__(self, node: Node, directories: list[LogDirectory]) -> None:
+        self._node = node
+        self.directories = directories
+        self.by_topic: dict[str | UUID, dict[int, HostedPartition]] = {}
+        """Under its name and under its id, the same inner table: index -> partition."""
+        self._logs: dict[tuple[str, int], list[tuple[Log, LogDirectory]]] = {}
+        """Found on the disk and not hosted. In two directories at once, if one had failed while the replica was taken
+        away from here and given back."""
+        """Logs found at start and not hosted (yet)."""
+        self._offline: dict[tuple[UUID, int], LogDirectory] = {}
+        self._reported: set[LogDirectory] = set()
+        self._waiting: set[tuple[UUID, int]] = set()
+        """New replicas whose logs are not made yet, for want of descriptors."""
+        self._active = False
+
+    # -- what there is
+
+    def __iter__(self) -> Iterator[HostedPartition]:
+        for topic, partitions in self.by_topic.items():
+            if isinstance(topic, str):
+                yield from partitions.values()
+
+    def get(self, topic: str | UUID, index: int) -> HostedPartition | None:
+        partitions = self.by_topic.get(topic)
+        return None if partitions is None else partitions.get(index)
+
+    @property
+    def offline_count(self) -> int:
+        """Replicas that were hosted in directories which have failed since."""
+        return len(self._offline)
+
+    def is_offline(self, topic_id: UUID, index: int) -> bool:
+        """Whether the replica was hosted in a directory that has failed since (Kafka's `HostedPartition.Offline`)."""
+        return (topic_id, index) in self._offline
+
+    def directory_ids(self) -> tuple[UUID, ...]:
+        return tuple(sorted(d.directory_id for d in self.directories if d.failed is None))
+
+    def offline_directory_ids(self) -> tuple[UUID, ...]:
+        return tuple(sorted(d.directory_id for d in self.directories if d.failed is not None))
+
+    # -- start and stop
+
+    def read_previous_broker_epoch(self) -> int:
+        """The broker epoch that the last clean shutdown left in every directory, or -1 (fact 87). Before `load`."""
+        try:
+            epochs = [directory.read_broker_epoch() for directory in self.directories]
+        except OSError:
+            return -1
+        return previous_broker_epoch(epochs)
+
+    def load(self) -> None:
+        """Load every log on disk (recovering them where the last shutdown was not clean)."""
+        node = self._node
+        for directory in self.directories:
+            try:
+                logs = directory.load(node.clock.now_ms(), node.clock.wall_ms(), self._config_on_disk)
+            except OSError as failure:
+                node.report("ERROR", f"log directory {directory.path} is offline: {failure}")
+                continue
+            for complaint in directory.complaints:
+                node.report("WARN", complaint)
+            node.delete_later(directory.doomed)
+            for log in logs:
+                recovery = log.recovery
+                if recovery.bytes_cut:
+                    node.report(
+                        "WARN",
+                        f"{log.topic}-{log.partition}: cut {recovery.bytes_cut} bytes at offset "
+                        f"{recovery.cut_at_offset} ({'; '.join(recovery.reasons)})",
+                    )
+                self._logs.setdefault((log.topic, log.partition), []).append((log, directory))
+        if all(directory.failed is not None for directory in self.directories):
+            node.fatal(self._all_failed())
+
+    def _config_on_disk(self, topic: str) -> LogConfig:
+        return self._node.log_config(topic)
+
+    def activate(self) -> None:
+        """The metadata holds our registration: take roles from the whole image, and from now on from its changes."""
+        if self._active:
+            return
+        self._active = True
+        image = self._node.metadata.image
+        for topic_id, topic in image.topics.items():
+            for index, state in topic.partitions.items():
+                if self._node.node_id in state.replicas:
+                    self._apply(topic.name, topic_id, index, state)
+        self._drop_strays(image)
+
+    def _drop_strays(self, image: MetadataImage) -> None:
+        """Logs that the metadata does not place here any more."""
+        for (topic, index), logs in list(self._logs.items()):
+            kept = [each for each in logs if not self._drop_stray(image, topic, index, *each)]
+            if kept:
+                self._logs[topic, index] = kept
+            else:
+                del self._logs[topic, index]
+
+    def _drop_stray(self, image: MetadataImage, topic: str, index: int, log: Log, directory: LogDirectory) -> bool:
+        """Delete the log if it is known to be nobody's; whether it was."""
+        topic_id = image.topic_ids.get(topic)
+        state = None if topic_id is None else image.partition(topic_id, index)
+        if log.topic_id == ZERO_UUID:
+            # Whose log it is cannot be said (its `partition.metadata` is gone): not ours to delete.
+            self._node.report("WARN", f"{topic}-{index} has no topic id and is in no use: left where it lies")
+            return False
+        if state is not None and self._node.node_id in state.replicas and topic_id == log.topic_id:
+            return False
+        self._node.report("INFO", f"{topic}-{index} is not ours any more: deleting its log")
+        self._delete_log(directory, topic, index)
+        return True
+
+    def close(self, broker_epoch: int) -> None:
+        """Flush, checkpoint and close all logs, and leave the mark of a clean shutdown (facts 86, 87)."""
+        self.checkpoint()
+        for hosted in self:
+            hosted.stale = True
+        for directory in self.directories:
+            if directory.failed is None:
+                try:
+                    directory.shutdown_cleanly(broker_epoch)
+                except OSError as failure:
+                    self._node.report("ERROR", f"{directory.path}: unclean shutdown: {failure}")
+
+    # -- metadata
+
+    def metadata_changed(self, delta: ImageDelta) -> None:
+        if not self._active:
+            return
+        image = self._node.metadata.image
+        # First: a burst may both raise min.insync.replicas and shrink an ISR into the ELR, and by the old minimum the
+        # high watermark would leave the ELR behind.
+        if delta.configs:
+            self._configs_changed(delta.configs)
+        for change in local_changes(delta, image, self._node.node_id):
+            hosted = self.get(change.topic_id, change.partition)
+            if change.after is not None and self._node.node_id in change.after.replicas:
+                self._apply(change.topic, change.topic_id, change.partition, change.after)
+                continue
+            self._node.directory_assignments.agreed(change.topic_id, change.partition)
+            if hosted is not None:
+                self._remove(hosted)
+
+    def _apply(self, name: str, topic_id: UUID, index: int, state: PartitionState) -> None:
+        hosted = self.get(topic_id, index)
+        if hosted is None:
+            if (topic_id, index) in self._offline:
+                return
+            hosted = self._host(name, topic_id, index)
+            if hosted is None:
+                return
+        node = self._node
+        if state.directory_of(node.node_id) == hosted.directory.directory_id:
+            node.directory_assignments.agreed(topic_id, index)
+        elif len(self.directories) > 1:
+            node.directory_assignments.tell(topic_id, index, hosted.directory.directory_id)
+        now_ms = node.clock.now_ms()
+        metadata = PartitionMetadata(
+            topic=name,
+            topic_id=topic_id,
+            partition=index,
+            leader=state.leader,
+            leader_epoch=state.leader_epoch,
+            partition_epoch=state.partition_epoch,
+            replicas=state.replicas,
+            isr=state.isr,
+            adding=state.adding,
+            removing=state.removing,
+            recovering=state.recovering,
+        )
+        before = hosted.leader
+        epoch_before = hosted.leader_epoch
+        try:
+            effects = hosted.replica.apply_metadata(metadata, now_ms)
+        except OSError as failure:
+            node.disk_failed(hosted, failure)
+            return
+        hosted.take_role()
+        if hosted.leader_epoch != epoch_before:
+            node.effects.role_changed(hosted, before)
+        node.effects.apply(hosted, effects)
+        if hosted.follower is not None and state.leader >= 0:
+            if hosted.leader_epoch != epoch_before or before is not None:
+                node.fetchers.follow(hosted, state.leader)
+        else:
+            node.fetchers.stop(hosted)
+
+    def _host(self, name: str, topic_id: UUID, index: int) -> HostedPartition | None:
+        node = self._node
+        found = self._take_log(name, topic_id, index)
+        config = node.log_config(name)
+        if found is None:
+            if node.disk.crowded():
+                self._wait_for_room(name, topic_id, index)
+                return None
+            directory = self._emptiest_directory()
+            if directory is None:
+                return None
+            try:
+                log = directory.create_log(name, index, topic_id, config, node.clock.now_ms(), node.clock.wall_ms())
+            except OSError as failure:
+                # The beginning of a log may be there, so none may be made elsewhere. And we may be the leader: the
+                # controller must hear that this replica is lost, which it never knew to be in that directory.
+                self._offline[(topic_id, index)] = directory
+                node.directory_assignments.tell(topic_id, index, directory.directory_id)
+                self.directory_failed(directory, failure)
+                return None
+        else:
+            log, directory = found
+            failed = directory.failed
+            if failed is None:
+                try:
+                    log.set_config(config)
+                    log.assign_topic_id(topic_id)
+                except OSError as failure:
+                    failed = failure
+            if failed is not None:
+                # The log is there and cannot be used. No empty one may take its place elsewhere: we may be eligible.
+                self._offline[(topic_id, index)] = directory
+                self.directory_failed(directory, failed)
+                return None
+        replica = Partition(node.node_id, log, self._replica_config(name), node.metadata)
+        replica.restore_high_watermark(directory.high_watermark_checkpoint(name, index))
+        hosted = HostedPartition(name, topic_id, index, replica, log, directory)
+        self.by_topic.setdefault(topic_id, {})[index] = hosted
+        self.by_topic[name] = self.by_topic[topic_id]
+        return hosted
+
+    def _wait_for_room(self, name: str, topic_id: UUID, index: int) -> None:
+        """A new replica waits until files can be opened again: those that are open must have what their logs need.
+
+        As the metadata has not come yet for it: nobody produces to it here, and as a follower it does not fetch.
+        """
+        if not self._waiting:
+            self._node.report("WARN", f"too many open files: {name}-{index} and later replicas must wait")
+            self._node.clock.call_at(self._node.clock.now_ms() + _LOOK_FOR_ROOM_MS, self._look_for_room)
+        self._waiting.add((topic_id, index))
+
+    def _look_for_room(self) -> None:
+        waiting, self._waiting = self._waiting, set()
+        image = self._node.metadata.image
+        if self._node.stopping_finally:
+            return
+        for topic_id, index in sorted(waiting):
+            topic, state = image.topics.get(topic_id), image.partition(topic_id, index)
+            if topic is not None and state is not None and self._node.node_id in state.replicas:
+                self._apply(topic.name, topic_id, index, state)
+        if waiting and not self._waiting:
+            self._node.report("INFO", f"files can be opened again: the {len(waiting)} replicas that waited are here")
+
+    def _take_log(self, name: str, topic_id: UUID, index: int) -> tuple[Log, LogDirectory] | None:
+        """The log of this partition that lies on the disk; of two, the one that was written last (Apache stops there).
+
+        A broker whose directory had failed has not ended in good order, so no log of it makes it eligible.
+        """
+        found: tuple[Log, LogDirectory] | None = None
+        for each in self._logs.pop((name, index), []):
+            log, directory = each
+            if log.topic_id not in (ZERO_UUID, topic_id):
+                # Deleted and created anew while we were away: the old log is another topic's (A50).
+                self._node.report("INFO", f"{name}-{index}: the log on disk belongs to a deleted topic of that name")
+                self._delete_log(directory, name, index)
+            elif found is None:
+                found = each
+            else:
+                older, found = (found, each) if _position(log) > _position(found[0]) else (each, found)
+                self._node.report("WARN", f"{name}-{index} lies in two log directories: {older[1].path} has the older")
+                self._delete_log(older[1], name, index)
+        return found
+
+    def _emptiest_directory(self) -> LogDirectory | None:
+        online = [d for d in self.directories if d.failed is None]
+        return min(online, key=lambda d: (len(d.logs), d.path)) if online else None
+
+    def _replica_config(self, topic: str) -> ReplicaConfig:
+        return ReplicaConfig(
+            min_insync_replicas=self._node.min_insync_replicas(topic),
+            replica_lag_time_max_ms=self._node.config.replica_lag_time_max_ms,
+            replica_fetch_backoff_ms=self._node.config.replica_fetch_backoff_ms,
+            salvage=self._node.salvage.enabled(topic),
+        )
+
+    def _configs_changed(self, changed: Iterable[tuple[int, str]]) -> None:
+        names = {name for kind, name in changed if kind == 2}
+        everything = any(kind == 4 for kind, _ in changed)
+        for hosted in self:
+            if everything or hosted.topic in names:
+                hosted.log.set_config(self._node.log_config(hosted.topic))
+                effects = hosted.replica.set_config(self._replica_config(hosted.topic))
+                self._node.effects.apply(hosted, effects)
+
+    def _remove(self, hosted: HostedPartition) -> None:
+        """The partition is not ours any more: its topic was deleted, or it was reassigned."""
+        self._unhost(hosted)
+        self._delete_log(hosted.directory, hosted.topic, hosted.index)
+
+    def _unhost(self, hosted: HostedPartition) -> None:
+        hosted.stale = True
+        before, hosted.leader, hosted.follower = hosted.leader, None, None
+        self._node.fetchers.stop(hosted)
+        partitions = self.by_topic.get(hosted.topic_id)
+        if partitions is not None:
+            partitions.pop(hosted.index, None)
+            if not partitions:
+                del self.by_topic[hosted.topic_id]
+                if self.by_topic.get(hosted.topic) is partitions:
+                    del self.by_topic[hosted.topic]
+        self._node.effects.role_changed(hosted, before)
+
+    def _delete_log(self, directory: LogDirectory, topic: str, index: int) -> None:
+        try:
+            doomed = directory.delete_log(topic, index)
+        except OSError as failure:
+            self.directory_failed(directory, failure)
+            return
+        self._node.delete_later(doomed)
+
+    # -- disks
+
+    def directory_failed(self, directory: LogDirectory, failure: OSError) -> None:
+        """I/O failed: the directory goes offline with all its partitions (fact 48); without any, the node goes down."""
+        if directory in self._reported:
+            return
+        self._reported.add(directory)
+        directory.failed = directory.failed or failure
+        self._node.report("ERROR", f"log directory {directory.path} is offline: {failure}")
+        for hosted in [h for h in self if h.directory is directory]:
+            # Where it lies is still told, if it was not yet: otherwise the controller would not know what is lost.
+            self._offline[(hosted.topic_id, hosted.index)] = directory
+            self._unhost(hosted)
+        if all(d.failed is not None for d in self.directories):
+            self._node.fatal(self._all_failed())
+            return
+        self._node.lifecycle.directories_changed()
+
+    def _all_failed(self) -> str:
+        causes = "; ".join(f"{d.path}: {d.failed.strerror or d.failed}" for d in self.directories if d.failed)
+        return f"all log directories are offline ({causes})"
+
+    def checkpoint(self) -> None:
+        """Write the recovery-point, high-watermark and log-start checkpoints (fact 117)."""
+        marks: dict[LogDirectory, dict[tuple[str, int], int]] = {d: {} for d in self.directories if d.failed is None}
+        for hosted in self:
+            if hosted.directory in marks:
+                marks[hosted.directory][(hosted.topic, hosted.index)] = hosted.replica.high_watermark
+        for directory, high_watermarks in marks.items():
+            try:
+                directory.checkpoint_recovery_points()
+                directory.checkpoint_high_watermarks(high_watermarks)
+                directory.checkpoint_log_starts()
+            except OSError as failure:
+                self.directory_failed(directory, failure)
+
+
+def _position(log: Log) -> tuple[int, int]:
+    """By this the logs of one partition are compared (KIP-966, "Unclean recovery")."""
+    return (log.latest_epoch, log.log_end_offset)

@@ -1,0 +1,1 @@
+"""What a broker does to its logs beside replication: retention, checkpoints, compaction, salvage."""

@@ -1,0 +1,219 @@
+"""The broker's log cleaner: which log is cleaned next, when, and how fast.
+
+Owns Kafka's choice (of the logs that are due the one with the largest dirty share), the pause `log.cleaner.backoff.ms`
+when none is, and the throttle `log.cleaner.io.max.bytes.per.second`. One log at a time, which is Kafka's default of one
+thread. What is heavy of a cleaning runs off the loop, a slice after the other, and between two of them anything may
+happen to the log: a partition that is gone, that is about to truncate, or is not compacted any more is let go.
+
+What cannot be cleaned is said, and left alone until the broker starts again, as in Kafka: damage of a log is not the
+cleaner's to repair. It knows nothing of requests; leaders and followers clean what they have, each for itself.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
+
+from tanist.broker.replication.hosted_partition import HostedPartition
+from tanist.controller.catalogue import BROKER_SETTINGS
+from tanist.controller.settings import Levels, resolve_broker_config
+from tanist.log.cleaner.cleaning import CannotClean, Cleaned, Job, LogCleaning, Overtaken, Steps
+from tanist.log.cleaner.key_map import KeyMap
+from tanist.log.cleaner.offset_checkpoint import CleanerOffsets
+from tanist.log.compaction import Cleanable
+from tanist.log.directory import LogDirectory
+from tanist.log.indexes import CorruptIndexError
+from tanist.log.scan import DamagedBatch
+from tanist.ports import Timer
+from tanist.replica.follower import Phase
+
+if TYPE_CHECKING:
+    from tanist.broker.node import Node
+
+BACKOFF: Final = "log.cleaner.backoff.ms"
+BUFFER: Final = "log.cleaner.dedupe.buffer.size"
+RATE: Final = "log.cleaner.io.max.bytes.per.second"
+
+
+class LogCleaner:
+    """The cleaner of a broker. Nothing happens before `start`."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._offsets: dict[LogDirectory, CleanerOffsets] = {}
+        self._uncleanable: set[tuple[LogDirectory, UUID, int]] = set()
+        """Only asked whether one is in it."""
+        self._timer: Timer | None = None
+        self._current: tuple[HostedPartition, Steps] | None = None
+        self._rested_ms = 0
+        """Before this time the throttle lets nothing more be read or written."""
+        self._stopped = False
+        self.looked_ms = node.clock.now_ms()
+        """When it last looked for a log to clean."""
+        self.max_dirty_ratio = 0.0
+        """Of the dirtiest log that it then saw, due or not."""
+        self.cleaned = 0
+        self.dropped_records = 0
+        self.failures = 0
+
+    @property
+    def uncleanable_count(self) -> int:
+        return len(self._uncleanable)
+
+    def start(self) -> None:
+        if self._node.config.log_cleaner_enable:
+            self._look_in(self._node.config.log_cleaner_backoff_ms)
+
+    def stop(self) -> None:
+        """What is half done is given up; what it has left on the disk goes at the next start."""
+        self._stopped = True
+        if self._timer is not None:
+            self._timer.cancel()
+
+    # -- settings
+
+    def _setting(self, name: str) -> Any:
+        node = self._node
+        levels = Levels.of(node.metadata.image.configs, node.node_id, node.config.static)
+        value = resolve_broker_config(name, levels).value
+        return None if value is None else BROKER_SETTINGS[name].parse(value)
+
+    # -- which log
+
+    def _look_in(self, pause_ms: int) -> None:
+        clock = self._node.clock
+        self._timer = clock.call_at(clock.now_ms() + pause_ms, self._look)
+
+    def _look(self) -> None:
+        if self._stopped:
+            return
+        found = self._filthiest()
+        if found is None:
+            self._look_in(self._setting(BACKOFF))
+            return
+        hosted, cleanable = found
+        clock = self._node.clock
+        keys = KeyMap.of_buffer(self._setting(BUFFER))
+        steps = LogCleaning(self._node.disk, hosted.log, cleanable, keys, clock.now_ms(), clock.wall_ms()).steps()
+        self._current = hosted, steps
+        self._go_on(None)
+
+    def _filthiest(self) -> tuple[HostedPartition, Cleanable] | None:
+        wall_ms = self._node.clock.wall_ms()
+        self.looked_ms, self.max_dirty_ratio = self._node.clock.now_ms(), 0.0
+        best: tuple[HostedPartition, Cleanable] | None = None
+        for hosted in list(self._node.replicas):
+            if not self._may_clean(hosted) or (hosted.directory, hosted.topic_id, hosted.index) in self._uncleanable:
+                continue
+            log = hosted.log
+            try:
+                offsets, key = self._offsets_of(hosted.directory), (hosted.topic, hosted.index)
+                checkpoint = offsets.get(key)
+                found = log.cleanable(checkpoint, hosted.replica.high_watermark, wall_ms)
+                if checkpoint is not None and found.first_dirty_offset < checkpoint:
+                    # Cut off since, or the log of an earlier topic of this name: not to be believed later either.
+                    offsets.set(key, found.first_dirty_offset, hosted.directory.logs.keys())
+            except OSError as failure:
+                self._node.disk_failed(hosted, failure)
+                continue
+            except (CorruptIndexError, DamagedBatch) as damage:
+                self._leave_alone(hosted, damage)
+                continue
+            self.max_dirty_ratio = max(self.max_dirty_ratio, found.ratio)
+            if found.is_due(log.config.min_cleanable_dirty_ratio) and (best is None or found.ratio > best[1].ratio):
+                best = hosted, found
+        return best
+
+    def _may_clean(self, hosted: HostedPartition) -> bool:
+        """Whether the log is in service, to be compacted, and nobody is copying what it is about to cut off."""
+        follower = hosted.follower
+        return (
+            not hosted.stale
+            and hosted.directory.failed is None
+            and hosted.log.failed is None
+            and hosted.log.config.compacts
+            and not (follower is not None and follower.phase is Phase.SALVAGING)
+        )
+
+    def _offsets_of(self, directory: LogDirectory) -> CleanerOffsets:
+        offsets = self._offsets.get(directory)
+        if offsets is None:
+            offsets = self._offsets[directory] = CleanerOffsets(self._node.disk, directory.path)
+            if offsets.complaint is not None:
+                self._node.report("WARN", f"all compacted logs are taken for dirty: {offsets.complaint}")
+        return offsets
+
+    # -- a cleaning, step by step
+
+    def _go_on(self, result: object) -> None:
+        """The last step has given `result`, or raised it: take the next."""
+        if self._current is None:
+            return
+        hosted, steps = self._current
+        try:
+            if self._stopped or not self._may_clean(hosted):
+                result = Overtaken("it is not to be cleaned any more")
+            step = steps.throw(result) if isinstance(result, BaseException) else steps.send(None)
+        except StopIteration as end:
+            self._ended(hosted, end.value)
+        except Exception as failure:  # whatever it is, the cleaner goes on with other logs
+            self._ended(hosted, failure)
+        else:
+            if isinstance(step, Job):
+                self._run(step)
+            else:
+                self._node.disk.sync(step.files, self._go_on)
+
+    def _run(self, job: Job) -> None:
+        """Run it off the loop, when the throttle allows it."""
+        clock = self._node.clock
+        if clock.now_ms() >= self._rested_ms:
+            self._node.disk.run(job.run, self._ran)
+        else:
+            self._timer = clock.call_at(self._rested_ms, partial(self._node.disk.run, job.run, self._ran))
+
+    def _ran(self, result: int | BaseException) -> None:
+        if isinstance(result, int):
+            rest_ms = int(result * 1000 / self._setting(RATE))
+            self._rested_ms = max(self._rested_ms, self._node.clock.now_ms()) + rest_ms if rest_ms else 0
+        self._go_on(result)
+
+    def _ended(self, hosted: HostedPartition, result: Cleaned | Exception) -> None:
+        self._current = None
+        if self._stopped:
+            return
+        node = self._node
+        pause_ms = 0
+        if isinstance(result, Cleaned):
+            self._checkpoint(hosted, result)
+        else:
+            pause_ms = self._setting(BACKOFF)
+            if not isinstance(result, Overtaken) and not hosted.stale:
+                if isinstance(result, OSError):
+                    node.disk_failed(hosted, result)
+                else:
+                    self._leave_alone(hosted, result)
+        if not hosted.stale:
+            node.delete_later(hosted.log.drain_deleted())
+        self._look_in(pause_ms)
+
+    def _checkpoint(self, hosted: HostedPartition, cleaned: Cleaned) -> None:
+        self.cleaned += 1
+        self.dropped_records += cleaned.records_dropped
+        self._node.report(
+            "INFO",
+            f"{hosted.topic}-{hosted.index} is compacted up to offset {cleaned.end_offset}: {cleaned.records_dropped} "
+            f"records dropped, {cleaned.size_before_bytes} bytes are {cleaned.size_after_bytes} now",
+        )
+        directory = hosted.directory
+        try:
+            self._offsets_of(directory).set((hosted.topic, hosted.index), cleaned.end_offset, directory.logs.keys())
+        except OSError as failure:
+            self._node.disk_failed(hosted, failure)
+
+    def _leave_alone(self, hosted: HostedPartition, failure: Exception) -> None:
+        self.failures += 1
+        self._uncleanable.add((hosted.directory, hosted.topic_id, hosted.index))
+        words = str(failure) if isinstance(failure, (CannotClean, CorruptIndexError, DamagedBatch)) else repr(failure)
+        self._node.report("ERROR", f"{hosted.topic}-{hosted.index} cannot be compacted and is left as it is: {words}")

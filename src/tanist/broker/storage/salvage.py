@@ -1,0 +1,341 @@
+"""Saving what replicas drop: the node's side of the quarantine (docs/salvage.md).
+
+Owns when records are saved, and what happens if they cannot be. A follower that is about to cut (`SalvageFirst`) waits
+here, alone of its partition; the copy is made off the loop, and then it is told to go on. What recovery cuts at a start
+is saved on the spot. It never touches the path of a produce or fetch: without a truncation nothing of it runs but the
+check of the quarantine's bounds.
+
+If saving fails, the truncation goes on by default, for a replica that cannot follow is one less to have the records
+that are not lost; with `tanist.salvage.on.failure=wait` it does not. Either way it is said, loudly.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+from tanist.broker.replication.hosted_partition import HostedPartition
+from tanist.controller.catalogue import BROKER_SETTINGS
+from tanist.controller.settings import TOPIC_RESOURCE, Levels, resolve_broker_config, resolve_topic_config
+from tanist.log.directory import LogDirectory
+from tanist.log.log import Log, Truncated
+from tanist.log.recovery import Rescue
+from tanist.log.salvage.manifest import Manifest, Why
+from tanist.log.salvage.quarantine import DoesNotFit, Doomed, Quarantine, Removed, pieces_of
+from tanist.log.salvage.reading import sound_batches
+from tanist.log.scan import DamagedBatch
+from tanist.ports import FileRange
+from tanist.replica.effects import SalvageFirst
+from tanist.replica.follower import FollowerState
+from tanist.wire.ids import TopicPartition
+
+if TYPE_CHECKING:
+    from tanist.broker.node import Node
+
+ENABLE: Final = "tanist.salvage.enable"
+ON_FAILURE: Final = "tanist.salvage.on.failure"
+RETENTION_BYTES: Final = "tanist.salvage.retention.bytes"
+RETENTION_MS: Final = "tanist.salvage.retention.ms"
+
+_AT_ONCE: Final = 8
+"""Partitions whose records are being saved at the same time; the others wait, each its own followers only."""
+_RETRY_MS: Final = 5_000
+"""How often a saving that failed is tried again, if it must not be done without."""
+_MOVED_MAX: Final = 3
+"""How often a saving begins anew because a segment was dropped by retention meanwhile."""
+
+
+class _Request:
+    """One follower that waits."""
+
+    __slots__ = ("follower", "hosted", "moved", "saving")
+
+    def __init__(self, hosted: HostedPartition, follower: FollowerState, saving: SalvageFirst) -> None:
+        self.hosted = hosted
+        self.follower = follower
+        self.saving = saving
+        self.moved = 0
+
+    @property
+    def current(self) -> bool:
+        """Whether the follower is still there; if not, its records have not been cut off, or not by us."""
+        return self.hosted.follower is self.follower and not self.hosted.stale
+
+    def __str__(self) -> str:
+        return f"{self.hosted.topic}-{self.hosted.index}"
+
+
+class Salvage:
+    """The quarantines of a broker's log directories, and who waits for them."""
+
+    def __init__(self, node: Node, directories: Sequence[LogDirectory]) -> None:
+        self._node = node
+        numbers = itertools.count(1)
+        self._quarantines = {
+            directory: Quarantine(node.disk, directory.path, node.node_id, numbers) for directory in directories
+        }
+        for directory in directories:
+            directory.rescue = partial(self._rescue, directory)
+        self._waiting: deque[_Request] = deque()
+        self._busy = 0
+        self._checking: set[LogDirectory] = set()
+        self._stopped = False
+        self.saved = 0
+        self.saved_bytes = 0
+        self.failures = 0
+        self.removed = 0
+
+    def __len__(self) -> int:
+        """Followers that wait for their turn to have records saved."""
+        return len(self._waiting)
+
+    # -- life
+
+    def start(self) -> None:
+        """Finish or undo what a crash has interrupted. Before the logs are loaded."""
+        for directory, quarantine in self._quarantines.items():
+            try:
+                done = quarantine.tidy()
+            except OSError as failure:
+                self._node.report("WARN", f"{quarantine.path} cannot be read: {failure}")
+                continue
+            for each in done:
+                self._node.report("INFO", f"{directory.path}: {each}")
+
+    def stop(self) -> None:
+        """Nobody is told any more. What is half saved goes at the next start; the logs still have it all."""
+        self._stopped = True
+        self._waiting.clear()
+        for quarantine in self._quarantines.values():
+            quarantine.abandon()
+
+    # -- settings
+
+    @property
+    def _levels(self) -> Levels:
+        node = self._node
+        return Levels.of(node.metadata.image.configs, node.node_id, node.config.static)
+
+    def enabled(self, topic: str) -> bool:
+        """`tanist.salvage.enable`, of the topic or of the broker. At a start only the properties file is known."""
+        own = self._node.metadata.image.configs.get((TOPIC_RESOURCE, topic), {})
+        value = resolve_topic_config(ENABLE, own, self._levels).value
+        return value is not None and BROKER_SETTINGS[ENABLE].parse(value) is True
+
+    def _number(self, name: str) -> int:
+        return int(resolve_broker_config(name, self._levels).value or -1)
+
+    @property
+    def _waits_on_failure(self) -> bool:
+        return resolve_broker_config(ON_FAILURE, self._levels).value == "wait"
+
+    # -- a follower is about to cut
+
+    def begin(self, hosted: HostedPartition, saving: SalvageFirst) -> None:
+        """Save what the follower has announced; then it is told, whatever has come of it."""
+        if hosted.follower is not None:
+            self._waiting.append(_Request(hosted, hosted.follower, saving))
+            self._take_next()
+
+    def _take_next(self) -> None:
+        while self._waiting and self._busy < _AT_ONCE:
+            request = self._waiting.popleft()
+            if request.current:
+                self._busy += 1
+                self._save(request)
+
+    def _next(self) -> None:
+        self._busy -= 1
+        self._take_next()
+
+    def _save(self, request: _Request) -> None:
+        node, hosted, cut = self._node, request.hosted, request.saving.cut
+        log = hosted.log
+        try:
+            if cut.fully:
+                # What retention would have taken anyway is not lost.
+                clock = node.clock
+                expired = log.delete_old_segments(clock.now_ms(), clock.wall_ms(), request.saving.high_watermark)
+                node.delete_later(expired)
+            tail = log.tail(log.log_start_offset if cut.fully else cut.offset)
+        except (OSError, DamagedBatch) as failure:
+            self._disk_failed(request, failure)
+            return
+        if tail is None or not self.enabled(hosted.topic):
+            self._go_on(request)
+            return
+        doomed = Doomed(
+            hosted.topic,
+            hosted.topic_id,
+            hosted.index,
+            cut.why,
+            request.saving.leader_epoch,
+            request.saving.high_watermark,
+            tail.from_offset,
+            tail.to_offset,
+            _epochs_of(log, tail),
+            pieces_of(tail.ranges, tail.from_offset),
+        )
+        self._quarantines[hosted.directory].save(
+            doomed, node.clock.wall_ms(), self._number(RETENTION_BYTES), partial(self._saved, request, doomed)
+        )
+
+    def _saved(self, request: _Request, doomed: Doomed, result: Manifest | Exception) -> None:
+        if self._stopped:
+            return
+        directory = request.hosted.directory
+        if not request.current:
+            if isinstance(result, Manifest):
+                self._discard(directory, result)
+            self._next()
+            return
+        if isinstance(result, Manifest):
+            self._tell_saved(result)
+            self._go_on(request)
+            self.check_bounds()
+            return
+        if isinstance(result, FileNotFoundError) and request.moved < _MOVED_MAX:
+            request.moved += 1
+            self._save(request)
+            return
+        self._tell_failed(doomed, result)
+        if not self._waits_on_failure:
+            self._go_on(request)
+            return
+        clock = self._node.clock
+        clock.call_at(clock.now_ms() + _RETRY_MS, partial(self._try_again, request))
+        self._next()
+
+    def _try_again(self, request: _Request) -> None:
+        if not self._stopped:
+            self._waiting.append(request)
+            self._take_next()
+
+    def _go_on(self, request: _Request) -> None:
+        """The follower may cut now."""
+        try:
+            effects = request.follower.salvaged(request.saving)
+        except (OSError, DamagedBatch) as failure:
+            self._disk_failed(request, failure)
+            return
+        self._node.effects.apply(request.hosted, effects)
+        self._node.fetchers.resume(request.hosted)
+        self._next()
+
+    def _disk_failed(self, request: _Request, failure: OSError | DamagedBatch) -> None:
+        """Met on the log itself, not on the quarantine: it cannot be cut either."""
+        error = failure if isinstance(failure, OSError) else OSError(str(failure))
+        self._node.disk_failed(request.hosted, error)
+        self._next()
+
+    # -- a start has found damage
+
+    def _rescue(self, directory: LogDirectory, of: TopicPartition, topic_id: UUID) -> Rescue:
+        def save(from_offset: int, ranges: tuple[FileRange, ...]) -> None:
+            if not self.enabled(of.topic) or not _holds_a_batch(ranges):
+                return
+            doomed = Doomed(
+                of.topic,
+                topic_id,
+                of.partition,
+                Why.RECOVERY_CUT,
+                leader_epoch=-1,
+                high_watermark=directory.high_watermark_checkpoint(*of),
+                from_offset=from_offset,
+                to_offset=-1,
+                epochs=(),
+                pieces=pieces_of(ranges, 0),
+            )
+            wall_ms = self._node.clock.wall_ms()
+            try:
+                saved = self._quarantines[directory].save_now(doomed, wall_ms, self._number(RETENTION_BYTES))
+            except (OSError, DoesNotFit) as failure:
+                self._tell_failed(doomed, failure)
+                if self._waits_on_failure:
+                    raise OSError(
+                        f"{of} is not opened, for what is behind its damage cannot be saved ({failure}), and "
+                        f"{ON_FAILURE} is wait"
+                    ) from failure
+                return
+            self._tell_saved(saved)
+
+        return save
+
+    # -- bounds
+
+    def check_bounds(self) -> None:
+        """Let the oldest entries go that are beyond the bounds, off the loop."""
+        bytes_max, age_ms_max = self._number(RETENTION_BYTES), self._number(RETENTION_MS)
+        wall_ms = self._node.clock.wall_ms()
+        for directory, quarantine in self._quarantines.items():
+            if directory.failed is None and directory not in self._checking and not self._stopped:
+                self._checking.add(directory)
+                job = partial(quarantine.enforce, bytes_max, age_ms_max, wall_ms)
+                self._node.disk.run(job, partial(self._checked, directory))
+
+    def _checked(self, directory: LogDirectory, result: list[Removed] | BaseException) -> None:
+        self._checking.discard(directory)
+        if isinstance(result, BaseException):
+            self._node.report("WARN", f"the salvage in {directory.path} cannot be kept within its bounds: {result}")
+            return
+        for each in result:
+            self.removed += 1
+            self._node.report("WARN", f"salvage {_named(each.manifest)} is removed: {each.reason}")
+
+    def _discard(self, directory: LogDirectory, manifest: Manifest) -> None:
+        """The replica has another leader by now, or leads: what was saved is not cut off, or not as it was said."""
+
+        def discarded(result: object) -> None:
+            if isinstance(result, BaseException):
+                self._node.report("WARN", f"salvage {manifest.entry_id} cannot be removed: {result}")
+
+        self._node.disk.run(partial(self._quarantines[directory].remove, manifest.entry_id), discarded)
+
+    # -- words
+
+    def _tell_saved(self, manifest: Manifest) -> None:
+        self.saved += 1
+        self.saved_bytes += manifest.size_bytes
+        self._node.report("WARN", f"salvage {_named(manifest)} is saved before it is dropped ({manifest.why.value})")
+        unsaved = manifest.unsaved
+        if unsaved is not None:
+            self._node.report(
+                "ERROR",
+                f"{manifest.topic}-{manifest.partition}: {unsaved.size_bytes} bytes from offset {unsaved.from_offset} "
+                f"to {unsaved.to_offset} are NOT saved: {RETENTION_BYTES} leaves no room for them",
+            )
+
+    def _tell_failed(self, doomed: Doomed, failure: Exception) -> None:
+        self.failures += 1
+        what = "the replica waits" if self._waits_on_failure else "they are dropped"
+        self._node.report(
+            "ERROR",
+            f"{doomed.topic}-{doomed.partition}: {doomed.size_bytes} bytes from offset {doomed.from_offset} on are NOT "
+            f"saved ({doomed.why.value}), {what}: {failure}",
+        )
+
+
+def _named(manifest: Manifest) -> str:
+    end = f" to {manifest.to_offset}" if manifest.to_offset >= 0 else ""
+    where = f"{manifest.topic}-{manifest.partition}"
+    return f"{manifest.entry_id} ({where}, offset {manifest.from_offset}{end}, {manifest.size_bytes} bytes)"
+
+
+def _epochs_of(log: Log, tail: Truncated) -> tuple[tuple[int, int], ...]:
+    """The leader epochs that the tail has records of."""
+    entries = log.epochs.entries
+    ends = [entry.start_offset for entry in entries[1:]] + [tail.to_offset]
+    return tuple(
+        (entry.epoch, max(entry.start_offset, tail.from_offset))
+        for entry, end in zip(entries, ends, strict=True)
+        if end > tail.from_offset and entry.start_offset < tail.to_offset
+    )
+
+
+def _holds_a_batch(ranges: Sequence[FileRange]) -> bool:
+    """A batch that was torn by a crash was never whole; there must be one that was."""
+    return any(True for each in ranges for _ in sound_batches(each.file, each.offset, each.offset + each.length))

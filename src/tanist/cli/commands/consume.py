@@ -1,0 +1,226 @@
+"""`tanist consume`: records to lines, by assignment or as a member of a group."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from tanist.cli.options import client_options, connect
+from tanist.cli.output.record_lines import Form, partitions_of
+from tanist.runtime.client.client import Address, Client, KafkaError, Unreachable
+from tanist.runtime.client.group_member import PROTOCOLS, Member
+from tanist.runtime.client.groups import Place, committed_offsets
+from tanist.runtime.client.records import EARLIEST, LATEST, fetch, list_offset
+from tanist.text import counted
+from tanist.wire.batch import Record
+from tanist.wire.errors import ErrorCode
+
+_WAIT_MS = 500
+_ASSIGNMENT_LOOK_S = 0.1
+_FETCH_PATIENCE_S = 2.0
+"""In a group. A partition without a leader must not keep the heartbeats."""
+
+
+@click.command("consume")
+@click.argument("topic")
+@click.option("--partition", type=click.IntRange(0), help="Read this partition.  [default: all]")
+@click.option("--group", metavar="NAME", help="Read as a member of this group, and commit what was printed.")
+@click.option(
+    "--group-protocol",
+    "protocol",
+    type=click.Choice(list(PROTOCOLS)),
+    default="consumer",
+    show_default=True,
+    help="How members and coordinator agree: KIP-848's protocol, or the classic one.",
+)
+@click.option(
+    "--from-beginning",
+    is_flag=True,
+    help="Begin with the oldest record; in a group, only where nothing is committed.  [default: only new records]",
+)
+@click.option("--max-messages", type=click.IntRange(1), help="Stop after this many records.  [default: never]")
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=float,
+    metavar="SECONDS",
+    help="Stop after SECONDS without a record.  [default: never]",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="json: one object for each record: topic, partition, offset, timestamp, key, value, headers.",
+)
+@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+@click.option("--headers", is_flag=True, help="Put the headers in front of each value: name:value,... and a TAB.")
+@click.option("--print-offsets", is_flag=True, help="Put partition, offset and key in front of each value.")
+@client_options
+def consume_command(
+    topic: str,
+    partition: int | None,
+    group: str | None,
+    protocol: str,
+    from_beginning: bool,
+    max_messages: int | None,
+    timeout_s: float | None,
+    form: str,
+    as_json: bool,
+    headers: bool,
+    print_offsets: bool,
+    bootstrap: list[Address] | None,
+    folder: Path,
+) -> None:
+    """Print the records of TOPIC, one on each line.
+
+    \b
+    tanist consume greetings --from-beginning --max-messages 10
+    tanist consume orders --group billing --format json
+
+    With --group the command shares the partitions with the group's other members, of any client library. It starts from
+    the committed offsets, and commits the records that it has printed. Ctrl-C or SIGTERM leaves the group.
+    """
+    if group is not None and partition is not None:
+        raise click.UsageError("a group says who reads which partition: leave --partition out, or --group")
+    if group == "":
+        raise click.UsageError("a group has a name: --group NAME")
+    shown = _Shown(Form(json=as_json or form == "json", headers=headers, places=print_offsets), max_messages, timeout_s)
+    with connect(bootstrap, folder) as client:
+        where = EARLIEST if from_beginning else LATEST
+        partitions = partitions_of(client, topic, partition)
+        try:
+            if group is None:
+                _read(
+                    client, topic, {number: list_offset(client, topic, number, where) for number in partitions}, shown
+                )
+            else:
+                _read_as_member(PROTOCOLS[protocol](client, group, [topic]), where, shown)
+        except KeyboardInterrupt:
+            pass
+        finally:
+            shown.flush()
+    click.echo(f"{counted(shown.count, 'record')} read", err=True)
+
+
+@dataclass(slots=True)
+class _Shown:
+    """What was printed, and when to stop."""
+
+    form: Form
+    most: int | None
+    timeout_s: float | None
+    count: int = 0
+    last_news: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.last_news = time.monotonic()
+
+    @property
+    def over(self) -> bool:
+        late = self.timeout_s is not None and time.monotonic() - self.last_news >= self.timeout_s
+        return late or self.full
+
+    @property
+    def full(self) -> bool:
+        return self.most is not None and self.count >= self.most
+
+    def show(self, topic: str, partition: int, records: tuple[Record, ...]) -> tuple[Record, ...]:
+        """Print as many as are wanted; gives those."""
+        wanted = records if self.most is None else records[: self.most - self.count]
+        if wanted:
+            sys.stdout.write("".join(self.form.line(topic, partition, record) for record in wanted))
+            self.flush()
+            self.count += len(wanted)
+            self.last_news = time.monotonic()
+        return wanted
+
+    def flush(self) -> None:
+        sys.stdout.flush()
+
+
+def _read(client: Client, topic: str, positions: dict[int, int], shown: _Shown) -> None:
+    wait_ms = max(1, _WAIT_MS // len(positions))
+    while not shown.over:
+        for partition in positions:
+            fetched = fetch(client, topic, partition, positions[partition], max_wait_ms=wait_ms)
+            shown.show(topic, partition, fetched.records)
+            if shown.full:
+                return
+            positions[partition] = fetched.next_offset
+
+
+def _read_as_member(member: Member, where: int, shown: _Shown) -> None:
+    # A SIGTERM leaves the group as Ctrl-C does: the others would wait for the session's end otherwise.
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        positions: dict[Place, int] = {}
+        while not shown.over:
+            if member.poll():
+                positions = _positions(member, positions, where)
+            if not positions:
+                time.sleep(min(_ASSIGNMENT_LOOK_S, max(member.idle_s, 0.001)))
+                continue
+            handled: dict[Place, int] = {}
+            try:
+                _read_round(member.client, positions, handled, where, shown)
+            finally:
+                if handled and not member.commit(handled):
+                    positions = {}
+                    if not member.poll():  # it may be assigned the same again, and has to begin where the group is
+                        positions = _positions(member, {}, where)
+    finally:
+        member.leave()
+        signal.signal(signal.SIGTERM, before)
+
+
+def _read_round(
+    client: Client, positions: dict[Place, int], handled: dict[Place, int], where: int, shown: _Shown
+) -> None:
+    """A fetch of each partition. What has no leader at the moment is passed over."""
+    wait_ms = max(1, _WAIT_MS // len(positions))
+    for place in sorted(positions):
+        try:
+            fetched = fetch(
+                client,
+                *place,
+                positions[place],
+                max_wait_ms=wait_ms,
+                timeout_s=0.0,
+                answer_within_s=wait_ms / 1000 + _FETCH_PATIENCE_S,
+            )
+        except KafkaError as error:
+            if error.code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                positions[place] = list_offset(client, *place, where)
+                click.echo(f"{place[0]}-{place[1]}: {error.name}; reading on at {positions[place]}", err=True)
+            elif not error.retriable:
+                raise
+            continue
+        except Unreachable:
+            continue
+        printed = shown.show(*place, fetched.records)
+        if len(printed) < len(fetched.records):
+            if printed:
+                handled[place] = printed[-1].offset + 1
+            return
+        positions[place] = fetched.next_offset
+        if fetched.records:
+            handled[place] = fetched.next_offset
+
+
+def _positions(member: Member, before: dict[Place, int], where: int) -> dict[Place, int]:
+    """Where to go on in what is assigned now: as before, or where the group is, or at the end that was asked for."""
+    fresh = member.assigned - before.keys()
+    committed = committed_offsets(member.client, member.group) if fresh else {}
+
+    def start(place: Place) -> int:
+        offset = committed.get(place)
+        return list_offset(member.client, *place, where) if offset is None else offset
+
+    return {place: before[place] if place in before else start(place) for place in sorted(member.assigned)}

@@ -1,0 +1,81 @@
+"""`tanist format`, `random-uuid`, `serve`: a single node, for those who write their own `server.properties`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from tanist.broker.config import ConfigError, PropertiesError
+from tanist.cli.options import feature_option, json_option, key_value
+from tanist.cli.output.tables import print_json
+from tanist.runtime.format import format_folders, random_id
+
+
+def _load(path: str, overrides: dict[str, str]) -> Any:
+    from tanist.runtime.process.serve import load_config
+
+    try:
+        return load_config(path, overrides)
+    except (ConfigError, PropertiesError, UnicodeDecodeError) as error:
+        raise click.ClickException(f"{path}: {error}") from error
+    except OSError as error:
+        raise click.ClickException(f"cannot read {path}: {error.strerror}") from error
+
+
+@click.command("format")
+@click.option("-c", "--config", "path", required=True, help="The node's properties file.")
+@click.option("-t", "--cluster-id", required=True, help="The cluster's id: the same for all nodes. See `random-uuid`.")
+@click.option("-g", "--ignore-formatted", is_flag=True, help="Skip folders that are formatted already.")
+@feature_option("A feature and its level in a new cluster; 0: off. Repeatable.  [default: the latest of all]")
+@json_option
+def format_command(
+    path: str, cluster_id: str, ignore_formatted: bool, features: tuple[tuple[str, int], ...], as_json: bool
+) -> None:
+    """Prepare a node's log folders, as `kafka-storage format`.
+
+    Writes the cluster's id and the node's id into `meta.properties` in each folder of log.dirs. A node refuses to start
+    in a folder that is not formatted, or is formatted for another node.
+
+    With --feature eligible.leader.replicas.version=0 a new cluster behaves as Kafka before KIP-966. Give all
+    controllers the same features; `tanist features` changes those of an existing cluster.
+    """
+    done = format_folders(_load(path, {}), cluster_id, ignore_formatted=ignore_formatted, features=dict(features))
+    if as_json:
+        print_json([{"folder": item.folder, "formatted": item.fresh} for item in done])
+        return
+    for item in done:
+        click.echo(f"{item.folder}: {'formatted' if item.fresh else 'was formatted already'}")
+
+
+@click.command("random-uuid")
+@json_option
+def random_uuid_command(as_json: bool) -> None:
+    """Print a new cluster id."""
+    if as_json:
+        print_json({"id": random_id()})
+    else:
+        click.echo(random_id())
+
+
+@click.command("serve")
+@click.argument("file")
+@click.option(
+    "--override",
+    "overrides",
+    type=key_value,
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="A setting that overrides the file's. Repeatable.",
+)
+@click.pass_context
+def serve_command(ctx: click.Context, file: str, overrides: tuple[tuple[str, str], ...]) -> None:
+    """Run one node in the foreground, as `kafka-server-start`.
+
+    FILE is a Kafka `server.properties`; `tanist format` must have formatted the node's folders. The log goes to
+    standard output. SIGTERM or Ctrl-C shuts the node down cleanly: it hands its leaderships over first. A second one
+    ends the process at once.
+    """
+    from tanist.runtime.process.serve import main
+
+    ctx.exit(main([file, *(f"--override={key}={value}" for key, value in overrides)]))

@@ -1,0 +1,80 @@
+"""The JSON files of `kafka-reassign-partitions`, read and written: assignments, and topics to move.
+
+Nothing that is read is believed: what is wrong is said with the place in the file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tanist.runtime.client.reassign import Partition
+
+_INT32_MAX = 2**31 - 1
+_VERSION = 1
+
+
+def assignment_text(assignment: Mapping[Partition, tuple[int, ...]]) -> str:
+    """On one line, as Kafka's tool prints it and reads it."""
+    partitions = [
+        {"topic": topic, "partition": index, "replicas": list(replicas), "log_dirs": ["any"] * len(replicas)}
+        for (topic, index), replicas in sorted(assignment.items())
+    ]
+    return json.dumps({"version": _VERSION, "partitions": partitions}, separators=(",", ":"))
+
+
+def read_assignment(file: Path) -> dict[Partition, tuple[int, ...]]:
+    """The replicas of each partition. `ClickException` says what is wrong."""
+    found: dict[Partition, tuple[int, ...]] = {}
+    for number, entry in enumerate(_entries(file, "partitions")):
+        where = f"{file}, partitions[{number}]"
+        topic, index, replicas = entry.get("topic"), entry.get("partition"), entry.get("replicas")
+        if not isinstance(topic, str) or not topic:
+            raise click.ClickException(f"{where}: topic is not a name")
+        if not isinstance(index, int) or not _is_id(index):
+            raise click.ClickException(f"{where}: partition is not a number, 0 or more")
+        if not isinstance(replicas, list) or not replicas or not all(map(_is_id, replicas)):
+            raise click.ClickException(f"{where}: replicas is not a list of broker ids")
+        if len(set(replicas)) < len(replicas):
+            raise click.ClickException(f"{where}: replicas names a broker twice")
+        log_dirs = entry.get("log_dirs")
+        if log_dirs is not None and (not isinstance(log_dirs, list) or any(each != "any" for each in log_dirs)):
+            raise click.ClickException(f'{where}: log_dirs can be "any" only; replicas choose their log directories')
+        if (topic, index) in found:
+            raise click.ClickException(f"{where}: {topic}-{index} is listed twice")
+        found[topic, index] = tuple(replicas)
+    return found
+
+
+def read_topics(file: Path) -> list[str]:
+    """The names in a --topics-to-move-json-file."""
+    names = []
+    for number, entry in enumerate(_entries(file, "topics")):
+        name = entry.get("topic")
+        if not isinstance(name, str) or not name:
+            raise click.ClickException(f"{file}, topics[{number}]: topic is not a name")
+        names.append(name)
+    return names
+
+
+def _entries(file: Path, name: str) -> list[dict[str, Any]]:
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise click.ClickException(f"cannot read {file}: {error.strerror}") from error
+    except ValueError as error:
+        raise click.ClickException(f"{file} is not JSON: {error}") from error
+    entries = content.get(name) if isinstance(content, dict) else None
+    if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
+        raise click.ClickException(f'{file} has no {name}: it is to be like {{"version": 1, "{name}": [{{...')
+    if content.get("version", _VERSION) != _VERSION:
+        raise click.ClickException(f"{file} is of version {content['version']}, and {_VERSION} is known")
+    return entries
+
+
+def _is_id(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _INT32_MAX

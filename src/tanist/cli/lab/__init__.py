@@ -1,0 +1,1 @@
+"""`tanist lab`, `tanist jepsen` and `tanist what-if`: runs without a cluster."""

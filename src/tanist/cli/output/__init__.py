@@ -1,0 +1,1 @@
+"""Forms of output: tables, progress, alerts, a topic's description. Nothing here asks a cluster."""

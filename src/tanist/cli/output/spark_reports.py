@@ -1,0 +1,154 @@
+"""What the pipeline's jobs found, in words and tables for people, and as JSON for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tanist.cli.output.tables import print_table
+from tanist.text import counted
+
+if TYPE_CHECKING:
+    from tanist.spark.jobs.audit.audit import AuditResult
+    from tanist.spark.jobs.durability import DurabilityResult
+    from tanist.spark.jobs.ingest import IngestResult
+    from tanist.spark.jobs.merge_back import MergeResult
+
+_VERDICTS = ("lost", "re-sent", "kept", "superseded", "transactional", "expired")
+many = partial(counted, separator=",")
+_TOLD_MAX = 10
+"""Findings of each kind that are printed; the Parquet result has all."""
+
+
+def echo(lines: Iterable[str]) -> None:
+    for line in lines:
+        click.echo(line)
+
+
+def ingest_line(result: IngestResult) -> str:
+    known = f"; {many(result.known, 'batch')} were there already" if result.known else ""
+    return f"{many(result.records, 'record')} in {many(result.batches, 'batch')}{known}"
+
+
+def tell_durability(result: DurabilityResult, replays: Sequence[Path]) -> None:
+    """The estimates for people."""
+    print_table(
+        ("SETTING", "RUNS", "LOST RECORDS IN", "UNAVAILABLE IN", "TIME UNAVAILABLE", "SEEDS THAT LOST"),
+        [
+            (
+                row.setting,
+                row.loss.runs,
+                row.loss,
+                row.outage,
+                f"{100 * row.outage_share:.1f} %",
+                ", ".join(map(str, row.losing_seeds[:5])) or None,
+            )
+            for row in result.rows
+        ],
+    )
+    echo(f"tanist lab replay {path}" for path in replays)
+    for row in result.rows:
+        for seed, violation in row.violations.items():
+            click.echo(f"{row.setting}, seed {seed} breaks a rule: {violation}", err=True)
+
+
+def audit_lines(result: AuditResult) -> list[str]:
+    """The summary for people."""
+    clients = f"{many(result.sends, 'acknowledged send')}, {many(result.polled, 'record')} polled"
+    lines = [
+        f"{many(result.records, 'record')} in {many(result.replicas, 'replica')} of "
+        f"{many(len(result.facts), 'partition')}; {clients if result.heard else 'no history of clients'}"
+    ]
+    if result.begun:
+        lines.append(expired_line(result))
+    counts: dict[Any, int] = {}
+    for (kind, _, _), count in result.counts.items():
+        counts[kind] = counts.get(kind, 0) + count
+    for kind, count in counts.items():
+        lines += ["", f"{kind.title}: {count:,}, {kind.meaning}"]
+        told = result.told(kind)
+        for each in _runs_of(told)[:_TOLD_MAX]:
+            lines.append(f"  {each}")
+        if len(told) > _TOLD_MAX and len(_runs_of(told)) > _TOLD_MAX:
+            lines.append(f"  and {len(_runs_of(told)) - _TOLD_MAX} more like these")
+        for explained in dict.fromkeys(each.explained for each in told if each.explained):
+            lines.append(f"  because of {explained}")
+    kinds = ", ".join(kind.title for kind in counts)
+    lines += ["", _clean(result) if result.clean else f"{many(len(counts), 'kind')} of findings: {kinds}"]
+    return lines
+
+
+def _clean(result: AuditResult) -> str:
+    return "nothing is wrong" if result.heard else "the replicas agree; only with --history can lost records be found"
+
+
+def expired_line(result: AuditResult) -> str:
+    """What nobody can judge any more: retention, or a deletion, has moved the log's start."""
+    (topic, partition), start = max(result.begun.items(), key=lambda item: item[1])
+    more = "" if len(result.begun) == 1 else f", and {many(len(result.begun) - 1, 'other partition')} likewise"
+    sends = f"; {many(result.expired, 'acknowledged send')} from before are not judged" if result.expired else ""
+    return f"{topic}-{partition} begins at offset {start:,}, for older records have expired{more}{sends}"
+
+
+def _runs_of(findings: list[Any]) -> list[str]:
+    """Findings in words; neighbouring ones that say the same are one line."""
+    lines: list[tuple[Any, ...]] = []
+    for each in findings:
+        key = (each.topic, each.partition, each.kind, each.replicas, each.epochs, each.detail)
+        last = lines[-1] if lines else None
+        if last is not None and last[0] == key and each.first_offset is not None and last[2] + 1 == each.first_offset:
+            lines[-1] = (key, last[1], each.last_offset or each.first_offset, last[3] + each.records, last[4])
+        else:
+            first = -1 if each.first_offset is None else each.first_offset
+            lines.append(
+                (key, first, first if each.last_offset is None else each.last_offset, each.records, each.value)
+            )
+    told = []
+    for (topic, partition, _, replicas, epochs, detail), first, last, records, value in lines:
+        where = "" if first < 0 else f" offset {first}" if first == last else f" offsets {first}..{last}"
+        epoch = f", epoch {', '.join(map(str, epochs))}" if epochs else ""
+        who = f", replica {', '.join(map(str, replicas))}" if replicas else ""
+        what = f", {value}" if value is not None and records == 1 else f", {records} records"
+        told.append(f"{topic}-{partition}{where}{epoch}{who}{what}: {detail}")
+    return told
+
+
+def audit_json(result: AuditResult) -> dict[str, Any]:
+    return {
+        "records": result.records,
+        "acknowledged": result.sends,
+        "expired": result.expired,
+        "polled": result.polled,
+        "counts": [
+            {"kind": kind.value, "topic": topic, "partition": partition, "count": count}
+            for (kind, topic, partition), count in result.counts.items()
+        ],
+        "findings": [each.as_json() for each in result.findings],
+        "plan": result.plan,
+        "seconds": result.seconds,
+    }
+
+
+def tell_merge(result: MergeResult) -> None:
+    """The summary for people."""
+    print_table(
+        ("PARTITION", "LOST", "RE-SENT", "KEPT", "SUPERSEDED", "TRANSACTIONAL", "EXPIRED", "RESTORED"),
+        [
+            (
+                f"{each.topic}-{each.partition}",
+                *(each.verdicts.get(name, 0) for name in _VERDICTS),
+                each.restored if result.applied else "-",
+            )
+            for each in result.places
+        ],
+    )
+    lines = []
+    if result.left_out:
+        lines.append(f"without {many(result.left_out, 'entry')} of which most records will have expired")
+    if not result.applied and result.count("lost"):
+        lines.append(f"a dry run: --apply puts {many(result.count('lost'), 'lost record')} back")
+    echo(lines + [f"not done: {problem}" for problem in result.problems])

@@ -1,0 +1,1 @@
+"""`tanist spark`: the pipeline's jobs."""

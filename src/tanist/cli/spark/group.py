@@ -1,0 +1,365 @@
+"""`tanist spark`: the pipeline's jobs (docs/pipeline.md). PySpark is imported by the command that needs it.
+
+Each job tells on standard error what it is doing, and on standard output what came of it: for people, or with `--json`
+for programs.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tanist.cli.options import client_options, data_option, json_option, key_value
+from tanist.cli.output.spark_reports import (
+    audit_json,
+    audit_lines,
+    echo,
+    ingest_line,
+    many,
+    tell_durability,
+    tell_merge,
+)
+from tanist.cli.output.tables import print_json
+from tanist.cli.spark.session import NotJudged, Start, reason_of, session_options
+from tanist.cli.tree import Group
+from tanist.runtime.client.client import Address
+from tanist.runtime.cluster.cluster import addresses_of
+from tanist.runtime.cluster.cluster_file import load_existing
+
+if TYPE_CHECKING:
+    from tanist.spark.jobs.audit.audit import AuditResult
+
+EXIT_FOUND = 1
+"""An audit that found something, as `tanist lab verify` has it."""
+
+
+class Job(click.Command):
+    """Says in a sentence what is missing, where it can be installed; help and mistakes need no PySpark."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        if find_spec("pyspark") is None:
+            raise NotJudged("the pipeline needs PySpark: pip install 'tanist[spark]' (500 MB, Java included)")
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            reason = reason_of(error, traceback=bool(ctx.params.get("verbose")))
+            if reason is None:
+                raise
+            raise NotJudged(reason) from error
+
+
+class Jobs(Group):
+    """Its commands are jobs."""
+
+    command_class = Job
+
+
+@click.group("spark", cls=Jobs)
+def spark_command() -> None:
+    """Run jobs on topics, replicas' files and histories.
+
+    The jobs use PySpark, on this machine or on a Spark cluster (docs/pipeline.md).
+    """
+
+
+def _servers(bootstrap: list[Address] | None, folder: Path) -> str:
+    return ",".join(f"{host}:{port}" for host, port in bootstrap or addresses_of(load_existing(folder), folder))
+
+
+def _say(what: str) -> None:
+    click.echo(f"  {what}", err=True)
+
+
+def _answer(as_json: bool, programs: Callable[[], Any], people: Callable[[], None]) -> None:
+    """What came of a job, on standard output, for one or the other."""
+    if as_json:
+        print_json(programs())
+    else:
+        people()
+
+
+@spark_command.command("audit")
+@click.option(
+    "--history",
+    "histories",
+    multiple=True,
+    type=click.Path(exists=True, path_type=Path),
+    help="The clients' history, JSON Lines or Parquet (docs/history.md). Repeatable. Without it: replicas only.",
+)
+@click.option("--topic", "topics", multiple=True, help="This topic only. Repeatable.  [default: all but internal ones]")
+@click.option("--output", type=click.Path(path_type=Path), help="A folder for all findings as Parquet.")
+@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="A file for the report with pictures.")
+@click.option("--plan", type=click.Choice(["auto", "two-level", "flat"]), default="auto", show_default=True)
+@session_options
+@data_option
+@json_option
+@click.pass_context
+def audit_command(
+    ctx: click.Context,
+    histories: tuple[Path, ...],
+    topics: tuple[str, ...],
+    output: Path | None,
+    html: Path | None,
+    plan: str,
+    start: Start,
+    folder: Path,
+    as_json: bool,
+) -> None:
+    """Find lost, duplicated and reordered records, and unequal replicas.
+
+    Compares the segment files of all replicas in --data with each other and with the clients' history. The exit code is
+    0 when nothing is wrong, 1 when something is, 2 when there was nothing to judge or the audit could not run.
+    """
+    from tanist.spark.jobs import preconditions
+
+    preconditions.audit(folder, topics, histories)
+    preconditions.output_folder(output)
+    preconditions.output_file(html)
+    spark = start()
+    from tanist.spark.jobs.audit.audit import audit_folder
+
+    result = audit_folder(spark, folder, histories, topics=topics, output=output, plan=plan, progress=_say)
+    if html is not None:
+        from tanist.spark.report.audit_page import write_page
+
+        write_page(html, result, title=str(folder))
+        _say(f"the report is {html}")
+    _answer(as_json, lambda: audit_json(result), lambda: echo(audit_lines(result)))
+    if not result.clean:
+        ctx.exit(EXIT_FOUND)
+
+
+@spark_command.command("merge-back")
+@click.option("--topic", "topics", multiple=True, help="This topic only. Repeatable.  [default: all that was saved]")
+@click.option("--apply", is_flag=True, help="Put lost records back. Without it, a dry run that changes nothing.")
+@click.option("--mark", is_flag=True, help="Add headers tanist.salvage.* to restored records: where they come from.")
+@click.option("--output", type=click.Path(path_type=Path), help="A folder for the verdict on each record, as Parquet.")
+@session_options
+@client_options
+@json_option
+@click.pass_context
+def merge_back_command(
+    ctx: click.Context,
+    topics: tuple[str, ...],
+    apply: bool,
+    mark: bool,
+    output: Path | None,
+    start: Start,
+    bootstrap: list[Address] | None,
+    folder: Path,
+    as_json: bool,
+) -> None:
+    """Put records that replicas have dropped back into topics.
+
+    Puts back only records that the topics lack, so it can be repeated: it finds what an earlier run restored. The exit
+    code is 0 when it is done, 1 when a partition could not be repaired, 2 when there is no salvage or the job could not
+    run.
+    """
+    from tanist.spark.jobs import preconditions
+    from tanist.spark.jobs.merge_plan import planned
+
+    addresses = bootstrap or addresses_of(load_existing(folder), folder)
+    preconditions.output_folder(output)
+    plan = planned(folder, addresses, topics)
+    spark = start()
+    from tanist.spark.jobs.merge_back import merge_back
+
+    result = merge_back(
+        spark, folder, addresses, topics=topics, plan=plan, apply=apply, mark=mark, output=output, progress=_say
+    )
+    _answer(as_json, lambda: asdict(result), lambda: tell_merge(result))
+    if result.problems:
+        ctx.exit(1)
+
+
+@spark_command.command("story")
+@click.option(
+    "--port", type=click.IntRange(1024, 65000), default=29092, show_default=True, help="The first broker's port."
+)
+@click.option("--keep", type=click.Path(path_type=Path), help="An empty folder for the cluster, history and reports.")
+@session_options
+def story_command(port: int, keep: Path | None, start: Start) -> None:
+    """Break a cluster, audit it, and restore its topic.
+
+    A power loss with ELR off, an audit, the merge-back, and a second audit that finds nothing.
+    """
+    from tanist.spark.jobs import preconditions
+
+    if keep is not None:
+        preconditions.empty_folder(keep)
+    from tanist.spark.jobs.story import StoryFailed, tell
+
+    with tempfile.TemporaryDirectory(prefix="tanist-story-") as scratch:
+        folder = Path(scratch) if keep is None else keep
+        folder.mkdir(parents=True, exist_ok=True)
+
+        def tell_audit(name: str, result: AuditResult) -> None:
+            if keep is not None:
+                from tanist.spark.report.audit_page import write_page
+
+                write_page(folder / f"audit-{name}.html", result, title=f"the story, {name} the merge-back")
+            echo(["", *audit_lines(result), ""])
+
+        try:
+            story = tell(start(), folder, port=port, say=_say, on_audit=tell_audit)
+        except StoryFailed as error:
+            raise click.ClickException(f"the story came out otherwise: {error}") from error
+    click.echo(
+        f"{story.acknowledged} records were acknowledged, {len(story.lost)} of them lost, and found by the audit; "
+        f"{story.merged.restored if story.merged else 0} were put back, and the second audit is clean."
+    )
+
+
+@spark_command.command("ingest")
+@click.argument("table", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--topic", "topics", multiple=True, required=True, help="Repeatable.")
+@click.option("--kind", type=click.Choice(["delta", "parquet"]), default="delta", show_default=True)
+@click.option(
+    "--every",
+    metavar="INTERVAL",
+    help='Keep running, a micro-batch every INTERVAL ("5 seconds").  [default: stop at the end]',
+)
+@click.option(
+    "--option",
+    "options",
+    type=key_value,
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="An option of the `tanist` source. Repeatable.",
+)
+@session_options
+@client_options
+@json_option
+def ingest_command(
+    table: Path,
+    topics: tuple[str, ...],
+    kind: Any,
+    every: str | None,
+    options: tuple[tuple[str, str], ...],
+    start: Start,
+    bootstrap: list[Address] | None,
+    folder: Path,
+    as_json: bool,
+) -> None:
+    """Append the records of topics to a table, each once.
+
+    The same command continues where the last one ended. TABLE is a folder: a Delta table, partitioned by topic and
+    partition, or only Parquet files with --kind parquet.
+    """
+    from tanist.spark.jobs.tables import fit_to_ingest
+
+    servers = _servers(bootstrap, folder)
+    fit_to_ingest(servers, topics, table, kind, every, dict(options))
+    spark = start()
+    from tanist.spark.jobs.ingest import ingest
+
+    result = ingest(spark, servers, topics, table, kind=kind, every=every, options=dict(options), progress=_say)
+    _answer(as_json, lambda: asdict(result), lambda: echo([ingest_line(result)]))
+
+
+@spark_command.command("egress")
+@click.argument("table", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--topic", help="Write all records to this topic.  [default: each to the topic it came from]")
+@click.option("--by-key", is_flag=True, help="Choose partitions by the records' keys, instead of keeping them.")
+@session_options
+@client_options
+@json_option
+def egress_command(
+    table: Path,
+    topic: str | None,
+    by_key: bool,
+    start: Start,
+    bootstrap: list[Address] | None,
+    folder: Path,
+    as_json: bool,
+) -> None:
+    """Write the records of a table into topics, at least once.
+
+    TABLE is a table that `tanist spark ingest` made.
+    """
+    from tanist.spark.jobs.tables import fit_to_egress
+
+    servers = _servers(bootstrap, folder)
+    fit_to_egress(servers, table.absolute(), topic, keep_partitions=not by_key)
+    spark = start()
+    from tanist.spark.jobs.ingest import egress
+
+    count = egress(spark, table, servers, topic=topic, keep_partitions=not by_key, progress=_say)
+    _answer(as_json, lambda: {"records": count}, lambda: click.echo(f"{many(count, 'record')} written"))
+
+
+@spark_command.command("durability")
+@click.option("--rf", "factors", multiple=True, type=click.IntRange(1, 9), default=(3,), show_default=True)
+@click.option("--min-isr", "least", multiple=True, type=click.IntRange(1, 9), default=(1, 2), show_default=True)
+@click.option(
+    "--strategy",
+    "strategies",
+    multiple=True,
+    type=click.Choice(["None", "Balanced", "Aggressive"]),
+    default=("None", "Balanced", "Aggressive"),
+    show_default=True,
+    help="unclean.recovery.strategy. Repeatable, as --rf and --min-isr.",
+)
+@click.option(
+    "--seeds", type=click.IntRange(1), default=200, show_default=True, help="How many seeds for each setting."
+)
+@click.option("--first-seed", type=click.IntRange(0), default=1, show_default=True)
+@click.option("--fault", "kinds", multiple=True, metavar="KIND", help="A kind of fault. Repeatable.")
+@click.option(
+    "--down-max", type=click.IntRange(0, 9), default=3, show_default=True, help="At most so many brokers down at once."
+)
+@click.option("--output", type=click.Path(path_type=Path), help="A folder for the outcome of each run, as Parquet.")
+@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="A file for the report with the plot.")
+@click.option(
+    "--scenarios", type=click.Path(path_type=Path), help="A folder for runs that lost records, to replay them."
+)
+@session_options
+@json_option
+def durability_command(
+    factors: tuple[int, ...],
+    least: tuple[int, ...],
+    strategies: tuple[str, ...],
+    seeds: int,
+    first_seed: int,
+    kinds: tuple[str, ...],
+    down_max: int,
+    output: Path | None,
+    html: Path | None,
+    scenarios: Path | None,
+    start: Start,
+    as_json: bool,
+) -> None:
+    """Estimate how likely settings lose acknowledged records.
+
+    Plays the simulator over many seeds, as Spark tasks.
+    """
+    from tanist.spark.jobs import durability as job
+    from tanist.spark.jobs import preconditions
+
+    weather = job.Weather(kinds=kinds or job.FAULTS_USUAL, down_max=down_max)
+    asked = job.settings(factors, least, strategies)
+    played = range(first_seed, first_seed + seeds)
+    preconditions.output_folder(output)
+    preconditions.output_file(html)
+    if scenarios is not None:
+        preconditions.writable_below(scenarios)
+    result = job.durability(start(), asked, played, weather, output=output, progress=_say)
+    replays = job.keep_losing(result, scenarios) if scenarios is not None else []
+    if html is not None:
+        from tanist.spark.report.durability_page import write_page
+
+        write_page(html, result, replays)
+        _say(f"the report is {html}")
+    _answer(
+        as_json,
+        lambda: {"seeds": [played.start, played.stop - 1], "settings": [asdict(row) for row in result.rows]},
+        lambda: tell_durability(result, replays),
+    )
+    if result.unjudged:
+        raise NotJudged(f"no record was acknowledged with {'; '.join(map(str, result.unjudged))}: nothing to lose")

@@ -1,0 +1,107 @@
+"""Which Spark a job runs on: its options, its start without Java's chatter, and its errors in a line or two.
+
+Java is started by the command, when all that needs no Java has been looked at. What Java writes on standard error
+while it runs goes into a file that nobody sees; `--verbose` leaves it on the terminal, and adds Python's traceback to
+an error.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial, wraps
+from typing import Any
+
+import click
+
+from tanist.cli.options import key_value
+
+Start = Callable[[], Any]
+"""Gives the session; the first call starts Java."""
+
+EXIT_NOT_JUDGED = 2
+_REASON_MAX = 300
+
+
+class NotJudged(click.ClickException):
+    """The job did not run, or had nothing to look at. Not to be taken for an audit that found something."""
+
+    exit_code = EXIT_NOT_JUDGED
+
+
+def session_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--master`, `--conf` and `--verbose`; the command gets `start`."""
+
+    @wraps(command)
+    def with_session(*args: Any, master: str, conf: tuple[tuple[str, str], ...], verbose: bool, **others: Any) -> Any:
+        return command(*args, start=partial(_started, master, conf, verbose), **others)
+
+    for option in (
+        click.option("--verbose", is_flag=True, help="Show Java's output, and tracebacks."),
+        click.option(
+            "--conf", "conf", type=key_value, metavar="KEY=VALUE", multiple=True, help="A setting of Spark. Repeatable."
+        ),
+        click.option(
+            "--master",
+            default="local[*]",
+            show_default=True,
+            help="The Spark cluster, such as spark://host:7077. Its workers need tanist[spark], and the same paths.",
+        ),
+    ):
+        with_session = option(with_session)
+    return with_session
+
+
+def reason_of(error: Exception, *, traceback: bool) -> str | None:
+    """What the user can do something about, in words; None for what `tanist` itself says, and for bugs.
+
+    With `traceback` only mistakes are put into words.
+    """
+    from tanist.runtime.client.client import Unreachable
+    from tanist.spark.java_home import NoJava
+
+    if isinstance(error, ValueError | NoJava):
+        return str(error)
+    if traceback:
+        return None
+    if isinstance(error, OSError) and not isinstance(error, Unreachable):
+        return f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror or error)
+    if type(error).__module__.startswith(("pyspark", "py4j")):
+        return f"Spark failed: {_cause(str(error)) or type(error).__name__}. --verbose shows all of it"
+    return None
+
+
+def _cause(text: str) -> str:
+    """Of Spark's pages of stack the last cause says most, else the first line that is not Py4J's own."""
+    lines = [line.strip().removeprefix(": ") for line in text.splitlines() if line.strip()]
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    own = [line for line in lines if not line.startswith("An error occurred while calling")]
+    return (causes[-1:] or own[:1] or [""])[0][:_REASON_MAX].rstrip(".")
+
+
+def _started(master: str, conf: tuple[tuple[str, str], ...], verbose: bool) -> Any:
+    from tanist.spark import session
+
+    settings = {"spark.master": master, **dict(conf)}
+    click.echo("  starting Spark", err=True)
+    if verbose:
+        return session(**settings)
+    with tempfile.TemporaryFile() as noise, errors_into(noise.fileno()):
+        return session(**settings)
+
+
+@contextmanager
+def errors_into(descriptor: int) -> Iterator[None]:
+    """What starts meanwhile keeps this as its standard error; this process gets its own back."""
+    sys.stderr.flush()
+    own = os.dup(2)
+    try:
+        os.dup2(descriptor, 2)
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(own, 2)
+        os.close(own)

@@ -1,0 +1,91 @@
+"""A client that writes what it is told, when it is told: the hand by which a directed run fills logs.
+
+Owns one record a batch, to a broker that the script names; without idempotence and a second try, but where it is said.
+What became of it is told to the run's history as honestly as a client can: refused, acknowledged, or not known.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tanist.sim.run.profiles import TOPIC
+from tanist.sim.run.run import Run
+from tanist.sim.workload.clients import REQUEST_TIMEOUT_MS, SimClient
+from tanist.sim.workload.history import Send
+from tanist.sim.world.world import BROKER_PORT
+from tanist.wire.batch import NewRecord, encode_batch
+from tanist.wire.errors import ErrorCode
+from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+
+_PRODUCE_VERSION = 9
+_PRODUCER_ID = 77
+"""None that a controller hands out: those begin at 0, and nobody asks for so many."""
+
+_OPEN = frozenset(
+    {
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    }
+)
+"""Answers after which a record may be there all the same."""
+
+
+class Scribe(SimClient):
+    """Writes what a script wants written, record by record, and tells the run's history of it."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(run.world, "scribe", run.history)
+        self._count = 0
+
+    def write(self, broker_id: int, records: int = 1, *, acks: int = -1, topic: str = TOPIC) -> list[Send]:
+        """Batches of one record each, to a broker that may or may not lead; nothing is tried twice."""
+        return [self._write(self._new(topic, promised=acks == -1), broker_id, acks) for _ in range(records)]
+
+    def write_once(self, broker_id: int) -> Send:
+        """One record, as the first of an idempotent producer. It may be sent again."""
+        send = self._new(TOPIC, promised=True)
+        send.ordered = True
+        return self._write(send, broker_id, -1)
+
+    def again(self, send: Send, broker_id: int) -> None:
+        """The same record of the same producer, perhaps to another broker, as if no answer had come."""
+        self._write(send, broker_id, -1)
+
+    def _new(self, topic: str, *, promised: bool) -> Send:
+        self._count += 1
+        value = f"scribe-{self._count}".encode()
+        return Send(self.name, self._count, topic, 0, value, self.now_us, promised=promised, ordered=False)
+
+    def _write(self, send: Send, broker_id: int, acks: int) -> Send:
+        record = NewRecord(timestamp=self.clock.wall_ms(), key=None, value=send.value)
+        batch = (
+            encode_batch([record], producer_id=_PRODUCER_ID, producer_epoch=0, base_sequence=0)
+            if send.ordered
+            else encode_batch([record])
+        )
+        data = (PartitionProduceData(index=0, records=bytes(batch)),)
+        request = ProduceRequest(
+            acks=acks, timeout_ms=2_000, topic_data=(TopicProduceData(name=send.topic, partition_data=data),)
+        )
+        channel = self.channel((self.world.hosts[broker_id].name, BROKER_PORT))
+
+        def answered(response: Any) -> None:
+            if response is None:
+                return
+            answer = response.responses[0].partition_responses[0]
+            send.error = answer.error_code
+            if not answer.error_code:
+                self.history.acknowledged(send, answer.base_offset, self.now_us)
+            elif answer.error_code not in _OPEN:
+                send.outcome, send.completed_us = "failed", self.now_us
+
+        def go() -> None:
+            if send.value not in self.history.by_value:
+                self.history.sent(send)
+            channel.call(request, _PRODUCE_VERSION, REQUEST_TIMEOUT_MS, answered)
+
+        self.run(go)
+        return send

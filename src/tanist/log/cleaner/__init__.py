@@ -1,0 +1,1 @@
+"""Compaction: the cleaner of a log and the offsets that it keeps."""

@@ -1,0 +1,323 @@
+"""Consumer groups of any Kafka cluster, through `Client`: what there is, who has what, where they are, and moving them.
+
+Each question goes to the group's coordinator, which is looked up anew when it has moved. What is refused is a
+`KafkaError` with the broker's words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from tanist.runtime.client.changes import carry_out
+from tanist.runtime.client.client import Client, KafkaError, Unreachable, Unsupported
+from tanist.wire.codec import WireError
+from tanist.wire.consumer_protocol import PROTOCOL_TYPE, decode_assignment
+from tanist.wire.errors import ErrorCode
+from tanist.wire.messages import consumer_group_describe_response, offset_commit_request
+from tanist.wire.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
+from tanist.wire.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse
+from tanist.wire.messages.delete_groups_request import DeleteGroupsRequest
+from tanist.wire.messages.delete_groups_response import DeleteGroupsResponse
+from tanist.wire.messages.describe_groups_request import DescribeGroupsRequest
+from tanist.wire.messages.describe_groups_response import DescribeGroupsResponse
+from tanist.wire.messages.find_coordinator_request import FindCoordinatorRequest
+from tanist.wire.messages.find_coordinator_response import FindCoordinatorResponse
+from tanist.wire.messages.list_groups_request import ListGroupsRequest
+from tanist.wire.messages.list_groups_response import ListGroupsResponse
+from tanist.wire.messages.offset_commit_request import OffsetCommitRequest
+from tanist.wire.messages.offset_commit_response import OffsetCommitResponse
+from tanist.wire.messages.offset_fetch_request import OffsetFetchRequest
+from tanist.wire.messages.offset_fetch_response import OffsetFetchResponse
+from tanist.wire.schema import Request, Response
+
+R = TypeVar("R", bound=Response)
+
+Place = tuple[str, int]
+"""Topic and partition."""
+
+_ONE_GROUP = {FindCoordinatorRequest: 3, OffsetFetchRequest: 7, OffsetCommitRequest: 9}
+"""The last versions that ask for one group, and name topics by their names."""
+DEAD = "Dead"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupListing:
+    group: str
+    kind: str
+    """`classic` or `consumer`; empty where the broker does not say."""
+    state: str
+    protocol_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemberDescription:
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    epoch: int | None
+    """None in a group of the classic protocol."""
+    assigned: tuple[Place, ...]
+    target: tuple[Place, ...] | None
+    """What it is to have; None in a group of the classic protocol."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDescription:
+    group: str
+    kind: str
+    state: str
+    assignor: str
+    coordinator: int
+    epoch: int | None
+    members: tuple[MemberDescription, ...]
+
+
+def list_groups(client: Client) -> list[GroupListing]:
+    """All groups, by name: every broker is asked for those that it coordinates."""
+    found: list[GroupListing] = []
+    for broker_id in sorted(client.metadata(()).brokers):
+
+        def attempt(node_id: int = broker_id) -> ListGroupsResponse:
+            answer = client.ask(ListGroupsRequest(), ListGroupsResponse, node_id=node_id)
+            if answer.error_code:
+                raise KafkaError(answer.error_code, f"the groups of broker {node_id}")
+            return answer
+
+        for each in client.persist(attempt).groups:
+            found.append(GroupListing(each.group_id, each.group_type.lower(), each.group_state, each.protocol_type))
+    return sorted(found, key=lambda listing: listing.group)
+
+
+def describe_group(client: Client, group: str) -> GroupDescription:
+    """A group of either protocol. `KafkaError` (GROUP_ID_NOT_FOUND) if there is none."""
+    try:
+        return _describe_consumer_group(client, group)
+    except Unsupported:
+        return _describe_classic_group(client, group)
+    except KafkaError as error:
+        if error.code != ErrorCode.GROUP_ID_NOT_FOUND:
+            raise
+        return _describe_classic_group(client, group)
+
+
+def _describe_consumer_group(client: Client, group: str) -> GroupDescription:
+    answer, coordinator = ask_coordinator(
+        client,
+        group,
+        ConsumerGroupDescribeRequest(group_ids=(group,)),
+        ConsumerGroupDescribeResponse,
+        lambda answer: answer.groups[0].error_code,
+    )
+    described = answer.groups[0]
+    return GroupDescription(
+        group,
+        "consumer",
+        described.group_state,
+        described.assignor_name,
+        coordinator,
+        described.group_epoch,
+        tuple(
+            MemberDescription(
+                each.member_id,
+                each.instance_id,
+                each.client_id,
+                each.client_host,
+                each.member_epoch,
+                _places(each.assignment),
+                _places(each.target_assignment),
+            )
+            for each in described.members
+        ),
+    )
+
+
+def _places(assignment: consumer_group_describe_response.Assignment) -> tuple[Place, ...]:
+    return tuple(sorted((part.topic_name, index) for part in assignment.topic_partitions for index in part.partitions))
+
+
+def _describe_classic_group(client: Client, group: str) -> GroupDescription:
+    answer, coordinator = ask_coordinator(
+        client,
+        group,
+        DescribeGroupsRequest(groups=(group,)),
+        DescribeGroupsResponse,
+        lambda answer: answer.groups[0].error_code,
+    )
+    described = answer.groups[0]
+    if described.group_state == DEAD:
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {group}")
+    return GroupDescription(
+        group,
+        "classic",
+        described.group_state,
+        described.protocol_data,
+        coordinator,
+        None,
+        tuple(
+            MemberDescription(
+                each.member_id,
+                each.group_instance_id,
+                each.client_id,
+                each.client_host,
+                None,
+                _assigned(bytes(each.member_assignment)) if described.protocol_type == PROTOCOL_TYPE else (),
+                None,
+            )
+            for each in described.members
+        ),
+    )
+
+
+def _assigned(assignment: bytes) -> tuple[Place, ...]:
+    """The partitions in an assignment of Kafka's own consumers; nothing if it is none that can be read."""
+    try:
+        decoded = decode_assignment(assignment)
+    except WireError:
+        return ()
+    return tuple(sorted((part.topic, index) for part in decoded.assigned_partitions for index in part.partitions))
+
+
+def committed_offsets(client: Client, group: str) -> dict[Place, int]:
+    """What the group has committed: nothing, if there is no such group."""
+    request = OffsetFetchRequest(group_id=group, topics=None)
+    answer, _ = ask_coordinator(client, group, request, OffsetFetchResponse, lambda answer: answer.error_code)
+    return {
+        (topic.name, each.partition_index): each.committed_offset
+        for topic in answer.topics
+        for each in topic.partitions
+        if each.committed_offset >= 0
+    }
+
+
+def commit_offsets(client: Client, group: str, offsets: Mapping[Place, int]) -> None:
+    """Move a group that nobody is in. `KafkaError` if somebody is, or a partition is refused."""
+    ask_coordinator(client, group, commit_request(group, offsets), OffsetCommitResponse, commit_error)
+
+
+def commit_request(
+    group: str, offsets: Mapping[Place, int], *, member_id: str = "", epoch: int = -1
+) -> OffsetCommitRequest:
+    """To commit offsets: as a member in its epoch (or generation), or from outside."""
+    topics: dict[str, list[offset_commit_request.OffsetCommitRequestPartition]] = {}
+    for (topic, index), offset in sorted(offsets.items()):
+        place = offset_commit_request.OffsetCommitRequestPartition(
+            partition_index=index, committed_offset=offset, committed_metadata=""
+        )
+        topics.setdefault(topic, []).append(place)
+    return OffsetCommitRequest(
+        group_id=group,
+        generation_id_or_member_epoch=epoch,
+        member_id=member_id,
+        topics=tuple(
+            offset_commit_request.OffsetCommitRequestTopic(name=topic, partitions=tuple(places))
+            for topic, places in topics.items()
+        ),
+    )
+
+
+def commit_error(answer: OffsetCommitResponse) -> int:
+    """The first error of a commit; 0 if there is none."""
+    return next((each.error_code for topic in answer.topics for each in topic.partitions if each.error_code), 0)
+
+
+def delete_groups(client: Client, groups: Iterable[str]) -> dict[str, int]:
+    """Delete groups that nobody is in, with their offsets; the error code for each."""
+    results: dict[str, int] = {}
+    for group in groups:
+        try:
+            _delete_group(client, group)
+            results[group] = ErrorCode.NONE
+        except KafkaError as error:
+            results[group] = error.code
+    return results
+
+
+def _delete_group(client: Client, group: str) -> None:
+    """Once: after a lost answer GROUP_ID_NOT_FOUND means that the first request has done it."""
+
+    def attempt(patience_s: float) -> bool:
+        node_id = coordinator_of(client, group)
+        request = DeleteGroupsRequest(groups_names=(group,))
+        answer = client.ask(request, DeleteGroupsResponse, node_id=node_id, timeout_s=patience_s, once=True)
+        if answer.results[0].error_code:
+            raise KafkaError(answer.results[0].error_code, f"group {group}")
+        return True
+
+    def look() -> bool | None:
+        try:
+            describe_group(client, group)
+        except KafkaError as error:
+            if error.code == ErrorCode.GROUP_ID_NOT_FOUND:
+                return True
+            raise
+        return None
+
+    carry_out(client, f"delete group {group}", attempt, look, already=(ErrorCode.GROUP_ID_NOT_FOUND,))
+
+
+def coordinator_of(client: Client, group: str) -> int:
+    """The broker that coordinates the group."""
+    request = FindCoordinatorRequest(key=group, key_type=0)
+    answer = client.ask(request, FindCoordinatorResponse, max_version=_ONE_GROUP[FindCoordinatorRequest])
+    if answer.error_code:
+        raise KafkaError(answer.error_code, answer.error_message or f"the coordinator of {group}")
+    return answer.node_id
+
+
+def ask_coordinator(
+    client: Client,
+    group: str,
+    request: Request,
+    answers: type[R],
+    error_of: Callable[[R], int],
+    *,
+    answer_within_s: float | None = None,
+) -> tuple[R, int]:
+    """Ask the group's coordinator, wherever it is by then; also gives its id.
+
+    `answer_within_s`: of one attempt, where the coordinator may take its time (JoinGroup).
+    """
+
+    def attempt() -> tuple[R, int]:
+        node_id = coordinator_of(client, group)
+        try:
+            answer = client.ask(
+                request,
+                answers,
+                node_id=node_id,
+                timeout_s=answer_within_s,
+                max_version=_ONE_GROUP.get(type(request)),
+            )
+        except Unreachable as error:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error)) from error
+        code = error_of(answer)
+        if code:
+            missing = code == ErrorCode.GROUP_ID_NOT_FOUND
+            said: str | None = getattr(answer, "error_message", None)
+            raise KafkaError(code, f"there is no group {group}" if missing else said or f"group {group}")
+        return answer, node_id
+
+    return client.persist(attempt)
+
+
+def split_places(texts: Sequence[str]) -> list[tuple[str, tuple[int, ...] | None]]:
+    """Kafka's way to name partitions: `topic`, or `topic:0,1,2`. `ValueError` if it is neither."""
+    found: list[tuple[str, tuple[int, ...] | None]] = []
+    for text in texts:
+        topic, colon, indexes = text.partition(":")
+        if not topic:
+            raise ValueError(f"{text!r} names no topic")
+        if not colon:
+            found.append((topic, None))
+            continue
+        try:
+            numbers = tuple(int(each) for each in indexes.split(","))
+        except ValueError:
+            raise ValueError(f"{text!r}: after the colon stand partitions, like {topic}:0,1") from None
+        if any(number < 0 for number in numbers):
+            raise ValueError(f"{text!r}: a partition is 0 or more")
+        found.append((topic, numbers))
+    return found

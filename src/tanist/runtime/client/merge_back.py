@@ -1,0 +1,350 @@
+"""Putting salvaged records back into a topic: those, and only those, that it lacks.
+
+Owns the question whether a salvaged record is in the topic after all. It may be: at the same offset (it was saved, and
+not lost), at another one (its producer got no answer and sent it again), or by an earlier merge-back. A record is there
+
+* if the topic has one with the same producer, sequence number, key and value; or
+* one with the same timestamp, key, value and headers, which counts once for each that the topic has; but not if both
+  were sent by the same producer under different sequence numbers: those were two sends; or
+* one with the marks that a merge-back leaves, where it was told to leave any.
+
+The topic is read from where its history parts from that of the salvage to its end: whatever was sent again, was sent to
+a later leader. What was dropped from before the topic's present start may have expired or been deleted there: it is
+left out unless asked for. So are, by the command, the records of whole logs that were dropped because the leader's
+begins beyond them (`out-of-range`). Records of transactions are left out always: whether they were committed is not
+known.
+
+A compacted topic gets no record back whose key it has a newer record of: that would undo the newer one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from hashlib import blake2b
+from struct import Struct
+
+from tanist.runtime.client import admin
+from tanist.runtime.client.client import Client, KafkaError, Unreachable
+from tanist.runtime.client.records import EARLIEST, LATEST, Producer, list_offset
+from tanist.runtime.client.salvaged import PartitionSalvage, SalvagedRecord
+from tanist.wire.batch import BatchHeader, NewRecord, Record, decode_batch, iterate_headers
+from tanist.wire.errors import ErrorCode
+from tanist.wire.ids import id_text
+from tanist.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from tanist.wire.messages.fetch_response import FetchResponse
+from tanist.wire.messages.offset_for_leader_epoch_request import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from tanist.wire.messages.offset_for_leader_epoch_response import OffsetForLeaderEpochResponse
+
+MARK = "tanist.salvage."
+"""What the names of the headers begin with that a marked record has."""
+
+_FETCH_VERSION_MAX = 12
+_FETCH_BYTES = 8 << 20
+_BATCH_RECORDS = 500
+_BATCH_BYTES = 256 << 10
+_RECORD_OVERHEAD_BYTES = 70
+_LENGTH = Struct(">q")
+
+_Digest = bytes
+_Sender = tuple[int, int]
+"""Producer id and epoch."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of one partition's salvage."""
+
+    topic: str
+    partition: int
+    target: str
+    found: int = 0
+    """Records in the salvage, each once."""
+    present: int = 0
+    """Those that the topic has."""
+    restored: int = 0
+    """Those that were sent, or would have been."""
+    superseded: int = 0
+    """Those whose keys the compacted topic has newer records of."""
+    expired: int = 0
+    """Those from before the topic's start."""
+    transactional: int = 0
+    control_batches: int = 0
+    unreadable_batches: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The topic that gets the records."""
+
+    topic: str
+    partitions: tuple[int, ...]
+    compacted: bool
+    log_append_time: bool
+
+
+class MergeInterrupted(Exception):
+    """The cluster has refused a batch, or is not there any more."""
+
+
+def describe_target(client: Client, topic: str) -> tuple[Target, str]:
+    """The topic as far as a merge-back needs to know it, and its id. `KafkaError` if there is none."""
+    (described,) = admin.describe_topics(client, [topic])
+    settings = {entry.name: entry.value or "" for entry in admin.describe_configs(client, admin.TOPIC, topic)}
+    return Target(
+        topic,
+        tuple(partition.partition for partition in described.partitions),
+        "compact" in settings.get("cleanup.policy", ""),
+        settings.get("message.timestamp.type") == "LogAppendTime",
+    ), id_text(described.topic_id)
+
+
+def merge_back(
+    client: Client,
+    salvage: PartitionSalvage,
+    target: Target,
+    *,
+    mark: bool = False,
+    include_expired: bool = False,
+    dry_run: bool = False,
+) -> Outcome:
+    """Send what the topic lacks of one partition's salvage. Can be repeated: what is there by then is recognised.
+
+    A topic that stamps records itself forgets their timestamps, so records sent to one are always marked.
+    """
+    outcome = Outcome(salvage.topic, salvage.partition, target.topic, control_batches=salvage.control_count)
+    start = list_offset(client, target.topic, salvage.partition, EARLIEST)
+    end = list_offset(client, target.topic, salvage.partition, LATEST)
+    same_topic = target.topic == salvage.topic
+    parting = _parting(client, salvage) if same_topic else start
+    presence = _Presence(salvage, compacted=target.compacted)
+    for header, records in _batches(client, target.topic, salvage.partition, max(start, parting), end):
+        presence.note(header, records)
+
+    sender = _Sending(client, target, salvage.partition, mark=mark or target.log_append_time, dry_run=dry_run)
+    for salvaged in salvage.records():
+        outcome.found += 1
+        if salvaged.header.is_transactional:
+            outcome.transactional += 1
+        elif presence.has(salvaged):
+            outcome.present += 1
+        elif same_topic and salvaged.offset < start and not include_expired:
+            outcome.expired += 1
+        elif presence.supersedes(salvaged.record):
+            outcome.superseded += 1
+        else:
+            sender.add(salvaged)
+            outcome.restored += 1
+    sender.flush()
+    outcome.unreadable_batches = salvage.unreadable
+    return outcome
+
+
+class _Presence:
+    """Which of the salvaged records the topic has."""
+
+    def __init__(self, salvage: PartitionSalvage, *, compacted: bool) -> None:
+        self._origin = (id_text(salvage.topic_id), str(salvage.partition))
+        # Only what the salvage has is remembered, however long the topic is.
+        self._wanted: set[object] = set()
+        for salvaged in salvage.records():
+            self._wanted.add(_content(salvaged.record))
+            self._wanted.add(_send_of(salvaged.header, salvaged.record))
+            self._wanted.add(_key_of(salvaged.record))
+        self._contents: dict[_Digest, Counter[_Sender]] = {}
+        self._sends: set[object] = set()
+        self._marks: set[tuple[str, ...]] = set()
+        self._keys: set[object] | None = set() if compacted else None
+
+    def note(self, header: BatchHeader, records: Sequence[Record]) -> None:
+        """The topic has these."""
+        sender = (header.producer_id, header.producer_epoch)
+        for record in records:
+            mark = _mark_of(record)
+            if mark:
+                self._marks.add(mark)
+            content, send, key = _content(record), _send_of(header, record), _key_of(record)
+            if content in self._wanted:
+                self._contents.setdefault(content, Counter())[sender] += 1
+            if send is not None and send in self._wanted:
+                self._sends.add(send)
+            if self._keys is not None and key is not None and key in self._wanted:
+                self._keys.add(key)
+
+    def has(self, salvaged: SalvagedRecord) -> bool:
+        """Whether the topic has this one. Each record of the topic counts for one of those that are alike."""
+        record, header = salvaged.record, salvaged.header
+        if (*self._origin, str(salvaged.epoch), str(salvaged.offset)) in self._marks:
+            return True
+        alike = self._contents.get(_content(record), Counter())
+        sender = (header.producer_id, header.producer_epoch)
+        send = _send_of(header, record)
+        if send is not None and send in self._sends:
+            if alike[sender]:
+                alike[sender] -= 1
+            return True
+        # What bears the sender's own name but another number is another send.
+        others = sorted(other for other, count in alike.items() if count > 0 and (send is None or other != sender))
+        if not others:
+            return False
+        alike[sender if sender in others else others[0]] -= 1
+        return True
+
+    def supersedes(self, record: Record) -> bool:
+        return self._keys is not None and _key_of(record) in self._keys
+
+
+class _Sending:
+    """Batches on their way: as large as is reasonable, in the codec that the records came in."""
+
+    def __init__(self, client: Client, target: Target, partition: int, *, mark: bool, dry_run: bool) -> None:
+        self._producer = Producer(client)
+        self._target = target
+        self._partition = partition
+        self._mark = mark
+        self._dry_run = dry_run
+        self._records: list[NewRecord] = []
+        self._bytes = 0
+        self._compression = 0
+        self.sent = 0
+
+    def add(self, salvaged: SalvagedRecord) -> None:
+        if self._dry_run:
+            return
+        record, compression = salvaged.record, salvaged.header.compression
+        size = len(record.key or b"") + len(record.value or b"") + _RECORD_OVERHEAD_BYTES
+        full = len(self._records) >= _BATCH_RECORDS or self._bytes + size > _BATCH_BYTES
+        if self._records and (full or compression != self._compression):
+            self.flush()
+        headers = tuple(record.headers)
+        if self._mark:
+            headers = (*(each for each in headers if not each[0].startswith(MARK)), *_marks_for(salvaged))
+        self._records.append(NewRecord(record.timestamp, record.key, record.value, headers))
+        self._bytes += size
+        self._compression = compression
+
+    def flush(self) -> None:
+        if not self._records:
+            return
+        try:
+            self._producer.send(self._target.topic, self._partition, self._records, compression=self._compression)
+        except (KafkaError, Unreachable) as error:
+            raise MergeInterrupted(
+                f"{self._target.topic}-{self._partition}: {error}. {self.sent} records were restored before; run it "
+                "again when this is mended: what is there by then is recognised"
+            ) from error
+        self.sent += len(self._records)
+        self._records, self._bytes = [], 0
+
+
+def _batches(
+    client: Client, topic: str, partition: int, start: int, end: int
+) -> Iterator[tuple[BatchHeader, list[Record]]]:
+    """The committed batches from `start` on that begin below `end`, without control batches."""
+    position = start
+    while position < end:
+        asked = FetchPartition(partition=partition, fetch_offset=position, partition_max_bytes=_FETCH_BYTES)
+        request = FetchRequest(
+            max_wait_ms=500, min_bytes=1, max_bytes=_FETCH_BYTES, topics=(FetchTopic(topic=topic, partitions=(asked,)),)
+        )
+        data = memoryview(client.persist(partial(_fetched, client, topic, partition, request)))
+        for at, header in iterate_headers(data):
+            if not header.is_control and header.base_offset < end:
+                records = decode_batch(data[at : at + header.size_bytes])
+                yield header, [record for record in records if record.offset >= start]
+            position = max(position, header.next_offset)
+
+
+def _parting(client: Client, salvage: PartitionSalvage) -> int:
+    """The offset from which on the topic may have what was dropped: the end of the earliest epoch that was.
+
+    It may be below all that was dropped: a second election may have taken the topic back further. -1: not known.
+    """
+    if not salvage.batches:
+        return -1
+    topic, index = salvage.topic, salvage.partition
+    asked = OffsetForLeaderPartition(partition=index, leader_epoch=max(salvage.batches[0].epoch, 0))
+    request = OffsetForLeaderEpochRequest(
+        replica_id=-1, topics=(OffsetForLeaderTopic(topic=topic, partitions=(asked,)),)
+    )
+
+    def attempt() -> int:
+        try:
+            answer = client.ask(request, OffsetForLeaderEpochResponse, node_id=client.leader_of(topic, index))
+        except Unreachable:
+            client.forget(topic)
+            raise
+        found = answer.topics[0].partitions[0]
+        if found.error_code:
+            client.forget(topic)
+            raise KafkaError(found.error_code, f"{topic}-{index}")
+        return found.end_offset
+
+    return min(client.persist(attempt), min(batch.base_offset for batch in salvage.batches))
+
+
+def _fetched(client: Client, topic: str, partition: int, request: FetchRequest) -> bytes:
+    try:
+        leader = client.leader_of(topic, partition)
+        answer = client.ask(request, FetchResponse, node_id=leader, max_version=_FETCH_VERSION_MAX)
+    except Unreachable:
+        client.forget(topic)
+        raise
+    found = answer.responses[0].partitions[0] if answer.responses else None
+    code = answer.error_code or (int(ErrorCode.UNKNOWN_SERVER_ERROR) if found is None else found.error_code)
+    if found is None or code:
+        client.forget(topic)
+        raise KafkaError(code, f"{topic}-{partition} while reading what is there")
+    return bytes(found.records or b"")
+
+
+def _marks_for(salvaged: SalvagedRecord) -> tuple[tuple[str, bytes], ...]:
+    manifest = salvaged.entry.manifest
+    return (
+        (f"{MARK}id", manifest.entry_id.encode()),
+        (f"{MARK}topic.id", id_text(manifest.topic_id).encode()),
+        (f"{MARK}partition", str(manifest.partition).encode()),
+        (f"{MARK}epoch", str(salvaged.epoch).encode()),
+        (f"{MARK}offset", str(salvaged.offset).encode()),
+    )
+
+
+def _mark_of(record: Record) -> tuple[str, ...]:
+    """Topic id, partition, epoch and offset that a marked record had; empty for any other."""
+    marks = {name: value for name, value in record.headers if name.startswith(MARK)}
+    values = [marks.get(f"{MARK}{name}") for name in ("topic.id", "partition", "epoch", "offset")]
+    return tuple((value or b"").decode(errors="replace") for value in values) if all(values) else ()
+
+
+def _send_of(header: BatchHeader, record: Record) -> tuple[int, int, int, _Digest] | None:
+    """What an idempotent producer sends once, however often it tries; None of a producer without an id."""
+    if header.producer_id < 0:
+        return None
+    return header.producer_id, header.producer_epoch, record.sequence, _hashed(record.key, record.value)
+
+
+def _key_of(record: Record) -> tuple[str, _Digest] | None:
+    return None if record.key is None else ("key", _hashed(record.key))
+
+
+def _content(record: Record) -> _Digest:
+    """Timestamp, key, value and headers, but for marks."""
+    parts: list[bytes | None] = [_LENGTH.pack(record.timestamp), record.key, record.value]
+    for name, value in record.headers:
+        if not name.startswith(MARK):
+            parts += [name.encode(), value]
+    return _hashed(*parts)
+
+
+def _hashed(*parts: bytes | None) -> _Digest:
+    digest = blake2b(digest_size=16)
+    for part in parts:
+        digest.update(_LENGTH.pack(-1 if part is None else len(part)))
+        digest.update(part or b"")
+    return digest.digest()

@@ -1,0 +1,232 @@
+"""Records to and from any Kafka cluster, through `Client`: one batch at a time, one partition at a time.
+
+`Producer` is idempotent unless told otherwise: a batch whose answer was lost is sent again with the same sequence
+numbers, so it is in the log once. A batch that it has to give up on may or may not be in the log; the producer then
+takes a new producer id, because its next sequence number is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tanist.runtime.client.client import Client, KafkaError, Unreachable
+from tanist.wire.batch import NewRecord, Record, decode_batch, encode_batch, iterate_headers
+from tanist.wire.compression import Compression
+from tanist.wire.errors import ErrorCode
+from tanist.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from tanist.wire.messages.fetch_response import FetchResponse
+from tanist.wire.messages.init_producer_id_request import InitProducerIdRequest
+from tanist.wire.messages.init_producer_id_response import InitProducerIdResponse
+from tanist.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from tanist.wire.messages.list_offsets_response import ListOffsetsResponse
+from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from tanist.wire.messages.produce_response import ProduceResponse
+
+EARLIEST = -2
+LATEST = -1
+
+_PRODUCE_VERSION_MAX = 12
+_FETCH_VERSION_MAX = 12
+"""The last that name a topic by its name; later ones use its id."""
+
+_REQUEST_TIMEOUT_MS = 10_000
+
+
+class Producer:
+    """Sends batches, each until it is acknowledged."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        acks: int = -1,
+        idempotent: bool = True,
+        request_timeout_ms: int = _REQUEST_TIMEOUT_MS,
+    ) -> None:
+        """`request_timeout_ms`: how long the leader may wait for the other replicas, each time it is asked."""
+        if idempotent and acks != -1:
+            raise ValueError("an idempotent producer needs acks=all")
+        self._client = client
+        self._acks = acks
+        self._request_timeout_ms = request_timeout_ms
+        self._idempotent = idempotent
+        self._id: tuple[int, int] | None = None
+        self._sequences: dict[tuple[str, int], int] = {}
+
+    def send(
+        self,
+        topic: str,
+        partition: int,
+        records: Sequence[NewRecord],
+        *,
+        compression: int = Compression.NONE,
+        timeout_s: float | None = None,
+    ) -> int:
+        """Send one batch; gives the offset of its first record.
+
+        -1 if the broker does not say: with acks=0, and for a batch that turns out to have been in the log already.
+        """
+        if self._idempotent and self._id is None:
+            self._id = self._client.persist(self._new_id, timeout_s=timeout_s)
+        producer_id, epoch = self._id or (-1, -1)
+        sequence = self._sequences.get((topic, partition), 0) if self._idempotent else -1
+        batch = encode_batch(
+            records,
+            compression=compression,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            base_sequence=sequence,
+        )
+        data = TopicProduceData(
+            name=topic, partition_data=(PartitionProduceData(index=partition, records=bytes(batch)),)
+        )
+        request = ProduceRequest(acks=self._acks, timeout_ms=self._request_timeout_ms, topic_data=(data,))
+        try:
+            offset = self._client.persist(lambda: self._attempt(request, topic, partition), timeout_s=timeout_s)
+        except (KafkaError, Unreachable):
+            self._id = None
+            self._sequences.clear()
+            raise
+        if self._idempotent:
+            self._sequences[topic, partition] = (sequence + len(records)) & 0x7FFFFFFF
+        return offset
+
+    def _attempt(self, request: ProduceRequest, topic: str, partition: int) -> int:
+        client = self._client
+        try:
+            leader = client.leader_of(topic, partition)
+            if self._acks == 0:
+                client.tell(request, leader, max_version=_PRODUCE_VERSION_MAX)
+                return -1
+            answer = client.ask(request, ProduceResponse, node_id=leader, max_version=_PRODUCE_VERSION_MAX)
+        except Unreachable:
+            client.forget(topic)
+            raise
+        found = answer.responses[0].partition_responses[0]
+        if found.error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
+            return -1
+        if found.error_code:
+            client.forget(topic)
+            raise KafkaError(found.error_code, found.error_message or f"{topic}-{partition}")
+        return found.base_offset
+
+    def _new_id(self) -> tuple[int, int]:
+        answer = self._client.ask(
+            InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000), InitProducerIdResponse
+        )
+        if answer.error_code:
+            raise KafkaError(answer.error_code, "InitProducerId")
+        return answer.producer_id, answer.producer_epoch
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What one fetch brought."""
+
+    records: tuple[Record, ...]
+    next_offset: int
+    """Where to go on; beyond control batches and what compaction has taken."""
+    high_watermark: int
+
+
+def fetch(
+    client: Client,
+    topic: str,
+    partition: int,
+    offset: int,
+    *,
+    max_wait_ms: int = 500,
+    max_bytes: int = 1 << 20,
+    timeout_s: float | None = None,
+    answer_within_s: float | None = None,
+) -> Fetched:
+    """The committed records from `offset` on, as many as the leader gives at once.
+
+    `timeout_s` is for all attempts, `answer_within_s` for each.
+    """
+    asked = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes)
+    request = FetchRequest(
+        max_wait_ms=max_wait_ms,
+        min_bytes=1,
+        max_bytes=max_bytes,
+        topics=(FetchTopic(topic=topic, partitions=(asked,)),),
+    )
+
+    def attempt() -> Fetched:
+        try:
+            leader = client.leader_of(topic, partition)
+            answer = client.ask(
+                request, FetchResponse, node_id=leader, timeout_s=answer_within_s, max_version=_FETCH_VERSION_MAX
+            )
+        except Unreachable:
+            client.forget(topic)
+            raise
+        code = answer.error_code or answer.responses[0].partitions[0].error_code
+        if code:
+            client.forget(topic)
+            raise KafkaError(code, f"{topic}-{partition} at offset {offset}")
+        found = answer.responses[0].partitions[0]
+        records, next_offset = _records_from(found.records or b"", offset)
+        return Fetched(records, next_offset, found.high_watermark)
+
+    return client.persist(attempt, timeout_s=timeout_s)
+
+
+def read(client: Client, topic: str, partition: int, start: int, end: int) -> Iterator[Record]:
+    """The committed records of [start, end), which waits for those that are not committed yet."""
+    position = start
+    while position < end:
+        fetched = fetch(client, topic, partition, position, max_bytes=8 << 20)
+        position = fetched.next_offset
+        yield from (record for record in fetched.records if record.offset < end)
+
+
+def partition_for(key: bytes, partitions: int) -> int:
+    """Where Kafka's own clients put a record of this key: murmur2, as Java's default partitioner computes it."""
+    mask, multiplier = 0xFFFFFFFF, 0x5BD1E995
+    whole = len(key) & ~3
+    value = 0x9747B28C ^ len(key)
+    for at in range(0, whole, 4):
+        word = int.from_bytes(key[at : at + 4], "little") * multiplier & mask
+        word = (word ^ word >> 24) * multiplier & mask
+        value = (value * multiplier & mask) ^ word
+    if whole < len(key):
+        value = (value ^ int.from_bytes(key[whole:], "little")) * multiplier & mask
+    value = (value ^ value >> 13) * multiplier & mask
+    return ((value ^ value >> 15) & 0x7FFFFFFF) % partitions
+
+
+def list_offset(client: Client, topic: str, partition: int, timestamp: int) -> int:
+    """The offset for a timestamp, `EARLIEST` or `LATEST`; -1 if all records are older."""
+    asked = ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
+    request = ListOffsetsRequest(
+        replica_id=-1, topics=(ListOffsetsTopic(name=topic, partitions=(asked,)),), timeout_ms=_REQUEST_TIMEOUT_MS
+    )
+
+    def attempt() -> int:
+        try:
+            answer = client.ask(request, ListOffsetsResponse, node_id=client.leader_of(topic, partition))
+        except Unreachable:
+            client.forget(topic)
+            raise
+        found = answer.topics[0].partitions[0]
+        if found.error_code:
+            client.forget(topic)
+            raise KafkaError(found.error_code, f"{topic}-{partition}")
+        return found.offset
+
+    return client.persist(attempt)
+
+
+def _records_from(data: bytes | memoryview, offset: int) -> tuple[tuple[Record, ...], int]:
+    """Records from `offset` on (a batch may begin before it), and where to go on."""
+    view = memoryview(data)
+    records: list[Record] = []
+    position = offset
+    for at, header in iterate_headers(view):
+        if not header.is_control:
+            batch = decode_batch(view[at : at + header.size_bytes])
+            records.extend(record for record in batch if record.offset >= offset)
+        position = max(position, header.next_offset)
+    return tuple(records), position

@@ -1,0 +1,476 @@
+"""A cluster of node processes on this machine: up, down, and one node of it crashed, stopped, started.
+
+Each operation takes the folder's lock, reads `cluster.json`, does its work on real processes and writes the file
+again. A cluster is *ready* when every node says that it takes part, every broker answers Metadata with all brokers
+and knows an active controller; not before. What goes wrong is a `ClusterError` that says the cause and what to do;
+an `up` that fails leaves nothing running.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from tanist.broker.config import ConfigError, NodeConfig
+from tanist.runtime.client.admin import quorum_leader
+from tanist.runtime.client.client import Client, KafkaError, Unreachable, Unsupported
+from tanist.runtime.cluster import layout, power_loss, wiping
+from tanist.runtime.cluster.cluster_file import (
+    ClusterError,
+    ClusterFile,
+    NodeEntry,
+    load,
+    load_existing,
+    locked,
+    locked_existing,
+)
+from tanist.runtime.cluster.deaths import death_reason
+from tanist.runtime.cluster.fault_requests import FaultOrders, end_faults
+from tanist.runtime.cluster.power_loss import Cut
+from tanist.runtime.cluster.processes import Launcher, LaunchFailed, ProcessMark, own_mark, uninterrupted, wait_until
+from tanist.runtime.cluster.status import ClusterStatus, is_cut_off, look
+from tanist.runtime.cluster.tether import Tether, watch_arguments
+from tanist.runtime.faults.settings import FOLDER_VARIABLE, folder_of
+from tanist.runtime.format import FormatError, format_folders, random_id
+from tanist.runtime.ports.descriptors import too_few
+from tanist.runtime.ports.file_errors import remedy
+from tanist.runtime.ports.files import replace_file
+from tanist.runtime.readiness import Readiness
+from tanist.wire.messages.api_versions_request import ApiVersionsRequest
+from tanist.wire.messages.api_versions_response import ApiVersionsResponse
+
+HOST = "127.0.0.1"
+PORT = 9092
+"""Where a new cluster listens."""
+
+READY_PATIENCE_S = 60.0
+_SAY_AFTER_S = 2.0
+"""A cluster is ready by then, or says what it waits for."""
+STOP_PATIENCE_S = 60.0
+_ASK_PATIENCE_S = 5.0
+
+LAUNCHER = (sys.executable, "-m", "tanist.runtime.process.launch")
+"""The command of a `Launcher`."""
+
+Say = Callable[[str], None]
+
+
+class Cluster:
+    """The cluster in a data folder. `say` gets a line about what is worth telling."""
+
+    def __init__(self, folder: Path, say: Say = lambda _: None, launcher: Sequence[str] = LAUNCHER) -> None:
+        self.folder = folder.absolute()
+        self._say = say
+        self._launcher_command = list(launcher)
+        self._tether: Tether | None = None
+
+    # -- the whole
+
+    def up(
+        self,
+        *,
+        brokers: int | None = None,
+        controllers: int | None = None,
+        host: str | None = None,
+        port: int | None = None,
+        log_dirs: int | None = None,
+        config: Mapping[str, str] | None = None,
+        features: Mapping[str, int] | None = None,
+        patience_s: float = READY_PATIENCE_S,
+        ends_with_us: bool = False,
+        ephemeral: bool = False,
+    ) -> ClusterFile:
+        """Start a new cluster, or the stopped one that the folder has; returns when it is ready.
+
+        `features` are those that a new cluster begins with. The folder of an `ephemeral` one goes with it. With
+        `ends_with_us` the cluster is stopped when this process has ended, however it ends (`tether`), unless `let_go`
+        comes before.
+        """
+        if (told := too_few()) is not None:
+            raise ClusterError(told)
+        with locked(self.folder):
+            cluster = load(self.folder)
+            fresh = cluster is None
+            if cluster is None:
+                cluster, moved = layout.lay_out(
+                    cluster_id=random_id(),
+                    brokers=3 if brokers is None else brokers,
+                    controllers=controllers or 0,
+                    host=HOST if host is None else host,
+                    port=PORT if port is None else port,
+                    config=config or {},
+                    log_dirs=log_dirs or 1,
+                )
+                cluster.features = dict(features or {})
+                cluster.ephemeral = ephemeral
+            else:
+                self._refuse_other_shape(cluster, brokers, controllers, log_dirs)
+                self._refuse_other_place(cluster, host, port)
+                if features:
+                    raise ClusterError(
+                        f"{self.folder} has a cluster, which has its features: start it without --feature, then change "
+                        "them with `tanist features`"
+                    )
+                if cluster.running:
+                    nodes = ", ".join(str(node.node_id) for node in cluster.running)
+                    raise ClusterError(
+                        f"the cluster in {self.folder} is running already (nodes {nodes}) at {bootstrap_of(cluster)}: "
+                        "see `tanist status`, or stop it with `tanist down`"
+                    )
+                moved = layout.move_ports(cluster)
+                cluster.config.update(config or {})
+            for picked in moved:
+                self._say(str(picked))
+            end_faults(self.folder)
+            cluster.owner = own_mark() if ends_with_us else None
+            self._start_all(cluster, patience_s, write_properties=bool(fresh or moved or config))
+            return cluster
+
+    def down(self, patience_s: float = STOP_PATIENCE_S, *, wipe: bool = False) -> list[int]:
+        """Stop every node in an orderly way, after ending all faults; gives the ids of those that ran.
+
+        With `wipe` all that the cluster has is removed then, as it always is of an ephemeral one.
+        """
+        with locked_existing(self.folder) as cluster:
+            stopped = self._down(cluster, patience_s, wipe=wipe)
+        self.let_go()
+        return stopped
+
+    def reset(self, patience_s: float = READY_PATIENCE_S) -> bool:
+        """Make the cluster what it was when it was new: the same nodes, ports and settings, and no data.
+
+        One that runs is stopped, and runs again when this returns; whoever owns it goes on owning it. Gives whether
+        it runs.
+        """
+        with locked_existing(self.folder) as cluster:
+            runs = bool(cluster.running)
+            self._stop_all(cluster, STOP_PATIENCE_S)
+            wiping.wipe_nodes(self.folder, cluster)
+            cluster.cluster_id = random_id()
+            for picked in layout.move_ports(cluster):
+                self._say(str(picked))
+            if runs:
+                self._start_all(cluster, patience_s, write_properties=True, owned=False)
+            else:
+                self._write_properties(cluster)
+                cluster.save(self.folder)
+            return runs
+
+    def down_if_owned_by(
+        self, owner: ProcessMark, launched: Sequence[ProcessMark], patience_s: float = STOP_PATIENCE_S
+    ) -> list[int]:
+        """`down` for a command that has died, if the cluster is still its own. `launched` are the processes that it
+        started, in the order of the nodes: it may have died before it noted them.
+        """
+        if load(self.folder) is None:
+            return []
+        with locked_existing(self.folder) as cluster:
+            if cluster.owner != owner:
+                return []
+            for node, mark in zip(cluster.nodes, launched, strict=False):
+                node.process = node.process or mark
+            return self._down(cluster, patience_s, wipe=False)
+
+    def let_go(self) -> None:
+        """From now on the cluster does not end with this process."""
+        if self._tether is not None:
+            self._tether.let_go()
+            self._tether = None
+
+    def status(self) -> ClusterStatus:
+        cluster = load_existing(self.folder)
+        return look(cluster, self.folder, bootstrap_of(cluster), askable(cluster, self.folder))
+
+    # -- one node
+
+    def crash(self, node_id: int, *, lose_page_cache: bool = False) -> list[Cut]:
+        """SIGKILL: nothing is flushed, closed or said. With `lose_page_cache`, as if the power had failed too."""
+        with locked_existing(self.folder) as cluster:
+            node = cluster.node(node_id)
+            if not node.alive:
+                raise ClusterError(f"node {node_id} is not running: `tanist start {node_id}` starts it")
+            self._kill(node)
+            if not lose_page_cache:
+                return []
+            properties = layout.properties_path(self.folder, node_id).read_text()
+            try:
+                return power_loss.lose_page_cache(NodeConfig.from_text(properties).log_dirs)
+            except FileNotFoundError as error:
+                raise ClusterError(f"node {node_id} had written nothing yet ({error.filename} is missing)") from None
+
+    def stop(self, node_id: int, patience_s: float = STOP_PATIENCE_S) -> None:
+        """A controlled shutdown; returns when the process has ended."""
+        with locked_existing(self.folder) as cluster:
+            node = cluster.node(node_id)
+            if not node.alive:
+                raise ClusterError(f"node {node_id} is not running: `tanist start {node_id}` starts it")
+            self._stop(cluster, [node], patience_s)
+            self._note_stopped(cluster)
+
+    def start(self, node_id: int, patience_s: float = READY_PATIENCE_S) -> None:
+        """Start a node that is down; returns when it takes part in the cluster again."""
+        with locked_existing(self.folder) as cluster:
+            node = cluster.node(node_id)
+            if node.alive:
+                raise ClusterError(f"node {node_id} is running already")
+            controllers = sum(1 for other in cluster.controllers if other.alive or other is node)
+            try:
+                with self._launcher() as (launcher, readiness):
+                    self._launch(launcher, cluster, [node])
+                    if is_cut_off(self.folder, node_id):
+                        self._say(f"node {node_id} is started, but cut off: `tanist faults` tells by what")
+                    elif controllers * 2 > len(cluster.controllers):
+                        self._await_ready(readiness, cluster, [node], patience_s)
+                    else:
+                        votes = f"{controllers} of {len(cluster.controllers)} controllers run"
+                        self._say(f"node {node_id} waits for a majority: {votes}")
+            except BaseException:
+                self._kill(node)
+                raise
+
+    # -- inner
+
+    def _start_all(
+        self, cluster: ClusterFile, patience_s: float, *, write_properties: bool, owned: bool = True
+    ) -> None:
+        """Every node, none of which runs; none is left running if they do not get ready.
+
+        `owned` False: this is not the process that owns the cluster, if any does.
+        """
+        try:
+            with self._launcher(cluster.owner if owned else None) as (launcher, readiness):
+                if write_properties:
+                    self._write_properties(cluster)
+                cluster.save(self.folder)
+                self._launch(launcher, cluster, cluster.nodes)
+                self._await_ready(readiness, cluster, cluster.nodes, patience_s)
+        except BaseException:
+            for node in cluster.running:
+                self._kill(node)
+            if cluster.ephemeral:
+                wiping.wipe(self.folder, cluster)
+            raise
+
+    def _down(self, cluster: ClusterFile, patience_s: float, *, wipe: bool) -> list[int]:
+        stopped = self._stop_all(cluster, patience_s)
+        if stopped or cluster.owner is not None:
+            cluster.owner = None  # written once all have ended
+            self._note_stopped(cluster)
+        if wipe or cluster.ephemeral:
+            wiping.wipe(self.folder, cluster)
+        return stopped
+
+    def _stop_all(self, cluster: ClusterFile, patience_s: float) -> list[int]:
+        orders = FaultOrders(self.folder)
+        if orders.present().faults:
+            try:
+                orders.heal()
+                end_faults(self.folder)
+            except (ClusterError, OSError) as error:
+                self._say(f"faults could not be ended: {error}")
+        # Brokers hand over to controllers, so controllers of their own go last.
+        brokers = self._stop(cluster, cluster.brokers, patience_s)
+        return brokers + self._stop(cluster, cluster.nodes, patience_s)
+
+    def _refuse_other_shape(
+        self, cluster: ClusterFile, brokers: int | None, controllers: int | None, log_dirs: int | None
+    ) -> None:
+        has_brokers = len(cluster.brokers)
+        separate = sum(1 for node in cluster.controllers if not node.is_broker)
+        if brokers not in (None, has_brokers) or controllers not in (None, separate):
+            raise ClusterError(
+                f"{self.folder} has a cluster of {has_brokers} brokers and {separate} separate controllers: "
+                "leave --brokers and --controllers away to start it, or name another folder with --data"
+            )
+        if log_dirs not in (None, cluster.log_dirs):
+            raise ClusterError(
+                f"the nodes in {self.folder} have {cluster.log_dirs} log directories each: leave --log-dirs away to "
+                "start them, or name another folder with --data"
+            )
+
+    def _refuse_other_place(self, cluster: ClusterFile, host: str | None, port: int | None) -> None:
+        """Port 0 asks for any port, and it has one."""
+        if host in (None, cluster.host) and port in (None, 0, cluster.port):
+            return
+        asked = f"{host or cluster.host}:{port or cluster.port}"
+        raise ClusterError(
+            f"the cluster in {self.folder} is at {cluster.host}:{cluster.port}, not {asked}: leave --host and --port "
+            "away to start it there, or name another folder with --data"
+        )
+
+    def _write_properties(self, cluster: ClusterFile) -> None:
+        for node in cluster.nodes:
+            properties = layout.properties_of(cluster, node, self.folder)
+            try:
+                config = NodeConfig.from_properties(properties)
+                layout.node_folder(self.folder, node.node_id).mkdir(parents=True, exist_ok=True)
+                format_folders(config, cluster.cluster_id, ignore_formatted=True, features=cluster.features)
+            except (ConfigError, FormatError) as error:
+                raise ClusterError(str(error)) from None
+            path = layout.properties_path(self.folder, node.node_id)
+            replace_file(str(path), layout.properties_text(properties).encode())
+
+    @contextmanager
+    def _launcher(self, owner: ProcessMark | None = None) -> Iterator[tuple[Launcher, Readiness]]:
+        """With an owner: one that leaves a watcher, which stops the cluster when this process has died."""
+        command, descriptors = self._launcher_command, []
+        if owner is not None:
+            self.let_go()
+            self._tether = Tether()
+            command = command + watch_arguments(self._tether, owner, self.folder)
+            descriptors = [self._tether.watched_fd]
+        with Readiness() as readiness:
+            environment = {**readiness.environment, FOLDER_VARIABLE: str(folder_of(self.folder))}
+            with Launcher(command, environment, descriptors) as launcher:
+                if self._tether is not None:
+                    self._tether.hand_over()
+                yield launcher, readiness
+
+    def _launch(self, launcher: Launcher, cluster: ClusterFile, nodes: Sequence[NodeEntry]) -> None:
+        pairs = [
+            (layout.properties_path(self.folder, node.node_id), layout.log_path(self.folder, node.node_id))
+            for node in nodes
+        ]
+        with uninterrupted():
+            try:
+                marks = launcher.launch(pairs)
+            except LaunchFailed as error:
+                raise ClusterError(f"no node could be started: {error}") from None
+            for node, mark in zip(nodes, marks, strict=True):
+                node.process = mark
+            cluster.save(self.folder)
+
+    def _await_ready(
+        self, readiness: Readiness, cluster: ClusterFile, started: Sequence[NodeEntry], patience_s: float
+    ) -> None:
+        """Until every started node says that it takes part, and every broker that takes part knows of all that do, and
+        of an active controller.
+
+        A broker that was not started now takes part if those that were say so: one that is paused or cut off may run
+        and hear nothing.
+        """
+        running = cluster.running
+        expected = {node.node_id for node in started if node.is_broker}
+        waiting = [*started, *(node for node in running if node.is_broker and node not in started)]
+        lack = ""
+        with ExitStack() as stack:
+            clients = {
+                node.node_id: stack.enter_context(Client([_address_of(cluster, node)], timeout_s=_ASK_PATIENCE_S))
+                for node in running
+            }
+
+            def in_cluster() -> set[int]:
+                """The brokers that take part, as one that was started now knows; all that run, if none was."""
+                known = next((clients[node.node_id] for node in started if node.is_broker), None)
+                return {node.node_id for node in running} if known is None else set(known.metadata().brokers)
+
+            said: list[str] = []
+            late_at = time.monotonic() + _SAY_AFTER_S
+
+            def say_late() -> bool:
+                if lack not in said and time.monotonic() > late_at:
+                    said.append(lack)
+                    self._say(f"waiting for {lack}")
+                return False
+
+            def ready() -> bool:
+                nonlocal lack
+                for node in started:
+                    if node.process is None or not node.alive:
+                        raise ClusterError(self._death_of(node))
+                    if not readiness.is_ready(node.process.pid):
+                        waits = readiness.status_of(node.process.pid) or "it does not take part in the cluster yet"
+                        lack = f"node {node.node_id}: {waits}"
+                        return say_late()
+                while waiting:
+                    try:
+                        if waiting[0] not in started and waiting[0].node_id not in in_cluster():
+                            waiting.pop(0)
+                            continue
+                        lack = _lack_of(waiting[0], clients[waiting[0].node_id], expected)
+                    except (Unreachable, KafkaError, Unsupported) as error:
+                        lack = str(error)
+                    if lack:
+                        lack = f"node {waiting[0].node_id}: {lack}"
+                        return say_late()
+                    waiting.pop(0)
+                return True
+
+            if not wait_until(ready, patience_s):
+                raise ClusterError(
+                    f"the cluster is not ready after {patience_s:.0f} s: {lack}. "
+                    f"What its nodes have said is in {self.folder}/node-*/node.log"
+                )
+
+    def _stop(self, cluster: ClusterFile, nodes: Iterable[NodeEntry], patience_s: float) -> list[int]:
+        stopping = [node for node in nodes if node.alive and node.process is not None]
+        for node in stopping:
+            if node.process is not None:
+                node.process.signal(signal.SIGTERM)
+                if node.paused:
+                    self._say(f"node {node.node_id} was paused: it goes on, to stop")
+                    node.process.signal(signal.SIGCONT)
+        late = not wait_until(lambda: not any(node.alive for node in stopping), patience_s)
+        for node in stopping:
+            if late and node.alive:
+                self._say(f"node {node.node_id} did not stop within {patience_s:.0f} s: killed")
+                self._kill(node)
+            else:
+                node.process = None
+        return [node.node_id for node in stopping]
+
+    def _note_stopped(self, cluster: ClusterFile) -> None:
+        """They have ended, whether that can be written down or not."""
+        try:
+            cluster.save(self.folder)
+        except OSError as error:
+            self._say(f"what has stopped will show as crashed: {remedy(error) or error}")
+
+    def _kill(self, node: NodeEntry) -> None:
+        if node.process is not None:
+            node.process.kill()
+
+    def _death_of(self, node: NodeEntry) -> str:
+        reason = death_reason(self.folder, node) or f"node {node.node_id} has ended and has not said why"
+        subject = "" if reason.startswith(f"node {node.node_id} ") else f"node {node.node_id} has ended: "
+        return f"{subject}{reason} (its log: {layout.log_path(self.folder, node.node_id)})"
+
+
+def _address_of(cluster: ClusterFile, node: NodeEntry) -> tuple[str, int]:
+    return cluster.host, node.broker_port or node.controller_port
+
+
+def _lack_of(node: NodeEntry, client: Client, expected: set[int]) -> str:
+    """What a node still lacks to be ready; empty if it is."""
+    if not node.is_broker:
+        client.ask(ApiVersionsRequest(client_software_name="tanist"), ApiVersionsResponse)
+        return ""
+    missing = expected - client.metadata().brokers.keys()
+    if missing:
+        return f"it does not know of brokers {', '.join(map(str, sorted(missing)))} yet"
+    return "" if quorum_leader(client) is not None else "it knows of no active controller"
+
+
+def addresses_of(cluster: ClusterFile, folder: Path | None = None) -> list[tuple[str, int]]:
+    """Where to ask: the running brokers, or all of them if none runs. One that is paused would let us wait.
+
+    With the data folder, those that least is wrong with come first: what an isolated broker tells is old.
+    """
+    return [(cluster.host, node.broker_port) for node in askable(cluster, folder) or cluster.brokers]
+
+
+def askable(cluster: ClusterFile, folder: Path | None = None) -> list[NodeEntry]:
+    """The brokers that run and are not paused, in the order of `addresses_of`."""
+    running = [node for node in cluster.running if node.is_broker and not node.paused]
+    if folder is not None:
+        faults = FaultOrders(folder).present()
+        running.sort(key=lambda node: faults.isolation(node.node_id))
+    return running
+
+
+def bootstrap_of(cluster: ClusterFile) -> str:
+    return ",".join(f"{host}:{port}" for host, port in addresses_of(cluster))

@@ -1,0 +1,158 @@
+"""Setting and healing the faults of a cluster of processes: what `tanist partition`, `slow`, `disk`, `pause`, `resume`,
+`heal` and `faults` do.
+
+An order is written to the file of all faults (`faults`), the nodes are told to look, and it is waited for until each
+node that runs has applied it. A paused node cannot: it does when it is resumed. One that is down does when it starts.
+Orders are given one at a time, under a lock of their own: a `tanist start` that waits for a node which cannot reach
+anybody must not keep the link from being healed.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tanist.runtime.cluster.cluster_file import ClusterError, ClusterFile, NodeEntry, load_existing, locked
+from tanist.runtime.cluster.processes import wait_until
+from tanist.runtime.faults import settings as vocabulary
+from tanist.runtime.faults.settings import (
+    CLIENTS,
+    ORDER_SIGNAL,
+    BadDisk,
+    Fault,
+    FaultSet,
+    FaultsUnreadable,
+    applied_path,
+)
+
+_APPLY_PATIENCE_S = 20.0
+
+
+class FaultOrders:
+    """The faults of the cluster in a data folder."""
+
+    def __init__(self, data: Path) -> None:
+        self._data = data.absolute()
+        self._folder = vocabulary.folder_of(self._data)
+
+    def present(self) -> FaultSet:
+        """All that is set."""
+        return self._load(load_existing(self._data))
+
+    def paused(self) -> list[int]:
+        return [node.node_id for node in load_existing(self._data).nodes if node.paused]
+
+    def set(self, fault: Fault) -> None:
+        """Set a fault; returns when every node that runs and is not paused has it."""
+        self._check(load_existing(self._data), fault)
+        self._change(lambda present: present.also(fault))
+
+    def heal(self, members: Collection[int] | None = None) -> tuple[FaultSet, list[int]]:
+        """End all that is set, or all that concerns some nodes (or `CLIENTS`), and resume those that are paused. Gives
+        what is still set, and who was resumed."""
+        cluster = load_existing(self._data)
+        for member in members or ():
+            if member != CLIENTS:
+                cluster.node(member)
+        meant = [node for node in cluster.nodes if members is None or node.node_id in members]
+        resumed = [node.node_id for node in meant if node.paused]
+        for node_id in resumed:
+            self.resume(node_id)
+        return self._change(lambda present: present.without(members)), resumed
+
+    def pause(self, node_id: int) -> None:
+        """SIGSTOP: the process does nothing any more; returns when it has stopped."""
+        node = self._alive(node_id)
+        if node.paused:
+            raise ClusterError(f"node {node_id} is paused already: `tanist resume {node_id}` lets it go on")
+        self._signal(node, signal.SIGSTOP, lambda: node.paused)
+
+    def resume(self, node_id: int) -> None:
+        """SIGCONT."""
+        node = self._alive(node_id)
+        if not node.paused:
+            raise ClusterError(f"node {node_id} is not paused")
+        self._signal(node, signal.SIGCONT, lambda: not node.paused)
+
+    # -- inner
+
+    def _alive(self, node_id: int) -> NodeEntry:
+        node = load_existing(self._data).node(node_id)
+        if not node.alive:
+            raise ClusterError(f"node {node_id} is not running: `tanist start {node_id}` starts it")
+        return node
+
+    def _signal(self, node: NodeEntry, number: int, done: Callable[[], bool]) -> None:
+        if node.process is None or not node.process.signal(number):
+            raise ClusterError(f"node {node.node_id} has just ended")
+        if not wait_until(lambda: done() or not node.alive, _APPLY_PATIENCE_S):
+            raise ClusterError(f"node {node.node_id} takes no signals")
+
+    def _check(self, cluster: ClusterFile, fault: Fault) -> None:
+        if isinstance(fault, BadDisk):
+            cluster.node(fault.node_id)
+            return
+        for member in fault.source + fault.target:
+            if member != CLIENTS:
+                cluster.node(member)
+        both = set(fault.source) & set(fault.target)
+        if both:
+            raise ClusterError(f"{vocabulary.names(tuple(both))} cannot be on both sides of a link")
+
+    def _change(self, change: Callable[[FaultSet], FaultSet]) -> FaultSet:
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        with locked(self._folder):
+            cluster = load_existing(self._data)
+            faults = change(self._load(cluster))
+            vocabulary.save(self._folder, faults)
+            self._await_applied(self._tell(cluster.running), faults.number)
+            return faults
+
+    def _load(self, cluster: ClusterFile) -> FaultSet:
+        ports = {
+            node.node_id: tuple(port for port in (node.broker_port, node.controller_port) if port)
+            for node in cluster.nodes
+        }
+        try:
+            return replace(vocabulary.load(self._folder) or FaultSet(), ports=ports)
+        except FaultsUnreadable as error:
+            raise ClusterError(f"{error}. Stop the cluster and remove the folder {self._folder}") from None
+
+    def _tell(self, nodes: Sequence[NodeEntry]) -> list[NodeEntry]:
+        """Have the nodes look; gives those that will."""
+        for node in nodes:
+            applied_path(self._folder, node.node_id).unlink(missing_ok=True)  # what it says of orders before
+        return [node for node in nodes if node.process is not None and node.process.signal(ORDER_SIGNAL)]
+
+    def _await_applied(self, nodes: Sequence[NodeEntry], number: int) -> None:
+        waiting = list(nodes)
+
+        def applied() -> bool:
+            waiting[:] = [node for node in waiting if node.alive and not node.paused and not self._has(node, number)]
+            return not waiting
+
+        if not wait_until(applied, _APPLY_PATIENCE_S):
+            late = ", ".join(str(node.node_id) for node in waiting)
+            raise ClusterError(
+                f"nodes {late} have not applied it within {_APPLY_PATIENCE_S:.0f} s: were they started by an older "
+                "version? `tanist stop` and `start` them"
+            )
+
+    def _has(self, node: NodeEntry, number: int) -> bool:
+        try:
+            answer = json.loads(applied_path(self._folder, node.node_id).read_bytes())
+        except (OSError, ValueError):
+            return False
+        if node.process is None or answer["pid"] != node.process.pid:
+            return False
+        if answer["problem"]:
+            raise ClusterError(f"node {node.node_id} does not obey: {answer['problem']}")
+        return int(answer["number"]) >= number
+
+
+def end_faults(data: Path) -> None:
+    """A cluster that is down, or about to start as a whole, has no faults."""
+    vocabulary.forget(vocabulary.folder_of(data))

@@ -1,0 +1,239 @@
+"""How a cluster that `tanist up` makes is laid out: roles, node ids, ports, and the `server.properties` of each
+node.
+
+Decides only; starts and stops nothing. Every value that a user may want to change is a plain Kafka setting in the
+written file, or comes from `--config`.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from tanist.broker.config import METRICS_LISTENER, ConfigError, NodeConfig
+from tanist.runtime.cluster.cluster_file import ClusterError, ClusterFile, NodeEntry
+
+FIRST_CONTROLLER_ID = 1001
+CONTROLLER_PORT_GAP = 1000
+"""Controllers listen this far above the brokers' first port: 9092 and 10092."""
+METRICS_PORT_GAP = 2000
+"""Nodes tell their metrics this far above their own port, or that of their controller: 11092 and 12092."""
+
+_PORT_MAX = 65_535
+
+_CLUSTER_SETTINGS = {
+    "default.replication.factor": 3,
+    "offsets.topic.replication.factor": 3,
+    "transaction.state.log.replication.factor": 3,
+    "min.insync.replicas": 2,
+    "transaction.state.log.min.isr": 2,
+}
+"""What a production cluster of three would have. Smaller clusters get as much of it as they can hold."""
+
+
+_ONE_MACHINE_SETTINGS = {"controller.quorum.election.timeout.ms": "200", "group.initial.rebalance.delay.ms": "0"}
+"""Nodes of one machine answer each other within a millisecond: an election need not wait a second for votes, nor a new
+group three for more members (Kafka's quickstart has 0 as well)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PickedPort:
+    """A port that a node was given, and the one that was meant for it."""
+
+    wanted: int
+    given: int
+    returned: bool = False
+    """The port that was wanted from the beginning, after another one for a while."""
+
+    def __str__(self) -> str:
+        if self.returned:
+            return f"port {self.given} is free again: using it instead of {self.wanted}"
+        return f"port {self.wanted} is taken: using {self.given}"
+
+
+def lay_out(
+    *,
+    cluster_id: str,
+    brokers: int,
+    controllers: int,
+    host: str,
+    port: int,
+    config: Mapping[str, str],
+    log_dirs: int = 1,
+) -> tuple[ClusterFile, list[PickedPort]]:
+    """A new cluster, and the ports that were not to be had. `controllers` 0: the first brokers are controllers too.
+
+    With port 0 the system chooses every port: the cluster can stand beside any other.
+
+    A combined cluster has one controller, or three, or five: an even number of them survives no more losses than the
+    odd number below it.
+    """
+    combined = 0 if controllers else 1 if brokers < 3 else 3 if brokers < 5 else 5
+    chosen = [] if port else ports_by_the_system(host, 3 * (brokers + controllers))
+    taken: set[int] = set()
+    moved: list[PickedPort] = []
+
+    def pick(wanted: int) -> int:
+        given = next_free_port(host, wanted, taken) if port else chosen.pop()
+        taken.add(given)
+        if port and given != wanted:
+            moved.append(PickedPort(wanted, given))
+        return given
+
+    nodes: list[NodeEntry] = []
+    for index in range(brokers):
+        roles = ("broker", "controller") if index < combined else ("broker",)
+        nodes.append(NodeEntry(index + 1, roles, pick(port + index), 0))
+    for index in range(controllers):
+        nodes.append(NodeEntry(FIRST_CONTROLLER_ID + index, ("controller",), 0, 0))
+    for index, node in enumerate(node for node in nodes if node.is_controller):
+        node.controller_port = pick(port + CONTROLLER_PORT_GAP + index)
+    for node in nodes:
+        wanted = (node.broker_port or node.controller_port) + METRICS_PORT_GAP
+        node.metrics_port = pick(wanted) if wanted <= _PORT_MAX or not port else 0
+    file = ClusterFile(cluster_id, host, nodes, dict(config), log_dirs)
+    file.moved = {picked.given: picked.wanted for picked in moved}
+    return file, moved
+
+
+def move_ports(cluster: ClusterFile) -> list[PickedPort]:
+    """Give the nodes of a stopped cluster other ports where theirs are taken by now, and those that were meant for them
+    where these are free again. Gives what has changed.
+    """
+    changed: list[PickedPort] = []
+    moved: dict[int, int] = {}
+    taken: set[int] = set()
+
+    def pick(port: int) -> int:
+        if not port:
+            return 0
+        wanted = cluster.moved.get(port, port)
+        free = (each for each in (wanted, port) if each not in taken and _is_free(cluster.host, each))
+        given = next(free, 0) or next_free_port(cluster.host, port, taken)
+        if given != wanted:
+            moved[given] = wanted
+        if given != port:
+            changed.append(PickedPort(port, given, returned=given == wanted))
+        taken.add(given)
+        return given
+
+    for node in cluster.nodes:
+        node.broker_port = pick(node.broker_port)
+        node.controller_port = pick(node.controller_port)
+        node.metrics_port = pick(node.metrics_port)
+    cluster.moved = moved
+    return changed
+
+
+def ports_by_the_system(host: str, count: int) -> list[int]:
+    """So many different ports that are free now, wherever the system finds them."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with ExitStack() as stack:
+        probes = [stack.enter_context(socket.socket(family, socket.SOCK_STREAM)) for _ in range(count)]
+        try:
+            for probe in probes:
+                probe.bind((host, 0))
+        except OSError as error:
+            raise ClusterError(f"the system gives no free port on {host}: {error.strerror}") from None
+        return [int(probe.getsockname()[1]) for probe in probes]
+
+
+def next_free_port(host: str, wanted: int, taken: Iterable[int] = ()) -> int:
+    """`wanted`, or the next port above it that nobody listens on and that is not in `taken`."""
+    for port in range(wanted, _PORT_MAX + 1):
+        if port not in taken and _is_free(host, port):
+            return port
+    raise ClusterError(f"no free port from {wanted} up on {host}: name a lower one with --port")
+
+
+def _is_free(host: str, port: int) -> bool:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return False
+    return True
+
+
+def node_folder(folder: Path, node_id: int) -> Path:
+    return folder / f"node-{node_id}"
+
+
+def properties_path(folder: Path, node_id: int) -> Path:
+    return node_folder(folder, node_id) / "server.properties"
+
+
+def log_path(folder: Path, node_id: int) -> Path:
+    """What the node's process says."""
+    return node_folder(folder, node_id) / "node.log"
+
+
+def log_directories(folder: Path, node_id: int) -> list[str]:
+    """The node's log.dirs, as its `server.properties` has them by now. `ClusterError` if there is no such file."""
+    path = properties_path(folder, node_id)
+    try:
+        return list(NodeConfig.from_text(path.read_text()).log_dirs)
+    except (OSError, ConfigError) as error:
+        raise ClusterError(f"{path} cannot be read: {error}") from None
+
+
+def properties_of(cluster: ClusterFile, node: NodeEntry, folder: Path) -> dict[str, str]:
+    """The node's `server.properties`."""
+    at = _bracketed(cluster.host)
+    listeners = []
+    if node.is_broker:
+        listeners.append(f"PLAINTEXT://{at}:{node.broker_port}")
+    if node.is_controller:
+        listeners.append(f"CONTROLLER://{at}:{node.controller_port}")
+    properties = {
+        "process.roles": ",".join(node.roles),
+        "node.id": str(node.node_id),
+        "listeners": ",".join(listeners),
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "controller.quorum.voters": ",".join(
+            f"{voter.node_id}@{at}:{voter.controller_port}" for voter in cluster.controllers
+        ),
+        "log.dirs": ",".join(
+            str(node_folder(folder, node.node_id) / ("data" if number == 1 else f"data-{number}"))
+            for number in range(1, cluster.log_dirs + 1)
+        ),
+    }
+    if node.is_broker:
+        properties["advertised.listeners"] = f"PLAINTEXT://{at}:{node.broker_port}"
+        properties["inter.broker.listener.name"] = "PLAINTEXT"
+    if node.rack is not None:
+        properties["broker.rack"] = node.rack
+    if node.metrics_port:
+        properties[METRICS_LISTENER] = f"{at}:{node.metrics_port}"
+    brokers = len(cluster.brokers)
+    for name, value in _CLUSTER_SETTINGS.items():
+        properties[name] = str(min(value, brokers if "factor" in name else max(1, brokers - 1)))
+    return properties | _ONE_MACHINE_SETTINGS | cluster.config
+
+
+def metrics_address(cluster: ClusterFile, node: NodeEntry) -> str | None:
+    """host:port at which the node tells its metrics, unless `--config` has said something else."""
+    if not node.metrics_port:
+        return None
+    return cluster.config.get(METRICS_LISTENER, f"{_bracketed(cluster.host)}:{node.metrics_port}") or None
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def properties_text(properties: Mapping[str, str]) -> str:
+    lines = ["# Written by `tanist up`. It writes this file again when ports have to move or --config is given."]
+    lines += [f"{name}={_escaped(value)}" for name, value in properties.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _escaped(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+    return f"\\{escaped}" if escaped.startswith((" ", "\t")) else escaped

@@ -1,0 +1,231 @@
+"""What a cluster of processes on this machine looks like now: its nodes, its controller, and how sure that is.
+
+Owns the states of nodes. A broker may answer and still not know what is so: one that hears from no active controller
+says for how long (DescribeCluster's `metadata_age_ms`), and what it knows is believed only if nobody knows better. It
+changes nothing and takes no lock.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tanist.runtime.client.admin import quorum_leader
+from tanist.runtime.client.client import Address, BrokerConnection, Client, KafkaError, Unreachable, Unsupported
+from tanist.runtime.cluster import layout
+from tanist.runtime.cluster.cluster_file import ClusterFile, NodeEntry
+from tanist.runtime.cluster.deaths import death_reason
+from tanist.runtime.cluster.fault_requests import FaultOrders
+from tanist.wire.errors import WireError
+from tanist.wire.ids import KNOWS_NOTHING_MS
+from tanist.wire.messages.describe_cluster_request import DescribeClusterRequest
+from tanist.wire.messages.describe_cluster_response import DescribeClusterResponse
+
+RUNNING, STARTING, FENCED, UNREACHABLE = "running", "starting", "fenced", "unreachable"
+PAUSED, STOPPED, CRASHED = "paused", "stopped", "crashed"
+
+_ANSWER_S = 1.5
+_CONTROLLER_S = 3.0
+_ELECTION_S = 1.5
+"""An election takes less: a cluster that has no controller for longer has no quorum."""
+_LOOK_EVERY_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStatus:
+    """One node as it is now.
+
+    `state`: running; starting (not in the cluster yet); fenced (it runs, and the cluster does not count it in);
+    unreachable (its process runs and does not answer); paused; crashed; stopped (in an orderly way).
+    """
+
+    node_id: int
+    roles: tuple[str, ...]
+    host: str
+    port: int
+    pid: int | None
+    state: str
+    rack: str | None
+    metrics: str | None
+    """host:port of its metrics, if it tells them."""
+    why: str | None = None
+    """What is known of the cause of a state that is not as it should be."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterStatus:
+    bootstrap: str
+    """Of the running brokers, or of all if none runs."""
+    controller: int | None
+    """The active controller."""
+    nodes: tuple[NodeStatus, ...]
+    metadata_age_ms: int | None = None
+    """How old is what the brokers know, where none of them hears from an active controller; None: it is current."""
+
+    @property
+    def controllers(self) -> tuple[NodeStatus, ...]:
+        return tuple(node for node in self.nodes if "controller" in node.roles)
+
+
+def look(cluster: ClusterFile, folder: Path, bootstrap: str, askable: Sequence[NodeEntry]) -> ClusterStatus:
+    """How the cluster is now; `askable` are the brokers to ask, those first with which least is wrong.
+
+    It answers within seconds, whatever is wrong.
+    """
+    asked, controller = _ask(cluster, askable), None
+    known = _best(asked.values())
+    current = known is not None and known.metadata_age_ms < 0
+    if current and (controller := _controller(cluster, asked)) is None:
+        # It has just gone, and was believed in for a moment: by now that moment is over.
+        asked = _ask(cluster, askable)
+        known = _best(asked.values())
+        current = known is not None and known.metadata_age_ms < 0
+        controller = _controller(cluster, asked) if current else None
+    seen = {broker.broker_id for broker in known.brokers if not broker.is_fenced} if known is not None else set()
+    nodes = tuple(_node_status(cluster, folder, node, current, seen, asked.get(node.node_id)) for node in cluster.nodes)
+    age_ms = None if known is None or current else known.metadata_age_ms
+    return ClusterStatus(bootstrap, controller, nodes, age_ms)
+
+
+def is_cut_off(folder: Path, node_id: int) -> bool:
+    """Whether a fault that was set keeps a node from another one."""
+    links = FaultOrders(folder).present().links(node_id)
+    return any(forth.cut or back.cut for peer, (forth, back) in links.items() if peer >= 0)
+
+
+# -- asking -----------------------------------------------------------------------------------------------------------
+
+
+def _ask(cluster: ClusterFile, askable: Sequence[NodeEntry]) -> dict[int, DescribeClusterResponse | None]:
+    """Ask brokers until one knows how things are; if none does, give an election the time it needs.
+
+    Those that are not asked, because they do not count among the unfenced, are asked at last: do they answer at all?
+    """
+    deadline = time.monotonic() + _ELECTION_S
+    while True:
+        answers: dict[int, DescribeClusterResponse | None] = {}
+        for node in askable:
+            found = answers[node.node_id] = _describe(cluster, node)
+            if found is not None and found.metadata_age_ms < 0:
+                unfenced = {broker.broker_id for broker in found.brokers if not broker.is_fenced}
+                for other in askable:
+                    if other.node_id not in unfenced and other.node_id not in answers:
+                        answers[other.node_id] = _describe(cluster, other)
+                return answers
+        known = _best(answers.values())
+        if known is None or known.metadata_age_ms > _ELECTION_S * 1000 or time.monotonic() > deadline:
+            return answers
+        time.sleep(_LOOK_EVERY_S)
+
+
+def _describe(cluster: ClusterFile, node: NodeEntry) -> DescribeClusterResponse | None:
+    try:
+        connection = BrokerConnection((cluster.host, node.broker_port), "tanist", _ANSWER_S)
+    except (OSError, WireError, KafkaError):
+        return None
+    try:
+        answer = connection.ask(DescribeClusterRequest(include_fenced_brokers=True), _ANSWER_S)
+    except (OSError, WireError, Unsupported):
+        return None
+    finally:
+        connection.close()
+    return answer if isinstance(answer, DescribeClusterResponse) and not answer.error_code else None
+
+
+def _best(answers: Iterable[DescribeClusterResponse | None]) -> DescribeClusterResponse | None:
+    """Of the broker that has heard from a controller last; current answers have an age of -1."""
+    return min((each for each in answers if each is not None), key=lambda each: each.metadata_age_ms, default=None)
+
+
+def _controller(cluster: ClusterFile, asked: dict[int, DescribeClusterResponse | None]) -> int | None:
+    ports = [
+        (cluster.host, node.broker_port)
+        for node in cluster.brokers
+        if (found := asked.get(node.node_id)) is not None and found.metadata_age_ms < 0
+    ]
+    with Client(ports, timeout_s=_CONTROLLER_S) as client:
+        try:
+            return quorum_leader(client)
+        except (Unreachable, KafkaError, Unsupported):
+            return None
+
+
+# -- states -----------------------------------------------------------------------------------------------------------
+
+
+def _node_status(
+    cluster: ClusterFile,
+    folder: Path,
+    node: NodeEntry,
+    current: bool,
+    seen: set[int],
+    answer: DescribeClusterResponse | None,
+) -> NodeStatus:
+    state, why = _state(cluster, folder, node, current, seen, answer)
+    return NodeStatus(
+        node.node_id,
+        node.roles,
+        cluster.host,
+        node.broker_port or node.controller_port,
+        node.process.pid if node.alive and node.process is not None else None,
+        state,
+        node.rack,
+        layout.metrics_address(cluster, node),
+        why,
+    )
+
+
+def _state(
+    cluster: ClusterFile,
+    folder: Path,
+    node: NodeEntry,
+    current: bool,
+    seen: set[int],
+    answer: DescribeClusterResponse | None,
+) -> tuple[str, str | None]:
+    if node.paused:
+        return PAUSED, None
+    if not node.alive:
+        return (STOPPED, None) if node.process is None else (CRASHED, death_reason(folder, node))
+    if not node.is_broker or (current and node.node_id in seen):
+        return RUNNING, None
+    if answer is None:
+        if not _listens((cluster.host, node.broker_port)):
+            return STARTING, None
+        return UNREACHABLE, "its process runs and does not answer"
+    if not current:
+        return (RUNNING, None) if node.node_id in seen else (STARTING, "it waits for a quorum")
+    if answer.metadata_age_ms < 0:
+        return STARTING, None
+    if answer.metadata_age_ms == KNOWS_NOTHING_MS:
+        silence = "it has heard from no controller since it started"
+    else:
+        silence = f"it has heard from no controller for {span(answer.metadata_age_ms)}"
+    fault = ": `tanist faults` shows what cuts it off" if is_cut_off(folder, node.node_id) else ""
+    return FENCED, silence + fault
+
+
+def _listens(address: Address) -> bool:
+    """Whether there is somebody: a process that begins does not listen yet. Silence counts as somebody."""
+    try:
+        connection = BrokerConnection(address, "tanist", _ANSWER_S)
+    except ConnectionRefusedError:
+        return False
+    except (OSError, WireError, KafkaError):
+        return True
+    connection.close()
+    return True
+
+
+def span(age_ms: float) -> str:
+    """A time as people say it: 0.4 s, 12 s, 3 min, 5 h, 2 days."""
+    seconds = age_ms / 1000
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    if seconds < 7200:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.0f} h" if seconds < 172_800 else f"{seconds / 86_400:.0f} days"

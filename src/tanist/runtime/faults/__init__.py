@@ -1,0 +1,1 @@
+"""Faults of real nodes: slow and cut links, disks that are full, read-only or broken."""

@@ -1,0 +1,165 @@
+"""Faulty disks of a running node: the same files and the same disk, of another class for as long as something is wrong.
+
+`disk_obeys` makes a `FaultyDisk` of the node's `RealDisk`, and a `FaultyFile` of each file that is open; healed, they
+are of their own classes again. So a disk that is well pays nothing, not even a question.
+
+* Full: what needs room (a write beyond a file's end, a new name, a small file's new content) fails with ENOSPC. What
+  needs none goes on: reads, removals, cutting, writing over what is there.
+* Slow: each sync takes so much longer; with `writes`, each write as well, and with it the whole node.
+* Broken: everything below fails with EIO, reads and what is being sent to clients included.
+
+A file whose sync has failed stays failed, healed or not (`group_sync`): a node has to give the directory up, and is
+restarted when it is mended.
+"""
+
+from __future__ import annotations
+
+import builtins
+import errno
+import os
+import time
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from tanist.ports import Buffer
+from tanist.runtime.faults.settings import BadDisk
+from tanist.runtime.ports.disk import RealDisk
+from tanist.runtime.ports.files import DiskFile
+
+
+class _Troubles:
+    """What is wrong, and where."""
+
+    def __init__(self, faults: Sequence[BadDisk]) -> None:
+        self._faults = [(_folder(fault.log_dir), fault) for fault in faults]
+
+    def check(self, path: str) -> None:
+        """Of any access."""
+        for folder, fault in self._faults:
+            if fault.trouble == "disk_error" and _is_below(path, folder):
+                raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+
+    def check_room(self, path: str) -> None:
+        """Of what takes room on the disk."""
+        self.check(path)
+        for folder, fault in self._faults:
+            if fault.trouble == "disk_full" and _is_below(path, folder):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+
+    def wait(self, path: str, *, write: bool) -> None:
+        """As long as a slow disk takes."""
+        late_ms = 0
+        for folder, fault in self._faults:
+            if fault.trouble == "disk_slow" and (fault.writes or not write) and _is_below(path, folder):
+                late_ms = max(late_ms, fault.latency_ms)
+        if late_ms:
+            time.sleep(late_ms / 1000)
+
+
+class FaultyFile(DiskFile):
+    """An open file on a disk with troubles. Each set of troubles has a subclass of its own, for a file has no room."""
+
+    __slots__ = ()
+    troubles: ClassVar[_Troubles]
+
+    @property
+    def fd(self) -> int:  # type: ignore[override]
+        """Whatever needs the descriptor needs the disk: reads, writes, syncs, and what is sent to clients."""
+        self.troubles.check(self._path)
+        return _descriptor(self)
+
+    def write(self, offset: int, buffers: Sequence[Buffer]) -> None:
+        if offset + sum(map(len, buffers)) > self._size:
+            self.troubles.check_room(self._path)
+        self.troubles.wait(self._path, write=True)
+        super().write(offset, buffers)
+
+    def sync_blocking(self) -> None:
+        self.troubles.wait(self._path, write=False)
+        super().sync_blocking()
+
+    def pin(self) -> None:
+        if _descriptor(self) < 0:
+            raise OSError(errno.EBADF, "the file is closed", self._path)
+        self._pins += 1
+
+    def _close_now(self) -> None:
+        self.__class__ = DiskFile  # type: ignore[assignment]
+        self._close_now()
+
+
+_descriptor: Callable[[DiskFile], int] = DiskFile.__dict__["fd"].__get__
+"""The file's own, whatever is wrong with its disk."""
+
+
+class FaultyDisk(RealDisk):
+    """A disk with troubles."""
+
+    troubles: _Troubles
+    file_class: type[FaultyFile]
+
+    def open(self, path: str, *, create: bool = True) -> DiskFile:
+        self.troubles.check(path)
+        if create and not os.path.exists(path):
+            self.troubles.check_room(path)
+        file = super().open(path, create=create)
+        file.__class__ = self.file_class
+        return file
+
+    def exists(self, path: str) -> bool:
+        self.troubles.check(path)
+        return super().exists(path)
+
+    def list(self, path: str) -> builtins.list[str]:
+        self.troubles.check(path)
+        return super().list(path)
+
+    def make_directory(self, path: str) -> None:
+        self.troubles.check_room(path)
+        super().make_directory(path)
+
+    def remove(self, path: str) -> None:
+        self.troubles.check(path)
+        super().remove(path)
+
+    def rename(self, source: str, target: str) -> None:
+        self.troubles.check(source)
+        super().rename(source, target)
+
+    def read_file(self, path: str) -> bytes:
+        self.troubles.check(path)
+        return super().read_file(path)
+
+    def write_file(self, path: str, data: Buffer, *, sync: bool = True) -> None:
+        self.troubles.check_room(path)
+        self.troubles.wait(path, write=not sync)
+        super().write_file(path, data, sync=sync)
+
+
+def disk_obeys(disk: RealDisk, faults: Sequence[BadDisk]) -> None:
+    """Make the disk, and all its files that are open, as bad as that; well again without faults."""
+    if not faults:
+        if isinstance(disk, FaultyDisk):
+            for file in disk.open_files:
+                file.__class__ = DiskFile
+            disk.__class__ = RealDisk  # type: ignore[assignment]
+        return
+    found = _Troubles(faults)
+    disk.__class__ = FaultyDisk
+    if not isinstance(disk, FaultyDisk):
+        raise TypeError(f"a {type(disk).__name__} cannot have faults")
+    disk.troubles = found
+    disk.file_class = type("FaultyFile", (FaultyFile,), {"__slots__": (), "troubles": found})
+    for file in disk.open_files:
+        file.__class__ = disk.file_class
+
+
+def _folder(log_dir: str | None) -> str | None:
+    return None if log_dir is None else os.path.abspath(log_dir)
+
+
+def _is_below(path: str, folder: str | None) -> bool:
+    if folder is None:
+        return True
+    path = os.path.abspath(path)
+    return path == folder or path.startswith(folder + os.sep)

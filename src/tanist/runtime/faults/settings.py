@@ -1,0 +1,332 @@
+"""Faults of a live cluster: what is wrong with which link and which disk, and the file by which its nodes are told.
+
+One file in the data folder, `faults/set.json`, holds all that is set; `tanist partition`, `slow`, `disk` and `heal`
+write it (`cluster.fault_requests`), and every node takes from it what concerns it (`faults.node_agent`). The kinds
+have the names that the simulator has for them (`tanist.sim.faults.nemesis`).
+
+This module only knows what was said and what follows from it for a link or a disk. It must never touch a socket, a
+process or a disk, but for reading and writing that one file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from tanist.runtime.ports.files import replace_file
+
+FOLDER_VARIABLE = "TANIST_FAULTS"
+"""In the environment of a node that obeys: the folder where it finds its orders. Without it a node obeys none."""
+
+ORDER_SIGNAL = signal.SIGURG
+"""Tells a node that its orders have changed."""
+
+FOLDER_NAME = "faults"
+_FILE_NAME = "set.json"
+_FORMAT = 1
+
+CLIENTS = -1
+"""In place of a node id: whoever is not a node of the cluster."""
+
+Side: TypeAlias = tuple[int, ...]
+"""Node ids, sorted; perhaps `CLIENTS` among them."""
+
+
+def applied_path(folder: Path, node_id: int) -> Path:
+    """Where a node says which orders it has carried out."""
+    return folder / f"node-{node_id}.applied"
+
+
+class FaultsUnreadable(ValueError):
+    """The file says something that this version does not know."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One direction of a link, as it is."""
+
+    cut: bool = False
+    latency_ms: int = 0
+    jitter_ms: int = 0
+    rate_bytes: int = 0
+    """Per second; 0 is unlimited."""
+
+
+CLEAR = Way()
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """What `source` sends does not reach `target`, nor the other way round unless it is `one_way`."""
+
+    source: Side
+    target: Side
+    one_way: bool = False
+
+    @property
+    def kind(self) -> str:
+        return "one_way" if self.one_way else "partition"
+
+    def __str__(self) -> str:
+        both = "" if self.one_way else ", nor the other way"
+        return f"no packet gets from {names(self.source)} to {names(self.target)}{both}"
+
+    def change(self, way: Way) -> Way:
+        return replace(way, cut=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Slow:
+    """What `source` sends reaches `target` late, and the other way round unless it is `one_way`."""
+
+    source: Side
+    target: Side
+    one_way: bool = False
+    latency_ms: int = 0
+    jitter_ms: int = 0
+    rate_bytes: int = 0
+
+    kind = "slow"
+
+    def __str__(self) -> str:
+        says = []
+        if self.latency_ms or self.jitter_ms:
+            jitter = f" to {self.latency_ms + self.jitter_ms}" if self.jitter_ms else ""
+            says.append(f"{self.latency_ms}{jitter} ms of latency")
+        if self.rate_bytes:
+            says.append(f"at most {self.rate_bytes} bytes a second")
+        between = f"from {names(self.source)} to" if self.one_way else f"between {names(self.source)} and"
+        return f"{between} {names(self.target)}: {', '.join(says)}"
+
+    def change(self, way: Way) -> Way:
+        rates = [rate for rate in (way.rate_bytes, self.rate_bytes) if rate]
+        return replace(
+            way,
+            latency_ms=max(way.latency_ms, self.latency_ms),
+            jitter_ms=max(way.jitter_ms, self.jitter_ms),
+            rate_bytes=min(rates, default=0),
+        )
+
+
+DiskTrouble: TypeAlias = Literal["disk_full", "disk_slow", "disk_error"]
+
+
+@dataclass(frozen=True, slots=True)
+class BadDisk:
+    """A node's disk, or the one under one of its log directories, is full, slow or broken."""
+
+    node_id: int
+    trouble: DiskTrouble
+    log_dir: str | None = None
+    """Its path; None is all of the node's disk."""
+    latency_ms: int = 0
+    writes: bool = False
+    """Slow writes as well as syncs: the page cache is full, so whoever writes has to wait."""
+
+    @property
+    def kind(self) -> str:
+        return "directory" if self.trouble == "disk_error" and self.log_dir is not None else self.trouble
+
+    def __str__(self) -> str:
+        what = f"the disk of node {self.node_id}" + (f" under {self.log_dir}" if self.log_dir is not None else "")
+        if self.trouble == "disk_full":
+            return f"{what} is full"
+        if self.trouble == "disk_error":
+            return f"{what} fails"
+        return f"{what} takes {self.latency_ms} ms for each sync{' and write' if self.writes else ''}"
+
+
+Fault: TypeAlias = Partition | Slow | BadDisk
+
+
+@dataclass(frozen=True, slots=True)
+class FaultSet:
+    """All that is set, and the number of the order that set it."""
+
+    number: int = 0
+    ports: Mapping[int, tuple[int, ...]] | None = None
+    """Of each node. The nodes of such a cluster share one host, so a port tells which of them somebody connects to."""
+    faults: tuple[Fault, ...] = ()
+
+    # -- for a node
+
+    def way(self, source: int, target: int) -> Way:
+        """One direction between two nodes, or between a node and clients."""
+        found = CLEAR
+        for fault in self.faults:
+            if isinstance(fault, BadDisk):
+                continue
+            forth = source in fault.source and target in fault.target
+            back = not fault.one_way and source in fault.target and target in fault.source
+            if source != target and (forth or back):
+                found = fault.change(found)
+        return found
+
+    def links(self, node_id: int) -> dict[int, tuple[Way, Way]]:
+        """The links of a node that are not as they should be: peer -> (to the peer, from the peer)."""
+        peers = {
+            peer for fault in self.faults if not isinstance(fault, BadDisk) for peer in fault.source + fault.target
+        }
+        found = {peer: (self.way(node_id, peer), self.way(peer, node_id)) for peer in peers}
+        return {peer: ways for peer, ways in found.items() if ways != (CLEAR, CLEAR)}
+
+    def disks(self, node_id: int) -> tuple[BadDisk, ...]:
+        return tuple(fault for fault in self.faults if isinstance(fault, BadDisk) and fault.node_id == node_id)
+
+    def nodes_apart_from_clients(self) -> frozenset[int]:
+        """Nodes whose links to clients are not as they should be, so that they must tell clients from nodes."""
+        return frozenset(node_id for node_id in self.ports or () if CLIENTS in self.links(node_id))
+
+    def isolation(self, node_id: int) -> tuple[bool, int]:
+        """For comparing nodes: whether clients hear nothing of it, and how many nodes do not."""
+        links = self.links(node_id)
+        cut = [peer for peer, (forth, back) in links.items() if forth.cut or back.cut]
+        return CLIENTS in cut, len(cut)
+
+    def concern(self, node_id: int) -> bool:
+        """Whether anything that is set is about a node."""
+        return bool(self.links(node_id) or self.disks(node_id))
+
+    # -- for whoever sets and heals
+
+    def also(self, fault: Fault) -> FaultSet:
+        """With one more fault. It takes the place of one that differs from it only in how bad it is."""
+        others = tuple(other for other in self.faults if _place(other) != _place(fault))
+        return replace(self, number=self.number + 1, faults=(*others, fault))
+
+    def without(self, healed: Collection[int] | None = None) -> FaultSet:
+        """Without what concerns some nodes (or `CLIENTS`); without anything by default."""
+        left: list[Fault] = []
+        for fault in self.faults if healed is not None else ():
+            if isinstance(fault, BadDisk):
+                if fault.node_id not in healed:  # type: ignore[operator]
+                    left.append(fault)
+                continue
+            source, target = _less(fault.source, healed), _less(fault.target, healed)
+            if source and target:
+                left.append(replace(fault, source=source, target=target))
+        return replace(self, number=self.number + 1, faults=tuple(left))
+
+    # -- as JSON
+
+    def described(self) -> list[dict[str, Any]]:
+        """The faults, for programs."""
+        return [_described(fault) for fault in self.faults]
+
+
+def _less(side: Side, healed: Collection[int] | None) -> Side:
+    return tuple(member for member in side if healed is not None and member not in healed)
+
+
+def _place(fault: Fault) -> tuple[object, ...]:
+    if isinstance(fault, BadDisk):
+        return (fault.node_id, fault.trouble, fault.log_dir)
+    return (type(fault), fault.source, fault.target, fault.one_way)
+
+
+def side(members: Iterable[int]) -> Side:
+    return tuple(sorted(set(members)))
+
+
+def names(members: Side) -> str:
+    """A side as people write it: `1,2,clients`."""
+    return ",".join("clients" if member == CLIENTS else str(member) for member in sorted(members, key=_clients_last))
+
+
+def _clients_last(member: int) -> tuple[bool, int]:
+    return member == CLIENTS, member
+
+
+def _described(fault: Fault) -> dict[str, Any]:
+    if isinstance(fault, BadDisk):
+        found: dict[str, Any] = {"kind": fault.kind, "node": fault.node_id, "log_dir": fault.log_dir}
+        if fault.trouble == "disk_slow":
+            found |= {"latency_ms": fault.latency_ms, "writes": fault.writes}
+        return found
+    found = {"kind": fault.kind, "from": _members(fault.source), "to": _members(fault.target)}
+    if isinstance(fault, Slow):
+        found |= {
+            "one_way": fault.one_way,
+            "latency_ms": fault.latency_ms,
+            "jitter_ms": fault.jitter_ms,
+            "rate_bytes": fault.rate_bytes,
+        }
+    return found
+
+
+def _members(members: Side) -> list[int | str]:
+    return ["clients" if member == CLIENTS else member for member in sorted(members, key=_clients_last)]
+
+
+# -- the file
+
+
+def folder_of(data: Path) -> Path:
+    """Where a data folder keeps what is set, and what the nodes have made of it."""
+    return data / FOLDER_NAME
+
+
+def save(folder: Path, faults: FaultSet) -> None:
+    content = {
+        "format": _FORMAT,
+        "number": faults.number,
+        "ports": {str(node_id): list(ports) for node_id, ports in (faults.ports or {}).items()},
+        "faults": [{"type": type(fault).__name__} | asdict(fault) for fault in faults.faults],
+    }
+    replace_file(str(folder / _FILE_NAME), (json.dumps(content, indent=2) + "\n").encode())
+
+
+def load(folder: Path) -> FaultSet | None:
+    """What is set; None if nothing ever was. `FaultsUnreadable`, `OSError`."""
+    try:
+        text = (folder / _FILE_NAME).read_bytes()
+    except FileNotFoundError:
+        return None
+    try:
+        content = json.loads(text)
+        if content["format"] != _FORMAT:
+            raise FaultsUnreadable(f"format {content['format']} is of another version of tanist")
+        return FaultSet(
+            int(content["number"]),
+            {int(node_id): tuple(map(int, ports)) for node_id, ports in content["ports"].items()},
+            tuple(_fault(entry) for entry in content["faults"]),
+        )
+    except FaultsUnreadable:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise FaultsUnreadable(f"{folder / _FILE_NAME} is damaged: {error!r}") from None
+
+
+def forget(folder: Path) -> None:
+    """Nothing is set any more, and no node is to be told so."""
+    (folder / _FILE_NAME).unlink(missing_ok=True)
+
+
+def _fault(entry: dict[str, Any]) -> Fault:
+    fields = dict(entry)
+    kind = fields.pop("type")
+    if kind == BadDisk.__name__:
+        return BadDisk(**fields)
+    fields |= {"source": tuple(fields["source"]), "target": tuple(fields["target"])}
+    if kind == Partition.__name__:
+        return Partition(**fields)
+    if kind == Slow.__name__:
+        return Slow(**fields)
+    raise FaultsUnreadable(f"a fault of the kind {kind!r} is not known here")
+
+
+# -- who may give orders
+
+
+def is_private(folder: Path) -> bool:
+    """Whether nobody but this process's own user can give orders there: nobody else may break a node."""
+    try:
+        status = os.stat(folder)
+    except FileNotFoundError:
+        return False
+    return status.st_uid == os.geteuid() and not status.st_mode & 0o022

@@ -1,0 +1,1 @@
+"""The ports of `tanist.ports` with real sockets, files, clocks and threads."""

@@ -1,0 +1,179 @@
+"""The real `Disk` port: names in a real file system, files by descriptor, syncs and jobs in threads.
+
+Reads and writes go to the page cache from the loop's own thread, which is fast and does not block (a hop to a thread
+and back costs more than the write). What does block, `fdatasync`, happens in threads (`group_sync.py`).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+from weakref import WeakSet
+
+from tanist.ports import Buffer, File
+from tanist.runtime.ports.descriptors import is_crowded, opening
+from tanist.runtime.ports.files import DiskFile, sync_folder, write_whole
+from tanist.runtime.ports.group_sync import GroupSync
+from tanist.runtime.ports.loop import Loop
+from tanist.runtime.ports.synced_lengths import SyncLedger, key_of
+from tanist.runtime.ports.workers import Workers
+
+if TYPE_CHECKING:
+    import builtins
+
+T = TypeVar("T")
+
+JOB_THREADS = 2
+
+
+class RealDisk:
+    """The `Disk` port on the file system of the machine."""
+
+    def __init__(self, loop: Loop, ledger_path: str | None = None) -> None:
+        self._ledger = SyncLedger(ledger_path) if ledger_path is not None else None
+        self._group_sync = GroupSync(loop)
+        self._jobs = Workers(loop, "job", JOB_THREADS)
+        self._files: WeakSet[DiskFile] = WeakSet()
+
+    # -- files
+
+    def open(self, path: str, *, create: bool = True) -> DiskFile:
+        new = False
+        try:
+            fd = opening(lambda: os.open(path, os.O_RDWR | os.O_CLOEXEC))
+        except FileNotFoundError:
+            if not create:
+                raise
+            fd = opening(lambda: os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644))
+            new = True
+        except OSError as error:
+            raise _explained(error, path) from None
+        status = os.fstat(fd)
+        if stat.S_ISDIR(status.st_mode):
+            os.close(fd)
+            raise IsADirectoryError(errno.EISDIR, "is a folder", path)
+        file = DiskFile(self._ledger, path, fd, key_of(status), status.st_size, new=new)
+        self._files.add(file)
+        return file
+
+    def read_file(self, path: str) -> bytes:
+        with opening(lambda: open(path, "rb", buffering=0)) as file:
+            return file.read()
+
+    def write_file(self, path: str, data: Buffer, *, sync: bool = True) -> None:
+        passing = f"{path}.tmp"
+        try:
+            status = write_whole(passing, data, sync=sync)
+            self._forget(path)
+            if self._ledger is not None:
+                # Also without a sync: the promise is "old or new, never torn", so nobody may cut the new content.
+                self._ledger.adopt(key_of(status), len(data))
+            os.replace(passing, path)
+        except OSError:
+            self.remove(passing)
+            raise
+        if sync:
+            sync_folder(os.path.dirname(path))
+
+    # -- names
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def list(self, path: str) -> builtins.list[str]:
+        return sorted(opening(lambda: os.listdir(path)))
+
+    def is_directory(self, path: str) -> bool:
+        return os.path.isdir(path)
+
+    def crowded(self) -> bool:
+        return is_crowded(len(self._files))
+
+    def make_directory(self, path: str) -> None:
+        os.makedirs(path, exist_ok=True)
+
+    def remove(self, path: str) -> None:
+        try:
+            with opening(lambda: os.scandir(path)) as entries:
+                inside = [(entry.path, entry.is_dir(follow_symlinks=False)) for entry in entries]
+        except NotADirectoryError:
+            self._forget(path)
+            os.unlink(path)
+            return
+        except FileNotFoundError:
+            return
+        for name, folder in inside:
+            if folder:
+                self.remove(name)
+            else:
+                self._forget(name)
+                os.unlink(name)
+        os.rmdir(path)
+
+    def rename(self, source: str, target: str) -> None:
+        if self._ledger is not None and os.path.isfile(target):
+            self._forget(target)
+        os.replace(source, target)
+
+    # -- durability and work off the loop
+
+    def sync(self, files: Sequence[File], done: Callable[[OSError | None], None]) -> None:
+        self._group_sync.sync([_of_this_disk(file) for file in files], done)
+
+    def sync_now(self, file: File) -> None:
+        of_disk = _of_this_disk(file)
+        if of_disk.failure is not None:
+            raise of_disk.failure
+        of_disk.sync_begins()
+        try:
+            of_disk.sync_blocking()
+        except OSError as error:
+            of_disk.failure = error
+            raise
+        of_disk.sync_succeeded()
+
+    def run(self, job: Callable[[], T], done: Callable[[T | BaseException], None]) -> None:
+        self._jobs.submit(job, done)
+
+    # -- for the rest of runtime
+
+    @property
+    def open_files(self) -> Sequence[DiskFile]:
+        """Those that somebody still holds."""
+        return tuple(self._files)
+
+    def close(self) -> None:
+        """Wait for the threads and close the ledger. Files are their owners' to close."""
+        self._group_sync.close()
+        self._jobs.close()
+        if self._ledger is not None:
+            self._ledger.close()
+            self._ledger = None
+
+    # -- inner
+
+    def _forget(self, path: str) -> None:
+        """The file at `path` is about to go: free its row, for its inode will be used again."""
+        if self._ledger is not None:
+            try:
+                self._ledger.drop(key_of(os.lstat(path)))
+            except FileNotFoundError:
+                return
+
+
+def _of_this_disk(file: File) -> DiskFile:
+    if not isinstance(file, DiskFile):
+        raise TypeError(f"cannot sync a {type(file).__name__}: it is not a file of the real disk")
+    return file
+
+
+def _explained(error: OSError, path: str) -> OSError:
+    if error.errno == errno.EMFILE:
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        return OSError(errno.EMFILE, f"too many open files (the limit is {limit}: raise it with `ulimit -n`)", path)
+    return error

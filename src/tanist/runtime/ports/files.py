@@ -1,0 +1,205 @@
+"""The `File` port on a file descriptor.
+
+An open file is written by its node alone, so it keeps the size itself and never asks for it. It also knows how much
+of it would survive a loss of power, and says so to the ledger whenever that changes; an append does not change it.
+
+It must never be closed under somebody who still needs the descriptor (a sync in a thread, a response that is being
+sent): those pin it, and `close` waits for them.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+
+from tanist.ports import Buffer
+from tanist.runtime.ports.descriptors import opening
+from tanist.runtime.ports.synced_lengths import FileKey, SyncLedger
+
+_VECTOR_MAX = 1024
+"""IOV_MAX of Linux and macOS."""
+
+_fdatasync = getattr(os, "fdatasync", os.fsync)
+
+
+class DiskFile:
+    """The `File` port on a file descriptor. The only writer of its file, so it keeps the size itself."""
+
+    __slots__ = (
+        "__weakref__", "_closing", "_ledger", "_new", "_path", "_pins", "_size", "_stable", "_synced", "failure", "fd",
+        "key",
+    )  # fmt: skip
+
+    def __init__(self, ledger: SyncLedger | None, path: str, fd: int, key: FileKey, size: int, *, new: bool) -> None:
+        self._ledger = ledger
+        self._path = path
+        self._size = size
+        self._synced = 0
+        if ledger is not None:
+            self._synced = 0 if new else min(ledger.synced(key), size)
+            ledger.adopt(key, self._synced)
+        self._stable = self._synced
+        """Bytes from the start that have not changed since the last sync began; `_synced` <= `_stable` <= `_size`."""
+        self._new = new
+        self._pins = 0
+        self._closing = False
+        self.fd = fd
+        self.key = key
+        self.failure: OSError | None = None
+        """The first failed sync's error."""
+
+    @property
+    def path(self) -> str:
+        return self._path
+
+    @property
+    def size(self) -> int:
+        return self._size
+
+    @property
+    def synced(self) -> int:
+        return self._synced
+
+    def read(self, offset: int, length: int) -> bytes:
+        return os.pread(self.fd, max(0, min(length, self._size - offset)), offset)
+
+    def write(self, offset: int, buffers: Sequence[Buffer]) -> None:
+        if offset < self._stable:
+            self._disturb(offset)
+        end = offset
+        try:
+            for at in range(0, len(buffers), _VECTOR_MAX):
+                end = self._write_whole(end, buffers[at : at + _VECTOR_MAX])
+        except OSError:
+            self._undo(offset)
+            raise
+        if end > self._size:
+            self._size = end
+
+    def truncate(self, size: int) -> None:
+        if size < self._stable:
+            self._disturb(size)
+        os.ftruncate(self.fd, size)
+        self._size = size
+
+    def close(self) -> None:
+        """Close once nobody needs the descriptor any more: a sync that runs, a response that is being sent."""
+        if self._closing:
+            return
+        self._closing = True
+        if self._pins == 0:
+            self._close_now()
+
+    def pin(self) -> None:
+        """Keep the descriptor open until `unpin`, whatever `close` says."""
+        if self.fd < 0:
+            raise OSError(errno.EBADF, "the file is closed", self._path)
+        self._pins += 1
+
+    def unpin(self) -> None:
+        self._pins -= 1
+        if self._pins == 0 and self._closing:
+            self._close_now()
+
+    def sync_begins(self) -> None:
+        """A sync is about to start: what is there now will be durable, unless it changes before the sync is done."""
+        self._stable = self._size
+
+    def sync_blocking(self) -> None:
+        """Make the file, and its name if it is new, durable. Changes no state: worker threads call it."""
+        _fdatasync(self.fd)
+        if self._new:
+            folder = os.path.dirname(self._path)
+            sync_folder(folder)
+            sync_folder(os.path.dirname(folder))
+
+    def sync_succeeded(self) -> None:
+        self._new = False
+        self._note_synced(self._stable)
+
+    def _disturb(self, offset: int) -> None:
+        # Before the change, not after: a crash between the two must not leave the ledger claiming too much.
+        self._stable = offset
+        if offset < self._synced:
+            self._note_synced(offset)
+
+    def _note_synced(self, length: int) -> None:
+        if length != self._synced:
+            self._synced = length
+            if self._ledger is not None:
+                self._ledger.record(self.key, length)
+
+    def _write_whole(self, offset: int, buffers: Sequence[Buffer]) -> int:
+        """`pwritev` until everything is written; gives the end."""
+        written = os.pwritev(self.fd, buffers, offset)
+        left = sum(map(len, buffers)) - written
+        while left:
+            rest: list[Buffer] = []
+            skip = written
+            for buffer in buffers:
+                if skip >= len(buffer):
+                    skip -= len(buffer)
+                else:
+                    rest.append(memoryview(buffer)[skip:] if skip else buffer)
+                    skip = 0
+            buffers = rest
+            offset += written
+            written = os.pwritev(self.fd, buffers, offset)
+            left -= written
+        return offset + written
+
+    def _undo(self, offset: int) -> None:
+        """A write has failed half-way: leave no torn end behind, if the disk lets us."""
+        if offset >= self._size:
+            try:
+                os.ftruncate(self.fd, self._size)
+            except OSError:
+                return  # recovery at the next start finds the torn end by its CRC
+
+    def _close_now(self) -> None:
+        fd, self.fd = self.fd, -1
+        os.close(fd)
+
+
+def write_whole(path: str, data: Buffer, *, sync: bool) -> os.stat_result:
+    """Make or empty a file, and write all of it."""
+    fd = opening(lambda: os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644))
+    try:
+        left = memoryview(data)
+        try:
+            while left:
+                left = left[os.write(fd, left) :]
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, path) from None  # write knows the descriptor only
+        if sync:
+            _fdatasync(fd)
+        return os.fstat(fd)
+    finally:
+        os.close(fd)
+
+
+def replace_file(path: str, data: Buffer) -> None:
+    """Put a file in place durably: a crash leaves the old content or the new."""
+    passing = f"{path}.tmp"
+    try:
+        write_whole(passing, data, sync=True)
+        os.replace(passing, path)
+    except OSError as error:
+        with suppress(OSError):
+            os.unlink(passing)
+        raise OSError(error.errno, error.strerror, path) from None
+    sync_folder(os.path.dirname(path))
+
+
+def sync_folder(path: str) -> None:
+    """Make the names in a folder durable. One that was renamed or removed meanwhile has none."""
+    try:
+        fd = opening(lambda: os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+    except FileNotFoundError:
+        return
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -1,0 +1,286 @@
+"""The real `Network` port: listening, connecting, limits. What happens on one connection is in `connection.py`.
+
+It owns the set of connections and their number: at most `max_connections` accepted ones (more wait in the kernel's
+backlog until one closes, as with Kafka's `max.connections`), and when the process runs out of file descriptors
+accepting rests for a while instead of spinning. It must never block: names are looked up in a thread, connects are
+non-blocking.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from tanist.ports import Connection, ConnectionHandler
+from tanist.runtime.ports.connection import ConnectionFaults, SocketConnection
+from tanist.runtime.ports.loop import Loop
+from tanist.runtime.ports.socket_address import SocketAddress
+
+_ACCEPTS_PER_TURN = 64
+_BACKLOG = 512
+_ACCEPT_REST_MS = 500
+"""How long accepting rests when the process or the system is out of descriptors or memory."""
+
+_EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+
+CONNECT_TIMEOUT_MS = 10_000
+"""Kafka's `socket.connection.setup.timeout.ms`: how long one address is given to answer."""
+
+SYSTEM_DEFAULT = -1
+"""For the size of a socket's buffer: whatever the kernel thinks right, as it goes."""
+
+
+class SocketListener:
+    """One listening socket."""
+
+    def __init__(
+        self,
+        network: SocketNetwork,
+        sock: socket.socket,
+        accept: Callable[[Connection], ConnectionHandler],
+        max_frame_bytes: int,
+    ) -> None:
+        self._network = network
+        self._sock = sock
+        self._accept = accept
+        self._max_frame_bytes = max_frame_bytes
+        self._port: int = sock.getsockname()[1]
+        self._reading = False
+        self._closed = False
+        self.watch()
+
+    @property
+    def port(self) -> int:
+        return self._port
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self.rest()
+        self._sock.close()
+        self._network._listeners.discard(self)
+
+    def watch(self) -> None:
+        """Accept again."""
+        if not self._reading and not self._closed:
+            self._reading = True
+            self._network.loop.aio.add_reader(self._sock.fileno(), self._on_readable)
+
+    def rest(self) -> None:
+        """Leave new connections in the kernel's backlog."""
+        if self._reading:
+            self._reading = False
+            self._network.loop.aio.remove_reader(self._sock.fileno())
+
+    def _on_readable(self) -> None:
+        network = self._network
+        for _ in range(_ACCEPTS_PER_TURN):
+            if self._closed:
+                return
+            if network.accepted >= network.max_connections:
+                network._rest_listeners("the limit of connections is reached", retry=False)
+                return
+            try:
+                sock, address = self._sock.accept()
+            except (BlockingIOError, InterruptedError):
+                return
+            except ConnectionError:
+                continue  # gone before we came to it
+            except OSError as error:
+                if error.errno in _EXHAUSTED:
+                    network._rest_listeners(error.strerror or str(error), retry=True)
+                    return
+                network.loop.failed("accept", error)
+                return
+            network._adopt(sock, address, self._accept, self._max_frame_bytes)
+
+
+class SocketNetwork:
+    """The `Network` port on raw, non-blocking TCP sockets."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        *,
+        max_connections: int = 65_536,
+        connect_timeout_ms: int = CONNECT_TIMEOUT_MS,
+        send_buffer_bytes: int = SYSTEM_DEFAULT,
+        receive_buffer_bytes: int = SYSTEM_DEFAULT,
+        on_exhausted: Callable[[str], None] | None = None,
+    ) -> None:
+        self.loop = loop
+        self.max_connections = max_connections
+        self.connect_timeout_ms = connect_timeout_ms
+        self._send_buffer_bytes = send_buffer_bytes
+        self._receive_buffer_bytes = receive_buffer_bytes
+        self.sweep_ms = 2_000
+        """How often receive buffers that have grown are looked at."""
+        self.accepted = 0
+        """Connections accepted and not yet closed."""
+        self.faults: ConnectionFaults | None = None
+        """While links have faults: asked about each connection when it is dialled and when it is open, never later."""
+        self._on_exhausted = on_exhausted
+        self._connections: set[SocketConnection] = set()
+        self._listeners: set[SocketListener] = set()
+        self._resting = False
+        self._grown: set[SocketConnection] = set()
+        self._sweeping = False
+
+    # -- Network
+
+    def listen(
+        self, host: str, port: int, accept: Callable[[Connection], ConnectionHandler], *, max_frame_bytes: int
+    ) -> SocketListener:
+        sock = _bound(host, port)
+        try:
+            sock.setblocking(False)
+            if self._receive_buffer_bytes != SYSTEM_DEFAULT:
+                # Before listening, as accepted sockets get it from here and settle their window with the handshake.
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._receive_buffer_bytes)
+            sock.listen(_BACKLOG)
+            listener = SocketListener(self, sock, accept, max_frame_bytes)
+        except BaseException:
+            sock.close()
+            raise
+        self._listeners.add(listener)
+        return listener
+
+    def connect(self, host: str, port: int, handler: ConnectionHandler, *, max_frame_bytes: int) -> SocketConnection:
+        connection = SocketConnection(self, f"{host}:{port}", max_frame_bytes)
+        connection.handler = handler
+        self._connections.add(connection)
+        literal = _literal(host, port)
+        if literal is not None:
+            self.loop.post(lambda: connection.start_connecting([literal]))
+        else:
+            threading.Thread(
+                target=self._look_up, args=(connection, host, port), name=f"look-up-{host}", daemon=True
+            ).start()
+        return connection
+
+    # -- for the rest of runtime
+
+    @property
+    def connections(self) -> frozenset[SocketConnection]:
+        """Those that are open or being dialled at present."""
+        return frozenset(self._connections)
+
+    def close(self) -> None:
+        """Close every listener and connection; for the end of a process and of a test."""
+        for listener in list(self._listeners):
+            listener.close()
+        for connection in list(self._connections):
+            connection.close()
+
+    def forget(self, connection: SocketConnection) -> None:
+        """A connection has closed."""
+        self._connections.discard(connection)
+        self._grown.discard(connection)
+        if connection.accepted:
+            self.accepted -= 1
+            if self._resting and self.accepted < self.max_connections:
+                self._wake_listeners()
+
+    def watch_buffer(self, connection: SocketConnection) -> None:
+        """A connection's receive buffer has grown: look at it from time to time, to take back what it does not use."""
+        self._grown.add(connection)
+        if not self._sweeping:
+            self._sweeping = True
+            self.loop.call_at(self.loop.now_ms() + self.sweep_ms, self._sweep)
+
+    # -- inner
+
+    def _sweep(self) -> None:
+        self._sweeping = False
+        self._grown = {connection for connection in self._grown if connection.shrink()}
+        if self._grown and not self._sweeping:
+            self._sweeping = True
+            self.loop.call_at(self.loop.now_ms() + self.sweep_ms, self._sweep)
+
+    def _look_up(self, connection: SocketConnection, host: str, port: int) -> None:
+        """In a thread of its own: a resolver may take its time."""
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            addresses: list[SocketAddress] = sorted({(entry[0], entry[4]) for entry in found}, key=_ipv4_first)
+            self.loop.post_from_thread(lambda: connection.start_connecting(addresses))
+        except OSError as error:
+            reason = f"cannot look up {host}: {error.strerror or error}"
+            self.loop.post_from_thread(lambda: connection.end(reason))
+
+    def _adopt(
+        self, sock: socket.socket, address: Any, accept: Callable[[Connection], ConnectionHandler], max_frame_bytes: int
+    ) -> None:
+        connection = SocketConnection(self, address, max_frame_bytes)
+        self._connections.add(connection)
+        self.accepted += 1
+        connection.accepted = True
+        try:
+            if self._send_buffer_bytes != SYSTEM_DEFAULT:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_buffer_bytes)
+            connection.open_with(sock)
+            connection.handler = accept(connection)
+        except Exception as error:
+            self.loop.failed("accept", error)
+            connection.end("not accepted")
+
+    def _rest_listeners(self, why: str, *, retry: bool) -> None:
+        if not self._resting:
+            self._resting = True
+            if self._on_exhausted is not None:
+                self._on_exhausted(f"accepting no connections for now ({self.accepted} are open): {why}")
+        for listener in self._listeners:
+            listener.rest()
+        if retry:
+            self.loop.call_at(self.loop.now_ms() + _ACCEPT_REST_MS, self._wake_listeners)
+
+    def _wake_listeners(self) -> None:
+        self._resting = False
+        for listener in self._listeners:
+            listener.watch()
+
+
+def _literal(host: str, port: int) -> SocketAddress | None:
+    """The socket address if `host` is an address and needs no looking up."""
+    for family in (socket.AF_INET, socket.AF_INET6):
+        try:
+            socket.inet_pton(family, host)
+        except OSError:
+            continue
+        return family, (host, port)
+    return None
+
+
+def _ipv4_first(address: SocketAddress) -> int:
+    """A name such as `localhost` often has both, and most servers of it listen on IPv4: as Java's default does."""
+    return 0 if address[0] == socket.AF_INET else 1
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    """A socket bound to `host:port`; the empty host is every interface, IPv4 and (where there is any) IPv6."""
+    if not host:
+        if socket.has_dualstack_ipv6():
+            try:
+                return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
+            except OSError as error:
+                if error.errno not in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL):
+                    raise OSError(
+                        error.errno, f"cannot listen on port {port}: {os.strerror(error.errno or 0)}"
+                    ) from None
+        host = "0.0.0.0"
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    family, address = min(((entry[0], entry[4]) for entry in found), key=_ipv4_first)
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        sock.bind(address)
+    except OSError as error:
+        sock.close()
+        raise OSError(error.errno, f"cannot listen on {host}:{port}: {error.strerror}") from None
+    return sock

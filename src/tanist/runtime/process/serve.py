@@ -1,0 +1,317 @@
+"""One node as a process: `python -m tanist.runtime.process.serve server.properties [--override KEY=VALUE]...`.
+
+It reads the configuration, puts a `broker.Node` on the real ports, starts it, and stops it on a signal: the first
+SIGTERM or SIGINT asks for a controlled shutdown and ends with exit code 0, a second one ends the process at once.
+What the node has to say goes to standard output, a line each, in the shape of Kafka's own logs.
+
+It must start fast (a cluster of three is up when the slowest of three processes on two cores is), so it imports only
+what serving needs; the command line's libraries are not among it.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
+
+from tanist.broker.config import ConfigError, NodeConfig, PropertiesError, parse_properties
+from tanist.ports import Clock, Disk, Network, Random
+from tanist.runtime.faults.node_agent import obey_faults
+from tanist.runtime.last_words import LastWords
+from tanist.runtime.ports.descriptors import NEEDED, PLENTY, keep_reserve, raise_limit, too_few
+from tanist.runtime.ports.disk import RealDisk
+from tanist.runtime.ports.loop import Loop
+from tanist.runtime.ports.network import SYSTEM_DEFAULT, SocketNetwork
+from tanist.runtime.ports.random import SystemRandom
+from tanist.runtime.ports.synced_lengths import LEDGER_NAME
+from tanist.runtime.readiness import tell_ready, tell_status
+from tanist.runtime.titles import name_process
+
+if TYPE_CHECKING:
+    from tanist.broker.node import Node
+    from tanist.runtime.process.metrics_http import MetricsServer
+
+_READY_LOOK_MS = 10
+
+Report = Callable[[str, str], None]
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+
+_ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+_GC_THRESHOLDS = (50_000, 20, 50)
+"""A broker allocates little that is cyclic: collecting 70 times less often than by default costs no memory."""
+
+
+class ServedNode(Protocol):
+    """What `serve` needs of `broker.Node`."""
+
+    def start(self) -> None: ...
+
+    def stop(self, done: Callable[[], None]) -> None: ...
+
+    def status(self) -> Mapping[str, Any]: ...
+
+
+class MakeNode(Protocol):
+    """The constructor of `broker.Node`."""
+
+    def __call__(
+        self,
+        config: NodeConfig,
+        clock: Clock,
+        disk: Disk,
+        network: Network,
+        random: Random,
+        report: Report,
+        on_fatal: Callable[[str], None],
+    ) -> ServedNode: ...
+
+
+def report(level: str, message: str) -> None:
+    """Print a line. A log that cannot be written to (a full disk, a closed pipe) must not take the node down."""
+    now_ms = time.time_ns() // 1_000_000
+    stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(now_ms / 1000))
+    try:
+        print(f"[{stamp},{now_ms % 1000:03d}] {level} {message}", flush=True)
+    except OSError:
+        return
+
+
+def load_config(path: str, overrides: Mapping[str, str]) -> NodeConfig:
+    """The configuration in a properties file, overrides applied. `ConfigError`, `PropertiesError`, `OSError`."""
+    with open(path, encoding="utf-8") as file:
+        properties = parse_properties(file.read())
+    properties.update(overrides)
+    return NodeConfig.from_properties(properties, hostname=socket.gethostname())
+
+
+def serve(config: NodeConfig, make_node: MakeNode) -> int:
+    """Run a node until it is told to stop; gives the exit code."""
+    began = time.monotonic()
+    name_process(f"tanist: node {config.node_id}, data in {config.log_dirs[0]}", f"tanist-{config.node_id}")
+    for warning in config.warnings:
+        report("WARN", warning)
+    for folder in config.log_dirs:
+        if not os.path.isdir(folder):
+            report("ERROR", f"{folder} does not exist: format it first (`tanist format -c FILE -t CLUSTER_ID`)")
+            return EXIT_FAILED
+    last_words = _last_words(config.log_dirs[0])
+    descriptors = _descriptors()
+    if descriptors is None:
+        return _cannot_start(config, too_few() or "too few open files", last_words)
+    try:
+        loop = Loop(on_failure=_report_failure)
+        disk = RealDisk(loop, f"{config.log_dirs[0]}/{LEDGER_NAME}")
+    except OSError as error:
+        return _cannot_start(config, _told(error), last_words)
+    network = SocketNetwork(
+        loop,
+        # Half of the descriptors are for files: a partition has one to three open for each segment.
+        max_connections=min(config.max_connections, descriptors // 2),
+        connect_timeout_ms=config.socket_connection_setup_timeout_ms,
+        # Kafka's default, 100 KB, is worth having: what is sent from the page cache is then read while it is still in
+        # the processor's cache, and answers of 1 MB take half the CPU. To receive, the kernel's own choice is better.
+        send_buffer_bytes=config.socket_send_buffer_bytes,
+        receive_buffer_bytes=(
+            config.socket_receive_buffer_bytes if "socket.receive.buffer.bytes" in config.static else SYSTEM_DEFAULT
+        ),
+        on_exhausted=lambda why: report("WARN", why),
+    )
+    process = _Process(loop, last_words)
+    obeying = obey_faults(loop, network, disk, config.node_id, report)
+    try:
+        node = make_node(config, loop, disk, network, SystemRandom(), report, process.fatal)
+        process.stop_with(node)
+        metrics = _tell_metrics(loop, config, node)
+        node.start()
+    except (OSError, ValueError) as error:
+        return _cannot_start(config, _told(error), last_words)
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_GC_THRESHOLDS)
+    where = ", ".join(f"{endpoint.name}://{endpoint.host}:{endpoint.port}" for endpoint in config.listeners)
+    roles = " and ".join(sorted(config.roles))
+    took_ms = round((time.monotonic() - began) * 1000)
+    report("INFO", f"node {config.node_id} ({roles}, process {os.getpid()}) serves {where}; started in {took_ms} ms")
+    _tell_when_ready(loop, node)
+    if obeying is not None:
+        loop.post(obeying.look)
+    process.hear_signals()
+    loop.run()
+    if metrics is not None:
+        metrics.close()
+    network.close()
+    disk.close()
+    loop.close()
+    return process.exit_code
+
+
+def _tell_metrics(loop: Loop, config: NodeConfig, node: ServedNode) -> MetricsServer | None:
+    """Open the metrics' port, if there is to be one. `OSError` if it is taken."""
+    if config.metrics_listener is None or not hasattr(node, "metrics"):
+        return None
+    from tanist.runtime.process.metrics_http import MetricsServer, node_pages
+
+    host, port = config.metrics_listener
+    server = MetricsServer(loop, host, port, node_pages(cast("Node", node), loop))
+    report("INFO", f"metrics at http://{f'[{host}]' if ':' in host else host}:{server.port}/metrics")
+    return server
+
+
+def _tell_when_ready(loop: Loop, node: ServedNode, told: str | None = None) -> None:
+    """Look at the node's state until its broker runs (a controller alone has nobody to wait for), and tell."""
+    status = node.status()
+    if status["state"] in ("RUNNING", "CONTROLLER"):
+        tell_ready()
+        return
+    waits = status.get("waits_for")
+    if waits is not None and waits != told:
+        tell_status(waits)
+    loop.call_at(loop.now_ms() + _READY_LOOK_MS, lambda: _tell_when_ready(loop, node, waits))
+
+
+class _Process:
+    """How the process comes to its end."""
+
+    def __init__(self, loop: Loop, last_words: LastWords | None) -> None:
+        self._loop = loop
+        self._last_words = last_words
+        self._node: ServedNode | None = None
+        self._stopping = False
+        self.exit_code = 0
+
+    def stop_with(self, node: ServedNode) -> None:
+        """What is to be stopped. Signals wait from here on, until `hear_signals`."""
+        self._node = node
+        signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+
+    def hear_signals(self) -> None:
+        """Obey signals in the first turn of the loop that is run for good.
+
+        uvloop loses a signal that comes while it does not run, though its handler was added; and it has run for a
+        moment before this, to open the port for the metrics.
+        """
+        self._loop.post(self._hear)
+
+    def fatal(self, reason: str) -> None:
+        """The node cannot go on and has said why; nothing is closed in an orderly way, so recovery will run."""
+        if self._last_words is not None:
+            self._last_words.say(reason)
+        self.exit_code = EXIT_FAILED
+        self._loop.stop()
+
+    def _hear(self) -> None:
+        for number in _ENDING:
+            self._loop.aio.add_signal_handler(number, self._on_signal, number)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
+
+    def _on_signal(self, number: int) -> None:
+        if self._stopping or self._node is None:
+            report("WARN", f"{signal.Signals(number).name} again: ending at once")
+            os._exit(128 + number)
+        self._stopping = True
+        report("INFO", f"{signal.Signals(number).name}: shutting down (once more to end at once)")
+        self._node.stop(self._loop.stop)
+
+
+def _report_failure(where: str, error: BaseException) -> None:
+    """A bug: an error that nobody expected. Say all there is to say about it, and go on with the rest."""
+    import traceback
+
+    report("ERROR", f"unexpected error in {where}: {error!r}\n{''.join(traceback.format_exception(error)).rstrip()}")
+
+
+def _told(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror}{f': {error.filename}' if error.filename else ''}"
+    return str(error)
+
+
+def _descriptors() -> int | None:
+    """How many files the process may have open, some of them in reserve; None if they are too few for a node."""
+    number = raise_limit()
+    if number < NEEDED:
+        return None
+    if number < PLENTY:
+        report(
+            "WARN",
+            f"this process may open {number} files: {number // 2} connections, and the segments of logs and indexes; "
+            f"`ulimit -n {PLENTY}` before the start gives room for more",
+        )
+    keep_reserve(
+        number,
+        lambda: report(
+            "WARN",
+            f"all {number} files that this process may open are open: new connections and new replicas wait until some "
+            "are closed; `ulimit -n` before the start gives room for more",
+        ),
+    )
+    return number
+
+
+def _last_words(folder: str) -> LastWords | None:
+    try:
+        return LastWords(folder)
+    except OSError:
+        return None  # whatever is wrong with the folder will be said by what needs it
+
+
+def _cannot_start(config: NodeConfig, reason: str, last_words: LastWords | None) -> int:
+    told = f"node {config.node_id} cannot start: {reason}"
+    report("ERROR", told)
+    if last_words is not None:
+        last_words.say(told)
+    return EXIT_FAILED
+
+
+def _usage(problem: str) -> NoReturn:
+    print(f"Error: {problem}\nusage: tanist serve FILE [--override KEY=VALUE]...", file=sys.stderr)
+    raise SystemExit(EXIT_USAGE)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The command line, by hand: a click command costs more to import than a node takes to start."""
+    path: str | None = None
+    overrides: dict[str, str] = {}
+    rest = list(arguments)
+    while rest:
+        word = rest.pop(0)
+        if word == "--override" or word.startswith("--override="):
+            pair = word.partition("=")[2] if "=" in word else (rest.pop(0) if rest else "")
+            name, equals, value = pair.partition("=")
+            if not equals or not name:
+                _usage(f"--override takes KEY=VALUE, not {pair!r}")
+            overrides[name.strip()] = value.strip()
+        elif word.startswith("-") or path is not None:
+            _usage(f"unexpected argument {word!r}")
+        else:
+            path = word
+    if path is None:
+        _usage("which node? Name its properties file")
+    from tanist.broker.node import Node
+
+    return run_file(path, overrides, Node)
+
+
+def run_file(path: str, overrides: Mapping[str, str], make_node: MakeNode) -> int:
+    """`serve` the node of a properties file; what is wrong with the file is said, with the exit code for it."""
+    try:
+        config = load_config(path, overrides)
+    except (ConfigError, PropertiesError, UnicodeDecodeError) as error:
+        print(f"Error: {path}: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    except OSError as error:
+        print(f"Error: cannot read {path}: {error.strerror or error}", file=sys.stderr)
+        return EXIT_USAGE
+    return serve(config, make_node)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,233 @@
+"""All that is judged of a run: safety after every turn, clients as they are told, liveness when the faults have ended.
+
+The checkers are told nothing by the nodes: they look at the nodes' own objects and disks, and keep what no node can
+know (`oracle.py`). A violation is raised from within the event that caused it, and ends the run.
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn
+from uuid import UUID
+
+from tanist.sim.checkers.replicas import ReplicaChecks
+from tanist.sim.checkers.violation import Violation
+from tanist.sim.events import Event, TopicIdPartition
+from tanist.sim.oracle import Truth
+from tanist.sim.workload.history import EndSeen, History, Read, Send
+from tanist.sim.world.world import Host, World
+
+
+class Checkers:
+    """Watches a world, and the clients in it, from the moment it is made."""
+
+    def __init__(self, world: World, history: History) -> None:
+        self._world = world
+        self._history = history
+        self.replicas = ReplicaChecks(world)
+        self.replicas.on_committed = self._committed
+        self.replicas.elections.on_given_up = self._given_up
+        self.metadata = self.replicas.metadata
+        self._topic_ids: dict[str, UUID] = {}
+        self._last_number: dict[tuple[str, int, str], int] = {}
+        """(topic, partition, producer) -> the number of its last committed record."""
+        self._acknowledged_end: dict[TopicIdPartition, int] = {}
+        self._last_read: dict[tuple[str, int, str], int] = {}
+        self._healed: dict[str, int] = {}
+        self._steps_healed = 0
+        world.watchers.append(self)
+        history.on_sent = self._sent
+        history.on_acknowledged = self._acknowledged
+        history.on_read = self._read
+        history.on_gone = self._gone
+        history.on_refused = self._refused
+        history.on_moved = self._moved
+        history.on_end = self._end_seen
+
+    # -- world.Watcher
+
+    def turn_ended(self, host: Host) -> None:
+        node = host.node
+        if node is None:
+            return
+        # Whoever looks on is not hindered by a disk that fails.
+        failing, host.disk.failing = host.disk.failing, []
+        self.replicas.look(host, node)
+        host.disk.failing = failing
+
+    def happened(self, event: Event) -> None:
+        self.replicas.happened(event)
+
+    def went_down(self, host: Host, *, lost_power: bool, mid_turn: bool) -> None:
+        self.replicas.went_down(host, lost_power=lost_power, mid_turn=mid_turn)
+
+    # -- clients
+
+    def _committed(self, truth: Truth, offset: int, value: bytes) -> None:
+        """S20: what an idempotent producer sends is committed once, in its order."""
+        send = self._history.by_value.get(value)
+        if send is None:
+            self._fail("S18", f"{truth.name}: {value!r} is committed, and nobody sent it")
+        if not send.ordered:
+            return
+        if value in truth.offsets:
+            self._fail("S20", f"{truth.name}: {value!r} is committed at {truth.offsets[value]} and at {offset}")
+        key = (send.topic, send.partition, send.producer)
+        last = self._last_number.get(key, -1)
+        if send.number <= last:
+            self._fail("S20", f"{truth.name}: {value!r} is committed after number {last} of its producer")
+        self._last_number[key] = send.number
+
+    def _given_up(self, truth: Truth) -> None:
+        """The history of a partition is shorter: what a producer committed last is another record now."""
+        for key in [key for key in self._last_number if f"{key[0]}-{key[1]}" == truth.name]:
+            del self._last_number[key]
+        self._acknowledged_end.pop(truth.key, None)
+        for value in truth.values.values():
+            send = self._history.by_value[value]
+            if send.ordered:
+                key = (send.topic, send.partition, send.producer)
+                self._last_number[key] = max(self._last_number.get(key, -1), send.number)
+
+    def _sent(self, send: Send) -> None:
+        send.least_offset = self._acknowledged_end.get(self._truth(send.topic, send.partition).key, 0)
+
+    def _acknowledged(self, send: Send) -> None:
+        """S17, S7: an acknowledgement with acks=all speaks of a record that is committed, where it says.
+
+        And behind all that was acknowledged before it was sent.
+        """
+        truth = self._truth(send.topic, send.partition)
+        if not send.promised or send.offset < 0 or (send.offset, send.value) in truth.given_up:
+            return
+        if send.offset >= truth.high_watermark:
+            self._fail(
+                "S17",
+                f"{truth.name}: {send.value!r} was acknowledged at offset {send.offset}, and "
+                f"{truth.high_watermark} is committed",
+            )
+        found = truth.values.get(send.offset)
+        if found != send.value:
+            self._fail("S7", f"{truth.name}: {send.value!r} was acknowledged at {send.offset}, there is {found!r}")
+        if send.offset < send.least_offset and not truth.unclean:
+            self._fail(
+                "S17",
+                f"{truth.name}: {send.value!r} is at {send.offset}, {send.least_offset} was reached before it was sent",
+            )
+        self._acknowledged_end[truth.key] = max(self._acknowledged_end.get(truth.key, 0), send.offset + 1)
+
+    def _refused(self, send: Send, error: int) -> None:
+        """S20, for the producer: its sequence is right, unless the log has lost what came before."""
+        truth = self._truth(send.topic, send.partition)
+        if not truth.unclean:
+            self._fail("S20", f"{truth.name}: {send.producer} is refused with error {error}")
+
+    def _read(self, read: Read) -> None:
+        """S18: a consumer gets what is committed, and nothing else, and all of it."""
+        truth = self._truth(read.topic, read.partition)
+        key = (read.topic, read.partition, read.consumer)
+        expected = self._last_read.get(key, -1) + 1
+        self._last_read[key] = read.offset
+        left_out = range(expected, read.offset)
+        if read.offset != expected and not self._may_be_left_out(truth, left_out):
+            self._fail("S18", f"{truth.name}: {read.offset} was read, {expected} was next")
+        if (read.offset, read.value) in truth.given_up:
+            return
+        if read.offset >= truth.high_watermark:
+            self._fail("S18", f"{truth.name}: {read.offset} was read, and {truth.high_watermark} is committed")
+        found = truth.values.get(read.offset)
+        if found != read.value:
+            self._fail("S18", f"{truth.name}: {read.value!r} was read at {read.offset}, there is {found!r}")
+
+    def _may_be_left_out(self, truth: Truth, offsets: range) -> bool:
+        """A compacted topic's consumer is spared what a later record, committed by now, has made obsolete."""
+        return truth.thinnings is not None and len(offsets) > 0 and all(map(truth.thinnings.may_be_gone, offsets))
+
+    def _gone(self, topic: str, partition: int, offset: int) -> None:
+        """S18: what a consumer has read stays, unless it was given up."""
+        truth = self._truth(topic, partition)
+        if not truth.unclean:
+            self._fail("S18", f"{truth.name}: offset {offset} was reached by a consumer, and is gone")
+
+    def _moved(self, topic: str, partition: int, consumer: str, offset: int) -> None:
+        """A consumer goes on from another place."""
+        self._last_read[(topic, partition, consumer)] = offset - 1
+
+    def _end_seen(self, seen: EndSeen) -> None:
+        """S19: a new leader does not say where the log ends before it knows what its predecessors committed."""
+        truth = self._truth(seen.topic, seen.partition)
+        if seen.offset < seen.least and seen.leader_epoch >= truth.unclean_epoch:
+            self._fail(
+                "S19",
+                f"{truth.name}: the leader of epoch {seen.leader_epoch} says it ends at {seen.offset}, {seen.least} "
+                "had been committed before that epoch",
+            )
+        if seen.offset > truth.high_watermark and seen.leader_epoch >= truth.unclean_epoch:
+            self._fail("S18", f"{truth.name}: {seen.offset} is said to be the end, {truth.high_watermark} is committed")
+
+    def committed_before(self, topic: str, partition: int, leader_epoch: int) -> int:
+        """How much was committed when a leader epoch began."""
+        return self._truth(topic, partition).began.get(leader_epoch, 0)
+
+    def check_clients(self) -> None:
+        """At the end: what was promised is there, wherever the acknowledgement said it was, or known to be lost."""
+        for send in self._history.sends:
+            if send.outcome != "ok" or not send.promised:
+                continue
+            truth = self._truth(send.topic, send.partition)
+            if send.value not in truth.offsets and (send.offset, send.value) not in truth.given_up:
+                self._fail("S7", f"{truth.name}: {send.value!r} was acknowledged, and is not there")
+
+    def lost_acknowledged(self) -> int:
+        """Records that were acknowledged with acks=all, and given up by an unclean election."""
+        return sum(
+            send.outcome == "ok" and send.promised and send.value not in self._truth(send.topic, send.partition).offsets
+            for send in self._history.sends
+        )
+
+    def check_converged(self) -> None:
+        """L7: all nodes hold the same metadata and the same records."""
+        self.metadata.check_images()
+        self.replicas.check_converged()
+        self.replicas.elections.check_reports()
+
+    # -- L13
+
+    def healed(self) -> None:
+        """From here on nothing breaks."""
+        self._healed = self._upheaval()
+        self._steps_healed = self._steps()
+
+    def check_calm(self, elections_max: int = 4, changes_max: int = 16) -> None:
+        """L13: since then, there were only so many elections and changes of an ISR as it takes.
+
+        What operators asked for before may be done only now; each step of a move may take another leader.
+        """
+        elections_max += 2 * (self._steps() - self._steps_healed)
+        for what, count in self._upheaval().items():
+            more = count - self._healed.get(what, 0)
+            if more > (changes_max if what.endswith("partition epoch") else elections_max):
+                self._fail("L13", f"{what} rose by {more} after the last fault")
+
+    def _steps(self) -> int:
+        """Steps of reassignments so far."""
+        counts = self._world.counts
+        return sum(counts[f"reassignments {step}"] for step in ("begun", "completed", "cancelled"))
+
+    def _upheaval(self) -> dict[str, int]:
+        found = {"the quorum's epoch": max((node.quorum.raft.epoch for node in self._world.nodes()), default=0)}
+        for key, state in self.replicas.states.items():
+            name = self.replicas.truth(key).name
+            found[f"{name}'s leader epoch"] = state.leader_epoch
+            found[f"{name}'s partition epoch"] = state.partition_epoch
+        return found
+
+    # -- bits
+
+    def _truth(self, topic: str, partition: int) -> Truth:
+        topic_id = self._topic_ids.get(topic)
+        if topic_id is None:
+            topic_id = self._topic_ids[topic] = self.metadata.image.topic_ids[topic]
+        return self.replicas.truth((topic_id, partition))
+
+    def _fail(self, property_id: str, message: str) -> NoReturn:
+        raise Violation(property_id, message, self._world.now_us)

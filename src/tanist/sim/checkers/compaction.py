@@ -1,0 +1,99 @@
+"""Compacted topics in the virtual world: what may be gone from a log.
+
+Owns what the checkers must know to judge such a log as they judge others. The history H of a partition is what was
+committed; a compacted log is a *thinning* of it: a batch may be missing, or lack records, if each of these was
+committed, and a later committed record has its key. Where a log is that, `originals` gives the batches of H in its
+place, so that all properties are asked of it as if it were whole; where it is not, that is a violation of S21.
+
+A record's key follows from its value (`key_of`), so that whoever knows the values knows the keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from tanist.log.log import Log
+from tanist.sim.checkers.violation import Violation
+from tanist.sim.oracle import Batch, Truth, pieces
+from tanist.wire.batch import decode_batch, iterate_headers
+from tanist.wire.crc import crc32c
+
+KEYS: Final = 7
+POLICY: Final = "cleanup.policy"
+
+
+def key_of(value: bytes) -> bytes:
+    """The key under which clients write a value."""
+    return b"key-%d" % (crc32c(value) % KEYS)
+
+
+class Thinnings:
+    """What compaction may take from one partition: kept up with what is committed."""
+
+    def __init__(self, truth: Truth) -> None:
+        self._truth = truth
+        self._latest: dict[bytes, int] = {}
+        """Key -> offset of its latest committed record."""
+
+    def committed(self, offset: int, value: bytes) -> None:
+        key = key_of(value)
+        self._latest[key] = max(offset, self._latest.get(key, -1))
+
+    def may_be_gone(self, offset: int) -> bool:
+        """Is there a later record of the same key, committed? After a loss that everybody knows of, who can tell."""
+        value = self._truth.values.get(offset)
+        return self._truth.unclean > 0 or (value is not None and self._latest[key_of(value)] > offset)
+
+    def originals(self, name: str, log: Log, start: int, end: int, now_us: int) -> list[Batch]:
+        """The batches of a log that begin in [start, end), as they were before compaction."""
+        truth = self._truth
+        found: list[Batch] = []
+        at = start
+        for view in pieces(log, start, end):
+            for position, header in iterate_headers(view):
+                if header.next_offset <= start:
+                    continue
+                batch = Batch(header.base_offset, header.next_offset, header.partition_leader_epoch, header.crc)
+                found += self._filled(name, at, batch.first, now_us)
+                at = batch.end
+                whole = self._original(batch)
+                if whole is not None:
+                    records = decode_batch(view[position : position + header.size_bytes])
+                    for record in records:
+                        if truth.values.get(record.offset) != record.value:
+                            raise Violation("S21", f"{name}: {record} is not what was committed there", now_us)
+                    left = {record.offset for record in records}
+                    self._judge(name, (each for each in range(batch.first, batch.end) if each not in left), now_us)
+                    batch = whole
+                found.append(batch)
+        return found + self._filled(name, at, end, now_us)
+
+    def _original(self, batch: Batch) -> Batch | None:
+        """The batch of the history of which this one is a part; None if it is whole, or not committed."""
+        position = self._truth.position.get(batch.first)
+        whole = None if position is None else self._truth.history[position]
+        if whole is None or whole == batch or (whole.end, whole.epoch) != (batch.end, batch.epoch):
+            return None
+        return whole
+
+    def _filled(self, name: str, start: int, end: int, now_us: int) -> list[Batch]:
+        """What was between two batches, or before the log's end."""
+        found: list[Batch] = []
+        at = start
+        while at < end:
+            position = self._truth.position.get(at)
+            whole = None if position is None else self._truth.history[position]
+            if whole is None or whole.end > end:
+                if self._truth.unclean:
+                    return found
+                raise Violation("S21", f"{name}: offsets {at} to {end - 1} are gone, and were not committed", now_us)
+            self._judge(name, range(whole.first, whole.end), now_us)
+            found.append(whole)
+            at = whole.end
+        return found
+
+    def _judge(self, name: str, gone: Iterable[int], now_us: int) -> None:
+        for offset in gone:
+            if not self.may_be_gone(offset):
+                raise Violation("S21", f"{name}: offset {offset} is gone, the latest of its key", now_us)

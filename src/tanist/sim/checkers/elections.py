@@ -1,0 +1,402 @@
+"""Who may be elected, who stays eligible, and what an election gives up (S8, S13-S15, U1-U6).
+
+Judges each committed change of a partition, with what no controller can know: how each process ended, and what each
+log holds. Owns the moment when the truth of a partition begins anew at an unclean election (U6): what the new leader
+lacks is given up there, named and counted, and only if the configuration in force, an operator, or more losses than
+the protocol promises to survive (`promise.py`) explain it. Must never ask the product's own code whether an election
+was right.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NoReturn
+from uuid import UUID
+
+from tanist.broker.node import Node
+from tanist.controller.partition_state import PartitionState
+from tanist.controller.registration import BrokerRegistration
+from tanist.replica.leader import LeaderState
+from tanist.sim.checkers.violation import Violation
+from tanist.sim.events import (
+    ElrDowngradeRequested,
+    Event,
+    TopicIdPartition,
+    UncleanElectionRequested,
+    UnregistrationRequested,
+)
+from tanist.sim.marks.controller import mark_partition
+from tanist.sim.oracle import Copy, Oracle, Truth
+from tanist.sim.promise import AGGRESSIVE, BALANCED, FIRST_PHASE, NONE, Promise
+from tanist.sim.world.world import Host, World
+
+_BY_AN_OPERATOR = -2
+_QUESTION_US = 15_000_000
+"""No question to a replica about its log, with all its repetitions, takes longer."""
+"""In place of a broker epoch."""
+_REPORT = re.compile(r"POSSIBLE DATA LOSS: (\S+) is led by -?\d+ from leader epoch (\d+) on")
+
+
+@dataclass(frozen=True, slots=True)
+class _Suspicion:
+    """Somebody was passed over who was eligible. It must turn out within the same decision that it had to go."""
+
+    broker_id: int
+    state: PartitionState
+    """The partition before the election."""
+    message: str
+
+
+class ElectionChecks:
+    """All partitions' elections."""
+
+    def __init__(
+        self,
+        world: World,
+        oracle: Oracle,
+        truth: Callable[[TopicIdPartition], Truth],
+        acting_leader: Callable[[TopicIdPartition, PartitionState], LeaderState | None],
+    ) -> None:
+        self._world = world
+        self._oracle = oracle
+        self._image = oracle.image
+        self.promise = Promise(oracle)
+        self._truth = truth
+        self._acting_leader = acting_leader
+        self._lives: dict[UUID, tuple[int, int]] = {}
+        """Incarnation -> its node, and which of its lives it is."""
+        self._broker_epochs: dict[int, int] = {}
+        self._suspicions: list[_Suspicion] = []
+        self._left: list[tuple[Truth, PartitionState, PartitionState]] = []
+        self.asked_for: set[TopicIdPartition] = set()
+        """Partitions for which an operator has asked for an unclean election."""
+        self.unregistered: set[int] = set()
+        """Brokers whose unregistration was asked for."""
+        self.on_given_up: Callable[[Truth], None] = _nobody
+        self._unclean: dict[tuple[str, int], None] = {}
+        """(partition, leader epoch) of each unclean election that is committed: to be reported once."""
+        self._reported: set[tuple[str, int]] = set()
+        world.on_note = self._noted
+
+    # -- processes and registrations
+
+    def began(self, host: Host, node: Node) -> None:
+        """A new life of a node."""
+        self._lives[node.lifecycle.incarnation_id] = (host.node_id, host.lives)
+
+    def life_of(self, incarnation_id: UUID) -> int | None:
+        """Which life of its node an incarnation is."""
+        found = self._lives.get(incarnation_id)
+        return None if found is None else found[1]
+
+    def broker_changed(self, broker_id: int, before: BrokerRegistration | None) -> None:
+        """S8: whoever did not end in good order is eligible for nothing. S9: no broker epoch is given twice (A6)."""
+        self._judge_suspicions(broker_id, before)
+        now = self._image.brokers.get(broker_id)
+        if now is None or (before is not None and before.incarnation_id == now.incarnation_id):
+            return
+        if now.epoch <= self._broker_epochs.get(broker_id, -1):
+            self._fail("S9", f"broker {broker_id} is registered with epoch {now.epoch} again")
+        self._broker_epochs[broker_id] = now.epoch
+        if self._ended_well(broker_id, before, now):
+            self._world.counts["registered after a clean end"] += 1
+            return
+        self._world.counts["registered after an unclean end"] += before is not None
+        for key in (*self._image.partitions_in_isr(broker_id), *self._image.partitions_in_elr(broker_id)):
+            state = self._image.partition(*key)
+            if not self._image.elr_enabled and state is not None and state.leader < 0 and broker_id in state.isr:
+                self._world.counts["last of an ISR without ELR is taken back"] += 1
+                continue
+            self._fail(
+                "S8",
+                f"{self._truth(key).name}: {broker_id} is registered after an unclean end and still eligible, in "
+                f"{self._image.partition(*key)}",
+            )
+
+    def _ended_well(self, broker_id: int, before: BrokerRegistration | None, now: BrokerRegistration) -> bool:
+        """Did every life since the one that was registered end in good order?"""
+        last = None if before is None else self.life_of(before.incarnation_id)
+        present = self.life_of(now.incarnation_id)
+        if last is None or present is None:
+            return False
+        return all(life in self._world.hosts[broker_id].clean_ends for life in range(last, present))
+
+    # -- what the controller was told to keep
+
+    def min_isr_may_have_changed(self, truth: Truth, state: PartitionState) -> None:
+        """The promise is the smallest that was in force since the ISR was last large enough for it."""
+        min_isr = self._image.effective_min_isr(*truth.key)
+        truth.needed = min_isr if len(state.isr) >= min_isr else min(truth.needed, min_isr)
+        if not self._image.elr_enabled:
+            # Who leaves is forgotten. Nobody may be left if ELR was switched off when nobody was in sync (GAPS.md).
+            truth.needed = min(truth.needed, len({*state.isr, *state.elr, *state.last_known_elr}))
+
+    # -- a partition changes
+
+    def partition_changed(
+        self, truth: Truth, before: PartitionState | None, after: PartitionState, *, marked_unclean: bool
+    ) -> None:
+        if before is None:
+            truth.needed = self._image.effective_min_isr(*truth.key)
+            return
+        counts = self._world.counts
+        min_isr = self._image.effective_min_isr(*truth.key)
+        entered = set(after.elr) - set(before.elr)
+        if entered:
+            counts["into the ELR"] += 1
+            if not entered <= set(before.isr) or len(after.isr) >= min_isr:
+                self._fail("S15", f"{truth.name}: {sorted(entered)} came into the ELR, of {before} made {after}")
+        mark_partition(counts, before, after, min_isr=min_isr, elr_enabled=self._image.elr_enabled)
+        counts["into LastKnownElr"] += not set(after.last_known_elr) <= set(before.last_known_elr)
+        counts["ISR empty"] += bool(before.isr and not after.isr)
+        counts["ISR shrunk"] += bool(set(before.isr) - set(after.isr))
+        counts["reassignments begun"] += bool(
+            (after.adding or after.removing) and not (before.adding or before.removing)
+        )
+        if before.reassigning and not after.reassigning:
+            done = set(before.replicas) - set(before.removing) == set(after.replicas)
+            counts["reassignments completed" if done else "reassignments cancelled"] += 1
+        elected = after.leader >= 0 and after.leader_epoch != before.leader_epoch and after.leader != before.leader
+        # (By the end of a reassignment somebody may lead who joined the ISR in the same change.)
+        ends = before.reassigning and not after.reassigning
+        unclean = marked_unclean or (elected and not ends and after.leader not in (*before.isr, *before.elr))
+        if elected:
+            counts["elections"] += 1
+            counts["elections from the ELR"] += after.leader in before.elr and not unclean
+            broker = self._image.brokers.get(after.leader)
+            if broker is None or not broker.active:
+                self._fail("S12", f"{truth.name}: {after.leader} was elected, and is {broker}")
+        if unclean:
+            self._elected_unclean(truth, before, after)
+            truth.needed = min(truth.needed, 1)
+        else:
+            self._left.append((truth, before, after))
+        for broker_id in set(after.isr) - set(before.isr):
+            if broker_id != after.leader or not elected:
+                counts["ISR expanded"] += 1
+                self._check_joined(truth, before, after, broker_id)
+        self.min_isr_may_have_changed(truth, after)
+
+    def _check_joined(self, truth: Truth, before: PartitionState, after: PartitionState, broker_id: int) -> None:
+        """S14: alive, and in the life of which the leader has seen a fetch in this epoch. (That it has all is S2.)"""
+        broker = self._image.brokers.get(broker_id)
+        if broker is None or not broker.active:
+            self._fail("S14", f"{truth.name}: {broker_id} joined the ISR, and is {broker}")
+        leader = self._acting_leader(truth.key, before)  # the change itself may end its leadership
+        remote = None if leader is None else leader.remotes.get(broker_id)
+        if remote is None:
+            return
+        if remote.broker_epoch is None or remote.log_end_offset < 0:
+            self._fail(
+                "S14",
+                f"{truth.name}: {broker_id} joined the ISR without a fetch from its leader, {before} made {after}",
+            )
+        if 0 <= remote.broker_epoch < broker.epoch:
+            self._fail(
+                "S14",
+                f"{truth.name}: {broker_id} joined the ISR with broker epoch {remote.broker_epoch}, it is registered "
+                f"with {broker.epoch}",
+            )
+
+    def _check_leavers(self, truth: Truth, before: PartitionState, after: PartitionState) -> None:
+        """S13: while the ISR is too small nobody ceases to be eligible without a cause, nor is forgotten."""
+        if not truth.high_watermark or not self._image.elr_enabled:
+            return
+        if len(after.isr) >= self._image.effective_min_isr(*truth.key):
+            return
+        for broker_id in {*before.isr, *before.elr} - {*after.isr, *after.elr}:
+            copy = truth.copies.get(broker_id)
+            if broker_id not in after.replicas and self.promise.anybody_will_do(truth):
+                continue
+            if (copy is None or not copy.doubtful) and broker_id not in self.unregistered:
+                self._fail("S13", f"{truth.name}: {broker_id} is not eligible any more, of {before} made {after}")
+        if self.promise.strategy(truth) == FIRST_PHASE:
+            return
+        known = {*after.isr, *after.elr, *after.last_known_elr}
+        known |= self.unregistered.intersection(after.replicas)
+        if len(known) < min(truth.needed, len(after.replicas)):
+            self._fail("S13", f"{truth.name}: fewer than {truth.needed} are known to have had everything: {after}")
+
+    # -- unclean elections
+
+    def _elected_unclean(self, truth: Truth, before: PartitionState, after: PartitionState) -> None:
+        counts = self._world.counts
+        counts["unclean elections"] += 1
+        self._unclean[(truth.name, after.leader_epoch)] = None
+        leader = after.leader
+        if (
+            after.isr != (leader,)
+            or after.elr
+            or after.last_known_elr
+            or not after.recovering
+            or after.leader_epoch <= before.leader_epoch
+        ):
+            self._fail("U5", f"{truth.name}: an unclean election made {after} of {before}")
+        strategy = self.promise.strategy(truth)
+        risky = self._check_allowed(truth, before, after, strategy)
+        copy = truth.copies.get(leader)
+        if copy is None or copy.released_epoch is not None:
+            copy = Copy(leader, 0, None)  # it was let go since it was last seen, and begins anew
+        excused = copy.lossy_since_epoch is not None and copy.lossy_since_epoch == self._image.brokers[leader].epoch
+        if not excused:
+            self._check_choice(truth, before, copy, strategy)
+        lossy = self._lossy(truth, strategy)
+        if excused:
+            # It is down, or another one by now: its next registration ends this, before it has led anybody.
+            truth.unclean_epoch = after.leader_epoch
+            return
+        committed = truth.high_watermark
+        if copy.agreed_end < committed and not risky and len(lossy) < truth.needed:
+            self._fail(
+                "U4",
+                f"{truth.name}: {leader} was elected ({strategy}) with {copy.agreed_end} of the {committed} committed, "
+                f"and only {sorted(lossy)} may have lost any",
+            )
+        lost = truth.forget_beyond(copy, after.leader_epoch)
+        counts["losses" if lost else "lossless recoveries"] += 1
+        if lost:
+            self._world.note("checker", "LOSS", f"{truth.name}: {lost} of {committed} given up for {leader} to lead")
+            self.on_given_up(truth)
+
+    def _check_allowed(self, truth: Truth, before: PartitionState, after: PartitionState, strategy: str) -> bool:
+        """U1. Whether this election may lose what was committed, by configuration or an operator's wish."""
+        counts = self._world.counts
+        eligible = {*before.isr, *before.elr}
+        if truth.key in self.asked_for:
+            counts["operators' elections"] += 1
+            return True
+        if strategy == NONE:
+            self._fail("U1", f"{truth.name}: {after.leader} was elected uncleanly, the strategy is None")
+        if strategy == AGGRESSIVE or (strategy == FIRST_PHASE and self.promise.anybody_will_do(truth)):
+            counts["Aggressive recoveries" if strategy == AGGRESSIVE else "last known leaders"] += 1
+            eligible = {broker_id for broker_id in eligible if self._is_live(before, broker_id)}
+        else:
+            counts["Balanced recoveries" if strategy == BALANCED else "last known leaders"] += 1
+        for broker_id in eligible:
+            message = f"{truth.name}: {after.leader} was elected ({strategy}) though {broker_id} was eligible: {before}"
+            self._suspicions.append(_Suspicion(broker_id, before, message))
+        if (
+            strategy == FIRST_PHASE
+            and not self.promise.anybody_will_do(truth)
+            and before.last_known_elr not in ((), (after.leader,))
+        ):
+            self._fail("U2", f"{truth.name}: {after.leader} is not the last known leader of {before}")
+        return strategy == AGGRESSIVE or (strategy == FIRST_PHASE and self.promise.anybody_will_do(truth))
+
+    def _is_live(self, state: PartitionState, broker_id: int) -> bool:
+        broker = self._image.brokers.get(broker_id)
+        if broker is None or not broker.active or broker_id not in state.replicas:
+            return False
+        return broker.has_online_directory(state.directory_of(broker_id))
+
+    def _judge_suspicions(self, broker_id: int, before: BrokerRegistration | None) -> None:
+        """A record about a broker: the changes before it, in the same decision, may have been made for its sake."""
+        now = self._image.brokers.get(broker_id)
+        is_another = now is None or before is None or before.incarnation_id != now.incarnation_id
+        suspicions, self._suspicions = self._suspicions, []
+        for suspicion in suspicions:
+            went = is_another or not self._is_live(suspicion.state, broker_id)  # a failed directory is enough
+            if not went or suspicion.broker_id != broker_id:
+                self._fail("U1", suspicion.message)
+
+    def batch_ended(self) -> None:
+        """A decision's records stand together, so what explains a change must have come by now."""
+        for suspicion in self._suspicions:
+            self._fail("U1", suspicion.message)
+        left, self._left = self._left, []
+        for truth, before, after in left:
+            self._check_leavers(truth, before, after)
+
+    def _check_choice(self, truth: Truth, before: PartitionState, chosen: Copy, strategy: str) -> None:
+        """U2: of all who were asked, none had a longer log by (last epoch, end).
+
+        Nobody appends while nobody leads, so what each of them has now is no less than what it had when it was asked;
+        only who lost its power since may have less. Whom the controller could not reach has not answered; Balanced
+        waits for those of LastKnownElr, and for nobody else.
+        """
+        if strategy not in (BALANCED, AGGRESSIVE) or truth.key in self.asked_for:
+            return
+        asked = {
+            broker_id
+            for broker_id in before.replicas
+            if self._is_live(before, broker_id) and not self._was_cut_off(broker_id)
+        }
+        if strategy == BALANCED:
+            asked |= {broker_id for broker_id in before.last_known_elr if broker_id in self._image.brokers}
+        for broker_id in asked:
+            copy = truth.copies.get(broker_id)
+            if copy is not None and copy.position > chosen.position:
+                self._fail(
+                    "U2",
+                    f"{truth.name}: {chosen.node_id} was elected ({strategy}) with its log at {chosen.position}, "
+                    f"{broker_id} has {copy.position}",
+                )
+
+    def _was_cut_off(self, broker_id: int) -> bool:
+        """Down, or cut off from a controller of late: the answer to a question may not have come."""
+        network, host = self._world.network, self._world.hosts[broker_id]
+        if not host.up:
+            return True  # the controller has yet to hear of it
+        since_us = self._world.now_us - _QUESTION_US
+        return any(
+            network.was_troubled(host.name, other.name, since_us)
+            for other in self._world.hosts.values()
+            if other is not host and other.node is not None and other.node.is_controller
+        )
+
+    def _lossy(self, truth: Truth, strategy: str) -> set[int]:
+        """Whose word counts for nothing."""
+        copies = [copy for copy in truth.copies.values() if copy.released_epoch is None]
+        lossy = {copy.node_id for copy in copies if self.promise.may_lack(truth, copy)}
+        if strategy == FIRST_PHASE and lossy:
+            lossy |= {copy.node_id for copy in copies if copy.doubtful}
+        return lossy
+
+    def happened(self, event: Event) -> None:
+        """What an operator asks for that bears on elections."""
+        if isinstance(event, UncleanElectionRequested):
+            self.asked_for.add(event.partition)
+        elif isinstance(event, ElrDowngradeRequested):
+            self.promise.elr_may_be_off = True
+        elif isinstance(event, UnregistrationRequested):
+            self._unregistering(event.broker_id)
+
+    def _unregistering(self, broker_id: int) -> None:
+        """A broker's word is about to be taken away: for the promise, that is a loss."""
+        self.unregistered.add(broker_id)
+        for truth in self._oracle.partitions.values():
+            copy = truth.copies.get(broker_id)
+            if copy is not None:
+                copy.doubtful = True
+                if copy.lossy_since_epoch is None:
+                    copy.lossy_since_epoch = _BY_AN_OPERATOR
+
+    # -- reports
+
+    def _noted(self, who: str, message: str) -> None:
+        """U5: an unclean election is reported to the operator no more than once."""
+        found = _REPORT.match(message)
+        if found is None:
+            return
+        report = (found[1], int(found[2]))
+        if report in self._reported:
+            self._fail("U5", f"{who} reports the election of {report} again")
+        self._reported.add(report)
+
+    def check_reports(self) -> None:
+        """U5, at the end: and no less, unless a controller died that should have."""
+        if self._world.counts["controllers elected"]:
+            return
+        for partition, epoch in self._unclean:
+            if (partition, epoch) in self._reported:
+                continue
+            self._fail("U5", f"{partition}: nobody was told of the unclean election in epoch {epoch}")
+
+    def _fail(self, property_id: str, message: str) -> NoReturn:
+        raise Violation(property_id, message, self._world.now_us)
+
+
+def _nobody(truth: Truth) -> None:
+    pass

@@ -1,0 +1,293 @@
+"""What consumer groups promise, and the log that is asked whether they keep it (C1-C4).
+
+The committed records of `__consumer_offsets` are read along with the checkers' truth: the one order in which commits,
+generations and members have come. What clients are told is held against them at the moment when they hear of it:
+
+    C1  an offset that a client is told, or told to have committed, is in the committed log
+    C2  it is not older than what anybody was told before the client asked: told offsets never go back
+    C3  an assignment that a member is told is in the committed log; and no partition has two owners: from the time a
+        member was told until it was told otherwise, has given it up, left, or the log says that its session is over
+    C4  who takes a partition over commits nothing that is less than what its former owner had committed
+
+Where an unclean election has given records up, the groups of that partition are not judged from there on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, NoReturn
+
+from tanist.coordinator.partitioning import partition_of
+from tanist.sim.checkers.replicas import ReplicaChecks
+from tanist.sim.checkers.violation import Violation
+from tanist.sim.events import Event, TopicIdPartition
+from tanist.sim.oracle import Truth, pieces
+from tanist.sim.workload.group_client import Offsets, Part, Place
+from tanist.sim.world.world import Host, World
+from tanist.wire.batch import decode_batch, iterate_headers
+from tanist.wire.consumer_group_records import ConsumerGroupKey, ConsumerMemberKey, MemberCurrentKey, MemberCurrentValue
+from tanist.wire.group_record import GroupRecordKey, GroupRecordValue
+from tanist.wire.group_records import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    decode_group_record,
+)
+from tanist.wire.internal_topics import OFFSETS_TOPIC
+
+_NOTHING: Final = -1
+Member = tuple[str, str]
+"""Group and member id."""
+
+
+@dataclass(slots=True)
+class Register:
+    """What was committed for one partition by one group, in the order of the log."""
+
+    commits: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Tag -> where in the log, and the offset."""
+    latest: str = ""
+    told: int = _NOTHING
+    """Where the newest commit is that anybody was told of."""
+
+
+@dataclass(slots=True)
+class Tenure:
+    """A client believes that a partition is its own."""
+
+    client: str
+    member_id: str
+    epoch: int
+    classic: bool
+
+
+class Ledger:
+    """The `Witness` of a run's clients, and a `Watcher` of its world. Behind the checkers: it reads their truth."""
+
+    def __init__(self, world: World, replicas: ReplicaChecks) -> None:
+        self._world = world
+        self._replicas = replicas
+        self._read: dict[TopicIdPartition, int] = {}
+        """How far each partition of the log was read."""
+        self._registers: dict[Place, Register] = {}
+        self._tenures: dict[Place, Tenure] = {}
+        """Of those that the log has not ended, nor the client."""
+        self._stored: dict[Member, int] = {}
+        """The newest epoch or generation in which the log has had the member."""
+        self._ended: dict[Member, int] = {}
+        """What the member was told in this epoch, or before, is over."""
+        self._generations: dict[str, int] = {}
+        """Group -> its newest generation of the classic protocol."""
+        self._classic_members: dict[str, frozenset[str]] = {}
+        self._converted: dict[str, frozenset[str]] = {}
+        """Group -> members of its last classic generation, while the batch that converts it is read."""
+        self._consumer_groups: set[str] = set()
+        self._authors: dict[str, str] = {}
+        """Tag -> who uses it."""
+        world.watchers.append(self)
+
+    # -- the log
+
+    def turn_ended(self, host: Host) -> None:
+        node = host.node
+        if node is None:
+            return
+        for hosted in (node.replicas.by_topic.get(OFFSETS_TOPIC) or {}).values():
+            key = (hosted.topic_id, hosted.index)
+            truth = self._replicas.truths.get(key)
+            if truth is None:
+                continue
+            at = self._read.get(key, 0)
+            if truth.high_watermark <= at or truth.unclean or hosted.leader is None:
+                continue
+            if hosted.leader.high_watermark < truth.high_watermark:
+                continue
+            self._read[key] = truth.high_watermark
+            for view in pieces(hosted.log, at, truth.high_watermark):
+                for position, header in iterate_headers(view):
+                    for record in decode_batch(view[position : position + header.size_bytes]):
+                        decoded = None
+                        if record.key is not None and at <= record.offset < truth.high_watermark:
+                            decoded = decode_group_record(record.key, record.value)
+                        if decoded is not None:
+                            self._replay(record.offset, *decoded)
+                    self._batch_ended()
+
+    def happened(self, event: Event) -> None:
+        pass
+
+    def went_down(self, host: Host, *, lost_power: bool, mid_turn: bool) -> None:
+        pass  # what is committed stays
+
+    def _replay(self, offset: int, key: GroupRecordKey, value: GroupRecordValue | None) -> None:
+        if isinstance(key, OffsetCommitKey):
+            if isinstance(value, OffsetCommitValue):
+                self._replay_commit(offset, (key.group, key.topic, key.partition), value)
+            else:
+                self._registers.pop((key.group, key.topic, key.partition), None)
+        elif isinstance(key, GroupMetadataKey):
+            self._replay_generation(key.group, value if isinstance(value, GroupMetadataValue) else None)
+        elif isinstance(key, ConsumerGroupKey):
+            self._replay_kind(key.group, is_consumer=value is not None)
+        elif isinstance(key, MemberCurrentKey) and isinstance(value, MemberCurrentValue):
+            member = (key.group, key.member_id)
+            self._stored[member] = max(value.member_epoch, self._stored.get(member, 0))
+        elif isinstance(key, MemberCurrentKey | ConsumerMemberKey) and value is None:
+            self._end((key.group, key.member_id))
+        elif isinstance(key, ConsumerMemberKey) and key.group in self._converted:
+            self._converted[key.group] -= {key.member_id}
+
+    def _replay_commit(self, at: int, place: Place, value: OffsetCommitValue) -> None:
+        register = self._registers.setdefault(place, Register())
+        tag = value.metadata
+        before = register.commits.get(register.latest)
+        register.commits[tag] = (at, value.offset)
+        if before is not None and self._author(register.latest) != self._author(tag) and value.offset < before[1]:
+            self._fail(
+                "C4",
+                f"{_name(place)}: {tag} commits {value.offset} at {at}, behind {before[1]} by {register.latest}",
+            )
+        register.latest = tag
+
+    def _replay_generation(self, group: str, value: GroupMetadataValue | None) -> None:
+        """A generation of the classic protocol: whatever was told in the ones before is over."""
+        if value is None:  # deleted, or converted to the consumer protocol by this batch
+            self._converted[group] = self._classic_members.pop(group, frozenset())
+            return
+        members = frozenset(each.member_id for each in value.members)
+        for member_id in self._classic_members.get(group, frozenset()) - members:
+            self._end((group, member_id))
+        self._classic_members[group] = members
+        self._generations[group] = value.generation
+        for member_id in members:
+            member = (group, member_id)
+            self._stored[member] = max(value.generation, self._stored.get(member, 0))
+        self._drop(
+            place
+            for place, tenure in self._tenures.items()
+            if place[0] == group and tenure.classic and tenure.epoch < value.generation
+        )
+
+    def _batch_ended(self) -> None:
+        """Whom a conversion leaves out was gone before: the end of a classic session is no record of its own."""
+        for group, members in self._converted.items():
+            for member_id in sorted(members):
+                self._end((group, member_id))
+        self._converted.clear()
+
+    def _replay_kind(self, group: str, *, is_consumer: bool) -> None:
+        if is_consumer and group not in self._consumer_groups:
+            self._consumer_groups.add(group)
+            self._world.counts["groups: upgraded"] += group in self._generations
+        elif not is_consumer and group in self._consumer_groups:
+            self._consumer_groups.remove(group)
+            self._world.counts["groups: downgraded"] += 1
+
+    def _end(self, member: Member) -> None:
+        self._ended[member] = max(self._stored.get(member, 0), self._ended.get(member, 0))
+        believed = [place for place, tenure in self._tenures.items() if (place[0], tenure.member_id) == member]
+        # Who leaves gives up before it says so.
+        self._world.counts["groups: sessions ended"] += bool(believed)
+        self._drop(believed)
+
+    def _drop(self, places: Iterable[Place]) -> None:
+        for place in list(places):
+            del self._tenures[place]
+
+    # -- Witness: assignments
+
+    def told(
+        self, client: str, group: str, member_id: str, epoch: int, parts: Iterable[Part], *, classic: bool
+    ) -> None:
+        parts = list(parts)
+        self._world.note(client, "MEMBER", f"has {_parts(parts)} in epoch {epoch} of {group}")
+        self._world.counts["groups: a member is told"] += 1
+        if self._truth_of(group).unclean:
+            return
+        member = (group, member_id)
+        if self._stored.get(member, -1) < epoch:
+            self._fail("C3", f"{client} is told epoch {epoch} of {group}, which is not in the log")
+        if epoch <= self._ended.get(member, -1) or (classic and epoch < self._generations.get(group, 0)):
+            self._world.counts["groups: told what is over"] += 1
+            return
+        for part in parts:
+            place = (group, *part)
+            other = self._tenures.get(place)
+            if other is not None and other.client != client:
+                self._fail(
+                    "C3",
+                    f"{_name(place)} is given to {client} in epoch {epoch}, and {other.client} has it since epoch "
+                    f"{other.epoch}",
+                )
+            self._tenures[place] = Tenure(client, member_id, epoch, classic)
+
+    def gave_up(self, client: str, group: str, parts: Iterable[Part]) -> None:
+        parts = list(parts)
+        self._world.note(client, "MEMBER", f"gives up {_parts(parts)} of {group}")
+        for part in parts:
+            tenure = self._tenures.get((group, *part))
+            if tenure is not None and tenure.client == client:
+                del self._tenures[(group, *part)]
+
+    # -- Witness: offsets
+
+    def asks(self, group: str) -> Mapping[Place, int]:
+        return {place: register.told for place, register in self._registers.items() if place[0] == group}
+
+    def fetched(self, client: str, group: str, asked: Mapping[Place, int], offsets: Offsets) -> None:
+        self._world.counts["groups: offsets told"] += 1
+        if self._truth_of(group).unclean:
+            return
+        for part, (offset, tag) in offsets.items():
+            place = (group, *part)
+            at = _NOTHING if offset < 0 else self._found(client, place, offset, tag)
+            least = asked.get(place, _NOTHING)
+            if at < least:
+                self._fail(
+                    "C2", f"{_name(place)}: {client} is told {offset} ({tag or 'nothing'}, at {at}), {least} was told"
+                )
+            if at != _NOTHING:
+                self._hears(place, at)
+
+    def commits(self, client: str, place: Place, offset: int, tag: str) -> None:
+        self._authors[tag] = client
+
+    def committed(self, client: str, place: Place, offset: int, tag: str) -> None:
+        self._world.counts["groups: commits told"] += 1
+        if not self._truth_of(place[0]).unclean:
+            self._hears(place, self._found(client, place, offset, tag))
+
+    def _found(self, client: str, place: Place, offset: int, tag: str) -> int:
+        register = self._registers.get(place)
+        found = None if register is None else register.commits.get(tag)
+        if found is None or found[1] != offset:
+            self._fail("C1", f"{_name(place)}: {client} is told {offset} ({tag}), which is not in the log")
+        return found[0]
+
+    def _hears(self, place: Place, at: int) -> None:
+        register = self._registers[place]
+        register.told = max(register.told, at)
+
+    # -- bits
+
+    def _author(self, tag: str) -> str:
+        return self._authors.get(tag, "")
+
+    def _truth_of(self, group: str) -> Truth:
+        image = self._replicas.metadata.image
+        topic = image.topics[image.topic_ids[OFFSETS_TOPIC]]
+        return self._replicas.truth((topic.topic_id, partition_of(group, len(topic.partitions))))
+
+    def _fail(self, property_id: str, message: str) -> NoReturn:
+        raise Violation(property_id, message, self._world.now_us)
+
+
+def _name(place: Place) -> str:
+    group, topic, index = place
+    return f"{topic}-{index} of {group}"
+
+
+def _parts(parts: Iterable[Part]) -> str:
+    return " ".join(f"{name}-{index}" for name, index in sorted(parts)) or "nothing"

@@ -1,0 +1,250 @@
+"""When the faults have ended: what must come to hold, in what time, and what excuses it (L1-L13).
+
+Some brokers may be *left out* at first: they stay down while all else is healed (the *core*), so that it shows who can
+do without them. A partition may then be without a leader only if the strategy is to wait for somebody who is left out:
+for a member of the ISR or the ELR, with Balanced and nobody eligible for a member of LastKnownElr, with None and nobody
+eligible for an operator. Then they come back, an operator does what is left to operators, and everything must be whole:
+every replica in sync and equal to the byte, nothing pending, every client done.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from typing import NoReturn
+
+from tanist.controller.partition_state import PartitionState
+from tanist.sim.checkers.checkers import Checkers
+from tanist.sim.checkers.violation import Violation
+from tanist.sim.events import TopicIdPartition
+from tanist.sim.faults.nemesis import Nemesis
+from tanist.sim.promise import AGGRESSIVE, BALANCED, FIRST_PHASE, NONE
+from tanist.sim.workload.operations import Admin
+from tanist.sim.workload.producer import Producer
+from tanist.sim.workload.readers import Consumer, Observer
+from tanist.sim.world.world import Host, World
+
+_OPERATORS_PAUSE_MS = 3_000
+
+
+class Peace:
+    """The second half of a run."""
+
+    def __init__(self, world: World, checkers: Checkers, nemesis: Nemesis, admin: Admin, settle_time_ms: int) -> None:
+        self._world = world
+        self._checkers = checkers
+        self._nemesis = nemesis
+        self._admin = admin
+        self._settle_time_ms = settle_time_ms
+
+    def make(
+        self,
+        chance: random.Random,
+        left_out_max: int,
+        producers: Sequence[Producer],
+        consumers: Sequence[Consumer],
+        observers: Sequence[Observer],
+    ) -> None:
+        """Heal, and see what comes of it."""
+        left_out = self._leave_out(chance, left_out_max)
+        self._nemesis.end(left_out)
+        self._must_be_up(left_out)
+        if left_out:
+            self._world.counts["left out at the healing"] += len(left_out)
+            self._do_without(left_out)
+            self._nemesis.let_back_in()
+            self._must_be_up(frozenset())
+        self.must(lambda: self._admin.idle, "L3", lambda: "an operator is not answered")
+        self._checkers.healed()
+        self._must_be_led(frozenset())
+        self._admin.run(self._attend)
+        goals = {producer: producer.finished + 2 for producer in producers}
+        self.must(
+            lambda: all(producer.finished >= goal for producer, goal in goals.items()),
+            "L5",
+            lambda: "writes are not accepted again",
+        )
+        for producer in producers:
+            producer.stop()
+        for observer in observers:
+            observer.stop()
+        self.must(lambda: all(producer.idle for producer in producers), "L3", lambda: "a produce is never answered")
+        self.must(self._is_whole, "L6", self._who_is_not_whole)
+        self.must(
+            lambda: all(self._has_read_all(consumer) for consumer in consumers),
+            "L12",
+            lambda: f"not all is read: {[consumer.positions for consumer in consumers]}",
+        )
+        for consumer in consumers:
+            consumer.stop()
+        self.must(self._checkers.metadata.all_applied, "L2", lambda: "not all have the newest metadata")
+        self.must(lambda: not self._pending(), "L8", lambda: f"AlterPartition pending: {self._pending()}")
+        self._world.run_for(1_000)
+        # A coordinator may write even now: a member that died in the end loses its session when its time is over.
+        self.must(self._is_whole, "L7", self._who_is_not_whole)
+        self._checkers.check_converged()
+        self._checkers.check_clients()
+        self._checkers.check_calm()
+
+    def must(self, condition: Callable[[], bool], property_id: str, message: Callable[[], str]) -> None:
+        """It must come to hold within the time there is."""
+        if not self._world.run_until(condition, within_ms=self._settle_time_ms):
+            self._fail(property_id, message())
+
+    # -- some are left out
+
+    def _leave_out(self, chance: random.Random, count: int) -> frozenset[int]:
+        """Brokers whose absence is within what is promised, and leaves the quorum its majority."""
+        chosen: set[int] = set()
+        brokers = self._world.brokers
+        controllers = [host for host in self._world.hosts.values() if not host.is_broker or _votes(host)]
+        for host in chance.sample(brokers, len(brokers)):
+            remaining = [each for each in controllers if each.node_id not in chosen and each is not host]
+            if len(chosen) < count and len(remaining) > len(controllers) // 2 and self._nemesis.may_leave_out(host):
+                chosen.add(host.node_id)
+        return frozenset(chosen)
+
+    def _do_without(self, left_out: frozenset[int]) -> None:
+        """What the core can do, it does: L4, L6, L10, L11 with their excuses."""
+        self._must_be_led(left_out)
+        self.must(
+            lambda: all(
+                set(state.isr) >= set(state.replicas) - left_out
+                for state in self._states().values()
+                if state.leader >= 0 and not state.reassigning
+            ),
+            "L6",
+            self._who_is_not_whole,
+        )
+        for key, state in self._states().items():
+            if state.leader < 0 and self._is_excused(key, state, left_out):
+                self._world.counts["excused: no leader possible"] += 1
+
+    def _is_excused(self, key: TopicIdPartition, state: PartitionState, left_out: frozenset[int]) -> bool:
+        """Whether nobody of the core may lead the partition."""
+        promise = self._checkers.replicas.elections.promise
+        truth = self._checkers.replicas.truth(key)
+        strategy = promise.strategy(truth)
+        replicas, eligible = set(state.replicas), {*state.isr, *state.elr}
+        if replicas <= left_out:
+            return True
+        if strategy == AGGRESSIVE or (strategy == FIRST_PHASE and promise.anybody_will_do(truth)):
+            return False
+        if eligible:
+            return eligible <= left_out
+        if self._is_operators(key, state):
+            return True
+        known = set(state.last_known_elr) or (replicas if strategy == BALANCED else set())
+        return bool(known & left_out)
+
+    # -- operators
+
+    def _attend(self) -> None:
+        """Where nobody is eligible and nobody will be waited for, an operator says who leads, as often as it takes."""
+        for key, state in self._states().items():
+            if state.leader < 0 and self._is_operators(key, state):
+                self._admin.elect_uncleanly(key)
+        self._admin.later(_OPERATORS_PAUSE_MS, self._attend)
+
+    def _is_operators(self, key: TopicIdPartition, state: PartitionState) -> bool:
+        """The strategy None, or the KIP's first phase when the last leader is no replica any more."""
+        promise, truth = self._checkers.replicas.elections.promise, self._checkers.replicas.truth(key)
+        if state.isr or state.elr:
+            return False
+        if not self._checkers.metadata.image.elr_enabled:
+            return not promise.anybody_will_do(truth)  # what was known of others is not looked at any more
+        strategy = promise.strategy(truth)
+        if strategy == FIRST_PHASE:
+            return not state.last_known_elr and not promise.anybody_will_do(truth)
+        return strategy == NONE
+
+    # -- what must come to hold
+
+    def _must_be_up(self, left_out: frozenset[int]) -> None:
+        self.must(
+            lambda: len(self._world.nodes()) == len(self._world.hosts) - len(left_out) and self._world.ready(),
+            "L1",
+            lambda: self._who_is_not_up(left_out),
+        )
+
+    def _must_be_led(self, left_out: frozenset[int]) -> None:
+        self.must(
+            lambda: all(
+                state.leader >= 0 or self._is_excused(key, state, left_out) for key, state in self._states().items()
+            ),
+            "L4",
+            lambda: f"no leader: {self._leaderless()}",
+        )
+
+    def _who_is_not_up(self, left_out: frozenset[int]) -> str:
+        missing: list[str] = []
+        for host in self._world.hosts.values():
+            if host.node_id in left_out:
+                continue
+            if not host.up or host.node is None:
+                missing.append(f"{host.name} is down ({host.fatal or 'not started'})")
+            elif host.node.is_broker and host.node.lifecycle.state.value != "RUNNING":
+                missing.append(f"{host.name} is {host.node.lifecycle.state.value}")
+        return f"not every node is back: {', '.join(missing) or 'no controller'}"
+
+    def _states(self) -> dict[TopicIdPartition, PartitionState]:
+        return self._checkers.replicas.states
+
+    def _all_lead(self) -> bool:
+        return all(state.leader >= 0 for state in self._states().values())
+
+    def _leaderless(self) -> str:
+        replicas = self._checkers.replicas
+        waiting = [(replicas.truth(key), state) for key, state in self._states().items() if state.leader < 0]
+        return _and(f"{truth.name} ({replicas.elections.promise.strategy(truth)}): {state}" for truth, state in waiting)
+
+    def _is_whole(self) -> bool:
+        """L6, L7, L9: every replica is in its ISR, has all and knows it; nothing is on the move."""
+        if any(set(state.isr) != set(state.replicas) or state.reassigning for state in self._states().values()):
+            return False
+        return not self._behind()
+
+    def _behind(self) -> list[str]:
+        replicas = self._checkers.replicas
+        return [
+            f"{truth.name} on {node.node_id} at {hosted.log.log_end_offset} (high watermark "
+            f"{hosted.replica.high_watermark}) of {truth.high_watermark}"
+            for node in self._world.nodes()
+            for hosted in node.replicas
+            for truth in [replicas.truths[(hosted.topic_id, hosted.index)]]
+            if not truth.high_watermark == hosted.replica.high_watermark == hosted.log.log_end_offset
+        ]
+
+    def _who_is_not_whole(self) -> str:
+        unsettled = (
+            f"{self._checkers.replicas.truth(key).name}: {state}"
+            for key, state in self._states().items()
+            if set(state.isr) != set(state.replicas) or state.reassigning
+        )
+        return f"not all replicas are in sync again: {_and([*unsettled, *self._behind()])}"
+
+    def _has_read_all(self, consumer: Consumer) -> bool:
+        return all(
+            consumer.positions[key[1]] >= truth.high_watermark
+            for key, truth in self._checkers.replicas.truths.items()
+            if truth.name == f"{consumer.topic}-{key[1]}"
+        )
+
+    def _pending(self) -> str:
+        return _and(
+            f"{hosted!r} on {node.node_id}"
+            for node in self._world.nodes()
+            for hosted in node.replicas
+            if hosted.leader is not None and hosted.leader.pending is not None
+        )
+
+    def _fail(self, property_id: str, message: str) -> NoReturn:
+        raise Violation(property_id, message, self._world.now_us)
+
+
+def _votes(host: Host) -> bool:
+    return "controller" in host.properties["process.roles"]
+
+
+def _and(each: Iterable[str]) -> str:
+    return "; ".join(each)

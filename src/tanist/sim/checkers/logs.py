@@ -1,0 +1,198 @@
+"""Logs, as they are and as they become (S6, S21, S22), and the copies kept of them.
+
+A copy of every log is kept (`oracle.Copy`), brought up to date change by change, and kept on when the process is down:
+what a candidate for leadership really has, whatever anybody believes. Where a log has grown, only what is new is read.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import NoReturn
+
+from tanist.broker.node import Node
+from tanist.broker.replication.hosted_partition import HostedPartition
+from tanist.log.log import Log
+from tanist.log.log import Truncated as CutOff
+from tanist.sim.checkers.violation import Violation
+from tanist.sim.events import TopicIdPartition
+from tanist.sim.oracle import Batch, Copy, Truth
+from tanist.sim.world.world import Host, World
+from tanist.wire.batch import iterate_headers
+from tanist.wire.errors import WireError
+
+_LOG_SUFFIX = ".log"
+
+
+class LogChecks:
+    """The logs of all replicas."""
+
+    def __init__(self, world: World, rotten: set[tuple[TopicIdPartition, int]]) -> None:
+        self._world = world
+        self._rotten = rotten
+        """(partition, node): the oracle's."""
+
+    # -- a process begins and ends
+
+    def meet(self, host: Host, log: Log, truth: Truth) -> Copy:
+        """A log that was opened."""
+        name = f"{truth.name} on node {host.node_id}"
+        known = truth.copies.get(host.node_id)
+        copy = Copy(host.node_id, host.lives, log)
+        copy.log_start = log.log_start_offset
+        copy.batches = truth.content(name, log, log.log_start_offset, log.log_end_offset, self._world.now_us)
+        if known is not None and known.released_epoch is None:
+            self._check_restart(name, known, copy, rotten=(truth.key, host.node_id) in self._rotten)
+            copy.cut = known.cut
+            copy.lossy_since_epoch = known.lossy_since_epoch
+            copy.doubtful = known.doubtful
+            copy.member_since = known.member_since
+        elif known is not None:
+            copy.released_epoch = known.released_epoch  # until it is seen to be a replica again
+            copy.member_since = (known.released_epoch or 0) + 1
+        for number, batch in enumerate(copy.batches):
+            self._check_written(name, truth, batch, copy.batches[number - 1] if number else None)
+        self.check_epoch_cache(name, log, copy.batches)
+        truth.copies[host.node_id] = copy
+        truth.agree(copy)
+        before = log.on_truncate
+
+        def cut(what: CutOff) -> None:
+            self._cut_off(name, truth, copy, what.from_offset)
+            if before is not None:
+                before(what)
+
+        log.on_truncate = cut
+        return copy
+
+    def went_down(self, host: Host, truth: Truth, *, lost_power: bool, mid_turn: bool, broker_epoch: int) -> None:
+        """The process has ended, or the machine is gone with what was not synced."""
+        copy = truth.copies.get(host.node_id)
+        if copy is None:
+            return
+        clean = host.lives in host.clean_ends
+        # Each life makes a new copy; if this one has not come to see its log, an older doubt stands.
+        copy.mid_turn = copy.mid_turn or mid_turn
+        copy.doubtful = copy.doubtful or not clean
+        if lost_power:
+            durable_end = _durable_end(host, copy)
+            # After an earlier loss that no process has lived to see: what it took does not count as synced again.
+            copy.durable_end = durable_end if copy.durable_end is None else min(durable_end, copy.durable_end)
+        # (Recovery cuts a rotten log off where it finds out.)
+        if (lost_power or (truth.key, host.node_id) in self._rotten) and not clean:
+            copy.lossy_since_epoch = broker_epoch
+
+    # -- a log becomes longer or shorter
+
+    def follow(self, name: str, hosted: HostedPartition, truth: Truth, copy: Copy, leader: Copy | None) -> None:
+        """Bring the copy up to the log's end. `leader`: the log that this one is being made equal to."""
+        log = hosted.log
+        end = log.log_end_offset
+        if copy.end > end:
+            self._cut_off(name, truth, copy, end)  # not by a truncation that was handed out
+        if not copy.batches:
+            copy.log_start = log.log_start_offset
+        for batch in truth.content(name, log, copy.end, end, self._world.now_us):
+            before = copy.batches[-1] if copy.batches else None
+            if before is not None and batch.first != before.end:
+                self._fail("S6", f"{name}: {batch} was appended behind {before}")
+            self._check_written(name, truth, batch, before)
+            if leader is not None and leader.last_before(batch.end) != batch:
+                self._fail("S21", f"{name}: has {batch}, its leader {leader.last_before(batch.end)}")
+            copy.batches.append(batch)
+        truth.agree(copy)
+        if copy.was_cut:
+            copy.was_cut = False
+            self.check_epoch_cache(name, log, copy.batches)
+        elif copy.batches and log.latest_epoch < copy.batches[-1].epoch:
+            self._fail("S22", f"{name}: ends with {copy.batches[-1]}, its latest leader epoch is {log.latest_epoch}")
+
+    def _check_written(self, name: str, truth: Truth, batch: Batch, before: Batch | None) -> None:
+        """S6 in its strongest form: the same offset and epoch are the same batch, behind the same batch, everywhere."""
+        known = truth.written.setdefault((batch.first, batch.epoch), (batch, before))
+        if known[0] != batch:
+            self._fail("S6", f"{name}: has {batch}, another replica {known[0]}")
+        if before is not None and known[1] is not None and known[1] != before:
+            self._fail("S6", f"{name}: has {batch} behind {before}, another replica behind {known[1]}")
+
+    def _cut_off(self, name: str, truth: Truth, copy: Copy, offset: int) -> None:
+        """S21: nothing that was ever committed is cut off. What only diverged from it, is cut everywhere."""
+        copy.was_cut = True
+        if copy.batches and copy.end > offset:
+            self._world.counts["logs truncated"] += 1
+        while copy.batches and copy.batches[-1].end > offset:
+            gone = copy.batches.pop()
+            copy.cut.add(gone)
+            copy.agreeing = min(copy.agreeing, len(copy.batches))
+            position = truth.position.get(gone.first)
+            if position is not None and truth.history[position] == gone:
+                self._fail(
+                    "S21",
+                    f"{name}: {gone} was cut off (at {offset}), though it was committed "
+                    f"(true high watermark {truth.high_watermark})",
+                )
+
+    # -- a log comes back
+
+    def _check_restart(self, name: str, known: Copy, now: Copy, *, rotten: bool) -> None:
+        """S22: a crash takes nothing, a loss of power only what was not synced, and neither makes anything up."""
+        before = [batch for batch in known.batches if batch.end > now.log_start]
+        same = 0
+        for mine, theirs in zip(before, now.batches):
+            if mine != theirs:
+                break
+            same += 1
+        if rotten and same == len(now.batches):
+            return  # cut off before what is rotten, or somewhere behind the durable end
+        if known.durable_end is None:
+            if not known.mid_turn and before != now.batches:
+                self._fail("S22", f"{name}: had {known.end} before the crash, has {now.end}, {same} batches the same")
+            return
+        kept = now.batches[same - 1].end if same else now.log_start
+        lost = before[same].end if same < len(before) else None
+        if lost is not None:
+            self._world.counts["logs recovered with a loss"] += 1
+            if lost <= known.durable_end:
+                self._fail(
+                    "S22", f"{name}: was synced up to {known.durable_end}, has {now.end} of which {kept} as it was"
+                )
+        for batch in now.batches[same:]:
+            if batch not in known.cut and not known.mid_turn:
+                self._fail("S22", f"{name}: has {batch} after the loss of power, which it never had")
+
+    def check_epoch_cache(self, name: str, log: Log, content: list[Batch]) -> None:
+        """S22: the leader-epoch cache says of this log what the log says."""
+        found: list[tuple[int, int]] = []
+        for batch in content:
+            if not found or batch.epoch != found[-1][0]:
+                found.append((batch.epoch, max(batch.first, log.log_start_offset)))
+        entries = [(entry.epoch, entry.start_offset) for entry in log.epochs.entries]
+        end = log.log_end_offset
+        if [entry for entry in entries if entry[1] < end] != found:
+            self._fail(
+                "S22", f"{name}: its leader epochs are {entries}, those of its batches {found}, its end is {end}"
+            )
+
+    def _fail(self, property_id: str, message: str) -> NoReturn:
+        raise Violation(property_id, message, self._world.now_us)
+
+
+def logs_of(node: Node) -> list[Log]:
+    """All logs in the node's directories, hosted or not."""
+    return [log for directory in node.replicas.directories for log in directory.logs.values()]
+
+
+def _durable_end(host: Host, copy: Copy) -> int:
+    """Up to where the log is synced, by what the disk says of its segments."""
+    end = copy.log_start
+    if copy.log is None:
+        return end
+    folder = copy.log.directory + "/"
+    paths = [path for path in host.disk.paths() if path.startswith(folder) and path.endswith(_LOG_SUFFIX)]
+    for path in paths:
+        inode = host.disk.inode(path)
+        with suppress(WireError):  # not recovered since the last loss
+            for _, header in iterate_headers(memoryview(bytes(inode.data[: inode.synced_bytes]))):
+                end = max(end, header.next_offset)
+        if inode.synced_bytes < len(inode.data):
+            break
+    return end

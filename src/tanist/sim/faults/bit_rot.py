@@ -1,0 +1,136 @@
+"""Bit rot: a synced batch is not what it was, and nothing but its CRC says so.
+
+Kafka's habits, and ours: a broker does not look at the CRCs of what it has. A follower refuses a batch that is not
+whole, so does a consumer; both ask again and again until somebody mends the leader. Recovery after an unclean end looks
+at what lies behind the recovery point, and cuts the log off before the first batch that is not whole.
+
+So a rotten replica promises no more than one that has lost its page cache: it counts as a loss from the moment of the
+rot until its log is thrown away and fetched anew (which makes its broker's end an unclean one), or is restored.
+What must hold all the while: nobody takes a rotten batch for a whole one.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import NamedTuple
+
+from tanist.log.checkpoints import CLEAN_SHUTDOWN
+from tanist.sim.events import BitRotted, LogRemoved, LogRestored, TopicIdPartition
+from tanist.sim.oracle import Copy, Oracle
+from tanist.sim.world.scheduler import Process
+from tanist.sim.world.world import Host, World
+from tanist.wire.batch import HEADER_BYTES, crc_matches, iterate_headers
+from tanist.wire.errors import WireError
+
+
+class _Spot(NamedTuple):
+    """One byte on one disk."""
+
+    path: str
+    offset: int
+    mask: int
+
+
+class Rot:
+    """What is rotten, on all disks."""
+
+    def __init__(self, world: World, oracle: Oracle) -> None:
+        self._world = world
+        self._oracle = oracle
+        self._spots: dict[tuple[TopicIdPartition, int], list[_Spot]] = {}
+
+    def strike(self, host: Host, detail: float) -> bool:
+        """Turn over a bit of a committed, synced batch on the host; False if it has none."""
+        spots = [
+            (key, spot)
+            for key, truth in self._oracle.partitions.items()
+            for spot in self._possible(host, truth.copies.get(host.node_id), truth.high_watermark, detail)
+        ]
+        if not spots:
+            return False
+        key, spot = spots[int(detail * 9973) % len(spots)]
+        host.disk.corrupt(spot.path, spot.offset, spot.mask)
+        self._spots.setdefault((key, host.node_id), []).append(spot)
+        self._world.emit(BitRotted(host.node_id, key))
+        self._world.note(host.name, "FAULT", f"byte {spot.offset} of {spot.path} is rotten")
+        return True
+
+    def is_rotten(self, node_id: int) -> bool:
+        return any(where == node_id for _, where in self._spots)
+
+    def found(self) -> list[int]:
+        """Nodes with rotten logs."""
+        return sorted({node_id for _, node_id in self._spots})
+
+    def throw_away(self, host: Host) -> None:
+        """The host is down: its rotten logs go; where that might cost a committed record they are restored instead."""
+        for (key, node_id), spots in list(self._spots.items()):
+            if node_id != host.node_id:
+                continue
+            truth = self._oracle.partitions.get(key)
+            copy = None if truth is None else truth.copies.get(node_id)
+            if copy is None or copy.log is None or not self._others_have_it(key, node_id):
+                self._restore(host, spots)
+                self._world.emit(LogRestored(node_id, key))
+            else:
+                self._remove(host, copy)
+                self._world.emit(LogRemoved(node_id, key))
+                self._world.counts["rotten logs thrown away"] += 1
+            del self._spots[(key, node_id)]
+
+    def _possible(self, host: Host, copy: Copy | None, committed: int, detail: float) -> list[_Spot]:
+        """A byte of the records of each batch that may rot: headers stay, so that a log still knows what it holds."""
+        if copy is None or copy.log is None or copy.released_epoch is not None:
+            return []
+        spots: list[_Spot] = []
+        folder = copy.log.directory + "/"
+        for path in host.disk.paths():
+            if not path.startswith(folder) or not path.endswith(".log"):
+                continue
+            inode = host.disk.inode(path)
+            with suppress(WireError):  # not recovered since the last loss of power
+                for at, header in iterate_headers(memoryview(bytes(inode.data[: inode.synced_bytes]))):
+                    room = header.size_bytes - HEADER_BYTES
+                    if header.next_offset <= committed and room > 0:
+                        spots.append(_Spot(path, at + HEADER_BYTES + int(detail * room), 1 << int(detail * 8)))
+        return spots
+
+    def _others_have_it(self, key: TopicIdPartition, node_id: int) -> bool:
+        """Whether somebody else is in sync, or surely eligible."""
+        state = self._oracle.states.get(key)
+        truth = self._oracle.partitions[key]
+        if state is None:
+            return True
+        return any(
+            other != node_id and (key, other) not in self._oracle.rotten and truth.is_complete(truth.copies.get(other))
+            for other in (*state.isr, *state.elr)
+        )
+
+    def _restore(self, host: Host, spots: list[_Spot]) -> None:
+        present = set(host.disk.paths())
+        for spot in spots:
+            if spot.path in present and _is_damaged(host.disk.content(spot.path), spot.offset):
+                host.disk.corrupt(spot.path, spot.offset, spot.mask)
+        self._world.counts["rotten logs restored"] += 1
+        self._world.note("operator", "DOES", f"restores the logs of {host.name} from a copy")
+
+    def _remove(self, host: Host, copy: Copy) -> None:
+        """With the marks of a clean end, which would vouch for a log that is not there."""
+        if copy.log is None:
+            raise ValueError("nothing to remove")
+        view = host.disk.view(Process("operator"))
+        for path in host.directories:
+            view.remove(f"{path}/{CLEAN_SHUTDOWN}")
+        view.remove(copy.log.directory)
+        host.disk.sync_all()  # as an operator does, who would not see it all come back
+        host.clean_ends.discard(host.lives)
+        self._world.note("operator", "DOES", f"removes {copy.log.directory} of {host.name}")
+
+
+def _is_damaged(content: bytes, offset: int) -> bool:
+    """Whether the batch that has this byte is not whole: it may have been cut off, and another written in its place."""
+    with suppress(WireError):
+        for at, header in iterate_headers(content):
+            if at <= offset < at + header.size_bytes:
+                return not crc_matches(content, at, header.size_bytes)
+    return False

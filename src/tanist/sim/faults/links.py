@@ -1,0 +1,210 @@
+"""Faults of links: who cannot reach whom, how late, and whose old bytes come after the new ones.
+
+Each is a function that breaks something and gives back what mends it. Links lead from one host to another; clients are
+hosts of their own here. Nothing here may kill a process or touch a disk, so that no promise is ever at stake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
+
+from tanist.sim.world.scheduler import MICROSECONDS
+from tanist.sim.world.world import Host, World
+
+Mend: TypeAlias = Callable[[], None]
+LinkFault: TypeAlias = Callable[[World, Host, Host, float], "Mend"]
+"""(world, host, other host, chance in [0, 1)) -> what mends it."""
+
+Links: TypeAlias = Sequence[tuple[str, str]]
+"""(from host, to host)"""
+
+_FLAP_US = 120_000
+"""So long a flapping link is down, then up, then down."""
+_STRANDED_US = (20_000, 400_000, 3_000_000)
+"""So late come the bytes of a connection that its other end has given up."""
+_LOSS = (0.02, 0.2)
+
+
+def partition(world: World, host: Host, other: Host, detail: float) -> Mend:
+    """Cut off from all, from one (both still reach a third), or with another from the rest."""
+    others = [each for each in world.hosts.values() if each is not host]
+    here = [host]
+    if detail < 0.4:
+        cut = others
+    elif detail < 0.7:
+        cut = [other]
+    else:
+        here.append(other)
+        cut = [each for each in others if each is not other]
+    links = [link for one in here for two in cut for link in ((one.name, two.name), (two.name, one.name))]
+    world.note(_names(here), "FAULT", f"cut off from {_names(cut)}")
+    return _block(world, links, host.name)
+
+
+def one_way(world: World, host: Host, other: Host, detail: float) -> Mend:
+    """Packets to one other node do not arrive."""
+    world.note(host.name, "FAULT", f"cannot reach {other.name}")
+    return _block(world, [(host.name, other.name)], host.name)
+
+
+def mute(world: World, host: Host, other: Host, detail: float) -> Mend:
+    """Nobody hears the node, which hears all."""
+    world.note(host.name, "FAULT", "is heard by nobody")
+    return _block(world, [(host.name, name) for name in _everybody(world, host)], host.name)
+
+
+def deaf(world: World, host: Host, other: Host, detail: float) -> Mend:
+    """The node hears nobody, and all hear it."""
+    world.note(host.name, "FAULT", "hears nobody")
+    return _block(world, [(name, host.name) for name in _everybody(world, host)], host.name)
+
+
+def clients(world: World, host: Host, other: Host, detail: float) -> Mend:
+    """Some clients and the node do not hear each other, or only in one direction; nodes hear each other."""
+    some = [name for number, name in enumerate(world.clients) if (number + int(detail * 997)) % 2]
+    links = [(name, host.name) for name in some] if detail < 0.6 else []
+    links += [(host.name, name) for name in some] if detail > 0.3 else []
+    world.note(host.name, "FAULT", f"{len(links)} links to and from clients are cut")
+    return _block(world, links, host.name)
+
+
+def flap(world: World, host: Host, other: Host, detail: float) -> Mend:
+    """The links to one other node go down and up and down again."""
+    links = [(host.name, other.name), (other.name, host.name)]
+    world.note(host.name, "FAULT", f"the links to {other.name} flap")
+    network, ended = world.network, False
+
+    def turn(down: bool) -> None:
+        if ended:
+            return
+        for link in links:
+            (network.block if down else network.heal)(*link)
+        world.scheduler.after(_FLAP_US, lambda: turn(not down))
+
+    def mend() -> None:
+        nonlocal ended
+        ended = True
+        for link in links:
+            network.heal(*link)
+        world.note(host.name, "FAULT", f"the links to {other.name} are steady")
+
+    turn(True)
+    return mend
+
+
+def slow(world: World, host: Host, other: Host, detail: float) -> Mend:
+    """Packets to one other node are late."""
+    links, link = world.network.conditions.slow_links, (host.name, other.name)
+    links[link] = (5_000, 50_000, 400_000)[int(detail * 3)]
+    world.note(host.name, "FAULT", f"slow towards {other.name}")
+    return lambda: _forget(links, [link])
+
+
+def lossy(world: World, host: Host, other: Host, detail: float) -> Mend:
+    """Packets to and from one other node get lost, and are sent again by the kernel."""
+    losses = world.network.conditions.lossy_links
+    links = [(host.name, other.name), (other.name, host.name)]
+    losses.update(dict.fromkeys(links, _LOSS[int(detail * len(_LOSS))]))
+    world.note(host.name, "FAULT", f"packets to and from {other.name} get lost")
+    return lambda: _forget(losses, links)
+
+
+def reset(world: World, host: Host, other: Host, detail: float) -> Mend:
+    """The connections to one other node break, at both ends."""
+    world.network.reset_some(host.name, other.name)
+    world.note(host.name, "FAULT", f"connections to {other.name} reset")
+    return _nothing
+
+
+def strand(world: World, host: Host, other: Host, detail: float) -> Mend:
+    """The connections to one other node break at this end, while what went over them is still under way."""
+    return _strand(world, [(host.name, other.name)], detail)
+
+
+def strand_clients(world: World, host: Host, other: Host, detail: float) -> Mend:
+    """The same, of every client's connections to the node."""
+    return _strand(world, [(name, host.name) for name in world.clients], detail)
+
+
+LINK_FAULTS: dict[str, LinkFault] = {
+    "partition": partition,
+    "one_way": one_way,
+    "slow": slow,
+    "reset": reset,
+    "mute": mute,
+    "deaf": deaf,
+    "clients": clients,
+    "flap": flap,
+    "lossy": lossy,
+    "strand": strand,
+    "strand_clients": strand_clients,
+}
+
+
+def cut(world: World, hosts: Sequence[Host]) -> Mend:
+    """None of them hears another one of them."""
+    world.note(_names(hosts), "FAULT", "cut off from each other")
+    links = [(one.name, two.name) for one in hosts for two in hosts if one is not two]
+    return _block(world, links, _names(hosts))
+
+
+def _strand(world: World, links: Links, detail: float) -> Mend:
+    """What is sent from now on, one way, is late; soon the near end hears of a reset that the far end does not.
+
+    So the far end reads requests of a connection whose client has long made another one, and answers nobody; or (the
+    other way late) the near end never hears the answer to what was done, and asks again over the new connection.
+    """
+    network = world.network
+    late_us = _STRANDED_US[int(detail * 997) % len(_STRANDED_US)]
+    late = links if detail < 0.5 else [(two, one) for one, two in links]
+    slow_links = network.conditions.slow_links
+    for link in late:
+        slow_links[link] = late_us
+    world.note("network", "FAULT", f"{late_us // MICROSECONDS} ms under way: {_arrows(late)}")
+
+    def drop() -> None:
+        _forget(slow_links, late)
+        for near, far in links:
+            network.reset_near(near, far)
+        world.note("network", "FAULT", f"reset at the near end only: {_arrows(links)}")
+
+    world.scheduler.after(late_us // 2, drop)
+    return _nothing
+
+
+def _block(world: World, links: Links, who: str) -> Mend:
+    network = world.network
+    for link in links:
+        network.block(*link)
+
+    def mend() -> None:
+        for link in links:
+            network.heal(*link)
+        world.note(who, "FAULT", "connected again")
+
+    return mend
+
+
+def _forget(
+    conditions: dict[tuple[str, str], int] | dict[tuple[str, str], float], links: Iterable[tuple[str, str]]
+) -> None:
+    for link in links:
+        conditions.pop(link, None)
+
+
+def _everybody(world: World, host: Host) -> list[str]:
+    """Whoever the host may have to do with."""
+    return [each.name for each in world.hosts.values() if each is not host] + list(world.clients)
+
+
+def _names(hosts: Sequence[Host]) -> str:
+    return ", ".join(each.name for each in hosts)
+
+
+def _arrows(links: Links) -> str:
+    return ", ".join(f"{one}>{two}" for one, two in links)
+
+
+def _nothing() -> None:
+    pass

@@ -1,0 +1,415 @@
+"""Faults: what may go wrong in a run, as a list that is drawn before the run begins, and the nemesis that does it.
+
+The list is drawn from its own stream of chance and nothing in it depends on what the cluster does, so a run can be
+played again with some of its faults left out: what is left happens as it did.
+
+What the protocol does not promise to survive is not done: a fault that would go beyond is passed over when its time
+comes (`election_checks.survives` knows the promise). At most `down_max` nodes are down at a time. A run that `may_lose`
+breaks the promise, and then may give up committed records; the checkers see to it that it says so.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tanist.sim.events import DirectoryFailed
+from tanist.sim.faults.bit_rot import Rot
+from tanist.sim.faults.links import LINK_FAULTS, cut
+from tanist.sim.oracle import Oracle
+from tanist.sim.promise import Promise
+from tanist.sim.world.scheduler import MICROSECONDS
+from tanist.sim.world.world import Host, World
+
+KINDS: dict[str, str] = {
+    "kill": "SIGKILL between two turns, and a start after the duration",
+    "crash": "SIGKILL in the n-th change to the disk, in the middle of a turn, and a start after the duration",
+    "leader": "SIGKILL of the leader of a partition",
+    "controller": "SIGKILL of the quorum's leader",
+    "power": "a loss of power, with what was not synced, and a start after the duration",
+    "blackout": "a loss of power of several machines at once",
+    "stop": "a controlled shutdown, perhaps a loss of power behind it, and a start after the duration",
+    "freeze": "nothing runs for the duration, as in a long pause of a virtual machine",
+    "partition": "cut off from all, from one, or with some from the rest, in both directions",
+    "one_way": "packets to one other node do not arrive",
+    "slow": "packets to one other node are late",
+    "reset": "the connections to one other node break",
+    "disk_slow": "syncs take long",
+    "disk_error": "the disk fails; if the node gives up it starts again when the disk is mended",
+    "directory": "one of several log directories fails; the node is started again when it is mended",
+    "skew": "the time of day jumps",
+}
+"""What any run may draw."""
+
+RARE_KINDS: dict[str, str] = {
+    "mute": "nobody hears the node, which hears all",
+    "deaf": "the node hears nobody, all hear it",
+    "clients": "some clients and the node do not hear each other, in one direction or both",
+    "flap": "the links to one other node go down and up and down again",
+    "lossy": "packets to and from one other node get lost, and come late",
+    "strand": "connections to another node break at one end, with bytes under way that arrive after those of new ones",
+    "strand_clients": "the same of clients' connections",
+    "reborn": "SIGKILL and a start at once, while what the former life has sent to another node is still under way",
+    "disk_full": "no room: writes fail, perhaps half done; the node is started again when there is room",
+    "rot": "a bit of a synced batch turns over; somebody notices, and the replica's log is thrown away or restored",
+    "quorum": "most controllers die, or hear each other no more",
+    "rolling": "all nodes are restarted in good order, one after the other",
+}
+"""What runs draw that lean to it (`profiles.EXTRAS`)."""
+
+_ROLL_US = 100_000
+"""So often an operator who restarts or mends nodes looks whether he may go on."""
+_HEARD_US = 500_000
+"""Longer than work off the loop takes to tell of its failure."""
+_REBORN_US = 30_000
+_LATE_US = (1_000_000, 4_000_000, 11_000_000)
+"""Longer than it takes to be registered again; the last one also if the former life's session must expire first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that goes wrong. `detail` is chance for what its kind has to choose, in [0, 1)."""
+
+    at_us: int
+    kind: str
+    host: int
+    other: int
+    duration_us: int
+    detail: float
+
+    def __str__(self) -> str:
+        return f"{self.kind} of node {self.host} (other: {self.other}) for {self.duration_us // MICROSECONDS} ms"
+
+
+def draw_faults(
+    chance: random.Random, kinds: Sequence[str], hosts: list[int], time_us: int, pause_us: tuple[int, int]
+) -> list[Fault]:
+    """A list of faults of these kinds, in order of time, over `time_us`."""
+    faults: list[Fault] = []
+    at_us = 0
+    while True:
+        at_us += chance.randint(*pause_us)
+        if at_us >= time_us:
+            return faults
+        host, other = chance.sample(hosts, 2)
+        faults.append(
+            Fault(
+                at_us,
+                chance.choice(kinds),
+                host,
+                other,
+                chance.choice((50_000, 400_000, 1_500_000, 4_000_000)),
+                chance.random(),
+            )
+        )
+
+
+class Nemesis:
+    """Does what the list says, and mends it."""
+
+    def __init__(
+        self, world: World, faults: list[Fault], oracle: Oracle, promise: Promise, *, down_max: int, may_lose: bool
+    ) -> None:
+        self._world = world
+        self._faults = faults
+        self._oracle = oracle
+        self._promise = promise
+        self._down_max = down_max
+        self._may_lose = may_lose
+        self._left_out: frozenset[int] = frozenset()
+        self._ended = False
+        self._is_rolling = False
+        self._rotten = Rot(world, oracle)
+        self.done: list[Fault] = []
+        """What was not passed over."""
+
+    def start(self) -> None:
+        now_us = self._world.now_us
+        for fault in self._faults:
+            self._world.scheduler.at(now_us + fault.at_us, lambda fault=fault: self._strike(fault))  # type: ignore[misc]
+
+    def end(self, leave_out: frozenset[int] = frozenset()) -> None:
+        """Everything is mended at once, but for who is down: those start when their time comes, or are left out."""
+        self._left_out = leave_out
+        self._ended = True
+        self._world.network.conditions.slow_links.clear()
+        self._world.network.conditions.lossy_links.clear()
+        self._world.network.heal()
+        for host in self._world.hosts.values():
+            host.thaw()
+            host.disk.failing.clear()
+            host.disk.full = False
+            host.disk.sync_us = (200, 3_000)
+            if host.node_id in leave_out:
+                host.kill()
+        for node_id in self._rotten.found():
+            self._renew(self._world.hosts[node_id])
+
+    def let_back_in(self) -> None:
+        """Who was left out comes back."""
+        left_out, self._left_out = self._left_out, frozenset()
+        for node_id in sorted(left_out):
+            self._start_again(self._world.hosts[node_id])
+
+    def may_leave_out(self, host: Host) -> bool:
+        """Whether its death would be within what is promised."""
+        return self._is_promised(host, lossy=False)
+
+    def _strike(self, fault: Fault) -> None:
+        host, other = self._world.hosts[fault.host], self._world.hosts[fault.other]
+        link_fault = LINK_FAULTS.get(fault.kind)
+        if link_fault is not None:
+            self._after(fault.duration_us, link_fault(self._world, host, other, fault.detail))
+        if link_fault is not None or getattr(self, f"_{fault.kind}")(fault, host, other):
+            self.done.append(fault)
+            self._world.counts[f"fault: {fault.kind}"] += 1
+
+    def _after(self, duration_us: int, mend: Callable[[], None]) -> None:
+        self._world.scheduler.after(duration_us, mend)
+
+    def _may_go_down(self, host: Host) -> bool:
+        down = sum(not each.up or each.frozen for each in self._world.hosts.values())
+        return host.up and not host.frozen and down < self._down_max
+
+    def _may_die(self, host: Host, *, lossy: bool = False) -> bool:
+        """Go down uncleanly, that is."""
+        return self._may_go_down(host) and self._is_promised(host, lossy=lossy)
+
+    def _is_promised(self, host: Host, *, lossy: bool) -> bool:
+        if self._may_lose:
+            return True
+        doomed = {each.node_id for each in self._world.hosts.values() if self._is_doomed(each)}
+        return self._promise.survives_everywhere(host.node_id, lossy=lossy, doomed=doomed)
+
+    def _is_doomed(self, host: Host) -> bool:
+        """It is about to die, by what was done to it before."""
+        return bool(host.disk.failing) or host.disk.full or (host.process is not None and host.process.fuse >= 0)
+
+    def _start_again(self, host: Host) -> None:
+        if not host.up and host.node_id not in self._left_out:
+            host.start()
+
+    def _restart_if_failed(self, host: Host) -> None:
+        """A directory that has failed stays failed until the node is restarted."""
+        node = host.node
+        if host.up and node is not None and any(each.failed for each in node.replicas.directories):
+            host.kill()
+        self._start_again(host)
+
+    # -- processes and machines
+
+    def _kill(self, fault: Fault, host: Host, other: Host) -> bool:
+        if not self._may_die(host):
+            return False
+        host.kill()
+        self._after(fault.duration_us, lambda: self._start_again(host))
+        return True
+
+    def _leader(self, fault: Fault, host: Host, other: Host) -> bool:
+        leaders = sorted({state.leader for state in self._oracle.states.values() if state.leader >= 0})
+        if not leaders:
+            return False
+        return self._kill(fault, self._world.hosts[leaders[int(fault.detail * len(leaders))]], other)
+
+    def _controller(self, fault: Fault, host: Host, other: Host) -> bool:
+        for each in self._world.hosts.values():
+            if each.up and each.node is not None and each.node.quorum.raft.is_leader:
+                return self._kill(fault, each, other)
+        return False
+
+    def _quorum(self, fault: Fault, host: Host, other: Host) -> bool:
+        """Beyond `down_max`, which is what the quorum survives; brokers only as far as the promise goes."""
+        voters = [each for each in self._world.hosts.values() if each.votes]
+        if fault.detail < 0.4:
+            self._after(fault.duration_us, cut(self._world, voters))
+            return True
+        struck = 0
+        for each in voters[: len(voters) // 2 + 1]:
+            if each.up and not each.frozen and self._is_promised(each, lossy=False):
+                each.kill()
+                self._after(fault.duration_us, lambda each=each: self._start_again(each))  # type: ignore[misc]
+                struck += 1
+        return struck > 0
+
+    def _rolling(self, fault: Fault, host: Host, other: Host) -> bool:
+        """The next one is told to stop when the one before is back."""
+        if self._is_rolling:
+            return False
+        self._is_rolling = True
+        hosts = list(self._world.hosts.values())
+        first = hosts.index(host)
+        left = hosts[first:] + hosts[:first]
+        self._world.note("operator", "DOES", f"restarts all nodes, from {host.name} on")
+
+        def go_on() -> None:
+            if self._ended or not left:
+                self._is_rolling = False
+            elif self._world.ready() and self._may_go_down(left[0]):
+                each = left.pop(0)
+                each.stop(lambda: self._after(_ROLL_US, lambda: back(each)))
+                self._after(_ROLL_US, lambda: wait(each, each.lives))
+            else:
+                self._after(_ROLL_US, go_on)
+
+        def back(each: Host) -> None:
+            self._start_again(each)
+
+        def wait(each: Host, life: int) -> None:
+            if each.up and each.lives == life and not self._ended:
+                self._after(_ROLL_US, lambda: wait(each, life))
+            else:
+                go_on()
+
+        go_on()
+        return True
+
+    def _crash(self, fault: Fault, host: Host, other: Host) -> bool:
+        if not self._may_die(host):
+            return False
+        host.crash_in(int(fault.detail * 12))
+        life = host.lives
+
+        def mend() -> None:
+            if host.lives == life:
+                host.kill()  # if nothing was written meanwhile
+                self._start_again(host)
+
+        self._after(fault.duration_us, mend)
+        return True
+
+    def _power(self, fault: Fault, host: Host, other: Host) -> bool:
+        # Also of one that is down: its page cache is still there.
+        if not host.powered or not (
+            self._may_die(host, lossy=True) if host.up else self._is_promised(host, lossy=True)
+        ):
+            return False
+        host.lose_power()
+        self._after(fault.duration_us, lambda: self._start_again(host))
+        return True
+
+    def _blackout(self, fault: Fault, host: Host, other: Host) -> bool:
+        struck = self._power(fault, host, other)
+        if struck:
+            self._power(fault, other, host)
+        return struck
+
+    def _reborn(self, fault: Fault, host: Host, other: Host) -> bool:
+        """Its last words arrive when it lives again, and is perhaps registered anew."""
+        if not self._may_die(host):
+            return False
+        links, link = self._world.network.conditions.slow_links, (host.name, other.name)
+        links[link] = _LATE_US[int(fault.detail * len(_LATE_US))]
+
+        def die() -> None:
+            host.kill()
+            links.pop(link, None)
+            self._after(_REBORN_US, lambda: self._start_again(host))
+
+        self._after(_REBORN_US, die)
+        return True
+
+    def _stop(self, fault: Fault, host: Host, other: Host) -> bool:
+        if not self._may_go_down(host):
+            return False
+
+        def stopped() -> None:
+            if fault.detail < 0.3 and (host.lives in host.clean_ends or self._is_promised(host, lossy=True)):
+                host.lose_power()
+            self._after(fault.duration_us, lambda: self._start_again(host))
+
+        host.stop(stopped)
+        return True
+
+    def _freeze(self, fault: Fault, host: Host, other: Host) -> bool:
+        if not self._may_go_down(host):
+            return False
+        host.freeze()
+        self._after(fault.duration_us, host.thaw)
+        return True
+
+    def _skew(self, fault: Fault, host: Host, other: Host) -> bool:
+        host.skew((-60_000, -500, 500, 60_000)[int(fault.detail * 4)])
+        return True
+
+    # -- disks
+
+    def _disk_slow(self, fault: Fault, host: Host, other: Host) -> bool:
+        host.disk.sync_us = (20_000, 400_000)
+        self._world.note(host.name, "FAULT", "syncs are slow")
+
+        def mend() -> None:
+            host.disk.sync_us = (200, 3_000)
+
+        self._after(fault.duration_us, mend)
+        return True
+
+    def _disk_error(self, fault: Fault, host: Host, other: Host) -> bool:
+        if not self._may_die(host):
+            return False
+        host.disk.failing.extend(host.directories)
+        self._world.note(host.name, "FAULT", "the disk fails")
+
+        def mend() -> None:
+            host.disk.failing.clear()
+            self._world.note(host.name, "FAULT", "the disk is mended")
+            self._restart_if_failed(host)
+            self._after(_HEARD_US, lambda: self._restart_if_failed(host))  # it may hear of its last failure only now
+
+        self._after(fault.duration_us, mend)
+        return True
+
+    def _disk_full(self, fault: Fault, host: Host, other: Host) -> bool:
+        if not self._may_die(host):
+            return False
+        host.disk.full = True
+        for path in host.directories:
+            self._world.emit(DirectoryFailed(host.node_id, path))
+        self._world.note(host.name, "FAULT", "the disk is full")
+
+        def mend() -> None:
+            host.disk.full = False
+            self._world.note(host.name, "FAULT", "there is room on the disk again")
+            self._restart_if_failed(host)
+            self._after(_HEARD_US, lambda: self._restart_if_failed(host))  # it may hear of its last failure only now
+
+        self._after(fault.duration_us, mend)
+        return True
+
+    def _rot(self, fault: Fault, host: Host, other: Host) -> bool:
+        if not self._is_promised(host, lossy=True) or not self._rotten.strike(host, fault.detail):
+            return False
+        self._after(fault.duration_us, lambda: self._renew(host))
+        return True
+
+    def _renew(self, host: Host) -> None:
+        """An operator has read of CRCs that do not match: what is rotten is thrown away, to be fetched from others."""
+        if not self._rotten.is_rotten(host.node_id):
+            return
+        if host.disk.failing or host.disk.full:
+            self._after(_ROLL_US, lambda: self._renew(host))  # nothing can be done about it now
+        else:
+            host.kill()
+            self._rotten.throw_away(host)
+            self._start_again(host)
+
+    def _directory(self, fault: Fault, host: Host, other: Host) -> bool:
+        if len(host.directories) < 2 or not self._may_die(host):
+            return False
+        # (Not the first, where the metadata log is: that is as if the whole disk failed.)
+        path = host.directories[1 + int(fault.detail * (len(host.directories) - 1))]
+        host.disk.failing.append(path)
+        self._world.emit(DirectoryFailed(host.node_id, path))
+        self._world.note(host.name, "FAULT", f"{path} fails")
+        life = host.lives
+
+        def mend() -> None:
+            host.disk.failing.clear()
+            self._world.note(host.name, "FAULT", f"{path} is mended")
+            if host.lives == life:
+                host.kill()
+            if host.lives == life or host.fatal is not None:  # it may have been started meanwhile, in vain
+                self._start_again(host)
+
+        self._after(fault.duration_us, mend)
+        return True

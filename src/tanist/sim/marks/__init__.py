@@ -1,0 +1,1 @@
+"""Protocol situations, counted by name while a run goes by them."""

@@ -1,0 +1,1 @@
+"""One run from a seed to its verdict, and many of them: profiles, pools, coverage."""

@@ -1,0 +1,88 @@
+"""What a run has exercised: counters, each with a name that says it.
+
+A run in which nothing happened proves nothing, and a thousand such runs prove no more. The counters of all seeds of a
+range are added up and printed by `tanist lab run`; over a large range none of `EXPECTED` may be zero.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from tanist.sim.faults.nemesis import KINDS, RARE_KINDS
+from tanist.sim.marks.situations import SITUATIONS
+
+Counts = Counter[str]
+
+EXPECTED: dict[str, str] = {
+    "elections": "a broker was elected",
+    "elections from the ELR": "a clean one, of a member of the ELR, with nobody in sync",
+    "unclean elections": "nobody was left who surely had everything",
+    "Balanced recoveries": "an unclean recovery that asked all of LastKnownElr",
+    "Aggressive recoveries": "an unclean recovery that asked whoever was there",
+    "last known leaders": "the KIP's first phase: the last leader is taken back, or anybody where that is allowed",
+    "operators' elections": "an unclean election that was asked for",
+    "lossless recoveries": "an unclean election of a replica that had everything all the same",
+    "losses": "an unclean election that gave committed records up, as it must",
+    "into the ELR": "a member left the ISR while it was too small, and stays eligible",
+    "into LastKnownElr": "a member of the ELR had an unclean shutdown, or a leader is gone with nobody behind it",
+    "ISR empty": "nobody is in sync",
+    "ISR expanded": "a replica joined",
+    "ISR shrunk": "a replica left",
+    "registered after a clean end": "a broker came back with its clean-shutdown mark",
+    "registered after an unclean end": "a broker came back without",
+    "high watermark held": "all of the maximal ISR had more, and the committed ISR was too small",
+    "logs truncated": "a replica cut off what diverged",
+    "logs recovered with a loss": "a loss of power took records that were not synced",
+    "two leaders": "a leader of old acted beside the new one",
+    "controllers elected": "the quorum's leaders after the first",
+    "reassignments begun": "other replicas are wanted",
+    "reassignments completed": "the new replicas are in sync, the old ones let go",
+    "reassignments cancelled": "back to the replicas there were",
+    "min.insync.replicas changed": "of a topic or of the cluster",
+    "strategies changed": "unclean.recovery.strategy, or unclean.leader.election.enable in the first phase",
+    "preferred elections asked for": "by an operator",
+    "brokers unregistered": "by an operator",
+    "produce refused: too few in sync": "NOT_ENOUGH_REPLICAS",
+    "produce retried": "an answer did not come, or said to try again",
+    "end not known yet": "ListOffsets of a new leader: OFFSET_NOT_AVAILABLE",
+    "consumers ahead of the log": "a consumer found its offset gone, after a loss",
+    "left out at the healing": "a broker stayed down, and the rest had to do",
+    "excused: no leader possible": "the strategy is to wait for who is left out",
+    "ELR switched off": "eligible.leader.replicas.version 0, by an operator",
+    "ELR switched on": "and 1 again",
+    "logs configured": "flush.messages or segment.ms of a topic, by an operator",
+    "rotten batches refused by consumers": "their CRC does not match",
+    "rotten logs thrown away": "by an operator; they are fetched from others",
+    **{f"fault: {kind}": meaning for kind, meaning in {**KINDS, **RARE_KINDS}.items()},
+    **SITUATIONS,
+}
+"""What a large range of seeds must come by, and what is meant."""
+
+
+SELDOM: frozenset[str] = frozenset(
+    (
+        "controller: AlterPartition of an older broker epoch refused",
+        "follower: a further round of truncation",
+        "follower: salvage overtaken by a new role",
+        "leader: fetch of a broker's former life refused",
+        "recovery: answer of an older broker epoch dropped",
+        "recovery: decided without all live replicas",
+    )
+)
+"""Watched and told as the others are, but a thousand seeds may well do without: each takes two rare things at once."""
+
+
+def added(each: Iterable[Counts]) -> tuple[Counts, Counts]:
+    """Name -> how often in all of these seeds together; name -> in how many of them."""
+    counts: Counts = Counter()
+    seeds: Counts = Counter()
+    for found in each:
+        counts.update(found)
+        seeds.update(name for name, count in found.items() if count)
+    return counts, seeds
+
+
+def lacking(counts: Counts) -> list[str]:
+    """What did not happen though it should have."""
+    return [name for name in EXPECTED if not counts[name] and name not in SELDOM]

@@ -1,0 +1,107 @@
+"""What a run with consumer groups is like, drawn from its seed: a profile of its own, beside those of `profiles`.
+
+Of its own, so that no seed of the others draws anything else than without it. Topics hold no records: it is
+coordinators that are put to the test, and to them an offset is a number. See `group_run`.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, replace
+
+from tanist.sim.run.profiles import ChaosConfig
+from tanist.sim.workload.operations import Topic
+from tanist.sim.world.clock import stream
+from tanist.sim.world.world import COMBINED
+
+CLASSIC, CONSUMER, MIXED = "classic", "consumer", "mixed"
+
+_KINDS = ("kill", "leader", "crash", "stop", "power", "freeze", "partition", "one_way", "slow", "reset", "controller")
+_RARE_KINDS = ("clients", "flap", "lossy", "blackout", "disk_slow", "rolling")
+_CHURN = ("leave", "die", "pause")
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPlan:
+    """One group of a run."""
+
+    group: str
+    protocol: str
+    members: int
+    topics: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class GroupConfig(ChaosConfig):
+    """What a run with groups is like. Times in virtual milliseconds."""
+
+    plans: tuple[GroupPlan, ...] = (GroupPlan("g0", CLASSIC, 3, ("events",)),)
+    session_timeout_ms: int = 3_000
+    rebalance_timeout_ms: int = 4_000
+    commit_pause_ms: int = 120
+    watch_pause_ms: int = 150
+    churn: tuple[str, ...] = _CHURN
+    churn_pause_ms: tuple[int, int] = (400, 4_000)
+    away_ms: tuple[int, int] = (50, 6_000)
+    """How long a member that went stays away, or is paused: a session's length is among it."""
+    all_return: bool = True
+    """In the end all members are there; else only those who are, and one of each group at least."""
+    grows: bool = True
+    """Topics get partitions while groups read them."""
+
+    @classmethod
+    def drawn(cls, seed: int) -> GroupConfig:
+        """The configuration of a seed."""
+        chance = stream(seed, "groups")
+        roles = dict.fromkeys((1, 2, 3), COMBINED)
+        if chance.random() < 0.2:
+            roles[4] = "broker"
+        topics = (Topic("events", chance.randint(2, 5), 3), Topic("orders", chance.randint(1, 3), 3))
+        kinds = chance.sample(_KINDS, chance.randint(3, 7)) + chance.sample(_RARE_KINDS, chance.randint(0, 2))
+        session_ms = chance.choice((1_500, 3_000, 6_000))
+        return cls(
+            roles=roles,
+            topics=topics,
+            fault_time_ms=14_000,
+            kinds=tuple(sorted({*kinds, "leader"})),
+            fault_pause_ms=(100, chance.choice((1_500, 3_000))),
+            operations=chance.choice(((), ("preferred",), ("preferred", "reassign"))),
+            latency_us=chance.choice(((50, 300), (50, 300), (500, 5_000))),
+            down_max=chance.choice((1, 1, 2)),
+            skew_ms_max=chance.choice((0, 5_000)),
+            plans=_plans(chance),
+            session_timeout_ms=session_ms,
+            rebalance_timeout_ms=chance.choice((1_500, 4_000)),
+            commit_pause_ms=chance.choice((40, 150, 400)),
+            churn=tuple(sorted(chance.sample(_CHURN, chance.randint(1, len(_CHURN))))),
+            churn_pause_ms=(300, chance.choice((1_500, 5_000))),
+            grows=chance.random() < 0.6,
+            all_return=chance.random() < 0.6,
+            properties={
+                "broker.session.timeout.ms": "3000",
+                "broker.heartbeat.interval.ms": "500",
+                "replica.lag.time.max.ms": str(chance.choice((1_000, 3_000))),
+                "unclean.recovery.manager.enabled": "true" if chance.random() < 0.7 else "false",
+                "tanist.unclean.recovery.grace.ms": str(chance.choice((100, 1_000))),
+                "offsets.topic.num.partitions": str(chance.randint(1, 3)),
+                "offsets.commit.timeout.ms": str(chance.choice((1_000, 5_000))),
+                "group.initial.rebalance.delay.ms": str(chance.choice((0, 300))),
+                "group.min.session.timeout.ms": "1000",
+                "group.consumer.session.timeout.ms": str(session_ms),
+                "group.consumer.heartbeat.interval.ms": str(session_ms // 6),
+                "log.flush.interval.messages": chance.choice(("1", "9223372036854775807")),
+            },
+        )
+
+    def calm(self) -> GroupConfig:
+        """The same without faults, operators and churn."""
+        return replace(self, kinds=(), operations=(), churn=(), grows=False)
+
+
+def _plans(chance: random.Random) -> tuple[GroupPlan, ...]:
+    plans: list[GroupPlan] = []
+    for n in range(chance.randint(2, 3)):
+        protocol = chance.choice((CLASSIC, CONSUMER, CONSUMER, MIXED) if n else (CLASSIC, CONSUMER))
+        topics = chance.choice((("events",), ("events", "orders")))
+        plans.append(GroupPlan(f"g{n}", protocol, chance.randint(2, 4), topics))
+    return tuple(plans)

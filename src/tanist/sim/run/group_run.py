@@ -1,0 +1,255 @@
+"""A run of the simulator with consumer groups: members of both protocols, while coordinators die and members move.
+
+Everything is drawn from the seed: the cluster and its groups (`group_profiles`), faults and operators as in any run,
+and what members do of their own accord (leave, die, pause for longer than a session). Judged while it happens by the
+ledger (C1-C4) and by the checkers of the log underneath; and when the faults have ended:
+
+    C5  each group settles: every partition of its topics has one owner, whose commits are told, within bounded time
+
+    tanist lab run --groups --seeds 1..200
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+from tanist.sim.checkers.groups import Ledger
+from tanist.sim.checkers.liveness import Peace
+from tanist.sim.faults.nemesis import Fault
+from tanist.sim.oracle import Truth
+from tanist.sim.run.group_profiles import CLASSIC, CONSUMER, GroupConfig, GroupPlan
+from tanist.sim.run.run import Outcome, Run
+from tanist.sim.workload.group_client import Ground, GroupClient, OffsetWatcher
+from tanist.sim.workload.group_members import ClassicMember, ConsumerMember, GroupMember
+from tanist.sim.workload.operations import Operation
+from tanist.sim.world.clock import SimClock, stream
+from tanist.sim.world.scheduler import MICROSECONDS, Process
+from tanist.sim.world.world import BROKER_PORT, Trace, World
+from tanist.wire.errors import ErrorCode
+from tanist.wire.internal_topics import OFFSETS_TOPIC
+from tanist.wire.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
+
+_CREATE_PARTITIONS_VERSION = 3
+_GROWTH_TIMEOUT_MS = 5_000
+
+
+GROUPS_EXPECTED: dict[str, str] = {
+    "elections": "a broker was elected, and with it a coordinator",
+    "groups: a member is told": "what is its own",
+    "groups: commits told": "a commit has succeeded",
+    "groups: commits refused": "of a generation that is over, or by who does not coordinate",
+    "groups: members die": "without a word, so that their sessions end",
+    "groups: members leave": "in good order",
+    "groups: members pause": "for longer than a session, and go on believing that they are members",
+    "groups: offsets told": "to members and to those who only look",
+    "groups: told what is over": "an assignment is heard of when the log has ended it already",
+    "groups: topics grown": "a topic has a partition more, which must get an owner",
+    "groups: upgraded": "a classic group became one of the consumer protocol, with its members",
+    "groups: downgraded": "and the other way round",
+    "groups: sessions ended": "a coordinator has given a member up",
+}
+"""What a large range of seeds must come by, and what is meant."""
+
+
+class GroupRun(Run):
+    """One seed."""
+
+    def __init__(
+        self,
+        seed: int,
+        config: GroupConfig | None = None,
+        *,
+        faults: list[Fault] | None = None,
+        operations: list[Operation] | None = None,
+        trace: Trace | None = None,
+    ) -> None:
+        self.groups = config or GroupConfig.drawn(seed)
+        if faults is None and not self.groups.kinds:
+            faults = []
+        super().__init__(seed, self.groups, faults=faults, operations=operations, trace=trace)
+        replicas = self.checkers.replicas
+        self.ledger = Ledger(self.world, replicas)
+        # The checkers know who sends what to a topic; to that of the groups nobody does but coordinators.
+        replicas.on_committed = _but_for_offsets(replicas.on_committed)
+        replicas.elections.on_given_up = _but_for_offsets(replicas.elections.on_given_up)
+        self.members = [member for plan in self.groups.plans for member in self._members_of(plan)]
+        self._churning = True
+        self.watchers = [self._watcher_of(plan) for plan in self.groups.plans]
+
+    # -- clients
+
+    def _members_of(self, plan: GroupPlan) -> list[GroupMember]:
+        made: list[GroupMember] = []
+        for n in range(plan.members):
+            consumer = plan.protocol == CONSUMER or (plan.protocol != CLASSIC and n % 2 == 1)
+            name = f"{plan.group}/member{n}"
+            made.append(
+                (ConsumerMember if consumer else ClassicMember)(
+                    self._ground(name),
+                    name,
+                    plan.group,
+                    plan.topics,
+                    session_timeout_ms=self.groups.session_timeout_ms,
+                    rebalance_timeout_ms=self.groups.rebalance_timeout_ms,
+                    pause_ms=self.groups.commit_pause_ms,
+                )
+            )
+        return made
+
+    def _watcher_of(self, plan: GroupPlan) -> OffsetWatcher:
+        name = f"{plan.group}/watcher"
+        return OffsetWatcher(self._ground(name), name, plan.group, plan.topics, pause_ms=self.groups.watch_pause_ms)
+
+    def _ground(self, name: str) -> Ground:
+        world, process = self.world, Process(name)
+        world.clients.append(name)
+        return Ground(
+            clock=_ProcessClock(world, process),
+            network=world.network.view(name, process),
+            bootstrap=[(host.name, BROKER_PORT) for host in world.brokers],
+            chance=stream(world.seed, name),
+            witness=self.ledger,
+        )
+
+    # -- the run
+
+    def _play(self) -> None:
+        world, config = self.world, self.groups
+        peace = Peace(world, self.checkers, self.nemesis, self.admin, config.settle_time_ms)
+        world.start()
+        peace.must(world.ready, "L1", lambda: "the cluster does not become ready")
+        created: list[bool] = []
+        self.admin.create_topics(lambda: created.append(True))
+        peace.must(lambda: bool(created), "L2", lambda: "the topics cannot be created")
+        for member in self.members:
+            self._as(member, member.start)
+        for watcher in self.watchers:
+            self._as(watcher, watcher.start)
+        self.nemesis.start()
+        self.admin.start(self.operations)
+        for member in self.members:
+            self._churn(member, stream(self.seed, f"{member.name}/churn"))
+        if config.grows:
+            world.scheduler.after(config.fault_time_ms * MICROSECONDS // 2, self._grow)
+        world.run_for(config.fault_time_ms)
+        self._settle(peace)
+        for member in self.members:
+            self._as(member, member.leave)
+        for watcher in self.watchers:
+            self._as(watcher, watcher.stop)
+        world.run_for(1_000)
+        peace.make(stream(self.seed, "peace"), 0, (), (), ())
+        world.counts["groups: commits refused"] += sum(sum(member.refused.values()) for member in self.members)
+
+    def _settle(self, peace: Peace) -> None:
+        """C5: with all mended, every partition gets an owner whose commits count, whoever is gone for good."""
+        self._churning = False
+        self.nemesis.end()
+        for member in self.members:
+            self._resume(member)
+        for plan in self.groups.plans:
+            members = [member for member in self.members if member.group == plan.group]
+            there = [member for member in members if member.running] or members[:1]
+            for member in members if self.groups.all_return else there:
+                self._as(member, member.start)
+        for member in self.members:
+            member.commits_told.clear()
+        peace.must(lambda: not self._unsettled(), "C5", lambda: f"groups do not settle: {'; '.join(self._unsettled())}")
+
+    def _unsettled(self) -> list[str]:
+        image = self.checkers.replicas.metadata.image
+        found: list[str] = []
+        for plan in self.groups.plans:
+            members = [member for member in self.members if member.group == plan.group]
+            for name in plan.topics:
+                for index in range(len(image.topics[image.topic_ids[name]].partitions)):
+                    owners = [member for member in members if (name, index) in member.owned]
+                    if len(owners) != 1 or not owners[0].commits_told.get((name, index)):
+                        told = ", ".join(owner.name for owner in owners) or "nobody"
+                        found.append(f"{name}-{index} of {plan.group} is {told}'s")
+        return found
+
+    # -- members come and go
+
+    def _churn(self, member: GroupMember, chance: random.Random) -> None:
+        low_ms, high_ms = self.groups.churn_pause_ms
+        if not self.groups.churn:
+            return
+
+        def strike() -> None:
+            if not self._churning:
+                return
+            kind, away_ms = chance.choice(self.groups.churn), chance.randint(*self.groups.away_ms)
+            self.world.counts[f"groups: members {kind}"] += 1
+            self.world.note(member.name, "FAULT", f"{kind} for {away_ms} ms")
+            if kind == "pause":
+                _process_of(member).frozen = True
+            else:
+                self._as(member, member.leave if kind == "leave" else member.die)
+            self.world.scheduler.after(away_ms * MICROSECONDS, back)
+
+        def back() -> None:
+            if self._churning:
+                self._resume(member)
+                self._as(member, member.start)
+                self.world.scheduler.after(chance.randint(low_ms, high_ms) * MICROSECONDS, strike)
+
+        self.world.scheduler.after(chance.randint(low_ms, high_ms) * MICROSECONDS, strike)
+
+    def _resume(self, member: GroupMember) -> None:
+        process = _process_of(member)
+        if process.frozen:
+            self.world.scheduler.thaw(process)
+
+    def _grow(self) -> None:
+        """A topic gets one partition more: its groups have something new to share out."""
+        topic = self.groups.topics[0]
+        name, count = topic.name, topic.partitions + 1
+        self.world.note("operator", "DOES", f"wants {count} partitions of {name}")
+        self.world.counts["groups: topics grown"] += 1
+
+        def answered(response: Any) -> None:
+            error = -1 if response is None else response.results[0].error_code
+            if error not in (ErrorCode.NONE, ErrorCode.INVALID_PARTITIONS):
+                self.admin.later(300, ask)
+
+        def ask() -> None:
+            wanted = CreatePartitionsTopic(name=name, count=count, assignments=None)
+            request = CreatePartitionsRequest(topics=(wanted,), timeout_ms=_GROWTH_TIMEOUT_MS)
+            self.admin.any_broker().call(request, _CREATE_PARTITIONS_VERSION, _GROWTH_TIMEOUT_MS, answered)
+
+        self.admin.run(ask)
+
+    def _as(self, client: GroupClient, act: Callable[[], None]) -> None:
+        """Have a client do something, as its own process."""
+        self.world.scheduler.after(0, act, _process_of(client))
+
+
+def run_groups(seed: int) -> Outcome:
+    """Play one seed."""
+    return GroupRun(seed).run()
+
+
+class _ProcessClock(SimClock):
+    """The clock of a client, which knows whose it is."""
+
+    def __init__(self, world: World, process: Process) -> None:
+        super().__init__(world.scheduler, process)
+        self.process = process
+
+
+def _process_of(client: GroupClient) -> Process:
+    clock = client.ground.clock
+    if not isinstance(clock, _ProcessClock):
+        raise TypeError(f"{client.name} is not a client of the simulator")
+    return clock.process
+
+
+def _but_for_offsets(told: Callable[..., None]) -> Callable[..., None]:
+    def tell(truth: Truth, *rest: Any) -> None:
+        if not truth.name.startswith(f"{OFFSETS_TOPIC}-"):
+            told(truth, *rest)
+
+    return tell

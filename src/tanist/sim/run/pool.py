@@ -1,0 +1,39 @@
+"""Seeds, in one process or in several, and their outcomes as they come.
+
+Seeds are begun only as processes come free, so that a deadline means something. What a seed does depends on the seed
+alone, never on which process plays it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+
+from tanist.sim.run.run import Outcome
+
+
+def outcomes(play: Callable[[int], Outcome], seeds: range, jobs: int, in_time: Callable[[], bool]) -> Iterator[Outcome]:
+    """What `play` gives for each seed. No seed is begun once it is not `in_time`. With several jobs it is pickled."""
+    if jobs <= 1 or len(seeds) == 1:
+        for seed in seeds:
+            if not in_time():
+                return
+            yield play(seed)
+        return
+    left = iter(seeds)
+    with ProcessPoolExecutor(max_workers=min(jobs, len(seeds), os.cpu_count() or jobs)) as pool:
+        under_way: set[Future[Outcome]] = set()
+        try:
+            while True:
+                while len(under_way) < 2 * jobs and in_time():
+                    following = next(left, None)
+                    if following is None:
+                        break
+                    under_way.add(pool.submit(play, following))
+                if not under_way:
+                    return
+                done, under_way = wait(under_way, return_when=FIRST_COMPLETED)
+                yield from sorted((future.result() for future in done), key=lambda outcome: outcome.seed)
+        finally:
+            pool.shutdown(cancel_futures=True)

@@ -1,0 +1,204 @@
+"""A run of the simulator: a cluster under load, faults and operators by chance, then peace, then judgement.
+
+Everything is drawn from the seed, from streams of their own: what the cluster and its clients are like (`profiles`),
+which faults there are, when, and to whom (`faults`), what operators do (`operations`). Safety is checked after every
+turn (`checkers`); when the faults have ended the cluster must become whole again within a bounded time
+(`checkers.liveness`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from tanist.sim.checkers.checkers import Checkers
+from tanist.sim.checkers.compaction import POLICY, key_of
+from tanist.sim.checkers.liveness import Peace
+from tanist.sim.checkers.violation import Violation
+from tanist.sim.faults.nemesis import Fault, Nemesis, draw_faults
+from tanist.sim.marks.situations import watching_situations
+from tanist.sim.run.coverage import Counts
+from tanist.sim.run.profiles import ChaosConfig
+from tanist.sim.workload.history import History
+from tanist.sim.workload.operations import Admin, Operation, draw_operations
+from tanist.sim.workload.producer import Producer, no_key
+from tanist.sim.workload.readers import Consumer, Observer
+from tanist.sim.world.clock import stream
+from tanist.sim.world.link_conditions import NetworkConditions
+from tanist.sim.world.world import Trace, World
+
+__all__ = ["ChaosConfig", "Outcome", "Run", "run"]
+
+
+@dataclass
+class Outcome:
+    """What came of a run."""
+
+    seed: int
+    digest: str = ""
+    violation: Violation | None = None
+    sends: int = 0
+    acknowledged: int = 0
+    lost: int = 0
+    """Records that were acknowledged, and given up since, with everybody's knowledge."""
+    reads: int = 0
+    events: int = 0
+    checks: int = 0
+    virtual_ms: int = 0
+    faults: int = 0
+    unclean: int = 0
+    """How often committed records were given up."""
+    counts: Counts = field(default_factory=Counter)
+
+
+class Run:
+    """One seed."""
+
+    def __init__(
+        self,
+        seed: int,
+        config: ChaosConfig | None = None,
+        *,
+        faults: list[Fault] | None = None,
+        operations: list[Operation] | None = None,
+        trace: Trace | None = None,
+    ) -> None:
+        self.seed = seed
+        self.config = config = config or ChaosConfig.drawn(seed)
+        self.world = World(
+            seed,
+            roles=config.roles,
+            directories=config.directories,
+            config={"min.insync.replicas": str(config.min_insync_replicas), **config.properties},
+            conditions=NetworkConditions(latency_us=config.latency_us),
+            trace=trace,
+        )
+        self._set_clocks()
+        self.history = History()
+        self.checkers = Checkers(self.world, self.history)
+        if faults is None:
+            low_ms, high_ms = config.fault_pause_ms
+            faults = draw_faults(
+                stream(seed, "faults"),
+                config.kinds,
+                list(self.world.hosts),
+                config.fault_time_ms * 1000,
+                (low_ms * 1000, high_ms * 1000),
+            )
+        self.faults = faults
+        if operations is None:
+            low_ms, high_ms = config.operation_pause_ms
+            operations = draw_operations(
+                stream(seed, "operations"),
+                config.operations,
+                config.fault_time_ms * 1000,
+                (low_ms * 1000, high_ms * 1000),
+            )
+        self.operations = operations
+        replicas = self.checkers.replicas
+        oracle, promise = replicas.oracle, replicas.elections.promise
+        self.nemesis = Nemesis(self.world, faults, oracle, promise, down_max=config.down_max, may_lose=config.may_lose)
+        self.admin = Admin(self.world, self.history, oracle, promise, config.topics)
+        self.outcome = Outcome(seed)
+
+    def _set_clocks(self) -> None:
+        chance, most_ms = stream(self.seed, "clocks"), self.config.skew_ms_max
+        for host in self.world.hosts.values():
+            host.wall_skew_ms = chance.randint(-most_ms, most_ms)
+
+    def run(self) -> Outcome:
+        """Play the run to its end; a violation is in the outcome."""
+        world, outcome = self.world, self.outcome
+        try:
+            with watching_situations(world.counts):
+                self._play()
+        except Violation as violation:
+            outcome.violation = violation
+        except Exception as error:  # the node's own: no input may make it raise
+            outcome.violation = Violation.of_error(error, world.now_us)
+        if outcome.violation is not None:
+            world.note("checker", "VIOLATION", str(outcome.violation))
+        outcome.digest = world.digest
+        outcome.events = world.scheduler.events
+        outcome.virtual_ms = world.now_ms
+        outcome.sends = len(self.history.sends)
+        outcome.acknowledged = self.history.acknowledged_count
+        outcome.lost = self.checkers.lost_acknowledged()
+        outcome.reads = len(self.history.reads)
+        outcome.faults = len(self.nemesis.done)
+        outcome.checks = self.checkers.replicas.changes + self.checkers.metadata.changes
+        outcome.unclean = sum(truth.unclean for truth in self.checkers.replicas.truths.values())
+        outcome.counts = world.counts
+        return outcome
+
+    def _play(self) -> None:
+        world, config = self.world, self.config
+        peace = Peace(world, self.checkers, self.nemesis, self.admin, config.settle_time_ms)
+        world.start()
+        peace.must(world.ready, "L1", lambda: "the cluster does not become ready")
+        created: list[bool] = []
+        self.admin.create_topics(lambda: created.append(True))
+        peace.must(lambda: bool(created), "L2", lambda: "the topics cannot be created")
+        producers, consumers, observers = self._producers(), self._consumers(), self._observers()
+        clients: list[Producer | Consumer | Observer] = [*producers, *consumers, *observers]
+        for client in clients:
+            client.start()
+        self.nemesis.start()
+        self.admin.start(self.operations)
+        world.run_for(config.fault_time_ms // 2)
+        late = self._consumers("late", config.late_consumers)
+        for consumer in late:
+            consumer.reads_again = True
+            consumer.start()
+        consumers += late
+        world.run_for(config.fault_time_ms - config.fault_time_ms // 2)
+        for consumer in late:
+            consumer.reads_again = False
+        peace.make(stream(self.seed, "peace"), config.left_out, producers, consumers, observers)
+
+    def _producers(self) -> list[Producer]:
+        config, made = self.config, []
+        for topic in config.topics:
+            for n in range(config.producers + config.careless_producers):
+                careful = n < config.producers
+                made.append(
+                    Producer(
+                        self.world,
+                        f"{topic.name}/{'producer' if careful else 'careless'}{n}",
+                        self.history,
+                        topic.name,
+                        topic.partitions,
+                        pause_ms=config.pause_ms,
+                        acks=-1 if careful else 1,
+                        idempotent=careful,
+                        key_of=key_of if (POLICY, "compact") in topic.configs else no_key,
+                    )
+                )
+        return made
+
+    def _consumers(self, name: str = "consumer", number: int = 1) -> list[Consumer]:
+        return [
+            Consumer(self.world, f"{topic.name}/{name}{n or ''}", self.history, topic.name, topic.partitions)
+            for topic in self.config.topics
+            for n in range(number)
+        ]
+
+    def _observers(self) -> list[Observer]:
+        return [
+            Observer(
+                self.world,
+                f"{topic.name}/observer{n}",
+                self.history,
+                topic.name,
+                topic.partitions,
+                self.checkers.committed_before,
+                pause_ms=2 * self.config.pause_ms,
+            )
+            for topic in self.config.topics
+            for n in range(self.config.observers)
+        ]
+
+
+def run(seed: int, config: ChaosConfig | None = None) -> Outcome:
+    """Play one seed."""
+    return Run(seed, config).run()

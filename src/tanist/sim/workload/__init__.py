@@ -1,0 +1,1 @@
+"""Clients of a run: producers, readers, group members, and operators who change topics."""

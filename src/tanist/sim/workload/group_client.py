@@ -1,0 +1,302 @@
+"""What a client of consumer groups needs, whatever its protocol: a coordinator, topics, offsets read and committed.
+
+Owns requests and what comes of them, over the ports, so that the same members run in the simulator and against a
+cluster of processes. What they are told goes to a `Witness` at the moment when they hear of it, and before they act on
+it; each commit is marked by metadata that no other has, so that whoever is told an offset knows which commit it is.
+It must never judge: that is the witness's.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+from uuid import UUID
+
+from tanist.broker.network.channel import Channel
+from tanist.ports import Clock, Network
+from tanist.wire.errors import ErrorCode
+from tanist.wire.messages.find_coordinator_request import FindCoordinatorRequest
+from tanist.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from tanist.wire.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from tanist.wire.messages.offset_fetch_request import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
+
+BACKOFF_MS: Final = 60
+REQUEST_TIMEOUT_MS: Final = 3_000
+MAX_FRAME_BYTES: Final = 64 << 20
+
+_FIND_COORDINATOR_VERSION = 4
+_METADATA_VERSION = 12
+_OFFSET_COMMIT_VERSION = 9
+_OFFSET_FETCH_VERSION = 9
+
+ELSEWHERE: Final = frozenset(
+    {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
+)
+"""Errors after which a client asks again who coordinates."""
+
+Place = tuple[str, str, int]
+"""Group, topic and partition."""
+Part = tuple[str, int]
+"""Topic and partition."""
+Offsets = Mapping[Part, tuple[int, str]]
+"""What a group has committed: offset and metadata. An offset of -1: nothing."""
+Answered = Callable[[Any | None], None]
+
+
+class Witness(Protocol):
+    """Sees what clients of groups are told."""
+
+    def told(
+        self, client: str, group: str, member_id: str, epoch: int, parts: Iterable[Part], *, classic: bool
+    ) -> None:
+        """A member hears that these partitions are its own (some of them perhaps since earlier)."""
+
+    def gave_up(self, client: str, group: str, parts: Iterable[Part]) -> None:
+        """A client does not believe any more that they are its own."""
+
+    def asks(self, group: str) -> Mapping[Place, Any]:
+        """Somebody is about to ask what a group has committed: what was told so far. It comes back to `fetched`."""
+
+    def fetched(self, client: str, group: str, asked: Mapping[Place, Any], offsets: Offsets) -> None:
+        """It was told this. Who asked for all and was not told of a place was told that nothing is committed."""
+
+    def commits(self, client: str, place: Place, offset: int, tag: str) -> None:
+        """A client is about to commit an offset. Nobody else ever uses this tag, nor does it again."""
+
+    def committed(self, client: str, place: Place, offset: int, tag: str) -> None:
+        """It was told that the commit has succeeded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """Where a client runs."""
+
+    clock: Clock
+    network: Network
+    bootstrap: Sequence[tuple[str, int]]
+    chance: random.Random
+    witness: Witness
+
+
+class GroupClient:
+    """Finds the coordinator of one group and speaks to it; each of its lives is a process of its own to the cluster."""
+
+    def __init__(self, ground: Ground, name: str, group: str, topics: Sequence[str]) -> None:
+        self.ground = ground
+        self.name = name
+        self.group = group
+        self.topics = tuple(topics)
+        self.partitions: dict[str, tuple[UUID, int]] = {}
+        """The topics as this client last heard of them: id, and number of partitions."""
+        self.life = 0
+        """What an earlier life has asked for is of no interest to this one."""
+        self.refused: dict[int, int] = {}
+        """Error -> how often it was the answer."""
+        self._channels: dict[tuple[str, int], Channel] = {}
+        self._coordinator: tuple[str, int] | None = None
+        self._finding = False
+        self._next_bootstrap = 0
+        self._commits = 0
+
+    # -- lives
+
+    def start(self) -> None:
+        """Begin with what it is there for."""
+        raise NotImplementedError
+
+    def next_life(self) -> None:
+        """What is asked for or due is of no interest any more."""
+        self.life += 1
+        self._finding = False
+
+    def end_life(self) -> None:
+        """As if the process was killed: its connections close, and it tells nobody."""
+        self.next_life()
+        self._coordinator = None
+        channels, self._channels = self._channels, {}
+        for channel in channels.values():
+            channel.close()
+
+    def later(self, delay_ms: int, callback: Callable[[], None]) -> None:
+        """In this life, or not at all."""
+        life = self.life
+
+        def due() -> None:
+            if self.life == life:
+                callback()
+
+        clock = self.ground.clock
+        clock.call_at(clock.now_ms() + delay_ms, due)
+
+    # -- requests
+
+    def call(self, channel: Channel, request: Any, version: int, timeout_ms: int, answered: Answered) -> None:
+        life = self.life
+        channel.call(request, version, timeout_ms, lambda response: answered(response) if self.life == life else None)
+
+    def channel(self, address: tuple[str, int]) -> Channel:
+        found = self._channels.get(address)
+        if found is None:
+            found = self._channels[address] = Channel(
+                self.ground.clock, self.ground.network, *address, client_id=self.name, max_frame_bytes=MAX_FRAME_BYTES
+            )
+        return found
+
+    def any_broker(self) -> Channel:
+        self._next_bootstrap += 1
+        bootstrap = self.ground.bootstrap
+        return self.channel(bootstrap[self._next_bootstrap % len(bootstrap)])
+
+    def ask(self, request: Any, version: int, answered: Answered, timeout_ms: int = REQUEST_TIMEOUT_MS) -> None:
+        """Ask the coordinator. `None` also if nobody knows who that is, a little later."""
+        if self._coordinator is None:
+            self._find_coordinator()
+            self.later(BACKOFF_MS, lambda: answered(None))
+            return
+
+        def heard(response: Any | None) -> None:
+            if response is None:
+                self._coordinator = None
+            answered(response)
+
+        self.call(self.channel(self._coordinator), request, version, timeout_ms, heard)
+
+    def note(self, error: int) -> int:
+        """An error that was the answer; those that send the client elsewhere do so."""
+        if error:
+            self.refused[error] = self.refused.get(error, 0) + 1
+        if error in ELSEWHERE:
+            self._coordinator = None
+        return error
+
+    def _find_coordinator(self) -> None:
+        if self._finding:
+            return
+        self._finding = True
+
+        def answered(response: Any | None) -> None:
+            self._finding = False
+            found = None if response is None else response.coordinators[0]
+            if found is not None and not found.error_code:
+                self._coordinator = (found.host, found.port)
+
+        request = FindCoordinatorRequest(key_type=0, coordinator_keys=(self.group,))
+        self.call(self.any_broker(), request, _FIND_COORDINATOR_VERSION, REQUEST_TIMEOUT_MS, answered)
+
+    def learn_topics(self, done: Callable[[], None]) -> None:
+        """Ask any broker for the topics; `done` is called whether it knew or not."""
+
+        def answered(response: Any | None) -> None:
+            for topic in () if response is None else response.topics:
+                if not topic.error_code and topic.name is not None:
+                    self.partitions[topic.name] = (topic.topic_id, len(topic.partitions))
+            done()
+
+        request = MetadataRequest(
+            topics=tuple(MetadataRequestTopic(name=name) for name in self.topics), allow_auto_topic_creation=False
+        )
+        self.call(self.any_broker(), request, _METADATA_VERSION, REQUEST_TIMEOUT_MS, answered)
+
+    # -- offsets
+
+    def fetch_offsets(
+        self,
+        parts: Sequence[Part] | None,
+        member_id: str | None,
+        member_epoch: int,
+        done: Callable[[Offsets | None], None],
+    ) -> None:
+        """What the group has committed of these partitions, or of all; None if the answer was an error."""
+        asked = self.ground.witness.asks(self.group)
+        wanted: dict[str, list[int]] = {}
+        for name, index in parts or ():
+            wanted.setdefault(name, []).append(index)
+        topics = tuple(
+            OffsetFetchRequestTopics(name=name, partition_indexes=tuple(indexes)) for name, indexes in wanted.items()
+        )
+
+        def answered(response: Any | None) -> None:
+            group = None if response is None else response.groups[0]
+            if group is None or self.note(group.error_code):
+                done(None)
+                return
+            found = {
+                (topic.name, each.partition_index): (each.committed_offset, each.metadata or "")
+                for topic in group.topics
+                for each in topic.partitions
+                if not each.error_code
+            }
+            nothing = {place[1:]: (-1, "") for place in asked} if parts is None else {}
+            self.ground.witness.fetched(self.name, self.group, asked, {**nothing, **found})
+            done(found)
+
+        group = OffsetFetchRequestGroup(
+            group_id=self.group,
+            member_id=member_id,
+            member_epoch=member_epoch,
+            topics=None if parts is None else topics,
+        )
+        self.ask(OffsetFetchRequest(groups=(group,)), _OFFSET_FETCH_VERSION, answered)
+
+    def commit(self, part: Part, offset: int, member_id: str, epoch: int, done: Callable[[int | None], None]) -> None:
+        """Commit one offset; `done` gets the error, or None if there was no answer."""
+        self._commits += 1
+        tag = f"{self.name}#{self._commits}"
+        place = (self.group, *part)
+        self.ground.witness.commits(self.name, place, offset, tag)
+
+        def answered(response: Any | None) -> None:
+            if response is None:
+                done(None)
+                return
+            error = response.topics[0].partitions[0].error_code
+            if not error:
+                self.ground.witness.committed(self.name, place, offset, tag)
+            done(self.note(error))
+
+        committed = OffsetCommitRequestPartition(
+            partition_index=part[1], committed_offset=offset, committed_metadata=tag
+        )
+        request = OffsetCommitRequest(
+            group_id=self.group,
+            generation_id_or_member_epoch=epoch,
+            member_id=member_id,
+            topics=(OffsetCommitRequestTopic(name=part[0], partitions=(committed,)),),
+        )
+        self.ask(request, _OFFSET_COMMIT_VERSION, answered)
+
+
+class OffsetWatcher(GroupClient):
+    """Asks again and again what its group has committed: an operator's dashboard, which never joins."""
+
+    def __init__(self, ground: Ground, name: str, group: str, topics: Sequence[str], *, pause_ms: int) -> None:
+        super().__init__(ground, name, group, topics)
+        self._pause_ms = pause_ms
+        self.answers = 0
+        self.stopped = False
+
+    def start(self) -> None:
+        self._ask_again()
+
+    def stop(self) -> None:
+        self.stopped = True
+
+    def _ask_again(self) -> None:
+        if self.stopped:
+            return
+
+        def done(offsets: Offsets | None) -> None:
+            self.answers += offsets is not None
+            self.later(self._pause_ms, self._ask_again)
+
+        self.fetch_offsets(None, None, -1, done)

@@ -1,0 +1,428 @@
+"""Members of consumer groups, of both protocols: they join, are told partitions, and commit what they would have read.
+
+Owns how a client behaves that keeps to the rules of its protocol, as Apache's does: what it gives up and when, when it
+asks again, when it joins anew. A member commits one offset at a time, each greater than what it was told when it got
+the partition. `leave`, `die` and `start` are for whoever drives it.
+
+    classic     JoinGroup, SyncGroup, Heartbeat: all is given up before each JoinGroup; the leader assigns ("range")
+    consumer    ConsumerGroupHeartbeat (KIP-848): the coordinator assigns; what is taken away is given up, then said
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, Final
+from uuid import UUID
+
+from tanist.coordinator.consumer.member import LEAVING_EPOCH
+from tanist.sim.workload.group_client import BACKOFF_MS, REQUEST_TIMEOUT_MS, Ground, GroupClient, Offsets, Part
+from tanist.wire.consumer_protocol import decode_assignment, encode_protocol
+from tanist.wire.errors import ErrorCode
+from tanist.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest, TopicPartitions
+from tanist.wire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
+from tanist.wire.messages.consumer_protocol_assignment import TopicPartition as AssignedTopic
+from tanist.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
+from tanist.wire.messages.heartbeat_request import HeartbeatRequest
+from tanist.wire.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
+from tanist.wire.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
+from tanist.wire.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
+
+_JOIN_GROUP_VERSION = 9
+_SYNC_GROUP_VERSION = 5
+_HEARTBEAT_VERSION = 4
+_LEAVE_GROUP_VERSION = 5
+_CONSUMER_HEARTBEAT_VERSION = 1
+_PROTOCOL_VERSION = 1
+_RANGE: Final = "range"
+_CONSUMER: Final = "consumer"
+_TOPICS_PAUSE_MS: Final = 1_000
+"""So often a leader of the classic protocol looks whether topics have grown."""
+
+
+class GroupMember(GroupClient):
+    """What members of both protocols have in common: partitions of their own, and positions in them."""
+
+    is_classic = False
+
+    def __init__(
+        self,
+        ground: Ground,
+        name: str,
+        group: str,
+        topics: Sequence[str],
+        *,
+        session_timeout_ms: int,
+        rebalance_timeout_ms: int,
+        pause_ms: int,
+    ) -> None:
+        super().__init__(ground, name, group, topics)
+        self.session_timeout_ms = session_timeout_ms
+        self.rebalance_timeout_ms = rebalance_timeout_ms
+        self.pause_ms = pause_ms
+        """Between two commits."""
+        self.member_id = ""
+        self.epoch = 0
+        """Generation, or member epoch."""
+        self.owned: dict[Part, int] = {}
+        """Partitions of its own, and the number of the tenure: one that comes back is not the one that was."""
+        self.positions: dict[Part, int] = {}
+        self.running = False
+        self.commits_told: dict[Part, int] = {}
+        """How many commits it was told have succeeded."""
+        self._tenures = 0
+        self._loading = False
+
+    # -- for whoever drives it
+
+    def start(self) -> None:
+        """Begin to want to be a member."""
+        if not self.running:
+            self.running = True
+            self._begin()
+            self._commit_again()
+
+    def leave(self) -> None:
+        """Go in good order."""
+        if self.running:
+            self._lose(list(self.owned))
+            self._say_goodbye()
+            self._stop()
+
+    def die(self) -> None:
+        """Go without a word."""
+        if self.running:
+            self._lose(list(self.owned))
+            self._stop()
+            self.end_life()
+
+    def _stop(self) -> None:
+        self.running = False
+        self.next_life()
+        self.member_id, self.epoch = "", 0
+        self._loading = False
+
+    # -- what its protocol does
+
+    def _begin(self) -> None:
+        raise NotImplementedError
+
+    def _say_goodbye(self) -> None:
+        raise NotImplementedError
+
+    def _refused_commit(self, error: int) -> None:
+        raise NotImplementedError
+
+    def _identity(self) -> tuple[str | None, int]:
+        """As who it asks for offsets."""
+        raise NotImplementedError
+
+    # -- partitions
+
+    def _own(self, parts: Collection[Part]) -> None:
+        """It was told that these are its own, and no others."""
+        self._lose([part for part in self.owned if part not in parts])
+        self.ground.witness.told(
+            self.name, self.group, self.member_id, self.epoch, sorted(parts), classic=self.is_classic
+        )
+        for part in sorted(parts):
+            if part not in self.owned:
+                self._tenures += 1
+                self.owned[part] = self._tenures
+        self._load_positions()
+
+    def _lose(self, parts: Collection[Part]) -> None:
+        if not parts:
+            return
+        for part in parts:
+            del self.owned[part]
+            self.positions.pop(part, None)
+        self.ground.witness.gave_up(self.name, self.group, parts)
+
+    def _load_positions(self) -> None:
+        wanted = {part: tenure for part, tenure in self.owned.items() if part not in self.positions}
+        if not wanted or self._loading:
+            return
+        self._loading = True
+
+        def done(offsets: Offsets | None) -> None:
+            self._loading = False
+            for part, tenure in wanted.items():
+                if offsets is not None and part in offsets and self.owned.get(part) == tenure:
+                    self.positions[part] = max(offsets[part][0], 0)
+            if any(part not in self.positions for part in self.owned):
+                self.later(BACKOFF_MS, self._load_positions)
+
+        self.fetch_offsets(sorted(wanted), *self._identity(), done)
+
+    # -- commits
+
+    def _commit_again(self) -> None:
+        """One after the other, so that a member's own commits keep their order."""
+        chance = self.ground.chance
+        pause_ms = self.pause_ms + chance.randint(0, self.pause_ms)
+        ready = sorted(self.positions)
+        if not ready:
+            self.later(max(pause_ms, BACKOFF_MS), self._commit_again)
+            return
+        part = ready[chance.randrange(len(ready))]
+        tenure = self.owned[part]
+        offset = self.positions[part] = self.positions[part] + chance.randint(1, 5)
+
+        def done(error: int | None) -> None:
+            if error == 0:
+                self.commits_told[part] = self.commits_told.get(part, 0) + 1
+            elif error is not None and self.owned.get(part) == tenure:
+                self._refused_commit(error)
+            self.later(pause_ms, self._commit_again)
+
+        self.commit(part, offset, self.member_id, self.epoch, done)
+
+
+class ClassicMember(GroupMember):
+    """Of the classic protocol: all of a group give everything up, join, and are told what the leader has assigned."""
+
+    is_classic = True
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self._assigned: dict[str, tuple[UUID, int]] | None = None
+        """The topics, as they were when this member assigned them: it leads."""
+        self._joining = False
+
+    def _begin(self) -> None:
+        self.learn_topics(self._join)
+
+    def _identity(self) -> tuple[str | None, int]:
+        return None, -1
+
+    def _join(self) -> None:
+        self._joining = True
+        self._lose(list(self.owned))
+        self._assigned = None
+        subscription = ConsumerProtocolSubscription(topics=self.topics)
+        request = JoinGroupRequest(
+            group_id=self.group,
+            session_timeout_ms=self.session_timeout_ms,
+            rebalance_timeout_ms=self.rebalance_timeout_ms,
+            member_id=self.member_id,
+            protocol_type=_CONSUMER,
+            protocols=(
+                JoinGroupRequestProtocol(name=_RANGE, metadata=encode_protocol(subscription, _PROTOCOL_VERSION)),
+            ),
+        )
+        patience_ms = self.rebalance_timeout_ms + REQUEST_TIMEOUT_MS
+        self.ask(request, _JOIN_GROUP_VERSION, self._joined, patience_ms)
+
+    def _joined(self, response: Any | None) -> None:
+        error = -1 if response is None else self.note(response.error_code)
+        if response is None or error:
+            if error == ErrorCode.MEMBER_ID_REQUIRED:
+                self.member_id = response.member_id if response is not None else ""
+                self._join()
+                return
+            if error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID):
+                self.member_id = ""
+            self.later(BACKOFF_MS, self._join)
+            return
+        self.member_id, self.epoch = response.member_id, response.generation_id
+        if response.leader == response.member_id and not response.skip_assignment:
+            members = [each.member_id for each in response.members]
+            self.learn_topics(lambda: self._sync(response, self._divided(members)))
+        else:
+            self._sync(response, {})
+
+    def _divided(self, members: Sequence[str]) -> dict[str, list[Part]]:
+        """All partitions, one after the other to the members in turn."""
+        self._assigned = dict(self.partitions)
+        parts = [(name, index) for name in sorted(self.partitions) for index in range(self.partitions[name][1])]
+        ordered = sorted(members)
+        return {member_id: parts[place :: len(ordered)] for place, member_id in enumerate(ordered)}
+
+    def _sync(self, joined: Any, divided: dict[str, list[Part]]) -> None:
+        assignments = tuple(
+            SyncGroupRequestAssignment(
+                member_id=member_id, assignment=encode_protocol(_assignment(parts), _PROTOCOL_VERSION)
+            )
+            for member_id, parts in divided.items()
+        )
+        request = SyncGroupRequest(
+            group_id=self.group,
+            generation_id=joined.generation_id,
+            member_id=joined.member_id,
+            protocol_type=_CONSUMER,
+            protocol_name=_RANGE,
+            assignments=assignments,
+        )
+        patience_ms = self.rebalance_timeout_ms + REQUEST_TIMEOUT_MS
+        self.ask(request, _SYNC_GROUP_VERSION, self._synced, patience_ms)
+
+    def _synced(self, response: Any | None) -> None:
+        error = -1 if response is None else self.note(response.error_code)
+        if response is None or error:
+            if error == ErrorCode.UNKNOWN_MEMBER_ID:
+                self.member_id = ""
+            self.later(BACKOFF_MS, self._join)
+            return
+        self._joining = False
+        self._own(_parts_in(bytes(response.assignment)))
+        self.later(self._heartbeat_pause_ms, self._heartbeat)
+        if self._assigned is not None:
+            self._watch_topics(self.epoch)
+
+    @property
+    def _heartbeat_pause_ms(self) -> int:
+        return self.session_timeout_ms // 10
+
+    def _heartbeat(self) -> None:
+        request = HeartbeatRequest(group_id=self.group, generation_id=self.epoch, member_id=self.member_id)
+        epoch = self.epoch
+
+        def answered(response: Any | None) -> None:
+            if not self._is_in(epoch):
+                return
+            error = 0 if response is None else self.note(response.error_code)
+            if not self._rejoins(error):
+                self.later(self._heartbeat_pause_ms, self._heartbeat)
+
+        self.ask(request, _HEARTBEAT_VERSION, answered)
+
+    def _is_in(self, epoch: int) -> bool:
+        """Whether it is still in the generation, and has not begun to join the next."""
+        return self.epoch == epoch and not self._joining
+
+    def _refused_commit(self, error: int) -> None:
+        if not self._joining:
+            self._rejoins(error)
+
+    def _rejoins(self, error: int) -> bool:
+        """Errors by which a member learns that it is to join again."""
+        if error == ErrorCode.UNKNOWN_MEMBER_ID:
+            self.member_id = ""
+        elif error not in (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION):
+            return False
+        self._join()
+        return True
+
+    def _watch_topics(self, epoch: int) -> None:
+        """The leader joins again when there is something new to be assigned."""
+
+        def learnt() -> None:
+            if not self._is_in(epoch):
+                return
+            if self.partitions != self._assigned:
+                self._join()
+            else:
+                self._watch_topics(epoch)
+
+        self.later(_TOPICS_PAUSE_MS, lambda: self.learn_topics(learnt) if self._is_in(epoch) else None)
+
+    def _say_goodbye(self) -> None:
+        if self.member_id:
+            identity = MemberIdentity(member_id=self.member_id)
+            self.ask(
+                LeaveGroupRequest(group_id=self.group, members=(identity,)), _LEAVE_GROUP_VERSION, lambda response: None
+            )
+
+
+class ConsumerMember(GroupMember):
+    """Of the consumer protocol: one heartbeat after the other, in which everything is said."""
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self._says_all = True
+        """Its last heartbeat may not have been heard."""
+        self._has_changed = False
+        """What it has is not what it last said."""
+        self._ids = 0
+
+    def _begin(self) -> None:
+        self._ids += 1
+        self.member_id = f"{self.name}-{self._ids}"
+        self.epoch = 0
+        self._says_all = True
+        self.learn_topics(self._heartbeat)
+
+    def _identity(self) -> tuple[str | None, int]:
+        return self.member_id, self.epoch
+
+    def _heartbeat(self) -> None:
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=self.group, member_id=self.member_id, member_epoch=self.epoch, topic_partitions=None
+        )
+        if self._says_all or self.epoch == 0:
+            request.rebalance_timeout_ms = self.rebalance_timeout_ms
+            request.subscribed_topic_names = self.topics
+            request.topic_partitions = self._having()
+        elif self._has_changed:
+            request.topic_partitions = self._having()
+        self._has_changed = False
+        self.ask(request, _CONSUMER_HEARTBEAT_VERSION, self._answered)
+
+    def _having(self) -> tuple[TopicPartitions, ...]:
+        owned: dict[str, list[int]] = {}
+        for name, index in sorted(self.owned):
+            owned.setdefault(name, []).append(index)
+        return tuple(
+            TopicPartitions(topic_id=self.partitions[name][0], partitions=tuple(indexes))
+            for name, indexes in owned.items()
+        )
+
+    def _answered(self, response: Any | None) -> None:
+        error = -1 if response is None else self.note(response.error_code)
+        if response is None or error:
+            self._says_all = True
+            if error in _EXPELLED and self.epoch:
+                self._lose(list(self.owned))
+                self.epoch = 0
+            self.later(BACKOFF_MS, self._heartbeat)
+            return
+        self._says_all = False
+        self.epoch = response.member_epoch
+        pause_ms = response.heartbeat_interval_ms
+        if response.assignment is not None:
+            names = {topic_id: name for name, (topic_id, _) in self.partitions.items()}
+            parts = {
+                (names[topic.topic_id], index)
+                for topic in response.assignment.topic_partitions
+                for index in topic.partitions
+            }
+            if parts != self.owned.keys():
+                # What it has given up or taken over is said at once: others may wait for it.
+                self._has_changed = True
+                pause_ms = 0
+            self._own(parts)
+        self.later(pause_ms, self._heartbeat)
+
+    def _refused_commit(self, error: int) -> None:
+        pass  # its next heartbeat tells it what there is to know
+
+    def _say_goodbye(self) -> None:
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=self.group, member_id=self.member_id, member_epoch=LEAVING_EPOCH, topic_partitions=None
+        )
+        self.ask(request, _CONSUMER_HEARTBEAT_VERSION, lambda response: None)
+
+
+_EXPELLED = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.GROUP_ID_NOT_FOUND})
+"""Errors by which a member of the consumer protocol learns that it is none, and joins anew."""
+
+
+def _assignment(parts: Sequence[Part]) -> ConsumerProtocolAssignment:
+    topics: dict[str, list[int]] = {}
+    for name, index in parts:
+        topics.setdefault(name, []).append(index)
+    return ConsumerProtocolAssignment(
+        assigned_partitions=tuple(
+            AssignedTopic(topic=name, partitions=tuple(indexes)) for name, indexes in topics.items()
+        )
+    )
+
+
+def _parts_in(assignment: bytes) -> set[Part]:
+    if not assignment:
+        return set()
+    return {
+        (topic.topic, index)
+        for topic in decode_assignment(assignment).assigned_partitions
+        for index in topic.partitions
+    }

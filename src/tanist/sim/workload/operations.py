@@ -1,0 +1,284 @@
+"""What operators do while a run is under way: as a list that is drawn before the run begins, and the admin who does it.
+
+Drawn like faults (`faults/nemesis.py`), from a stream of its own. Requests go to any broker, as an admin client's do;
+whether they succeed is nobody's business, what they change is judged from the committed metadata.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from tanist.sim.events import ElrDowngradeRequested, TopicIdPartition, UncleanElectionRequested, UnregistrationRequested
+from tanist.sim.oracle import Oracle
+from tanist.sim.promise import AGGRESSIVE, BALANCED, FIRST_PHASE, NONE, Promise
+from tanist.sim.workload.clients import SimClient
+from tanist.sim.workload.history import History
+from tanist.sim.world.clock import stream
+from tanist.sim.world.world import World
+from tanist.wire.errors import ErrorCode
+from tanist.wire.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from tanist.wire.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
+from tanist.wire.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from tanist.wire.messages.unregister_broker_request import UnregisterBrokerRequest
+from tanist.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
+
+OPERATIONS: dict[str, str] = {
+    "reassign": "other replicas for a partition, perhaps more or fewer of them",
+    "cancel": "a reassignment under way is cancelled",
+    "min_isr": "another min.insync.replicas for a topic, or none of its own",
+    "cluster_min_isr": "another min.insync.replicas for the cluster",
+    "strategy": "another unclean.recovery.strategy for a topic",
+    "preferred": "preferred leaders are elected for all partitions",
+    "unclean": "an unclean election is asked for, of one of the KIP's kinds",
+    "unregister": "a broker is unregistered",
+}
+RARE_OPERATIONS: dict[str, str] = {
+    "features": "eligible.leader.replicas.version goes down, or up again",
+    "configs": "topic configurations that change how logs are written, and not what they promise",
+}
+"""What runs draw that lean to it (`profiles.EXTRAS`)."""
+
+RISKY = ("unclean", "unregister", "min_isr", "cluster_min_isr")
+"""Those that make the protocol promise less."""
+
+_TOPIC, _BROKER = 2, 4
+_SET, _DELETE = 0, 1
+_TIMEOUT_MS = 5_000
+_CREATE_TOPICS_VERSION = 7
+_ELR_VERSION = "eligible.leader.replicas.version"
+_UPGRADE, _SAFE_DOWNGRADE = 1, 2
+_LOG_CONFIGS = (("flush.messages", "1"), ("flush.messages", None), ("segment.ms", "700"), ("segment.ms", None))
+_PREFERRED, _UNCLEAN, _LONGEST_AGGRESSIVE, _LONGEST_BALANCED, _DESIGNATED = range(5)
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic of a run, as it is created."""
+
+    name: str
+    partitions: int
+    replication_factor: int
+    configs: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One thing that an operator does. `first` and `second` are chance for what it has to choose, in [0, 1)."""
+
+    at_us: int
+    kind: str
+    first: float
+    second: float
+
+
+def draw_operations(
+    chance: random.Random, kinds: Sequence[str], time_us: int, pause_us: tuple[int, int]
+) -> list[Operation]:
+    """A list of operations of these kinds, in order of time, over `time_us`."""
+    operations: list[Operation] = []
+    at_us = 0
+    while kinds:
+        at_us += chance.randint(*pause_us)
+        if at_us >= time_us:
+            break
+        operations.append(Operation(at_us, chance.choice(kinds), chance.random(), chance.random()))
+    return operations
+
+
+class Admin(SimClient):
+    """Does what the list says."""
+
+    def __init__(
+        self, world: World, history: History, oracle: Oracle, promise: Promise, topics: Sequence[Topic]
+    ) -> None:
+        super().__init__(world, "admin", history)
+        self._oracle = oracle
+        self._promise = promise
+        self._topics = topics
+        self._under_way = 0
+
+    @property
+    def idle(self) -> bool:
+        """All that was asked for is answered, or given up."""
+        return not self._under_way
+
+    def create_topics(self, done: Callable[[], None]) -> None:
+        """Until they are all there."""
+        wanted = {topic.name: topic for topic in self._topics}
+
+        def ask() -> None:
+            request = CreateTopicsRequest(
+                topics=tuple(
+                    CreatableTopic(
+                        name=topic.name,
+                        num_partitions=topic.partitions,
+                        replication_factor=topic.replication_factor,
+                        configs=tuple(CreatableTopicConfig(name=name, value=value) for name, value in topic.configs),
+                    )
+                    for topic in wanted.values()
+                ),
+                timeout_ms=10_000,
+            )
+            self.any_broker().call(request, _CREATE_TOPICS_VERSION, 10_000, answered)
+
+        def answered(response: Any) -> None:
+            for topic in () if response is None else response.topics:
+                if topic.error_code in (0, ErrorCode.TOPIC_ALREADY_EXISTS):
+                    wanted.pop(topic.name, None)
+            if wanted:
+                self.later(100, ask)
+            else:
+                done()
+
+        self.run(ask)
+
+    def start(self, operations: Sequence[Operation]) -> None:
+        for operation in operations:
+            self.world.scheduler.after(operation.at_us, partial(self._act, operation), self.process)
+
+    def _act(self, operation: Operation) -> None:
+        getattr(self, f"_{operation.kind}")(operation)
+
+    # -- reassignments
+
+    def _reassign(self, operation: Operation) -> None:
+        key, name = self._partition(operation.first)
+        brokers = [host.node_id for host in self.world.brokers]
+        chance = stream(self.world.seed, f"reassign/{operation.at_us}")
+        size = min(len(brokers), max(1, len(self._oracle.states[key].replicas) + chance.choice((-1, 0, 0, 1))))
+        replicas = tuple(chance.sample(brokers, size))
+        self._note(f"wants {name}-{key[1]} on {list(replicas)}")
+        self._place(name, key[1], replicas)
+
+    def _cancel(self, operation: Operation) -> None:
+        moving = [key for key, state in self._oracle.states.items() if state.reassigning]
+        if moving:
+            key = moving[int(operation.first * len(moving))]
+            name = self._name(key)
+            self._note(f"cancels the reassignment of {name}-{key[1]}")
+            self._place(name, key[1], None)
+
+    def _place(self, name: str, partition: int, replicas: tuple[int, ...] | None) -> None:
+        moved = ReassignablePartition(partition_index=partition, replicas=replicas)
+        self._send(
+            AlterPartitionReassignmentsRequest(
+                timeout_ms=_TIMEOUT_MS, topics=(ReassignableTopic(name=name, partitions=(moved,)),)
+            ),
+            0,
+        )
+
+    # -- configurations
+
+    def _min_isr(self, operation: Operation) -> None:
+        topic = self._topics[int(operation.first * len(self._topics))]
+        value = (None, "1", "2", "2", "3")[int(operation.second * 5)]
+        self._configure(_TOPIC, topic.name, "min.insync.replicas", value)
+        self.world.counts["min.insync.replicas changed"] += 1
+
+    def _cluster_min_isr(self, operation: Operation) -> None:
+        self._configure(_BROKER, "", "min.insync.replicas", ("1", "2", "2", "3")[int(operation.second * 4)])
+        self.world.counts["min.insync.replicas changed"] += 1
+
+    def _strategy(self, operation: Operation) -> None:
+        topic = self._topics[int(operation.first * len(self._topics))]
+        strategies = (NONE, BALANCED, AGGRESSIVE)
+        if self._first_phase():
+            value = ("true", "false")[int(operation.second * 2)]
+            self._configure(_TOPIC, topic.name, "unclean.leader.election.enable", value)
+        else:
+            value = strategies[int(operation.second * len(strategies))]
+            self._configure(_TOPIC, topic.name, "unclean.recovery.strategy", value)
+        self.world.counts["strategies changed"] += 1
+
+    def _configs(self, operation: Operation) -> None:
+        topic = self._topics[int(operation.first * len(self._topics))]
+        self._configure(_TOPIC, topic.name, *_LOG_CONFIGS[int(operation.second * len(_LOG_CONFIGS))])
+        self.world.counts["logs configured"] += 1
+
+    def _features(self, operation: Operation) -> None:
+        """Off and on again. Off only while nobody has lost anything: without an ELR nothing makes up for it."""
+        level = 0 if self._oracle.image.elr_enabled and operation.first < 0.7 else 1
+        if not level:
+            if not self._promise.elr_may_end():
+                return
+            self.world.emit(ElrDowngradeRequested())
+        self._note(f"sets {_ELR_VERSION} to {level}")
+        update = FeatureUpdateKey(
+            feature=_ELR_VERSION, max_version_level=level, upgrade_type=_UPGRADE if level else _SAFE_DOWNGRADE
+        )
+        self._send(UpdateFeaturesRequest(timeout_ms=_TIMEOUT_MS, feature_updates=(update,)), 2)
+
+    def _configure(self, resource: int, name: str, key: str, value: str | None) -> None:
+        self._note(f"sets {key} of {name or 'the cluster'} to {value}")
+        config = AlterableConfig(name=key, config_operation=_DELETE if value is None else _SET, value=value)
+        changed = AlterConfigsResource(resource_type=resource, resource_name=name, configs=(config,))
+        self._send(IncrementalAlterConfigsRequest(resources=(changed,)), 1)
+
+    # -- elections and brokers
+
+    def _preferred(self, operation: Operation) -> None:
+        self._note("asks for preferred leaders")
+        self.world.counts["preferred elections asked for"] += 1
+        self._send(ElectLeadersRequest(election_type=_PREFERRED, topic_partitions=None, timeout_ms=_TIMEOUT_MS), 2)
+
+    def _unclean(self, operation: Operation) -> None:
+        key, _ = self._partition(operation.first)
+        self.elect_uncleanly(key, operation.second)
+
+    def elect_uncleanly(self, key: TopicIdPartition, choice: float = 0.0) -> None:
+        """In one of the ways that there are; by the longest log if nothing else is said."""
+        name = self._name(key)
+        replicas = self._oracle.states[key].replicas
+        kinds = (_UNCLEAN,) if self._first_phase() else (_LONGEST_BALANCED, _LONGEST_AGGRESSIVE, _UNCLEAN, _DESIGNATED)
+        kind = kinds[int(choice * len(kinds))]
+        desired = (replicas[int(choice * 997) % len(replicas)],) if kind == _DESIGNATED else None
+        self.world.emit(UncleanElectionRequested(key))
+        self._note(f"asks for a leader of {name}-{key[1]} (type {kind}{'' if desired is None else f', {desired[0]}'})")
+        chosen = TopicPartitions(topic=name, partitions=(key[1],), desired_leaders=desired)
+        version = 2 if self._first_phase() else 3
+        self._send(ElectLeadersRequest(election_type=kind, topic_partitions=(chosen,), timeout_ms=_TIMEOUT_MS), version)
+
+    def _unregister(self, operation: Operation) -> None:
+        hosts = [host for host in self.world.brokers if not host.up] or self.world.brokers
+        host = hosts[int(operation.first * len(hosts))]
+        self._note(f"unregisters broker {host.node_id}")
+        self.world.emit(UnregistrationRequested(host.node_id))
+        self.world.counts["brokers unregistered"] += 1
+        self._send(UnregisterBrokerRequest(broker_id=host.node_id), 0)
+
+    # -- bits
+
+    def _send(self, request: Any, version: int) -> None:
+        self._under_way += 1
+
+        def answered(response: Any) -> None:
+            self._under_way -= 1
+
+        self.any_broker().call(request, version, _TIMEOUT_MS + 1_000, answered)
+
+    def _partition(self, choice: float) -> tuple[TopicIdPartition, str]:
+        keys = list(self._oracle.states)
+        key = keys[int(choice * len(keys))]
+        return key, self._name(key)
+
+    def _name(self, key: TopicIdPartition) -> str:
+        return self._oracle.image.topics[key[0]].name
+
+    def _first_phase(self) -> bool:
+        return all(self._promise.strategy(truth) == FIRST_PHASE for truth in self._oracle.partitions.values())
+
+    def _note(self, message: str) -> None:
+        self.world.note("operator", "DOES", message)

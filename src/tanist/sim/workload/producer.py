@@ -1,0 +1,195 @@
+"""A producer in the virtual world: unique values, one batch in flight per partition.
+
+It is idempotent, and retries what is retriable with the same sequence number; or careless, with acks=1 and no retries,
+so that logs diverge. What its answers say goes into the run's history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tanist.sim.workload.clients import BACKOFF_MS, REQUEST_TIMEOUT_MS, SimClient
+from tanist.sim.workload.history import History, Send
+from tanist.sim.world.world import World
+from tanist.wire.batch import NewRecord, encode_batch
+from tanist.wire.errors import RETRIABLE, ErrorCode
+from tanist.wire.messages.init_producer_id_request import InitProducerIdRequest
+from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+
+_PRODUCE_VERSION = 9
+_INIT_PRODUCER_ID_VERSION = 4
+
+
+def no_key(value: bytes) -> None:
+    """Of a record whose topic is not compacted."""
+
+
+class Producer(SimClient):
+    """Writes unique values to all partitions of a topic, one batch in flight a partition."""
+
+    def __init__(
+        self,
+        world: World,
+        name: str,
+        history: History,
+        topic: str,
+        partitions: int,
+        *,
+        acks: int = -1,
+        pause_ms: int = 5,
+        idempotent: bool = True,
+        key_of: Callable[[bytes], bytes | None] = no_key,
+    ) -> None:
+        super().__init__(world, name, history)
+        self.topic = topic
+        self.partitions = partitions
+        self.acks = acks
+        self.pause_ms = pause_ms
+        self.idempotent = idempotent
+        self._key_of = key_of
+        self._identities: dict[int, tuple[int, int]] = {}
+        """Partition -> producer id and epoch. One for all, until a loss makes a partition begin anew."""
+        self._sequences = dict.fromkeys(range(partitions), 0)
+        self._open: dict[int, list[Send]] = {}
+        self._counter = 0
+        self.finished = 0
+        """Batches that were answered, or given up, in the partition that has the fewest."""
+        self._finished = dict.fromkeys(range(partitions), 0)
+
+    def start(self) -> None:
+        self.run(self._begin)
+
+    def stop(self) -> None:
+        """Begin no new batch; what is open is still tried until it is answered."""
+        self.stopped = True
+
+    @property
+    def idle(self) -> bool:
+        return not self._open
+
+    def _begin(self) -> None:
+        everything = list(range(self.partitions))
+
+        def go(identity: tuple[int, int]) -> None:
+            self._identities = dict.fromkeys(everything, identity)
+            for partition in everything:
+                self._next_batch(partition)
+
+        if self.idempotent:
+            self._identify(go)
+        else:
+            go((-1, -1))
+
+    def _identify(self, then: Callable[[tuple[int, int]], None]) -> None:
+        request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
+
+        def answered(response: Any) -> None:
+            if response is None or response.error_code:
+                self.later(BACKOFF_MS, lambda: self._identify(then))
+                return
+            then((response.producer_id, response.producer_epoch))
+
+        self.any_broker().call(request, _INIT_PRODUCER_ID_VERSION, REQUEST_TIMEOUT_MS, answered)
+
+    def _next_batch(self, partition: int) -> None:
+        if self.stopped:
+            return
+        batch: list[Send] = []
+        for _ in range(self.chance.randint(1, 3)):
+            self._counter += 1
+            send = Send(
+                self.name,
+                self._counter,
+                self.topic,
+                partition,
+                f"{self.name}-{self._counter}".encode(),
+                self.now_us,
+                promised=self.acks == -1,
+                ordered=self.idempotent,
+            )
+            self.history.sent(send)
+            batch.append(send)
+        self._open[partition] = batch
+        self._try(partition)
+
+    def _try(self, partition: int) -> None:
+        batch = self._open.get(partition)
+        if batch is None:
+            return
+        where = self.leader_of(self.topic, partition)
+        if where is None:
+            self._refresh_and_retry(partition)
+            return
+        wall_ms = self.clock.wall_ms()
+        producer_id, producer_epoch = self._identities[partition]
+        records = encode_batch(
+            [NewRecord(timestamp=wall_ms, key=self._key_of(send.value), value=send.value) for send in batch],
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            base_sequence=self._sequences[partition] if self.idempotent else -1,
+        )
+        request = ProduceRequest(
+            acks=self.acks,
+            timeout_ms=2_000,
+            topic_data=(
+                TopicProduceData(
+                    name=self.topic, partition_data=(PartitionProduceData(index=partition, records=bytes(records)),)
+                ),
+            ),
+        )
+        where[2].call(request, _PRODUCE_VERSION, REQUEST_TIMEOUT_MS, lambda r: self._answered(partition, batch, r))
+
+    def _answered(self, partition: int, batch: list[Send], response: Any) -> None:
+        if self._open.get(partition) is not batch:
+            return
+        if response is None:
+            self._refresh_and_retry(partition)
+            return
+        answer = response.responses[0].partition_responses[0]
+        error = answer.error_code
+        if error == ErrorCode.NOT_ENOUGH_REPLICAS:
+            self.world.counts["produce refused: too few in sync"] += 1
+        if error == 0 or error == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
+            for position, send in enumerate(batch):
+                offset = answer.base_offset + position if answer.base_offset >= 0 else -1
+                self.history.acknowledged(send, offset, self.now_us)
+            self._finish(partition, batch)
+        elif error in RETRIABLE and self.idempotent:
+            self._refresh_and_retry(partition)
+        elif error in RETRIABLE:
+            # Without idempotence a retry might write twice: the record's fate stays open.
+            for send in batch:
+                send.error = error
+            self._finish(partition, batch)
+        elif self.idempotent:
+            # Nothing here breaks the rules of idempotence: the log has forgotten what came before, or the broker errs.
+            self.history.on_refused(batch[0], error)
+            self._begin_anew(partition, batch)
+        else:
+            for send in batch:
+                send.outcome, send.error, send.completed_us = "failed", error, self.now_us
+            self._finish(partition, batch)
+
+    def _begin_anew(self, partition: int, batch: list[Send]) -> None:
+        """Under another producer id; what became of the batch is not known."""
+
+        def go(identity: tuple[int, int]) -> None:
+            self._identities[partition] = identity
+            self._finish(partition, batch)
+            self._sequences[partition] = 0
+
+        self._identify(go)
+
+    def _finish(self, partition: int, batch: list[Send]) -> None:
+        del self._open[partition]
+        self._sequences[partition] = (self._sequences[partition] + len(batch)) & 0x7FFFFFFF
+        self._finished[partition] += 1
+        self.finished = min(self._finished.values())
+        pause_ms = self.pause_ms + self.chance.randint(0, self.pause_ms)
+        self.later(pause_ms, lambda: self._next_batch(partition))
+
+    def _refresh_and_retry(self, partition: int) -> None:
+        self.world.counts["produce retried"] += 1
+        self.refresh([self.topic])
+        self.later(BACKOFF_MS, lambda: self._try(partition))

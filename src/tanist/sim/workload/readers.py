@@ -1,0 +1,197 @@
+"""Consumers and observers in the virtual world: what they are given, and told, goes into the run's history.
+
+A consumer reads partitions from the start and goes on from where it was. An observer asks where partitions end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from tanist.broker.network.channel import Channel
+from tanist.sim.workload.clients import BACKOFF_MS, REQUEST_TIMEOUT_MS, SimClient
+from tanist.sim.workload.history import EndSeen, History, Read
+from tanist.sim.world.scheduler import MICROSECONDS
+from tanist.sim.world.world import World
+from tanist.wire.batch import crc_matches, decode_batch, iterate_headers
+from tanist.wire.errors import ErrorCode
+from tanist.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from tanist.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+
+_FETCH_VERSION = 12
+_LIST_OFFSETS_VERSION = 7
+_LATEST = -1
+
+
+class Consumer(SimClient):
+    """Reads all partitions of a topic, each from its beginning."""
+
+    def __init__(self, world: World, name: str, history: History, topic: str, partitions: int) -> None:
+        super().__init__(world, name, history)
+        self.topic = topic
+        self.positions = dict.fromkeys(range(partitions), 0)
+        self.reads_again = False
+        """At the end it begins anew."""
+
+    def start(self) -> None:
+        for partition in self.positions:
+            self.run(partial(self._fetch, partition))
+
+    def stop(self) -> None:
+        self.stopped = True
+
+    def _fetch(self, partition: int) -> None:
+        if self.stopped:
+            return
+        where = self.leader_of(self.topic, partition)
+        if where is None:
+            self._again(partition)
+            return
+        _, leader_epoch, channel = where
+        position = self.positions[partition]
+        request = FetchRequest(
+            replica_id=-1,
+            max_wait_ms=200,
+            min_bytes=1,
+            max_bytes=1 << 20,
+            session_epoch=-1,
+            topics=(
+                FetchTopic(
+                    topic=self.topic,
+                    partitions=(
+                        FetchPartition(
+                            partition=partition,
+                            current_leader_epoch=leader_epoch,
+                            fetch_offset=position,
+                            last_fetched_epoch=-1,
+                            partition_max_bytes=1 << 18,
+                        ),
+                    ),
+                ),
+            ),
+        )
+        channel.call(
+            request,
+            _FETCH_VERSION,
+            REQUEST_TIMEOUT_MS,
+            lambda r: self._answered(partition, position, leader_epoch, channel, r),
+        )
+
+    def _answered(self, partition: int, position: int, leader_epoch: int, channel: Channel, response: Any) -> None:
+        if self.stopped or self.positions[partition] != position:
+            return
+        if response is None or not response.responses:
+            self._again(partition)
+            return
+        answer = response.responses[0].partitions[0]
+        if answer.error_code:
+            if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                # Nothing is deleted here, so a consumer is ahead of the log only if committed records were given up.
+                self.history.on_gone(self.topic, partition, position)
+                self.world.counts["consumers ahead of the log"] += 1
+                self._go_back(partition, leader_epoch, channel)
+                return
+            self._again(partition)
+            return
+        records = answer.records
+        if records:
+            view = memoryview(records)
+            for at, header in iterate_headers(view):
+                if not crc_matches(view, at, header.size_bytes):
+                    # As every client: not a record of it is believed; it is asked for again until the broker is mended.
+                    self.world.counts["rotten batches refused by consumers"] += 1
+                    self._again(partition)
+                    return
+                if header.is_control:
+                    self.positions[partition] = header.next_offset
+                    continue
+                for record in decode_batch(view[at : at + header.size_bytes]):
+                    if record.offset >= self.positions[partition]:
+                        value = bytes(record.value or b"")
+                        self.history.read(Read(self.topic, partition, record.offset, value, self.name, self.now_us))
+                        self.positions[partition] = record.offset + 1
+                # Compaction may have taken the last records of a batch, or all of them.
+                self.positions[partition] = max(self.positions[partition], header.next_offset)
+        if self.reads_again and position and self.positions[partition] == position:
+            self.positions[partition] = 0
+            self.history.on_moved(self.topic, partition, self.name, 0)
+        self.world.scheduler.after(MICROSECONDS, lambda: self._fetch(partition), self.process)
+
+    def _go_back(self, partition: int, leader_epoch: int, channel: Channel) -> None:
+        """`auto.offset.reset=latest`: go on from the log's end."""
+
+        def answered(response: Any) -> None:
+            answer = None if response is None else response.topics[0].partitions[0]
+            if answer is not None and answer.error_code == 0:
+                self.positions[partition] = answer.offset
+                self.history.on_moved(self.topic, partition, self.name, answer.offset)
+            self._again(partition)
+
+        request = _latest(self.topic, partition, leader_epoch)
+        channel.call(request, _LIST_OFFSETS_VERSION, REQUEST_TIMEOUT_MS, answered)
+
+    def _again(self, partition: int) -> None:
+        self.refresh([self.topic])
+        self.later(BACKOFF_MS, lambda: self._fetch(partition))
+
+
+class Observer(SimClient):
+    """Asks the leaders of a topic where their partitions end, again and again."""
+
+    def __init__(
+        self,
+        world: World,
+        name: str,
+        history: History,
+        topic: str,
+        partitions: int,
+        committed_before: Callable[[str, int, int], int],
+        *,
+        pause_ms: int,
+    ) -> None:
+        super().__init__(world, name, history)
+        self._topic = topic
+        self._partitions = partitions
+        self._committed_before = committed_before
+        """(topic, partition, leader epoch) -> how much was committed when that epoch began."""
+        self._pause_ms = pause_ms
+
+    def start(self) -> None:
+        for partition in range(self._partitions):
+            self.run(partial(self._ask, partition))
+
+    def stop(self) -> None:
+        self.stopped = True
+
+    def _ask(self, partition: int) -> None:
+        if self.stopped:
+            return
+        where = self.leader_of(self._topic, partition)
+        if where is None:
+            self._again(partition, refresh=True)
+            return
+        _, leader_epoch, channel = where
+        least = self._committed_before(self._topic, partition, leader_epoch)
+
+        def answered(response: Any) -> None:
+            answer = None if response is None else response.topics[0].partitions[0]
+            error = -1 if answer is None else answer.error_code
+            if answer is not None and error == 0:
+                self.history.on_end(EndSeen(self._topic, partition, answer.offset, leader_epoch, least))
+            elif error in (ErrorCode.OFFSET_NOT_AVAILABLE, ErrorCode.LEADER_NOT_AVAILABLE):
+                self.world.counts["end not known yet"] += 1
+            self._again(partition, refresh=error != 0)
+
+        request = _latest(self._topic, partition, leader_epoch)
+        channel.call(request, _LIST_OFFSETS_VERSION, REQUEST_TIMEOUT_MS, answered)
+
+    def _again(self, partition: int, *, refresh: bool) -> None:
+        if refresh:
+            self.refresh([self._topic])
+        self.later(BACKOFF_MS if refresh else self._pause_ms, lambda: self._ask(partition))
+
+
+def _latest(topic: str, partition: int, leader_epoch: int) -> ListOffsetsRequest:
+    wanted = ListOffsetsPartition(partition_index=partition, current_leader_epoch=leader_epoch, timestamp=_LATEST)
+    return ListOffsetsRequest(replica_id=-1, topics=(ListOffsetsTopic(name=topic, partitions=(wanted,)),))

@@ -1,0 +1,477 @@
+"""One end of a simulated TCP connection: the socket that its host's kernel keeps, and the port that a process holds.
+
+Bytes arrive in order or not at all, at most a window of them ahead of what the other process has read. A frame's memory
+is overwritten when its turn has ended, so that a node which keeps a view beyond that is found out (`ports.py`).
+
+    state         the process                      the kernel
+    dialling      may send, nothing goes           sends the first packet again and again
+    established   sends and reads                  carries
+    closed        is told, or has closed           sends what is left, then the end; answers data with a reset
+    gone          -                                knows nothing of it; answers data with a reset
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from random import Random
+from typing import Protocol
+from zlib import crc32
+
+from tanist.ports import Chunk, Connection, ConnectionHandler, FileRange
+from tanist.sim.world.disk import SimFile
+from tanist.sim.world.link_conditions import NetworkConditions
+from tanist.sim.world.scheduler import Event, Process, Scheduler
+
+_RESET = "connection reset by peer"
+_TIMED_OUT = "connection timed out"
+_POISON = b"\xdb"
+_POISONS: dict[int, bytes] = {}
+"""As long as a frame -> so much poison."""
+_POISONS_MAX_BYTES = 2048
+
+
+class Listening(Protocol):
+    """Who listens at an address."""
+
+    @property
+    def process(self) -> Process:
+        """Whose socket it is."""
+
+    @property
+    def max_frame_bytes(self) -> int:
+        """Larger frames end a connection."""
+
+    @property
+    def accept(self) -> Callable[[Connection], ConnectionHandler]:
+        """What takes a new connection."""
+
+
+class Links(Protocol):
+    """What a connection has to know of the network it is part of (`network.SimNetwork`)."""
+
+    scheduler: Scheduler
+    chance: Random
+    conditions: NetworkConditions
+    fingerprint: int
+    on_frame: Callable[[SimConnection, memoryview], None] | None
+    connections: dict[int, SimConnection]
+
+    def new_id(self) -> int:
+        """A number for one end of a connection."""
+
+    def blocked(self, source: str, target: str) -> bool:
+        """Whether nothing gets from `source` to `target`."""
+
+    def is_dark(self, host: str) -> bool:
+        """Whether the machine has no power."""
+
+    def latency_us(self, source: str, target: str, size_bytes: int) -> int:
+        """How long these bytes take now."""
+
+    def listener(self, host: str, port: int) -> Listening | None:
+        """Who listens there."""
+
+
+class SimConnection:
+    """`ports.Connection` of one process."""
+
+    def __init__(
+        self, network: Links, host: str, peer_host: str, process: Process, peer: str, max_frame_bytes: int
+    ) -> None:
+        self._network = network
+        self._scheduler = network.scheduler
+        self._max_frame_bytes = max_frame_bytes
+        self.host = host
+        self.peer_host = peer_host
+        self.process = process
+        self.peer = peer
+        self.handler: ConnectionHandler | None = None
+        self.other: SimConnection | None = None
+        self.established = False
+        self.accepted = False
+        """The end of who listened, not of who dialled."""
+        self.closed = False
+        self.gone = False
+        # Sending: what has not been put on its way, and what is on its way or not read by the other process.
+        self._outgoing: deque[bytes | FileRange] = deque()
+        self._outgoing_bytes = 0
+        self._unread_bytes = 0
+        self._last_arrival_us = 0
+        self._resumes_us = 0
+        """Before this time nothing is sent again, though the link has healed."""
+        self._ends = False
+        """After `_outgoing` comes the end of the stream."""
+        self._patience: Event | None = None
+        # Receiving: what the kernel holds, and what the process has read of a frame that is not whole.
+        self._arrived: list[bytes] = []
+        self._partial = bytearray()
+        self._owed_bytes = 0
+        """Read here, but the link by which the other side would hear of it is blocked."""
+        self._reading = True
+        self._read_pending = False
+        self._ended: str | None = None
+        """The other side's end has arrived; it is told when all before it is read."""
+        self._id = network.new_id()
+        network.connections[self._id] = self
+
+    # -- establishing
+
+    def dial(self, port: int) -> None:
+        conditions = self._network.conditions
+        self._patience = self._scheduler.after(conditions.connect_patience_us, lambda: self._drop(_TIMED_OUT))
+        self._send_first(port, conditions.connect_retry_us)
+
+    def _send_first(self, port: int, retry_us: int) -> None:
+        if self.closed:
+            return
+        network = self._network
+        if network.blocked(self.host, self.peer_host) or network.blocked(self.peer_host, self.host):
+            self._scheduler.after(retry_us, lambda: self._send_first(port, 2 * retry_us))
+            return
+        self._scheduler.after(
+            network.latency_us(self.host, self.peer_host, 0), lambda: self._first_arrived(port, retry_us)
+        )
+
+    def _first_arrived(self, port: int, retry_us: int) -> None:
+        if self.closed:
+            return
+        network = self._network
+        if network.is_dark(self.peer_host):
+            self._send_first(port, retry_us)
+            return
+        listener = network.listener(self.peer_host, port)
+        back_us = network.latency_us(self.peer_host, self.host, 0)
+        if listener is None:
+            self._scheduler.after(back_us, lambda: self._drop("connection refused"))
+            return
+        other = SimConnection(
+            network,
+            self.peer_host,
+            self.host,
+            listener.process,
+            f"{self.host}:{40_000 + self._id}",
+            listener.max_frame_bytes,
+        )
+        self.other, other.other = other, self
+        other.established = other.accepted = True
+
+        def accept() -> None:
+            if not other.closed:
+                other.handler = listener.accept(other)
+                other._wake()
+
+        self._scheduler.after(0, accept, listener.process)
+        self._scheduler.after(back_us, self._opened)
+
+    def _opened(self) -> None:
+        if self.closed:
+            self._reset_other()  # given up meanwhile: the other side has a connection that nobody wants
+            return
+        self.established = True
+        self._calm()
+        handler = self.handler
+        if handler is not None:
+            self._scheduler.dispatch(self.process, lambda: handler.on_open(self))
+        self.pump()
+
+    # -- ports.Connection
+
+    @property
+    def pending_bytes(self) -> int:
+        return 0 if self.closed else self._outgoing_bytes
+
+    def send(self, chunks: Sequence[Chunk]) -> None:
+        if self.closed:
+            return
+        for chunk in chunks:
+            if type(chunk) is bytes:
+                self._outgoing.append(chunk)
+                self._outgoing_bytes += len(chunk)
+            elif isinstance(chunk, FileRange):
+                file = chunk.file
+                if not isinstance(file, SimFile) or file.closed:
+                    self._abort(f"cannot send from {file.path}: it is closed")
+                    return
+                # Read when it goes on the wire, as sendfile does: what is written to the file until then is sent.
+                self._outgoing.append(chunk)
+                self._outgoing_bytes += chunk.length
+            else:
+                self._outgoing.append(bytes(chunk))
+                self._outgoing_bytes += len(chunk)
+        self.pump()
+
+    def pause(self) -> None:
+        self._reading = False
+
+    def resume(self) -> None:
+        if not self._reading:
+            self._reading = True
+            self._wake()
+
+    def close(self) -> None:
+        if not self.closed:
+            self.orphaned()
+            self._tell("closed")
+
+    # -- ends
+
+    def orphaned(self) -> None:
+        """No process holds this end any more: the kernel sends what it has taken, and the end."""
+        if self.closed:
+            return
+        unread = bool(self._arrived)
+        self._shut()
+        if not self.established:
+            self._vanished()
+        elif unread:
+            self._reset_other()
+        else:
+            self._trim(self._network.conditions.linger_bytes)
+            self._ends = True
+            self.pump()
+
+    def vanish(self) -> None:
+        """The machine lost its power: there is no such connection any more, and nobody to say so."""
+        self._shut()
+        self._vanished()
+
+    def was_reset(self, reason: str) -> None:
+        """A reset has arrived: the connection is gone here, whatever was under way."""
+        if not self.gone:
+            self._drop(reason)
+
+    def _drop(self, reason: str) -> None:
+        """Gone on this side; the other side hears nothing of it from here."""
+        told = self.closed
+        self._shut()
+        self._vanished()
+        if not told:
+            self._tell(reason)
+
+    def _abort(self, reason: str) -> None:
+        """Something is wrong with what was to be sent, or was received: end it, and let the other side know."""
+        self._drop(reason)
+        self._reset_other()
+
+    def _shut(self) -> None:
+        self.closed = True
+        self._arrived.clear()
+        self._partial = bytearray()
+        self._calm()
+
+    def _vanished(self) -> None:
+        self.gone = True
+        self._outgoing.clear()
+        self._outgoing_bytes = 0
+        self._network.connections.pop(self._id, None)
+        self._calm()
+
+    def _tell(self, reason: str) -> None:
+        handler, self.handler = self.handler, None
+        if handler is not None:
+            self._scheduler.after(0, lambda: handler.on_close(reason), self.process)
+
+    def _reset_other(self) -> None:
+        """One packet, which nobody repeats."""
+        if not self.gone:
+            self._vanished()
+        other = self.other
+        if other is None or other.gone or self._network.blocked(self.host, self.peer_host):
+            return
+        self._scheduler.at(self._arrival_us(0), lambda: other.was_reset(_RESET))
+
+    # -- sending
+
+    def pump(self) -> None:
+        """Put on its way what can be."""
+        other = self.other
+        if not self.established or other is None or not (self._outgoing or self._ends):
+            return
+        network, scheduler = self._network, self._scheduler
+        if network.blocked(self.host, self.peer_host):
+            self._arm()
+            return
+        if scheduler.now_us < self._resumes_us:
+            return
+        data = self._take(network.conditions.window_bytes - self._unread_bytes)
+        if data:
+            self._unread_bytes += len(data)
+            arrival_us = self._arrival_us(len(data))
+            network.fingerprint = crc32(data, network.fingerprint ^ (arrival_us & 0xFFFFFFFF))
+            scheduler.at(arrival_us, partial(other._arrive, data))
+        if network.blocked(self.peer_host, self.host):
+            self._arm()  # it arrives, but no acknowledgement comes
+        if self._ends and not self._outgoing and not self.gone:
+            self._vanished()
+            scheduler.at(self._arrival_us(0), lambda: other._arrive_end("closed by peer"))
+
+    def _take(self, room_bytes: int) -> bytes:
+        """Up to so many bytes of what is to be sent."""
+        outgoing = self._outgoing
+        if len(outgoing) == 1:
+            only = outgoing[0]
+            if only.__class__ is bytes and len(only) <= room_bytes:
+                outgoing.clear()
+                self._outgoing_bytes = 0
+                return only
+        pieces: list[bytes] = []
+        while outgoing and room_bytes > 0:
+            chunk = outgoing.popleft()
+            if isinstance(chunk, FileRange):
+                length = min(chunk.length, room_bytes)
+                if length < chunk.length:
+                    outgoing.appendleft(FileRange(chunk.file, chunk.offset + length, chunk.length - length))
+                try:
+                    piece = chunk.file.peek(chunk.offset, length)  # type: ignore[attr-defined]  # a SimFile, see send
+                except OSError as error:
+                    self._abort(f"cannot send from {chunk.file.path}: {error}")
+                    break
+                if len(piece) < length:
+                    self._abort(f"cannot send from {chunk.file.path}: it ends before {chunk.offset + length}")
+                    break
+            else:
+                piece = chunk
+                if len(piece) > room_bytes:
+                    outgoing.appendleft(piece[room_bytes:])
+                    piece = piece[:room_bytes]
+            room_bytes -= len(piece)
+            self._outgoing_bytes -= len(piece)
+            pieces.append(piece)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _arrival_us(self, size_bytes: int) -> int:
+        latency_us = self._network.latency_us(self.host, self.peer_host, size_bytes)
+        # A stream keeps its order: nothing overtakes what was sent before.
+        self._last_arrival_us = max(self._last_arrival_us, self._scheduler.now_us + latency_us)
+        return self._last_arrival_us
+
+    def _trim(self, size_bytes: int) -> None:
+        """Keep so much of what is to be sent; the process had the rest."""
+        kept = self._take(size_bytes) if self._outgoing else b""
+        if not self.gone:
+            self._outgoing.clear()
+            if kept:
+                self._outgoing.append(kept)
+            self._outgoing_bytes = len(kept)
+
+    # -- links
+
+    def link_healed(self, blocked_us: int) -> None:
+        """A link of this connection is open again. The sender finds out with its next attempt."""
+        network, other = self._network, self.other
+        if not self.established or other is None or network.blocked(self.host, self.peer_host):
+            return
+        if self._owed_bytes:
+            owed, self._owed_bytes = self._owed_bytes, 0
+            other._was_read(owed)
+        waits = bool(self._outgoing or self._ends or (other.gone and self._unread_bytes))
+        self._resumes_us = self._scheduler.now_us + (int(network.chance.random() * blocked_us / 2) if waits else 0)
+        if network.blocked(self.peer_host, self.host):
+            self._scheduler.at(self._resumes_us, self.pump)
+            return
+        self._calm()
+        if other.gone and self._unread_bytes and not self._outgoing:
+            # What was on its way when the machine went dark is sent again, to one that knows nothing of it.
+            self._scheduler.at(self._resumes_us, lambda: self.was_reset(_RESET))
+        else:
+            self._scheduler.at(self._resumes_us, self.pump)
+
+    def _arm(self) -> None:
+        if self._patience is None:
+            self._patience = self._scheduler.after(self._network.conditions.give_up_us, self._gave_up)
+
+    def _calm(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
+
+    def _gave_up(self) -> None:
+        self._patience = None
+        self._drop(_TIMED_OUT)
+
+    # -- receiving
+
+    def _arrive(self, data: bytes) -> None:
+        if self.closed:
+            if not self._network.is_dark(self.host):
+                self._reset_other()
+            elif self.other is not None and not self.other.gone:
+                self.other._arm()
+            return
+        self._arrived.append(data)
+        if self._reading and not self._read_pending and self.handler is not None:
+            self._read_pending = True
+            self._scheduler.dispatch(self.process, self._read)
+
+    def _arrive_end(self, reason: str) -> None:
+        if not self.closed:
+            self._ended = reason
+            self._wake()
+
+    def _wake(self) -> None:
+        """Have the process read, in a turn of its own."""
+        if not self._read_pending and not self.closed:
+            self._read_pending = True
+            self._scheduler.after(0, self._read, self.process)
+
+    def _was_read(self, size_bytes: int) -> None:
+        self._unread_bytes -= size_bytes
+        if self._outgoing or self._ends:
+            self.pump()
+
+    def _read(self) -> None:
+        """The process's turn: all that has arrived, frame by frame."""
+        self._read_pending = False
+        handler = self.handler
+        if self.closed or not self._reading or handler is None:
+            return
+        if self._arrived:
+            data = self._arrived[0] if len(self._arrived) == 1 else b"".join(self._arrived)
+            self._arrived.clear()
+            self._partial += data
+            other = self.other
+            if other is not None:
+                if self._network.blocked(self.host, self.peer_host):
+                    self._owed_bytes += len(data)
+                else:
+                    other._was_read(len(data))
+        self._deliver(handler)
+        if self._ended is not None and self._reading and not self.closed:
+            # What is left is part of a frame, whose rest will never come.
+            self._drop(self._ended)
+
+    def _deliver(self, handler: ConnectionHandler) -> None:
+        received = self._partial
+        size = len(received)
+        position = 0
+        frames: list[memoryview] = []
+        while size - position >= 4 and self._reading and not self.closed:
+            length = int.from_bytes(received[position : position + 4], "big", signed=True)
+            if not 0 <= length <= self._max_frame_bytes:
+                self._abort(f"frame of {length} bytes")
+                break
+            end = position + 4 + length
+            if size < end:
+                break
+            frame = memoryview(received[position + 4 : end])
+            position = end
+            frames.append(frame)
+            on_frame = self._network.on_frame
+            if on_frame is not None:
+                on_frame(self, frame)
+            handler.on_frame(frame)
+        if position and not self.closed:
+            self._partial = received[position:]
+        if frames:
+            self.process.soon.append(partial(_poison, frames))
+
+
+def _poison(frames: list[memoryview]) -> None:
+    for frame in frames:
+        size = len(frame)
+        poison = _POISONS.get(size)
+        if poison is None:
+            poison = _POISON * size if size > _POISONS_MAX_BYTES else _POISONS.setdefault(size, _POISON * size)
+        frame[:] = poison

@@ -1,0 +1,221 @@
+"""The `Network` port in virtual time: who listens, who can reach whom, how long it takes, and what breaks.
+
+Owns the links and listeners; one connection is two `SimConnection`s (`connection.py`). The faults:
+
+* `block` closes a link in one direction. What is sent over it waits to be sent again, and comes through some time after
+  the link has healed (TCP waits longer with each attempt), unless the sender has given up by then; a sender that hears
+  no acknowledgement gives up too. First packets and resets are lost.
+* A lossy link loses packets by chance: each is sent again after a while, and what was sent behind it waits for it.
+* `reset_near` breaks a connection at one end while bytes are under way: the other end reads them all the same, perhaps
+  after those of the connection that was made in its place.
+* A process that is killed leaves its sockets to its operating system: what it had sent still goes out, then the
+  connection ends; if it has left anything unread, by a reset.
+* A machine that loses power says nothing. When it is back it resets old connections as soon as it hears of them, so one
+  on which the other side has nothing to say stays half open.
+* The kernel of a frozen process goes on: it accepts connections, and takes in as much as fits.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from tanist.ports import Connection, ConnectionHandler
+from tanist.sim.world.connection import SimConnection
+from tanist.sim.world.error_numbers import EADDRINUSE
+from tanist.sim.world.link_conditions import NetworkConditions
+from tanist.sim.world.scheduler import Process, Scheduler
+
+_EPHEMERAL = 40_000
+
+
+class SimNetwork:
+    """All links and listeners of the world."""
+
+    def __init__(
+        self, scheduler: Scheduler, chance: random.Random, conditions: NetworkConditions | None = None
+    ) -> None:
+        self.scheduler = scheduler
+        self.chance = chance
+        self.conditions = conditions or NetworkConditions()
+        self.fingerprint = 0
+        """Over all that was ever sent, and when."""
+        self.on_frame: Callable[[SimConnection, memoryview], None] | None = None
+        """Told of each frame when it is read at this end, before the process is. It must keep nothing of the memory."""
+        self.listeners: dict[tuple[str, int], SimListener] = {}
+        self.connections: dict[int, SimConnection] = {}
+        """Ends that are not gone yet, in order of their making."""
+        self._blocked: dict[tuple[str, str], int] = {}
+        """(from host, to host) -> since when."""
+        self._healed_us: dict[tuple[str, str], int] = {}
+        """(from host, to host) -> when it was last opened again."""
+        self._dark: dict[str, int] = {}
+        self._last_id = 0
+        self._last_port = _EPHEMERAL
+
+    # -- faults
+
+    def block(self, source: str, target: str) -> None:
+        """Nothing gets from `source` to `target` any more. One direction only."""
+        self._blocked.setdefault((source, target), self.scheduler.now_us)
+
+    def heal(self, source: str | None = None, target: str | None = None) -> None:
+        """Open one direction, or all; what was held back arrives in a while."""
+        if source is None or target is None:
+            healed, self._blocked = self._blocked, {}
+        else:
+            since_us = self._blocked.pop((source, target), None)
+            healed = {} if since_us is None else {(source, target): since_us}
+        for (one, other), since_us in healed.items():
+            self._healed_us[(one, other)] = self.scheduler.now_us
+            for end in list(self.connections.values()):
+                if (end.host, end.peer_host) in ((one, other), (other, one)):
+                    end.link_healed(self.scheduler.now_us - since_us)
+
+    def blocked(self, source: str, target: str) -> bool:
+        return bool(self._blocked or self._dark) and (
+            (source, target) in self._blocked or source in self._dark or target in self._dark
+        )
+
+    def was_troubled(self, one: str, other: str, since_us: int) -> bool:
+        """Whether a question between the two may have gone without an answer since then."""
+        return any(
+            self.blocked(source, target)
+            or self._healed_us.get((source, target), -1) >= since_us
+            or (source, target) in self.conditions.lossy_links
+            for source, target in ((one, other), (other, one))
+        )
+
+    def is_dark(self, host: str) -> bool:
+        return host in self._dark
+
+    def killed(self, process: Process) -> None:
+        """A process has died; its operating system closes what it had open."""
+        self._close_listeners(process)
+        for end in list(self.connections.values()):
+            if end.process is process:
+                end.orphaned()
+
+    def lost_power(self, host: str, process: Process | None) -> None:
+        """A machine has gone dark: nobody is told anything."""
+        self._dark[host] = self.scheduler.now_us
+        if process is not None:
+            self._close_listeners(process)
+        for end in list(self.connections.values()):
+            if end.host == host:
+                end.vanish()
+
+    def got_power(self, host: str) -> None:
+        """The machine is back and knows nothing of its old connections: it resets them when it hears of them."""
+        since_us = self._dark.pop(host, None)
+        if since_us is not None:
+            for end in list(self.connections.values()):
+                if end.peer_host == host:
+                    end.link_healed(self.scheduler.now_us - since_us)
+
+    def reset_some(self, host: str, other: str) -> None:
+        """Break the connections between two hosts, as a middlebox might."""
+        for end in list(self.connections.values()):
+            if (end.host, end.peer_host) in ((host, other), (other, host)):
+                end.was_reset("connection reset by peer")
+
+    def reset_near(self, near: str, far: str) -> None:
+        """Break them at one end only: what it has sent still arrives at the other, which hears nothing of the reset."""
+        for end in list(self.connections.values()):
+            if (end.host, end.peer_host) == (near, far):
+                end.was_reset("connection reset by peer")
+
+    # -- for the ports
+
+    def view(self, host: str, process: Process) -> SimNetworkView:
+        """The `Network` port of one process on `host`."""
+        return SimNetworkView(self, host, process)
+
+    def latency_us(self, source: str, target: str, size_bytes: int) -> int:
+        conditions = self.conditions
+        low_us, high_us = conditions.latency_us
+        latency_us = low_us + int(self.chance.random() * (high_us - low_us + 1)) + size_bytes // conditions.bytes_per_us
+        if conditions.slow_links:
+            latency_us += conditions.slow_links.get((source, target), 0)
+        if conditions.lossy_links:
+            latency_us += self._lost_us(conditions.lossy_links.get((source, target), 0.0))
+        return latency_us
+
+    def _lost_us(self, loss: float) -> int:
+        """How long it takes until a packet has not been lost."""
+        resend_us, late_us = self.conditions.resend_us, 0
+        while self.chance.random() < loss and late_us < self.conditions.give_up_us:
+            late_us += resend_us
+            resend_us *= 2
+        return late_us
+
+    def listener(self, host: str, port: int) -> SimListener | None:
+        """Who listens at an address."""
+        return self.listeners.get((host, port))
+
+    def new_id(self) -> int:
+        self._last_id += 1
+        return self._last_id
+
+    def free_port(self) -> int:
+        self._last_port += 1
+        return self._last_port
+
+    def _close_listeners(self, process: Process) -> None:
+        for listener in list(self.listeners.values()):
+            if listener.process is process:
+                listener.close()
+
+
+class SimListener:
+    """A listening socket."""
+
+    def __init__(
+        self,
+        network: SimNetwork,
+        process: Process,
+        host: str,
+        port: int,
+        accept: Callable[[Connection], ConnectionHandler],
+        max_frame_bytes: int,
+    ) -> None:
+        self._network = network
+        self.process = process
+        self.host = host
+        self.port = port
+        self.accept = accept
+        self.max_frame_bytes = max_frame_bytes
+
+    def close(self) -> None:
+        key = (self.host, self.port)
+        if self._network.listeners.get(key) is self:
+            del self._network.listeners[key]
+
+
+class SimNetworkView:
+    """`ports.Network` of one process."""
+
+    def __init__(self, network: SimNetwork, host: str, process: Process) -> None:
+        self._network = network
+        self._host = host
+        self._process = process
+
+    def listen(
+        self, host: str, port: int, accept: Callable[[Connection], ConnectionHandler], *, max_frame_bytes: int
+    ) -> SimListener:
+        network = self._network
+        address = host or self._host
+        if port == 0:
+            port = network.free_port()
+        if (address, port) in network.listeners:
+            raise OSError(EADDRINUSE, f"address {address}:{port} is in use")
+        listener = SimListener(network, self._process, address, port, accept, max_frame_bytes)
+        network.listeners[(address, port)] = listener
+        return listener
+
+    def connect(self, host: str, port: int, handler: ConnectionHandler, *, max_frame_bytes: int) -> Connection:
+        network = self._network
+        end = SimConnection(network, self._host, host, self._process, f"{host}:{port}", max_frame_bytes)
+        end.handler = handler
+        end.dial(port)
+        return end

@@ -1,0 +1,353 @@
+"""A cluster in the virtual world: hosts with disks, nodes on them, and what can be done to both.
+
+The world owns the scheduler, the network and the disks; a `Host` owns one node after another (each start is a new life
+with new ports over the same disk). Nothing here checks anything: a `Watcher` looks on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol
+
+from tanist.broker.assembly import format_directory
+from tanist.broker.config import NodeConfig
+from tanist.broker.node import Node
+from tanist.log.checkpoints import CLEAN_SHUTDOWN, decode_clean_shutdown
+from tanist.sim.events import Event
+from tanist.sim.world.clock import SimClock, SimRandom, stream
+from tanist.sim.world.disk import SimDisk
+from tanist.sim.world.link_conditions import NetworkConditions
+from tanist.sim.world.network import SimNetwork
+from tanist.sim.world.scheduler import MICROSECONDS, Process, Scheduler
+
+BROKER_PORT = 9092
+CONTROLLER_PORT = 9093
+DATA = "/data"
+COMBINED = "broker,controller"
+CLUSTER_ID = "c2ltdWxhdGVkLWNsdXN0ZX"
+
+_POLL_US = 10_000
+"""How often a condition is looked at that time passes for."""
+
+Trace = Callable[[int, str, str, str], None]
+"""(virtual microseconds, who, level, message)"""
+
+
+class Watcher(Protocol):
+    """Looks on. What it raises ends the run."""
+
+    def turn_ended(self, host: Host) -> None:
+        """The host's node has had a turn."""
+
+    def went_down(self, host: Host, *, lost_power: bool, mid_turn: bool) -> None:
+        """The host's process has ended; its disk is as it left it (a loss of power takes its toll after this).
+
+        Also when the host loses its power and no process was left to end.
+        """
+
+    def happened(self, event: Event) -> None:
+        """Something that was done to nodes and their disks from outside, or asked of them by an operator."""
+
+
+class Host:
+    """One machine: a disk that stays, a node that comes and goes."""
+
+    def __init__(self, world: World, node_id: int, name: str, properties: Mapping[str, str]) -> None:
+        self.world = world
+        self.node_id = node_id
+        self.name = name
+        self.properties = dict(properties)
+        self.disk = SimDisk(world.scheduler, stream(world.seed, f"{name}/disk"))
+        self.directories = [path.strip() for path in properties["log.dirs"].split(",")]
+        self.node: Node | None = None
+        self.process: Process | None = None
+        self.clock: SimClock | None = None
+        self.lives = 0
+        self.wall_skew_ms = 0
+        self.fatal: str | None = None
+        """Why the node gave up by itself, in its last life."""
+        self.powered = True
+        self.clean_ends: set[int] = set()
+        """Lives that ended in good order: everything synced, and the mark with a broker epoch left."""
+        self._stopping = 0
+        """The life that was told to stop last."""
+
+    @property
+    def is_broker(self) -> bool:
+        return "broker" in self.properties["process.roles"]
+
+    @property
+    def votes(self) -> bool:
+        return "controller" in self.properties["process.roles"]
+
+    @property
+    def up(self) -> bool:
+        return self.process is not None and self.process.alive
+
+    @property
+    def frozen(self) -> bool:
+        return self.process is not None and self.process.alive and self.process.frozen
+
+    def start(self) -> None:
+        """Begin a new life of the node."""
+        if self.up:
+            raise RuntimeError(f"{self.name} runs already")
+        world = self.world
+        if not self.powered:
+            self.powered = True
+            world.network.got_power(self.name)
+        self.lives += 1
+        self.fatal = None
+        self.node = None
+        process = self.process = Process(f"{self.name}#{self.lives}", self._crashed)
+        clock = self.clock = SimClock(world.scheduler, process, self.wall_skew_ms)
+        chance = stream(world.seed, process.name)
+        world.note(self.name, "FAULT", f"life {self.lives} begins")
+
+        def boot() -> None:
+            try:
+                build()
+            except (OSError, ValueError) as error:  # as `runtime.serve` does
+                self._gave_up(f"cannot start: {error}")
+
+        def build() -> None:
+            self.node = Node(
+                NodeConfig.from_properties(self.properties, hostname=self.name),
+                clock,
+                self.disk.view(process),
+                world.network.view(self.name, process),
+                SimRandom(chance),
+                lambda level, message: world.note(self.name, level, message),
+                self._gave_up,
+            )
+            self.node.start()
+
+        world.owners[process] = self
+        world.scheduler.dispatch(process, boot)
+
+    def _gave_up(self, reason: str) -> None:
+        """The node's own decision: its process ends."""
+        self.fatal = reason
+        self.world.note(self.name, "FATAL", reason)
+        self._end(lost_power=False, mid_turn=True)
+
+    def _crashed(self) -> None:
+        """The process has died in the middle of a turn."""
+        if self.fatal is None:
+            self.world.note(self.name, "FAULT", "died in the middle of a turn")
+            self._end(lost_power=False, mid_turn=True)
+
+    def kill(self) -> None:
+        """SIGKILL between two turns: the process is gone, the page cache is not."""
+        if self.up:
+            self.world.note(self.name, "FAULT", "killed")
+            self._end(lost_power=False, mid_turn=False)
+
+    def crash_in(self, changes: int) -> None:
+        """SIGKILL in the middle of a turn: in the n-th change to the disk from now on."""
+        if self.process is not None and self.process.alive:
+            self.process.fuse = changes
+
+    def lose_power(self) -> None:
+        """The machine is gone, and what was not synced with it; its peers hear nothing."""
+        self.world.note(self.name, "FAULT", "lost power")
+        self.powered = False
+        self._end(lost_power=True, mid_turn=False)
+        self.disk.lose_power()
+
+    def stop(self, stopped: Callable[[], None]) -> None:
+        """SIGTERM: controlled shutdown; the process ends when it is done."""
+        process, node = self.process, self.node
+        if process is None or node is None or not process.alive:
+            return
+
+        def done() -> None:
+            if process.alive:
+                self.world.note(self.name, "FAULT", "has stopped")
+                if node.lifecycle.broker_epoch >= 0 and not any(each.failed for each in node.replicas.directories):
+                    self.clean_ends.add(self.lives)
+                self._end(lost_power=False, mid_turn=True)
+                stopped()
+
+        self._stopping = self.lives
+        self.world.note(self.name, "FAULT", "is told to stop")
+        self.world.scheduler.dispatch(process, lambda: node.stop(done))
+
+    def freeze(self) -> None:
+        """A long pause: nothing runs, the clock goes on, connections stay."""
+        if self.process is not None and self.process.alive:
+            self.process.frozen = True
+            self.world.note(self.name, "FAULT", "frozen")
+
+    def thaw(self) -> None:
+        if self.process is not None and self.process.frozen:
+            self.world.note(self.name, "FAULT", "goes on")
+            self.world.scheduler.thaw(self.process)
+
+    def skew(self, wall_skew_ms: int) -> None:
+        """The time of day jumps."""
+        self.wall_skew_ms = wall_skew_ms
+        if self.clock is not None:
+            self.clock.wall_skew_ms = wall_skew_ms
+        self.world.note(self.name, "FAULT", f"wall clock off by {wall_skew_ms} ms")
+
+    def _end(self, *, lost_power: bool, mid_turn: bool) -> None:
+        process = self.process
+        ran = process is not None and process in self.world.owners
+        if process is not None and ran:
+            process.end()
+            del self.world.owners[process]
+            if self._had_closed_its_logs():
+                self.clean_ends.add(self.lives)
+        if ran or lost_power:
+            for watcher in self.world.watchers:
+                watcher.went_down(self, lost_power=lost_power, mid_turn=mid_turn)
+        if process is not None and ran and not lost_power:
+            self.world.network.killed(process)
+        if lost_power:
+            self.world.network.lost_power(self.name, process)
+
+    def _had_closed_its_logs(self) -> bool:
+        """Told to stop, and struck behind its broker's end, while it left the quorum: only then is a mark believed."""
+        node = self.node
+        if self._stopping != self.lives or node is None:
+            return False
+        present = set(self.disk.paths())
+        marks = [f"{path}/{CLEAN_SHUTDOWN}" for path in self.directories]
+        epochs = {decode_clean_shutdown(self.disk.content(mark)) if mark in present else None for mark in marks}
+        return node.lifecycle.broker_epoch >= 0 and epochs == {node.lifecycle.broker_epoch}
+
+
+class World:
+    """A whole cluster in one thread."""
+
+    def __init__(
+        self,
+        seed: int,
+        *,
+        nodes: int = 3,
+        roles: Mapping[int, str] | None = None,
+        directories: int = 1,
+        config: Mapping[str, str] | None = None,
+        conditions: NetworkConditions | None = None,
+        trace: Trace | None = None,
+    ) -> None:
+        """Nodes 1 to `nodes` are broker and controller, or `roles` says what each node is."""
+        self.seed = seed
+        self.counts: Counter[str] = Counter()
+        """What was exercised (`coverage.py`)."""
+        self.on_note: Callable[[str, str], None] | None = None
+        """Told who has said what."""
+        self.scheduler = Scheduler()
+        self.scheduler.after_turn = self._turn_ended
+        self.network = SimNetwork(self.scheduler, stream(seed, "network"), conditions)
+        self.watchers: list[Watcher] = []
+        self.clients: list[str] = []
+        """Names of the clients: hosts of their own to the network."""
+        self.owners: dict[Process, Host] = {}
+        self._digest = hashlib.sha256()
+        self.trace = trace
+        """Told all that is noted, for people. It changes nothing."""
+        roles = roles or dict.fromkeys(range(1, nodes + 1), COMBINED)
+        voters = ",".join(f"{n}@node{n}:{CONTROLLER_PORT}" for n, role in roles.items() if "controller" in role)
+        self.hosts: dict[int, Host] = {}
+        for node_id, role in roles.items():
+            name = f"node{node_id}"
+            listeners = {
+                "broker": f"PLAINTEXT://{name}:{BROKER_PORT}",
+                "controller": f"CONTROLLER://{name}:{CONTROLLER_PORT}",
+            }
+            properties = {
+                "process.roles": role,
+                "node.id": str(node_id),
+                "listeners": ",".join(listeners[each] for each in role.split(",")),
+                "controller.listener.names": "CONTROLLER",
+                "controller.quorum.voters": voters,
+                "log.dirs": DATA if directories == 1 else ",".join(f"{DATA}/{n}" for n in range(1, directories + 1)),
+                **(config or {}),
+            }
+            if "broker" in role:
+                properties["advertised.listeners"] = listeners["broker"]
+            host = self.hosts[node_id] = Host(self, node_id, name, properties)
+            view = host.disk.view(Process("format"))
+            chance = SimRandom(stream(seed, f"{name}/format"))
+            for path in host.directories:
+                format_directory(view, path, CLUSTER_ID, node_id, chance)
+
+    def _turn_ended(self, process: Process) -> None:
+        host = self.owners.get(process)
+        if host is not None:
+            for watcher in self.watchers:
+                watcher.turn_ended(host)
+
+    def emit(self, event: Event) -> None:
+        """Let all who look on know of a fault or an operation."""
+        for watcher in self.watchers:
+            watcher.happened(event)
+
+    # -- time
+
+    @property
+    def now_us(self) -> int:
+        return self.scheduler.now_us
+
+    @property
+    def now_ms(self) -> int:
+        return self.scheduler.now_us // MICROSECONDS
+
+    def run_for(self, duration_ms: int) -> None:
+        self.scheduler.run_until(self.scheduler.now_us + duration_ms * MICROSECONDS)
+
+    def run_until(self, condition: Callable[[], bool], *, within_ms: int) -> bool:
+        """Let time pass until the condition holds; says whether it did within the time."""
+        deadline_us = self.scheduler.now_us + within_ms * MICROSECONDS
+        while not condition():
+            if self.scheduler.now_us >= deadline_us:
+                return False
+            self.scheduler.run_until(min(self.scheduler.now_us + _POLL_US, deadline_us))
+        return True
+
+    # -- the record of what happened
+
+    def note(self, who: str, level: str, message: str) -> None:
+        """A line of the run's history. The same seed gives the same lines; `digest` is what shows it."""
+        self._digest.update(f"{self.scheduler.now_us} {who} {level} {message}\n".encode())
+        if self.trace is not None:
+            self.trace(self.scheduler.now_us, who, level, message)
+        if self.on_note is not None:
+            self.on_note(who, message)
+
+    @property
+    def digest(self) -> str:
+        """Over all notes, everything that was sent, and the contents of all disks."""
+        digest = self._digest.copy()
+        digest.update(f"{self.scheduler.events} {self.network.fingerprint}".encode())
+        for host in self.hosts.values():
+            for path in host.disk.paths():
+                digest.update(path.encode())
+                digest.update(host.disk.content(path))
+        return digest.hexdigest()
+
+    # -- the cluster
+
+    def start(self, only: Iterable[int] | None = None) -> None:
+        for node_id in only if only is not None else self.hosts:
+            self.hosts[node_id].start()
+
+    def nodes(self) -> list[Node]:
+        """The nodes that run."""
+        return [host.node for host in self.hosts.values() if host.up and host.node is not None]
+
+    @property
+    def brokers(self) -> list[Host]:
+        return [host for host in self.hosts.values() if host.is_broker]
+
+    def ready(self) -> bool:
+        """Every broker that runs is unfenced, and there is a controller."""
+        nodes = self.nodes()
+        return bool(nodes) and all(
+            node.quorum.leader_id is not None and (not node.is_broker or node.lifecycle.state.value == "RUNNING")
+            for node in nodes
+        )

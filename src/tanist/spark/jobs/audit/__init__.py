@@ -1,0 +1,1 @@
+"""The audit of a topic's replicas: read, compare, explain."""

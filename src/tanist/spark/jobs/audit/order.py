@@ -1,0 +1,116 @@
+"""Whether each producer's records stand in the order in which it sent them, by their first occurrence in the log.
+
+Owns the rule: of two sends of one process to one partition, both acknowledged and idempotent, the second of which began
+after the first was acknowledged, the second stands behind the first. A record's place is its first one in the log: what
+was acknowledged at one offset and stands at another, or at two, is looked at where it is.
+
+Almost all producers are done with at a first look that sorts nothing as a whole (`order_blocks`); the others, and those
+of whose records the evidence says that they stand elsewhere than they were acknowledged, are held against the exact
+rule. Sends whose beginning nobody knows prove nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from tanist.spark.jobs.audit import order_blocks
+from tanist.spark.jobs.audit.findings import Kind, columns
+from tanist.spark.jobs.audit.history import History
+from tanist.spark.jobs.audit.logs import Stretch, stretches_at
+
+_PLACES_MAX: Final = 20_000
+_NAMES: Final = ("process", "place", "offset", "began_ns", "ended_ns")
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Acknowledged sends with their places: producer, process, place, offset, began_ns, ended_ns. No values: `trusted`
+    is nearly every acknowledged send there is."""
+
+    trusted: DataFrame
+    """Where they were acknowledged."""
+    moved: DataFrame | None
+    """Where the evidence has them, if that is elsewhere."""
+
+
+def placed(history: History, known: DataFrame | None) -> Placed:
+    """`known` is the evidence of suspect values, if there are such."""
+    sends = history.sends.where("outcome = 'ok' and ordered and offset is not null and ended_ns is not null")
+    sends = sends.select(F.xxhash64("process", "place").alias("producer"), *_NAMES)
+    if known is None:
+        return Placed(sends, None)
+    suspect = known.select("place", F.expr("get(places, 0)").alias("first"), F.explode("sends").alias("send"))
+    # What stands nowhere was lost, and has no order.
+    suspect = suspect.select("place", "first", "send.*").where("not (first <=> offset)")
+    told = suspect.select("process", "place", "offset", "ended_ns")
+    moved = suspect.where("first is not null and ended_ns is not null").select(
+        F.xxhash64("process", "place").alias("producer"), "process", "place", F.col("first").alias("offset"),
+        "began_ns", "ended_ns",
+    )  # fmt: skip
+    return Placed(sends.join(F.broadcast(told), ["process", "place", "offset", "ended_ns"], "left_anti"), moved)
+
+
+def suspected(sends: Placed) -> DataFrame:
+    """The producers that have to be held against the rule: mostly none."""
+    found = order_blocks.suspected(sends.trusted)
+    return found if sends.moved is None else found.unionByName(sends.moved.select("producer")).distinct()
+
+
+def reordered(sends: Placed, producers: DataFrame) -> DataFrame:
+    """Each record of these producers that stands before one that had been acknowledged when it was sent.
+
+    process, place, offset, began_ns; `behind` is the greatest offset of those before it.
+    """
+    suspects = sends.trusted.join(F.broadcast(producers), "producer", "left_semi").select(*_NAMES)
+    if sends.moved is not None:
+        suspects = suspects.unionByName(sends.moved.select(*_NAMES))
+    # What happened to a producer, in time: acknowledgements, and beginnings of sends, which come after those of the
+    # same moment.
+    events = suspects.select(
+        "process", "place", "offset", F.col("ended_ns").alias("at_ns"), F.lit(0).alias("began")
+    ).unionByName(
+        suspects.where("began_ns is not null").select(
+            "process", "place", "offset", F.col("began_ns").alias("at_ns"), F.lit(1).alias("began")
+        )
+    )
+    until = (
+        Window.partitionBy("process", "place")
+        .orderBy("at_ns", "began")
+        .rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    )
+    return (
+        events.withColumn("behind", F.max(F.expr("if(began = 0, offset, null)")).over(until))
+        .where("began = 1 and behind > offset")
+        .select("process", "place", "offset", F.col("at_ns").alias("began_ns"), "behind")
+    )
+
+
+def places(found: DataFrame) -> list[Stretch] | None:
+    """Where in the log they stand; None if that is nearly everywhere."""
+    rows = found.select("place", "offset").distinct().limit(_PLACES_MAX + 1).collect()
+    if len(rows) > _PLACES_MAX:
+        return None
+    return stretches_at((row.place, row.offset, row.offset) for row in rows)
+
+
+def findings(found: DataFrame, log: DataFrame, history: History) -> DataFrame:
+    """The same as findings, with the values that stand there. `found` is small, and was looked at: it is not empty."""
+    there = log.join(F.broadcast(found.select("place", "offset").distinct()), ["place", "offset"], "left_semi")
+    there = there.select("place", "offset", "hash").dropDuplicates(["place", "offset"])
+    named = found.join(there, ["place", "offset"], "left")
+    values = history.sends.select("process", "place", "hash", "began_ns", "value")
+    told = values.join(F.broadcast(named), ["process", "place", "hash", "began_ns"])
+    return told.select(
+        *columns(
+            kind=F.lit(Kind.REORDERED.value),
+            topic=F.expr("regexp_replace(place, '-[0-9]+$', '')"),
+            partition=F.expr("try_cast(substring_index(place, '-', -1) as int)"),
+            first_offset=F.col("offset"), last_offset=F.col("offset"), records=F.lit(1), value=F.col("value"),
+            process=F.col("process"),
+            detail=F.concat(F.lit("a record that was acknowledged before it was sent stands at "), F.col("behind")),
+        )
+    )  # fmt: skip

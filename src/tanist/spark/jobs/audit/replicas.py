@@ -1,0 +1,226 @@
+"""Replicas held against each other: which offsets differ, which are missing below the high watermark, what is damaged.
+
+Owns the use of level one, by which almost all of a sound cluster is done with: of each replica, epoch and bucket of
+offsets the count of records and an exclusive-or of their hashes (`audit.sums`). Only buckets that do not agree
+are read again, record by record. A replica that has nothing in a bucket must show, so replicas are counted for each
+bucket that there should be, and never joined with each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tanist.spark.jobs.audit import sums as audit_sums
+from tanist.spark.jobs.audit.findings import Kind, columns, runs
+from tanist.spark.jobs.audit.logs import Holder, Logs, Place, Stretch
+
+BUCKET_OFFSETS: Final = 4096
+"""What is compared as one, and read again as one: eight buckets of `audit.sums`."""
+FLAT_SHARE: Final = 0.25
+"""If more buckets than this differ, all is read at once instead of twice."""
+STRETCHES_MAX: Final = 100_000
+
+_SUMS: Final = BUCKET_OFFSETS // audit_sums.BUCKET_OFFSETS
+BUCKET: Final = f"offset div {BUCKET_OFFSETS}"
+
+
+@dataclass(frozen=True, slots=True)
+class Rail:
+    """What one replica holds of one epoch."""
+
+    topic: str
+    partition: int
+    replica: int
+    epoch: int
+    first_offset: int
+    last_offset: int
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionFacts:
+    """What the audit goes by in one partition."""
+
+    replicas: tuple[int, ...]
+    reference: int
+    """The replica whose log is the truth: the leader's."""
+    start: int
+    """The first offset that the reference has."""
+    high_watermark: int
+    starts: Mapping[int, int]
+    """Where each replica's log begins; one without records begins where the partition does."""
+    judged: bool
+    """Whether holes are wrong; in a compacted log they are not."""
+
+
+def buckets(logs: Logs, *, values: bool) -> DataFrame:
+    """Level one, of all replicas: rows of `audit.sums`, one for a bucket."""
+    return audit_sums.together(logs.sums(values=values))
+
+
+def rails(level_one: DataFrame) -> list[Rail]:
+    found = (
+        level_one.where("records > 0")
+        .groupBy("topic", "partition", "replica", "leader_epoch")
+        .agg(F.min("first_offset").alias("first"), F.max("last_offset").alias("last"), F.sum("records").alias("count"))
+        .orderBy("topic", "partition", "replica", "leader_epoch")
+    )
+    return [
+        Rail(row.topic, row.partition, row.replica, row.leader_epoch, row["first"], row["last"], row["count"])
+        for row in found.collect()
+        if row.replica is not None
+    ]
+
+
+def expected(spark: SparkSession, facts: Mapping[Place, PartitionFacts]) -> DataFrame:
+    """Each bucket below the high watermark, with how many replicas and records it should have."""
+    rows = [
+        (topic, partition, len(each.replicas), each.start, each.high_watermark, each.judged)
+        for (topic, partition), each in facts.items()
+    ]
+    schema = "topic string, partition int, replicas int, start bigint, high_watermark bigint, judged boolean"
+    table = spark.createDataFrame(rows, schema)
+    return table.where("high_watermark > start").withColumn(
+        "bucket",
+        F.explode(F.expr(f"sequence(start div {BUCKET_OFFSETS}, (high_watermark - 1) div {BUCKET_OFFSETS})")),
+    )
+
+
+def buckets_of(facts: Mapping[Place, PartitionFacts]) -> int:
+    """How many those are."""
+    return sum(
+        (each.high_watermark - 1) // BUCKET_OFFSETS - each.start // BUCKET_OFFSETS + 1
+        for each in facts.values()
+        if each.high_watermark > each.start
+    )
+
+
+def differing(level_one: DataFrame, wanted: DataFrame) -> DataFrame:
+    """Buckets (topic, partition, bucket) in which not all replicas have the same, or in which there is a hole."""
+    of_replica = (
+        level_one.where("records > 0")
+        .groupBy("topic", "partition", "replica", F.expr(f"bucket div {_SUMS}").alias("bucket"))
+        .agg(F.sum("records").alias("records"), F.expr("bit_xor(hash)").alias("hash"))
+    )
+    together = of_replica.groupBy("topic", "partition", "bucket").agg(
+        F.count("*").alias("present"),
+        F.expr("min(hash) <> max(hash) or min(records) <> max(records)").alias("unequal"),
+        F.max("records").alias("most"),
+    )
+    width = F.expr(
+        f"least(high_watermark, (bucket + 1) * {BUCKET_OFFSETS}) - greatest(start, bucket * {BUCKET_OFFSETS})"
+    )
+    joined = wanted.join(together, ["topic", "partition", "bucket"], "full")
+    return joined.where(
+        F.col("unequal")
+        | (F.coalesce("present", F.lit(0)) < F.col("replicas"))
+        | (F.col("judged") & (F.coalesce("most", F.lit(0)) < width))
+    ).select("topic", "partition", "bucket")
+
+
+def stretches_of(differing_buckets: DataFrame) -> list[Stretch] | None:
+    """What has to be read again; None if that is too much to tell."""
+    found = differing_buckets.limit(STRETCHES_MAX + 1).collect()
+    if len(found) > STRETCHES_MAX:
+        return None
+    return [
+        Stretch(row.topic, row.partition, row.bucket * BUCKET_OFFSETS, (row.bucket + 1) * BUCKET_OFFSETS - 1)
+        for row in found
+    ]
+
+
+def held(logs: Logs, suspects: DataFrame, again: Sequence[Stretch] | None) -> DataFrame:
+    """What each offset has in which replica: in the buckets that differ, or (`again` None) everywhere."""
+    names = ("topic", "partition", "replica", "leader_epoch", "offset", "fingerprint", "damage")
+    rows = logs.rows(names, near=again).where("damage is null")
+    rows = rows.withColumn("bucket", F.expr(BUCKET))
+    if again is not None:
+        # Neighbouring stretches may have been read as one.
+        rows = rows.join(F.broadcast(suspects), ["topic", "partition", "bucket"], "left_semi")
+    return rows.groupBy("topic", "partition", "offset").agg(
+        F.collect_set("replica").alias("present"),
+        F.expr("min(xxhash64(leader_epoch, fingerprint)) <> max(xxhash64(leader_epoch, fingerprint))").alias("unequal"),
+        F.array_sort(F.collect_set("leader_epoch")).alias("epochs"),
+        F.array_sort(F.collect_set(F.struct("replica", "leader_epoch", "fingerprint"))).alias("versions"),
+    )
+
+
+def compared(
+    spark: SparkSession, facts: Mapping[Place, PartitionFacts], there: DataFrame, suspects: DataFrame
+) -> DataFrame:
+    """Findings in the buckets that differ, out of what is `held` there."""
+    return _divergent(there).unionByName(_missing(spark, facts, there, suspects))
+
+
+def _divergent(there: DataFrame) -> DataFrame:
+    unequal = there.where("unequal").select(
+        "topic", "partition", "offset", "epochs", F.array_sort("present").alias("replicas"),
+        F.when(F.size("epochs") > 1, _who()).otherwise(F.lit("the same epoch, and other bytes")).alias("note"),
+    )  # fmt: skip
+    return runs(unequal, Kind.DIVERGENT, F.col("note"), BUCKET_OFFSETS)
+
+
+def _who() -> F.Column:
+    told = "transform(versions, v -> concat('replica ', v.replica, ' has epoch ', v.leader_epoch))"
+    return F.expr(f"array_join({told}, ', ')")
+
+
+def _missing(
+    spark: SparkSession, facts: Mapping[Place, PartitionFacts], there: DataFrame, suspects: DataFrame
+) -> DataFrame:
+    rows = [
+        (topic, partition, each.start, each.high_watermark, sorted(each.starts.items()))
+        for (topic, partition), each in facts.items()
+        if each.judged
+    ]
+    schema = (
+        "topic string, partition int, start bigint, high_watermark bigint,"
+        " starts array<struct<replica: int, start: bigint>>"
+    )
+    table = F.broadcast(spark.createDataFrame(rows, schema))
+    offsets = suspects.join(table, ["topic", "partition"]).withColumn(
+        "offset",
+        F.explode(
+            F.expr(
+                f"filter(sequence(bucket * {BUCKET_OFFSETS}, (bucket + 1) * {BUCKET_OFFSETS} - 1),"
+                " o -> o >= start and o < high_watermark)"
+            )
+        ),
+    )
+    should = F.expr("transform(filter(starts, s -> s.start <= offset), s -> s.replica)")
+    absent = (
+        offsets.join(there, ["topic", "partition", "offset"], "left")
+        .withColumn("replicas", F.array_except(should, F.coalesce("present", F.expr("array()"))))
+        .where("size(replicas) > 0")
+        .select(
+            "topic", "partition", "offset", "replicas",
+            # Not by epochs: what is missing is one run, whatever epochs it had.
+            F.lit(None).cast("array<int>").alias("epochs"),
+            F.when(F.coalesce(F.size("present"), F.lit(0)) <= 0, "no replica has it")
+            .otherwise(F.concat(F.lit("held by "), F.array_join(F.array_sort("present"), ",")))
+            .alias("note"),
+        )
+    )  # fmt: skip
+    return runs(absent, Kind.MISSING, F.col("note"), BUCKET_OFFSETS)
+
+
+def damaged(logs: Logs, where: Sequence[Holder]) -> DataFrame:
+    """The damage in these replicas."""
+    names = ("topic", "partition", "replica", "leader_epoch", "offset", "batch_position", "segment", "damage")
+    found = logs.rows(names, holders=where).where("damage is not null")
+    return found.select(
+        *columns(
+            kind=F.lit(Kind.DAMAGED.value), topic=F.col("topic"), partition=F.col("partition"),
+            first_offset=F.col("offset"), last_offset=F.col("offset"), records=F.lit(1),
+            epochs=F.expr("if(leader_epoch is null, array(), array(leader_epoch))"),
+            replicas=F.array("replica"),
+            detail=F.concat(
+                F.col("damage"), F.lit(", at byte "), F.col("batch_position"), F.lit(" of segment "), F.col("segment")
+            ),
+        )
+    )  # fmt: skip

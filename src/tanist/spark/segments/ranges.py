@@ -1,0 +1,174 @@
+"""Cutting segment files into stretches for tasks, and leaving out what filters cannot want.
+
+Owns the way from wanted offsets and times to byte ranges, by the names of segments and by Kafka's index files. An index
+is a hint: a position is only used if a batch with a right CRC stands there and has the offset that the index says, so a
+damaged index costs time and no rows. The time index is believed where it can be read; `indexes=false` does without all.
+
+No cut is ever made between batches that have not been looked at: without an index the headers are walked.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_left
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from struct import Struct
+from typing import Final
+
+from tanist.log.names import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
+from tanist.log.scan import DamagedBatch, scan_headers, verified_batches
+from tanist.runtime.client.salvaged import SavedFile
+from tanist.spark.segments.replica_files import SegmentFile
+
+STRETCH_BYTES: Final = 128 << 20
+
+_OFFSET_ENTRY: Final = Struct(">ii")
+_TIME_ENTRY: Final = Struct(">qi")
+_INDEX_BYTES_MAX: Final = 64 << 20
+"""Kafka's largest index is 10 MB by default; a file that is larger is not read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Inclusive; None: no bound."""
+
+    least_offset: int | None = None
+    most_offset: int | None = None
+    least_timestamp_ms: int | None = None
+
+    @property
+    def any(self) -> bool:
+        return not (self.least_offset is self.most_offset is self.least_timestamp_ms is None)
+
+
+def stretches(
+    segment: SegmentFile, bounds: Bounds, *, target_bytes: int = STRETCH_BYTES, indexes: bool = True
+) -> Iterator[tuple[int, int]]:
+    """Byte ranges of the file that hold everything within the bounds, each of about `target_bytes`."""
+    if bounds.most_offset is not None and segment.base_offset > bounds.most_offset:
+        return
+    following = segment.following_offset
+    if bounds.least_offset is not None and following is not None and following <= bounds.least_offset:
+        return
+    try:
+        file = SavedFile(Path(segment.path))
+    except FileNotFoundError:
+        return  # by retention, since it was listed
+    with closing(file):
+        entries = _offset_index(segment) if indexes and segment.salvage_id is None else []
+        start, end = 0, file.size
+        if bounds.any and entries:
+            start, end = _narrowed(file, segment, entries, bounds)
+        yield from _cut(file, segment, entries, start, end, target_bytes)
+
+
+def _narrowed(file: SavedFile, segment: SegmentFile, entries: list[tuple[int, int]], bounds: Bounds) -> tuple[int, int]:
+    least = bounds.least_offset
+    if bounds.least_timestamp_ms is not None:
+        # No record up to that offset is later than the entry's time.
+        early = [offset for at_ms, offset in _time_index(segment) if at_ms < bounds.least_timestamp_ms]
+        if early:
+            least = max(early[-1] + 1, -1 if least is None else least)
+    start, end = 0, file.size
+    offsets = [offset for offset, _ in entries]
+    if least is not None:
+        # An entry's offset is the last of its batch: what begins there is the last batch that may be too early.
+        number = bisect_left(offsets, least) - 1
+        while number >= 0:
+            if _stands_at(file, *entries[number]):
+                start = entries[number][1]
+                break
+            number -= 1
+    if bounds.most_offset is not None:
+        # The batch behind the first whose last offset is beyond the bound.
+        for offset, position in entries[bisect_left(offsets, bounds.most_offset + 1) + 1 :]:
+            if _stands_at(file, offset, position):
+                end = position
+                break
+    return start, max(start, end)
+
+
+def _cut(
+    file: SavedFile, segment: SegmentFile, entries: list[tuple[int, int]], start: int, end: int, target_bytes: int
+) -> Iterator[tuple[int, int]]:
+    positions = [position for _, position in entries]
+    while end - start > target_bytes:
+        number = bisect_left(positions, start + target_bytes)
+        found = None
+        # A few of them: a log whose index is wrong throughout is cut by its headers.
+        for offset, position in entries[number : number + 8]:
+            if position < end and _stands_at(file, offset, position):
+                found = position
+                break
+        if found is None:
+            found = _walked(file, start, end, target_bytes)
+        yield start, found
+        start = found
+    if start < end:
+        yield start, end
+
+
+def _walked(file: SavedFile, start: int, end: int, target_bytes: int) -> int:
+    """The first boundary that is far enough; the end of it all if the headers do not lead there."""
+    with suppress(DamagedBatch):
+        for batch in scan_headers(file, start, end):
+            if batch.position - start >= target_bytes:
+                return batch.position
+    return end
+
+
+def _stands_at(file: SavedFile, offset: int, position: int) -> bool:
+    """Whether a sound batch begins there whose last offset is this one."""
+    if not 0 < position < file.size:
+        return False
+    try:
+        found = next(verified_batches(file, position, file.size), None)
+    except DamagedBatch:
+        return False
+    return found is not None and found.header.last_offset == offset
+
+
+def _offset_index(segment: SegmentFile) -> list[tuple[int, int]]:
+    """(last offset of a batch, its position), ascending; what does not ascend ends it."""
+    found: list[tuple[int, int]] = []
+    last = (-1, -1)
+    for relative, position in _entries(segment, INDEX_SUFFIX, _OFFSET_ENTRY):
+        entry = (segment.base_offset + relative, position)
+        if relative < 0 or entry[0] <= last[0] or position <= last[1]:
+            # Zeros that Kafka has allocated before they are needed; or damage.
+            if (relative, position) == (0, 0):
+                break
+            return []
+        found.append(entry)
+        last = entry
+    return found
+
+
+def _time_index(segment: SegmentFile) -> list[tuple[int, int]]:
+    """(timestamp, offset), both ascending; empty if it is damaged."""
+    found: list[tuple[int, int]] = []
+    last = (-1, -1)
+    for at_ms, relative in _entries(segment, TIME_INDEX_SUFFIX, _TIME_ENTRY):
+        entry = (at_ms, segment.base_offset + relative)
+        if relative < 0 or at_ms < last[0] or entry[1] < last[1]:
+            if (at_ms, relative) == (0, 0):
+                break
+            return []
+        found.append(entry)
+        last = entry
+    return found
+
+
+def _entries(segment: SegmentFile, suffix: str, entry: Struct) -> Iterator[tuple[int, int]]:
+    path = segment.path.removesuffix(LOG_SUFFIX) + suffix
+    try:
+        with open(path, "rb") as file:
+            if os.fstat(file.fileno()).st_size > _INDEX_BYTES_MAX:
+                return
+            data = file.read()
+    except OSError:
+        return
+    yield from entry.iter_unpack(data[: len(data) // entry.size * entry.size])

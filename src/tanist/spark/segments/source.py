@@ -1,0 +1,180 @@
+"""`format("tanist-segments")`: replicas' segment files as a DataFrame, read where they lie (docs/spark.md).
+
+Owns the options, which filters are kept from the files, and the plan: one Spark partition for each stretch of a
+segment. Spark's Python sources are not told which columns a query needs; they are told the schema that the user asked
+for, so `.schema("offset bigint, fingerprint bigint")` is how columns are left out. What a file holds is never an
+exception; a path or an option that can't be is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Final, cast
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    InputPartition,
+    LessThan,
+    LessThanOrEqual,
+)
+from pyspark.sql.types import StructType
+
+from tanist.spark.segments.arrow_rows import DDL, TYPES, Origin
+from tanist.spark.segments.ranges import STRETCH_BYTES, Bounds, stretches
+from tanist.spark.segments.replica_files import METADATA_TOPIC, Contents, NothingThere, SegmentFile, segment_files
+
+_CONTENTS: Final = ("log", "salvage", "all")
+_OPTIONS: Final = {"path", "contents", "replica", "stretchbytes", "indexes", "includemetadata"}
+_EXACT: Final = ("topic", "partition", "replica")
+
+
+@dataclass
+class Stretch(InputPartition):
+    """What one task reads."""
+
+    path: str
+    start: int
+    end: int
+    origin: Origin
+
+
+class SegmentsDataSource(DataSource):
+    @classmethod
+    def name(cls) -> str:
+        return "tanist-segments"
+
+    def schema(self) -> str:
+        return DDL
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return SegmentsReader(dict(self.options.items()), schema)
+
+
+class SegmentsReader(DataSourceReader):
+    def __init__(self, options: dict[str, str], schema: StructType) -> None:
+        named = {name.lower(): value for name, value in options.items()}
+        unknown = sorted(set(named) - _OPTIONS)
+        if unknown:
+            raise ValueError(
+                f"tanist-segments has no option {', '.join(unknown)}; it has {', '.join(sorted(_OPTIONS))}"
+            )
+        if "path" not in named:
+            raise ValueError('tanist-segments needs a folder: .load("PATH")')
+        self._path = named["path"]
+        contents = named.get("contents", "log")
+        if contents not in _CONTENTS:
+            raise ValueError(f"contents is one of {', '.join(_CONTENTS)}, not {contents!r}")
+        self._contents = cast(Contents, contents)
+        self._replica = int(named["replica"]) if "replica" in named else None
+        self._stretch_bytes = _positive("stretchBytes", named.get("stretchbytes", str(STRETCH_BYTES)))
+        self._indexes = _truth("indexes", named.get("indexes", "true"))
+        self._metadata = _truth("includeMetadata", named.get("includemetadata", "false"))
+        self._columns = _columns(schema)
+        self._exact: dict[str, set[Any]] = {}
+        self._bounds = Bounds()
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 (PySpark's name)
+        """Topic, partition and replica are settled by the files; offset and time only narrow what is read."""
+        for found in filters:
+            attribute = getattr(found, "attribute", ())
+            if attribute and attribute[0] in _EXACT and isinstance(found, EqualTo | In):
+                values = {found.value} if isinstance(found, EqualTo) else set(found.value)
+                known = self._exact.get(attribute[0])
+                self._exact[attribute[0]] = values if known is None else known & values
+            else:
+                self._bounds = narrowed(self._bounds, found)
+                yield found
+
+    def partitions(self) -> Sequence[InputPartition]:
+        found: list[InputPartition] = []
+        files = segment_files(self._path, contents=self._contents, replica=self._replica)
+        if not files:
+            raise NothingThere(f"no replica's segments are below {self._path}")
+        for file in files:
+            if file.topic == METADATA_TOPIC and not self._metadata:
+                continue
+            if all(getattr(file, name) in values for name, values in self._exact.items()):
+                found += self._stretches_of(file)
+        # A source without partitions is asked to read one that is None.
+        return found or [Stretch("", 0, 0, Origin("", 0, None, 0, None))]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        if not isinstance(partition, Stretch):
+            raise TypeError(f"{type(partition).__name__} is no stretch of a segment")
+        if not partition.path:
+            return
+        # What decodes is imported where it runs: planning needs neither numpy nor Arrow.
+        from tanist.spark.segments.reading import Wanted, read_stretch
+
+        bounds = self._bounds
+        wanted = Wanted(bounds.least_offset, bounds.most_offset, bounds.least_timestamp_ms)
+        yield from read_stretch(partition.path, partition.start, partition.end, partition.origin, self._columns, wanted)
+
+    def _stretches_of(self, file: SegmentFile) -> Iterator[Stretch]:
+        origin = Origin(file.topic, file.partition, file.replica, file.base_offset, file.salvage_id)
+        for start, end in stretches(file, self._bounds, target_bytes=self._stretch_bytes, indexes=self._indexes):
+            yield Stretch(file.path, start, end, origin)
+
+
+def narrowed(bounds: Bounds, found: Filter) -> Bounds:
+    """The bounds, as far as this filter says something about them."""
+    if not isinstance(found, EqualTo | GreaterThan | GreaterThanOrEqual | LessThan | LessThanOrEqual):
+        return bounds
+    least = most = None
+    if isinstance(found, EqualTo):
+        least = most = found.value
+    elif isinstance(found, GreaterThan | GreaterThanOrEqual):
+        least = found.value
+    else:
+        most = found.value
+    if found.attribute == ("offset",):
+        # `>` and `>=` alike: one row more or less is Spark's, who looks at each row again.
+        return replace(
+            bounds,
+            least_offset=_larger(bounds.least_offset, least),
+            most_offset=most if bounds.most_offset is None else min(bounds.most_offset, most or bounds.most_offset),
+        )
+    if found.attribute == ("timestamp",) and isinstance(least, datetime):
+        moment = least if least.tzinfo is not None else least.replace(tzinfo=UTC)
+        # A millisecond early: Spark's times have microseconds, and floats round.
+        at_ms = int(moment.timestamp() * 1000) - 1
+        return replace(bounds, least_timestamp_ms=_larger(bounds.least_timestamp_ms, at_ms))
+    return bounds
+
+
+def _larger(known: int | None, found: int | None) -> int | None:
+    if known is None or found is None:
+        return found if known is None else known
+    return max(known, found)
+
+
+def _columns(schema: StructType) -> list[str]:
+    import pyarrow as pa
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    for name, kind in zip(schema.names, to_arrow_schema(schema, timezone="UTC").types):
+        if name not in TYPES:
+            raise ValueError(f"tanist-segments has no column {name}; it has {', '.join(TYPES)}")
+        if kind != TYPES[name] and not pa.types.is_nested(kind):
+            raise ValueError(f"the column {name} of tanist-segments is {TYPES[name]}, not {kind}")
+    return list(schema.names)
+
+
+def _positive(name: str, text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise ValueError(f"{name} is a number of bytes, not {text!r}")
+    return int(text)
+
+
+def _truth(name: str, text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError(f"{name} is true or false, not {text!r}")
+    return text.lower() == "true"

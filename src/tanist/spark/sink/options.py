@@ -1,0 +1,85 @@
+"""The options of `format("tanist")` for writing, and the columns that a row may have.
+
+Named as those of Spark's own Kafka sink. acks and idempotence are not to be chosen: they are always `all` and on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from pyspark.sql.types import ArrayType, BinaryType, DataType, IntegerType, StringType, StructType
+
+from tanist.spark.topic.options import Connecting, OptionError, connecting, number, refuse_unknown, separated, truth
+from tanist.wire.compression import Compression
+
+_PASSED: Final = {"bootstrap.servers", "client.id", "request.timeout.ms", "compression.type", "batch.size"}
+_RESERVED: Final = {
+    "acks", "enable.idempotence", "transactional.id", "key.serializer", "value.serializer",
+    "max.in.flight.requests.per.connection",
+}  # fmt: skip
+_OWN: Final = {"topic", "includeheaders", "exactlyonce", "checkpointlocation", "queryname", "path"}
+_BATCH_BYTES: Final = 512 * 1024
+"""Half of what a broker takes by default (message.max.bytes)."""
+_TEXT_OR_BYTES: Final = (BinaryType, StringType)
+
+
+@dataclass(frozen=True, slots=True)
+class SinkOptions:
+    connecting: Connecting
+    topic: str | None
+    compression: int
+    batch_bytes: int
+    exactly_once: bool
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> SinkOptions:
+        named, kafka = separated(options, _PASSED, _RESERVED)
+        refuse_unknown(named, _OWN, "writing to a topic")
+        compression = kafka.get("compression.type", "none").upper()
+        if compression not in Compression.__members__:
+            names = ", ".join(each.name.lower() for each in Compression)
+            raise OptionError(f"kafka.compression.type is one of {names}, not {compression.lower()!r}")
+        return cls(
+            connecting(kafka),
+            named.get("topic"),
+            Compression[compression],
+            number("kafka.batch.size", kafka.get("batch.size", str(_BATCH_BYTES))),
+            truth("exactlyOnce", named.get("exactlyonce", "true")),
+        )
+
+
+def check_columns(schema: StructType, options: SinkOptions) -> None:
+    """`OptionError` for a column that is missing, unknown, or of a type that a record cannot hold."""
+    kinds: dict[str, DataType] = {field.name: field.dataType for field in schema.fields}
+    allowed = {"topic", "key", "value", "headers", "partition"}
+    unknown = sorted(set(kinds) - allowed)
+    if unknown:
+        raise OptionError(f"a record has no column {', '.join(unknown)}; it has {', '.join(sorted(allowed))}")
+    if "value" not in kinds:
+        raise OptionError("a row to be written has a column value")
+    if options.topic is None and "topic" not in kinds:
+        raise OptionError("where to write to is said by the option topic or a column topic")
+    for name in ("key", "value"):
+        if name in kinds and not isinstance(kinds[name], _TEXT_OR_BYTES):
+            raise OptionError(f"the column {name} is a string or binary, not {kinds[name].simpleString()}")
+    if "topic" in kinds and not isinstance(kinds["topic"], StringType):
+        raise OptionError(f"the column topic is a string, not {kinds['topic'].simpleString()}")
+    if "partition" in kinds and not isinstance(kinds["partition"], IntegerType):
+        raise OptionError(f"the column partition is an int, not {kinds['partition'].simpleString()}")
+    if "headers" in kinds and not _is_headers(kinds["headers"]):
+        raise OptionError(
+            f"the column headers is array<struct<key:string,value:binary>>, not {kinds['headers'].simpleString()}"
+        )
+
+
+def _is_headers(kind: DataType) -> bool:
+    if not isinstance(kind, ArrayType) or not isinstance(kind.elementType, StructType):
+        return False
+    fields = [(field.name, field.dataType) for field in kind.elementType.fields]
+    return (
+        [name for name, _ in fields] == ["key", "value"]
+        and isinstance(fields[0][1], StringType)
+        and isinstance(fields[1][1], BinaryType)
+    )

@@ -1,0 +1,225 @@
+"""One task's idempotent producer: several batches on their way to each leader, each of them in the log once.
+
+Owns the order of batches. While all goes well the leaders are sent batch after batch and their answers are read as the
+window asks for it. At the first trouble the connections are given up, and everything that has no answer is sent again,
+one batch after another in the order it was made, with the same sequence numbers: a leader that had it already says so,
+and one that had not takes it. Whatever a leader says for good ends the task. acks is always all.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from struct import Struct as Layout
+from typing import Any, Final
+
+from tanist.runtime.client.client import BrokerConnection, Client, KafkaError, Unreachable, Unsupported
+from tanist.spark.sink.encoding import Sealed
+from tanist.spark.topic.options import TopicPartition
+from tanist.wire.codec import chunk_encoder
+from tanist.wire.errors import ErrorCode, WireError
+from tanist.wire.frames import correlation_id_of, decode_response
+from tanist.wire.messages.init_producer_id_request import InitProducerIdRequest
+from tanist.wire.messages.init_producer_id_response import InitProducerIdResponse
+from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from tanist.wire.messages.produce_response import ProduceResponse
+
+IN_FLIGHT: Final = 5
+"""Batches without an answer for each leader: of so many a broker remembers that it has them (KIP-679)."""
+_VERSION_MAX: Final = 12
+"""The last that names a topic by its name; later ones use its id."""
+_WAIT_MS: Final = 10_000
+"""How long a leader waits for the other replicas, each time it is asked."""
+_SEQUENCE_MASK: Final = 0x7FFFFFFF
+_HEAD: Final = Layout(">hhih")
+"""A request's header: key, version, correlation id, and the length of the client id, which follows."""
+
+
+class ProduceFailed(RuntimeError):
+    """A batch that is not in the log, or of which it is not known."""
+
+
+class _Place:
+    """Stands in a request for a batch that is sent in two pieces: it is as long."""
+
+    def __init__(self, length: int) -> None:
+        self._length = length
+
+    def __len__(self) -> int:
+        return self._length
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Batch:
+    where: TopicPartition
+    sealed: Sealed
+
+    def request(self, records: Any) -> ProduceRequest:
+        topic, partition = self.where
+        data = TopicProduceData(name=topic, partition_data=(PartitionProduceData(index=partition, records=records),))
+        return ProduceRequest(acks=-1, timeout_ms=_WAIT_MS, topic_data=(data,))
+
+
+class TaskProducer:
+    def __init__(self, client: Client, producer_id: int, producer_epoch: int) -> None:
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self._client = client
+        self._sequences: dict[TopicPartition, int] = {}
+        self._connections: dict[int, _Connection] = {}
+        self._unanswered: dict[int, deque[_Batch]] = {}
+        self._order: deque[_Batch] = deque()
+        """All that have no answer, in the order they were made."""
+
+    @classmethod
+    def fresh(cls, client: Client) -> TaskProducer:
+        """With an id from the cluster."""
+
+        def attempt() -> InitProducerIdResponse:
+            request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
+            answer = client.ask(request, InitProducerIdResponse)
+            if answer.error_code:
+                raise KafkaError(answer.error_code, "InitProducerId")
+            return answer
+
+        found = client.persist(attempt)
+        return cls(client, found.producer_id, found.producer_epoch)
+
+    def next_sequence(self, where: TopicPartition) -> int:
+        return self._sequences.get(where, 0)
+
+    def go_on_at(self, where: TopicPartition, sequence: int) -> None:
+        """What was before is in the log."""
+        self._sequences[where] = sequence & _SEQUENCE_MASK
+
+    def send(self, where: TopicPartition, batch: Sealed) -> None:
+        """Send a batch that was sealed with `next_sequence`. Returns as soon as it is on its way."""
+        topic, partition = where
+        made = _Batch(where, batch)
+        self._sequences[where] = (self.next_sequence(where) + batch.count) & _SEQUENCE_MASK
+        self._order.append(made)
+        try:
+            leader = self._client.leader_of(topic, partition)
+            waiting = self._unanswered.setdefault(leader, deque())
+            while len(waiting) >= IN_FLIGHT:
+                self._settle(leader)
+            self._connected(leader).begin(made)
+            waiting.append(made)
+        except (OSError, WireError, KafkaError, Unreachable):
+            self._send_again()
+
+    def flush(self) -> None:
+        """Until every batch is acknowledged."""
+        try:
+            for leader, waiting in self._unanswered.items():
+                while waiting:
+                    self._settle(leader)
+        except (OSError, WireError, KafkaError):
+            self._send_again()
+
+    def close(self) -> None:
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+        self._unanswered.clear()
+
+    def _settle(self, leader: int) -> None:
+        """The answer to the oldest batch that this leader was sent."""
+        oldest = self._unanswered[leader][0]
+        code, message = self._connections[leader].finish(self._client.timeout_s)
+        if code and code != ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
+            raise KafkaError(code, message)
+        self._unanswered[leader].popleft()
+        self._order.remove(oldest)
+
+    def _send_again(self) -> None:
+        self.close()
+        while self._order:
+            batch = self._order[0]
+            topic, partition = batch.where
+            self._client.forget(topic)
+            try:
+                self._client.persist(lambda batch=batch: self._attempt(batch))  # type: ignore[misc]
+            except (KafkaError, Unreachable, Unsupported) as error:
+                raise ProduceFailed(
+                    f"{topic}-{partition}: a batch of producer {self.producer_id}, epoch {self.producer_epoch}, was not"
+                    f" acknowledged: {error}"
+                ) from error
+            self._order.popleft()
+
+    def _attempt(self, batch: _Batch) -> None:
+        client = self._client
+        topic, partition = batch.where
+        try:
+            leader = client.leader_of(topic, partition)
+            request = batch.request(memoryview(batch.sealed.joined()))
+            answer = client.ask(request, ProduceResponse, node_id=leader, max_version=_VERSION_MAX)
+        except Unreachable:
+            client.forget(topic)
+            raise
+        code, message = _verdict(answer)
+        if code and code != ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
+            client.forget(topic)
+            raise KafkaError(code, message)
+
+    def _connected(self, leader: int) -> _Connection:
+        connection = self._connections.get(leader)
+        if connection is None:
+            broker = self._client.view.brokers.get(leader)
+            if broker is None:
+                raise Unreachable(f"broker {leader} is not among those alive")
+            patience_s = min(self._client.timeout_s, 10.0)
+            connection = _Connection((broker.host, broker.port), "tanist-spark", patience_s)
+            self._connections[leader] = connection
+        return connection
+
+
+def _verdict(answer: ProduceResponse) -> tuple[int, str | None]:
+    found = answer.responses[0].partition_responses[0]
+    return found.error_code, found.error_message
+
+
+class _Connection(BrokerConnection):
+    """A connection with several requests on their way. Answers come in the order of requests."""
+
+    _asked = 0
+    _version = -1
+
+    def begin(self, batch: _Batch) -> None:
+        try:
+            version = self._version = self.version_for(ProduceRequest, _VERSION_MAX)
+        except Unsupported as error:
+            raise WireError(str(error)) from error
+        self._correlation_id += 1
+        name = self._client_id.encode()
+        head = _HEAD.pack(ProduceRequest.API_KEY, version, self._correlation_id, len(name)) + name
+        place = _Place(len(batch.sealed))
+        pieces: list[Any] = [b"", head + b"\0" if ProduceRequest.is_flexible(version) else head]
+        chunk_encoder(ProduceRequest, version)(batch.request(place), pieces)
+        at = next(number for number, each in enumerate(pieces) if each is place)
+        pieces[at : at + 1] = batch.sealed.header, batch.sealed.records
+        pieces[0] = sum(map(len, pieces)).to_bytes(4, "big")
+        self._send_pieces(pieces)
+        self._asked += 1
+
+    def _send_pieces(self, pieces: list[Any]) -> None:
+        """All of them, without making one of them first: a batch is copied by the kernel alone."""
+        left = [memoryview(each) for each in pieces]
+        while left:
+            sent = self._sock.sendmsg(left)
+            while left and sent >= len(left[0]):
+                sent -= len(left.pop(0))
+            if sent:
+                left[0] = left[0][sent:]
+
+    def finish(self, timeout_s: float) -> tuple[int, str | None]:
+        self._sock.settimeout(timeout_s)
+        frame = self._receive()
+        wanted = self._correlation_id - self._asked + 1
+        if correlation_id_of(frame) != wanted:
+            raise WireError(f"answer {correlation_id_of(frame)} to request {wanted}")
+        self._asked -= 1
+        answer = decode_response(ProduceRequest.API_KEY, self._version, frame)
+        if not isinstance(answer, ProduceResponse):
+            raise WireError(f"a {type(answer).__name__} in answer to Produce")
+        return _verdict(answer)

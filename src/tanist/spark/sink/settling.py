@@ -1,0 +1,98 @@
+"""The balance of a micro-batch that was run again: what its tasks left out, against what an earlier run had written.
+
+A task leaves out each row that looks like one that an earlier run wrote, and tells which. Mostly the sums agree. If
+more rows were left out than had been written, then there are equal rows of which not all had come so far: the rest are
+written here, on the driver, as a producer of its own, copied from those in the log. If fewer, then the micro-batch has
+other rows than before, and the query ends. Nothing is asked of the cluster unless an earlier run has written something.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.datasource import WriterCommitMessage
+
+from tanist.runtime.client.client import Client
+from tanist.spark.segments.arrow_rows import HEADERS
+from tanist.spark.sink.encoding import Rows, Sealing, encode, seal
+from tanist.spark.sink.landed import SETTLING, Identity, ReadBack, Written, other_rows, read_back, tally
+from tanist.spark.sink.producer import TaskProducer
+from tanist.spark.topic.options import TopicPartition
+from tanist.wire.batch import Record, decode_batch
+
+
+@dataclass
+class TaskWritten(WriterCommitMessage):
+    """What one task wrote, and what it left out, because it was there."""
+
+    records: int
+    known: int
+    who: Identity | None = None
+    """None: at least once."""
+    earlier: Mapping[TopicPartition, Written] = field(default_factory=dict)
+    """What was there before the micro-batch's tasks began; the same for all of them."""
+    left_out: Mapping[TopicPartition, bytes] = field(default_factory=dict)
+    """The fingerprints of the rows that are among them."""
+
+
+def settle(client: Client, messages: Sequence[TaskWritten], compression: int) -> int:
+    """Write what is missing, and say how much that was."""
+    told = [each for each in messages if each.who is not None and each.earlier]
+    if not told or told[0].who is None:
+        return 0
+    settling = told[0].who.of_task(SETTLING)
+    missing: dict[TopicPartition, list[Record]] = {}
+    for where, written in sorted(told[0].earlier.items()):
+        read = read_back(client, where, written, settling.producer_epoch)
+        there, counts = tally(read)
+        left_out = b"".join(each.left_out.get(where, b"") for each in told)
+        rows, row_counts = np.unique(np.frombuffer(left_out, np.uint64), return_counts=True)
+        # Tasks leave out nothing but what is there.
+        balance = -counts
+        balance[np.searchsorted(there, rows)] += row_counts
+        if (balance < 0).any():
+            raise other_rows(where, int(-balance[balance < 0].sum()))
+        if (balance > 0).any():
+            missing[where] = _copies(read, dict(zip(there.tolist(), balance.tolist())))
+    if not missing:
+        return 0
+    producer = TaskProducer(client, settling.producer_id, settling.producer_epoch)
+    try:
+        for where, records in missing.items():
+            earlier = told[0].earlier[where].get(settling.producer_id)
+            producer.go_on_at(where, 0 if earlier is None else earlier[1] + 1)
+            _write(producer, where, records, compression)
+        producer.flush()
+    finally:
+        producer.close()
+    return sum(map(len, missing.values()))
+
+
+def _copies(read: Sequence[ReadBack], wanted: dict[int, int]) -> list[Record]:
+    found: list[Record] = []
+    for each in read:
+        if not any(wanted.get(fingerprint, 0) for fingerprint in each.fingerprints.tolist()):
+            continue
+        batch = seal(each.records, each.count, Sealing(-1, -1, -1), timestamp_ms=0, compression=0).joined()
+        records = decode_batch(batch)
+        for number, fingerprint in zip(each.kept.tolist(), each.fingerprints.tolist()):
+            found += [records[number]] * wanted.pop(fingerprint, 0)
+    return found
+
+
+def _write(producer: TaskProducer, where: TopicPartition, records: Sequence[Record], compression: int) -> None:
+    # Equal rows are few: one record to a batch keeps each as small as what it was copied from.
+    for each in records:
+        headers: Any = None
+        if each.headers:
+            headers = pa.array([[{"key": key, "value": value} for key, value in each.headers]], HEADERS)
+        rows = Rows(pa.array([each.key], pa.binary()), pa.array([each.value], pa.binary()), headers)
+        sealing = Sealing(producer.producer_id, producer.producer_epoch, producer.next_sequence(where))
+        now_ms = time.time_ns() // 1_000_000
+        encoded = encode(rows, np.zeros(1, np.int64)).cut(0, 1)
+        producer.send(where, seal(encoded, 1, sealing, timestamp_ms=now_ms, compression=compression))

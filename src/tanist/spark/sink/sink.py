@@ -1,0 +1,271 @@
+"""`write.format("tanist")` and `writeStream.format("tanist")`: rows into topics (docs/spark.md).
+
+Owns the way of a task's rows: by topic, by partition, into batches, to the producer. A batch's task has a producer id
+from the cluster, and a task that Spark tries again writes again: at least once, as Spark's own sink. A stream's task
+has a producer of its own making (`sink.landed`), and writes what is not in the topic yet: exactly once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from tanist.runtime.client.client import Client, KafkaError
+from tanist.spark.sink.options import SinkOptions, check_columns
+from tanist.spark.topic.options import OptionError, TopicPartition
+
+if TYPE_CHECKING:
+    from tanist.spark.sink.landed import Before, Identity, Written
+    from tanist.spark.sink.settling import TaskWritten
+
+_QUERY_ID = "sql.streaming.queryId"
+_BATCH_ID = "streaming.sql.batchId"
+"""Local properties by which Spark tells a task of a stream whose it is."""
+_ENCODED_BYTES = 32 << 20
+
+
+class TopicWriter(DataSourceArrowWriter):
+    def __init__(self, options: SinkOptions, schema: StructType, overwrite: bool) -> None:
+        if overwrite:
+            raise OptionError("a topic cannot be overwritten: mode is append")
+        check_columns(schema, options)
+        self._options = options
+
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+        return write_rows(iterator, self._options, None)
+
+
+class TopicStreamWriter(DataSourceStreamArrowWriter):
+    def __init__(self, options: SinkOptions, schema: StructType) -> None:
+        check_columns(schema, options)
+        self._options = options
+        self._before: Before | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """On its way from the driver to the tasks it takes along what is in the topic before they begin."""
+        if self._before is None and self._options.exactly_once:
+            self._before = _look(self._options)
+        return self.__dict__
+
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+        return write_rows(iterator, self._options, _task() if self._options.exactly_once else None, self._before)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 (PySpark's name)
+        from tanist.spark.sink.settling import TaskWritten, settle
+
+        told = [each for each in messages if isinstance(each, TaskWritten)]
+        if any(each.earlier for each in told):
+            with _client(self._options) as client:
+                settle(client, told, self._options.compression)
+
+
+def _client(options: SinkOptions) -> Client:
+    how = options.connecting
+    return Client(how.bootstrap, client_id=how.client_id, timeout_s=how.timeout_s)
+
+
+def _look(options: SinkOptions) -> Before:
+    """Into the one topic that is written to. Which topics a column names is not known before there are rows."""
+    from tanist.spark.sink.landed import before
+
+    topic = options.topic
+    if topic is None:
+        return {}
+    with _client(options) as client:
+        count = client.persist(lambda: _known(client, topic))
+        return before(client, [(topic, number) for number in range(count)])
+
+
+def _task() -> tuple[str, int, int]:
+    """The query, the task and the micro-batch."""
+    context = TaskContext.get()
+    query = None if context is None else context.getLocalProperty(_QUERY_ID)
+    batch = None if context is None else context.getLocalProperty(_BATCH_ID)
+    if context is None or query is None or batch is None:
+        raise OptionError("this Spark does not tell its tasks of which micro-batch they are: set exactlyOnce=false")
+    return query, context.partitionId(), int(batch)
+
+
+def write_rows(
+    batches: Iterator[Any], options: SinkOptions, task: tuple[str, int, int] | None, before: Before | None = None
+) -> TaskWritten:
+    """All rows, acknowledged by all in-sync replicas. `task`: whose rows they are, if some may be there already;
+    `before`: what was there when the micro-batch began.
+    """
+    from tanist.spark.sink.landed import identity, of_earlier_runs
+    from tanist.spark.sink.producer import TaskProducer
+    from tanist.spark.sink.settling import TaskWritten
+
+    who = None if task is None else identity(*task)
+    earlier = {} if who is None or before is None else of_earlier_runs(before, who)
+    with _client(options) as client:
+        writing: _Writing | None = None
+        try:
+            for batch in batches:
+                if not batch.num_rows:
+                    continue
+                if writing is None:
+                    if who is None:
+                        producer = TaskProducer.fresh(client)
+                    else:
+                        producer = TaskProducer(client, who.producer_id, who.producer_epoch)
+                    writing = _Writing(client, options, producer, who, earlier)
+                writing.write(batch)
+            return TaskWritten(0, 0, who, earlier) if writing is None else writing.finish()
+        finally:
+            if writing is not None:
+                writing.producer.close()
+
+
+class _Writing:
+    def __init__(
+        self,
+        client: Client,
+        options: SinkOptions,
+        producer: Any,
+        who: Identity | None,
+        earlier: dict[TopicPartition, Written],
+    ) -> None:
+        self.producer = producer
+        self._client = client
+        self._options = options
+        self._who = who
+        self._earlier = earlier
+        self._known_before: dict[TopicPartition, Any] = {}
+        """The fingerprints of what earlier runs wrote."""
+        self._left_out: dict[TopicPartition, list[bytes]] = {}
+        self._partitions: dict[str, int] = {}
+        self._landed: dict[TopicPartition, Any] = {}
+        self._records = self._known = 0
+
+    def write(self, batch: Any) -> None:
+        for topic, rows, named in self._by_topic(batch):
+            self._write_topic(topic, rows, named)
+
+    def finish(self) -> TaskWritten:
+        from tanist.spark.sink.landed import check_nothing_left
+        from tanist.spark.sink.settling import TaskWritten
+
+        self.producer.flush()
+        check_nothing_left(self._landed)
+        left_out = {where: b"".join(each) for where, each in self._left_out.items()}
+        return TaskWritten(self._records, self._known, self._who, self._earlier, left_out)
+
+    def _by_topic(self, batch: Any) -> Iterator[tuple[str, Any, Any]]:
+        """Topic, rows, and the column `partition` if there is one."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        from tanist.spark.sink.encoding import NoRecord, Rows
+
+        columns = dict(zip(batch.schema.names, batch.columns))
+        key = columns["key"].cast(pa.binary()) if "key" in columns else None
+        rows = Rows(key, columns["value"].cast(pa.binary()), columns.get("headers"))
+        named = columns.get("partition")
+        if self._options.topic is not None:
+            yield self._options.topic, rows, named
+            return
+        topics = columns["topic"]
+        if topics.null_count:
+            raise NoRecord("a row has null as its topic")
+        for topic in sorted(pc.unique(topics).to_pylist()):
+            which = pc.indices_nonzero(pc.equal(topics, topic)).to_numpy()
+            yield topic, rows.take(which), None if named is None else named.take(pa.array(which))
+
+    def _write_topic(self, topic: str, rows: Any, named: Any) -> None:
+        """All rows in one pass: in the order of their partitions, cut into batches, encoded together."""
+        import numpy as np
+
+        from tanist.spark.sink.encoding import cuts, encode, sizes_of
+        from tanist.spark.sink.partitions import choose
+
+        count = self._partitions.get(topic)
+        if count is None:
+            count = self._partitions[topic] = self._found(topic)
+        chosen = choose(rows, named, count)
+        # Stable: rows of one partition stay in their order.
+        order = np.argsort(chosen, kind="stable")
+        ordered, chosen = rows.take(order), chosen[order]
+        edges = np.flatnonzero(np.diff(chosen)) + 1
+        sizes = sizes_of(ordered)
+        batches = [
+            (first + begin, first + end)
+            for first, last in pairwise([0, *edges.tolist(), len(order)])
+            for begin, end in cuts(sizes[first:last], self._options.batch_bytes)
+        ]
+        deltas = np.arange(len(order)) - np.repeat([first for first, _ in batches], [b - a for a, b in batches])
+        # What is encoded together has offsets of 32 bits, and is in memory until it is acknowledged.
+        for first, last in cuts([sizes[a:b].sum() for a, b in batches], _ENCODED_BYTES):
+            begin, end = batches[first][0], batches[last - 1][1]
+            records = encode(ordered.cut(begin, end), deltas[begin:end])
+            for a, b in batches[first:last]:
+                self._send((topic, int(chosen[a])), ordered.cut(a, b), records.cut(a - begin, b - begin))
+
+    def _send(self, where: TopicPartition, rows: Any, records: memoryview) -> None:
+        from tanist.spark.sink.encoding import Sealing, encode, seal
+
+        if where in self._earlier or where in self._landed:
+            import numpy as np
+
+            kept = np.flatnonzero(self._not_there(where, records, len(rows)))
+            self._known += len(rows) - len(kept)
+            if not len(kept):
+                return
+            if len(kept) < len(rows):
+                rows = rows.take(kept)
+                records = encode(rows, np.arange(len(rows))).cut(0, len(rows))
+        producer = self.producer
+        sealing = Sealing(producer.producer_id, producer.producer_epoch, producer.next_sequence(where))
+        now_ms = time.time_ns() // 1_000_000
+        producer.send(
+            where, seal(records, len(rows), sealing, timestamp_ms=now_ms, compression=self._options.compression)
+        )
+        self._records += len(rows)
+
+    def _not_there(self, where: TopicPartition, records: memoryview, count: int) -> Any:
+        """Which rows have still to be written."""
+        import numpy as np
+
+        from tanist.spark.sink.landed import fingerprints_of, not_landed, read_back, tally
+
+        found = fingerprints_of(records, count)
+        missing = np.ones(count, bool)
+        if where in self._earlier:
+            if where not in self._known_before:
+                read = read_back(self._client, where, self._earlier[where], self.producer.producer_epoch)
+                self._known_before[where] = tally(read)[0]
+            missing = ~np.isin(found, self._known_before[where])
+            self._left_out.setdefault(where, []).append(found[~missing].tobytes())
+        if where in self._landed:
+            rest = np.flatnonzero(missing)
+            missing[rest] = not_landed(found[rest], self._landed[where].fingerprints)
+        return missing
+
+    def _found(self, topic: str) -> int:
+        """How many partitions the topic has; and what of this micro-batch is in them."""
+        from tanist.spark.sink.landed import landed
+
+        count = self._client.persist(lambda: _known(self._client, topic))
+        if self._who is not None:
+            places: Sequence[TopicPartition] = [(topic, number) for number in range(count)]
+            found = landed(self._client, places, self._who, self._earlier)
+            self._landed |= found
+            for where, each in found.items():
+                self.producer.go_on_at(where, each.next_sequence)
+        return count
+
+
+def _known(client: Client, topic: str) -> int:
+    from tanist.wire.errors import ErrorCode
+
+    found = client.metadata([topic]).topics.get(topic)
+    code = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) if found is None else found.error_code
+    if found is None or code:
+        raise KafkaError(code, topic, final=code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return len(found.partitions)

@@ -1,0 +1,1 @@
+"""Reading a topic over the network as a Spark data source."""

@@ -1,0 +1,254 @@
+"""The options of `format("tanist")` for reading, named and meant as those of Spark's own Kafka source.
+
+Owns what can be said and what cannot; it asks no broker. An option that is not known is refused, and so is one that
+Spark's source reserves for itself, or that means nothing for this kind of query: what is silently ignored is found out
+in production. Those for writing are in `sink.options`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from tanist.runtime.client.client import Address, parse_bootstrap
+from tanist.runtime.client.records import EARLIEST, LATEST
+
+_KAFKA: Final = "kafka."
+_PASSED: Final = {
+    "bootstrap.servers",
+    "client.id",
+    "isolation.level",
+    "request.timeout.ms",
+    "max.partition.fetch.bytes",
+    "metadata.max.age.ms",
+}
+_RESERVED: Final = {
+    "group.id", "auto.offset.reset", "key.deserializer", "value.deserializer", "key.serializer", "value.serializer",
+    "enable.auto.commit", "interceptor.classes",
+}  # fmt: skip
+_OWN: Final = {
+    "subscribe", "subscribepattern", "assign", "startingoffsets", "startingtimestamp", "startingoffsetsbytimestamp",
+    "startingoffsetsbytimestampstrategy", "includeheaders", "failondataloss", "minpartitions", "maxrecordsperpartition",
+}  # fmt: skip
+_OF_BATCHES: Final = {"endingoffsets", "endingtimestamp", "endingoffsetsbytimestamp"}
+_OF_STREAMS: Final = {"maxoffsetspertrigger", "minoffsetspertrigger", "maxtriggerdelay"}
+_TEXTS: Final = {"earliest": EARLIEST, "latest": LATEST}
+_UNITS_S: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+
+TopicPartition = tuple[str, int]
+
+
+class OptionError(ValueError):
+    """An option that can't be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offsets:
+    """Where to start or end: the same everywhere, or as said for each partition."""
+
+    everywhere: int | None = None
+    """`EARLIEST`, `LATEST`, or a timestamp."""
+    of: Mapping[TopicPartition, int] = field(default_factory=dict)
+    by_time: bool = False
+    """What is said are timestamps, in milliseconds."""
+    or_latest: bool = True
+    """The end of the log where no record is as late as that; else it is an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connecting:
+    """How a cluster is reached."""
+
+    bootstrap: tuple[Address, ...]
+    client_id: str
+    timeout_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class TopicOptions:
+    connecting: Connecting
+    topics: tuple[str, ...]
+    pattern: str | None
+    assigned: Mapping[str, tuple[int, ...]] | None
+    starting: Offsets
+    ending: Offsets
+    include_headers: bool
+    fail_on_data_loss: bool
+    min_partitions: int | None
+    max_records_per_partition: int | None
+    max_offsets_per_trigger: int | None
+    min_offsets_per_trigger: int | None
+    max_trigger_delay_s: float
+    read_committed: bool
+    fetch_bytes: int
+    metadata_max_age_s: float
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str], *, streaming: bool = False) -> TopicOptions:
+        named, kafka = separated(options, _PASSED, _RESERVED)
+        elsewhere, query = (_OF_BATCHES, "stream") if streaming else (_OF_STREAMS, "batch")
+        misplaced = sorted(elsewhere & named.keys())
+        if misplaced:
+            raise OptionError(f"a {query} cannot have {', '.join(misplaced)}")
+        refuse_unknown(named, _OWN | _OF_BATCHES | _OF_STREAMS, "reading a topic")
+        if sum(name in named for name in ("subscribe", "subscribepattern", "assign")) != 1:
+            raise OptionError("exactly one of subscribe, subscribePattern and assign has to be set")
+        isolation = kafka.get("isolation.level", "read_uncommitted")
+        if isolation not in ("read_uncommitted", "read_committed"):
+            raise OptionError(f"kafka.isolation.level cannot be {isolation!r}")
+        starting = _starting(named, "latest" if streaming else "earliest")
+        ending = _bound("ending", named, "latest")
+        if not streaming and not starting.by_time and (starting.everywhere == LATEST or LATEST in starting.of.values()):
+            raise OptionError("startingOffsets cannot be latest (-1): a batch would be empty")
+        if not ending.by_time and (ending.everywhere == EARLIEST or EARLIEST in ending.of.values()):
+            raise OptionError("endingOffsets cannot be earliest (-2): a batch would be empty")
+        topics = tuple(dict.fromkeys(name.strip() for name in named.get("subscribe", "").split(",") if name.strip()))
+        if "subscribe" in named and not topics:
+            raise OptionError("subscribe names no topic")
+        if "subscribepattern" in named:
+            _pattern(named["subscribepattern"])
+        least = _maybe("minOffsetsPerTrigger", named)
+        most = _maybe("maxOffsetsPerTrigger", named)
+        if least is not None and most is not None and least > most:
+            raise OptionError(f"minOffsetsPerTrigger {least} is more than maxOffsetsPerTrigger {most}")
+        return cls(
+            connecting(kafka),
+            topics,
+            named.get("subscribepattern"),
+            _assigned(named["assign"]) if "assign" in named else None,
+            starting,
+            ending,
+            truth("includeHeaders", named.get("includeheaders", "false")),
+            truth("failOnDataLoss", named.get("failondataloss", "true")),
+            _maybe("minPartitions", named),
+            _maybe("maxRecordsPerPartition", named),
+            most,
+            least,
+            _duration_s("maxTriggerDelay", named.get("maxtriggerdelay", "15m")),
+            isolation == "read_committed",
+            number("kafka.max.partition.fetch.bytes", kafka.get("max.partition.fetch.bytes", str(8 << 20))),
+            # Kafka's own default is five minutes; a stream should see a new partition sooner.
+            number("kafka.metadata.max.age.ms", kafka.get("metadata.max.age.ms", "5000")) / 1000,
+        )
+
+
+def separated(
+    options: Mapping[str, str], passed: Collection[str], reserved: Collection[str]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """The options of Spark's and of Kafka's making; `OptionError` for one of Kafka's that is not to be set."""
+    named = {name.lower(): value for name, value in options.items()}
+    kafka = {name[len(_KAFKA) :]: named.pop(name) for name in list(named) if name.startswith(_KAFKA)}
+    for name in kafka:
+        if name in reserved:
+            raise OptionError(f"kafka.{name} is the source's own and cannot be set")
+        if name not in passed:
+            raise OptionError(f"kafka.{name} is not known here; known are {', '.join(sorted(passed))}")
+    if "bootstrap.servers" not in kafka:
+        raise OptionError("kafka.bootstrap.servers has to be set")
+    return named, kafka
+
+
+def refuse_unknown(named: Collection[str], known: Collection[str], purpose: str) -> None:
+    unknown = sorted(name for name in named if name not in known)
+    if unknown:
+        raise OptionError(f"tanist has no option {', '.join(unknown)} for {purpose}")
+
+
+def connecting(kafka: Mapping[str, str]) -> Connecting:
+    try:
+        addresses = tuple(parse_bootstrap(kafka["bootstrap.servers"]))
+    except ValueError as error:
+        raise OptionError(f"kafka.bootstrap.servers: {error}") from None
+    patience_s = number("kafka.request.timeout.ms", kafka.get("request.timeout.ms", "30000")) / 1000
+    return Connecting(addresses, kafka.get("client.id", "tanist-spark"), patience_s)
+
+
+def _starting(named: Mapping[str, str], default: str) -> Offsets:
+    strategy = named.get("startingoffsetsbytimestampstrategy", "error").lower()
+    if strategy not in ("error", "latest"):
+        raise OptionError(f"startingOffsetsByTimestampStrategy is error or latest, not {strategy!r}")
+    return _bound("starting", named, default, or_latest=strategy == "latest")
+
+
+def _bound(which: str, named: Mapping[str, str], default: str, *, or_latest: bool = True) -> Offsets:
+    """In the order in which Spark's source gives way: one time for all, times by partition, offsets."""
+    if f"{which}timestamp" in named:
+        text = named[f"{which}timestamp"]
+        if not text.isdecimal():
+            raise OptionError(f"{which}Timestamp is milliseconds since 1970, not {text!r}")
+        return Offsets(int(text), by_time=True, or_latest=or_latest)
+    if f"{which}offsetsbytimestamp" in named:
+        name = f"{which}OffsetsByTimestamp"
+        return Offsets(None, _by_partition(name, named[name.lower()], least=0), by_time=True, or_latest=or_latest)
+    return _offsets(f"{which}Offsets", named.get(f"{which}offsets", default))
+
+
+def _pattern(text: str) -> None:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise OptionError(f"subscribePattern {text!r}: {error}") from None
+
+
+def _json(name: str, text: str) -> dict[str, object]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise OptionError(f"{name} is not JSON of topics: {text!r}")
+    return value
+
+
+def _assigned(text: str) -> dict[str, tuple[int, ...]]:
+    found = {}
+    for topic, partitions in _json("assign", text).items():
+        if not isinstance(partitions, list) or not all(type(each) is int and each >= 0 for each in partitions):
+            raise OptionError(f'assign is {{"topic": [0, 1]}}, not {text!r}')
+        found[topic] = tuple(partitions)
+    return found
+
+
+def _offsets(name: str, text: str) -> Offsets:
+    if text.strip().lower() in _TEXTS:
+        return Offsets(_TEXTS[text.strip().lower()])
+    return Offsets(None, _by_partition(name, text, least=EARLIEST))
+
+
+def _by_partition(name: str, text: str, least: int) -> dict[TopicPartition, int]:
+    found: dict[TopicPartition, int] = {}
+    for topic, partitions in _json(name, text).items():
+        if not isinstance(partitions, dict):
+            raise OptionError(f'{name} is {{"topic": {{"0": 23}}}}, not {text!r}')
+        for partition, offset in partitions.items():
+            if not partition.isdecimal() or type(offset) is not int or offset < least:
+                raise OptionError(f"{name}: {topic}-{partition} cannot be at {offset!r}")
+            found[topic, int(partition)] = offset
+    return found
+
+
+def truth(name: str, text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise OptionError(f"{name} is true or false, not {text!r}")
+    return text.lower() == "true"
+
+
+def number(name: str, text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise OptionError(f"{name} is a number above 0, not {text!r}")
+    return int(text)
+
+
+def _maybe(name: str, named: Mapping[str, str]) -> int | None:
+    text = named.get(name.lower())
+    return None if text is None else number(name, text)
+
+
+def _duration_s(name: str, text: str) -> float:
+    found = re.fullmatch(r"\s*([0-9]+)\s*([a-z]*)\s*", text.lower())
+    if found is None or (found[2] or "ms") not in _UNITS_S:
+        raise OptionError(f"{name} is a duration like 30s or 15m, not {text!r}")
+    return int(found[1]) * _UNITS_S[found[2] or "ms"]

@@ -1,0 +1,172 @@
+"""Which offsets a query reads, and how they are cut into tasks.
+
+Owns what is decided before anything is read: partitions, where a query starts and ends. What it gives are plain ranges
+of offsets, so that a task that fails reads exactly its own again. Each range knows the leader epoch at its planning:
+what is read of it later must not be of a later epoch (`topic.reading`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from tanist.runtime.client.client import Client, ClusterView, KafkaError
+from tanist.runtime.client.records import EARLIEST, LATEST
+from tanist.spark.topic.offsets import UNKNOWN, Found, list_offsets
+from tanist.spark.topic.options import Offsets, OptionError, TopicOptions, TopicPartition
+from tanist.wire.errors import ErrorCode
+
+_FEW_RECORDS = 100
+
+
+class DataLoss(RuntimeError):
+    """Offsets that were asked for are not there any more, or not there again."""
+
+
+@dataclass(frozen=True)
+class OffsetRange:
+    """[start, end) of a partition."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+    epoch: int = UNKNOWN
+    """The leader epoch in which `end` was committed: no record of the range has a later one."""
+
+
+def ranges(client: Client, options: TopicOptions) -> list[OffsetRange]:
+    """What a batch reads. Partitions without anything to read are left out."""
+    found = []
+    partitions = partitions_of(client, options)
+    firsts = list_offsets(client, dict.fromkeys(partitions, EARLIEST))
+    lasts = list_offsets(client, dict.fromkeys(partitions, LATEST), committed=options.read_committed)
+    starts = resolved(client, "starting", options.starting, firsts, lasts)
+    ends = resolved(client, "ending", options.ending, firsts, lasts)
+    for topic, partition in partitions:
+        where = topic, partition
+        first, last = firsts[where].offset, lasts[where].offset
+        start, end = starts[where], ends[where]
+        if start < first or end > last or start > end:
+            message = f"{topic}-{partition}: offsets {start} to {end} were asked for, and the log has {first} to {last}"
+            if options.fail_on_data_loss:
+                raise DataLoss(
+                    f"{message}, in leader epoch {lasts[where].epoch}. They have expired, or the log was truncated;"
+                    " failOnDataLoss=false goes on"
+                )
+            start, end = max(start, first), min(end, last)
+        if start < end:
+            found.append(OffsetRange(topic, partition, start, end, lasts[where].epoch))
+    return found
+
+
+def resolved(
+    client: Client,
+    which: str,
+    offsets: Offsets,
+    firsts: dict[TopicPartition, Found],
+    lasts: dict[TopicPartition, Found],
+) -> dict[TopicPartition, int]:
+    """The offsets that an option means. `firsts` and `lasts` are those of the partitions that are read."""
+    said = _said(f"{which}Offsets" + ("ByTimestamp" if offsets.by_time else ""), offsets, lasts)
+    if not offsets.by_time:
+        return {
+            where: firsts[where].offset if said[where] == EARLIEST
+            else lasts[where].offset if said[where] == LATEST
+            else said[where]
+            for where in lasts
+        }  # fmt: skip
+    found = list_offsets(client, said)
+    for (topic, partition), each in found.items():
+        if each.offset < 0 and not offsets.or_latest:
+            raise OptionError(
+                f"{topic}-{partition} has no record of {said[topic, partition]} ms or later to start at;"
+                " startingOffsetsByTimestampStrategy=latest starts at its end"
+            )
+    # What is open or not committed yet lies beyond the last offset.
+    return {
+        where: last.offset if found[where].offset < 0 else min(found[where].offset, last.offset)
+        for where, last in lasts.items()
+    }
+
+
+def partitions_of(client: Client, options: TopicOptions) -> list[TopicPartition]:
+    """The partitions that the options name. A topic that is not there is an error; a pattern may match none."""
+    if options.pattern is not None:
+        pattern = re.compile(options.pattern)
+        view = client.persist(lambda: client.metadata(None))
+        # Java's consumer leaves internal topics out of a pattern.
+        names = sorted(each.name for each in view.topics.values() if pattern.fullmatch(each.name) and not each.internal)
+        view = _checked(view, names)
+    else:
+        names = list(options.assigned) if options.assigned is not None else list(options.topics)
+        view = client.persist(lambda: _checked(client.metadata(names), names))
+    found: list[TopicPartition] = []
+    for name in names:
+        there = sorted(view.topics[name].partitions)
+        wanted = there if options.assigned is None else options.assigned[name]
+        missing = sorted(set(wanted) - set(there))
+        if missing:
+            raise OptionError(f"{name} has no partition {', '.join(map(str, missing))}")
+        found += [(name, number) for number in wanted]
+    return found
+
+
+def split(
+    found: Sequence[OffsetRange], min_partitions: int | None, max_records: int | None = None
+) -> list[OffsetRange]:
+    """No range longer than `max_records`; then at least so many ranges, in proportion to how much is in each."""
+    if max_records is not None:
+        found = [part for each in found for part in _cut(each, -(-(each.end - each.start) // max_records))]
+    total = sum(each.end - each.start for each in found)
+    if min_partitions is None or min_partitions <= len(found) or not total:
+        return list(found)
+    return [
+        part for each in found for part in _cut(each, max(1, -(-(each.end - each.start) * min_partitions // total)))
+    ]
+
+
+def together(found: Sequence[OffsetRange]) -> list[tuple[OffsetRange, ...]]:
+    """A task for each range, but one for several that have few records altogether: a trigger that reads a handful from
+    many partitions would spend its time on starting tasks.
+    """
+    tasks: list[tuple[OffsetRange, ...]] = []
+    records = _FEW_RECORDS
+    for each in found:
+        size = each.end - each.start
+        if records + size <= _FEW_RECORDS:
+            tasks[-1] += (each,)
+            records += size
+        else:
+            tasks.append((each,))
+            records = size
+    return tasks
+
+
+def _cut(whole: OffsetRange, parts: int) -> list[OffsetRange]:
+    size = whole.end - whole.start
+    parts = min(size, parts)
+    edges = [whole.start + size * number // parts for number in range(parts + 1)]
+    return [OffsetRange(whole.topic, whole.partition, a, b, whole.epoch) for a, b in pairwise(edges)]
+
+
+def _checked(view: ClusterView, names: Iterable[str]) -> ClusterView:
+    for name in names:
+        topic = view.topics.get(name)
+        code = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) if topic is None else topic.error_code
+        if code:
+            raise KafkaError(code, name, final=code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return view
+
+
+def _said(name: str, offsets: Offsets, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+    """Offsets that are said one by one must be said for all, and for no others."""
+    if offsets.everywhere is not None:
+        return dict.fromkeys(partitions, offsets.everywhere)
+    differing = set(offsets.of).symmetric_difference(partitions)
+    if differing:
+        listed = ", ".join(f"{topic}-{partition}" for topic, partition in sorted(differing))
+        raise OptionError(f"{name} has to say each partition that is read, and no other: {listed}")
+    return dict(offsets.of)

@@ -1,0 +1,188 @@
+"""`readStream.format("tanist")`: a stream's triggers, planned by offsets and leader epochs.
+
+Owns the questions of a trigger to the cluster, in which order and how often. A trigger with nothing amiss costs one
+ListOffsets to each leader; whoever has changed the leader is asked where the old epoch ends; where retention has come
+to is only asked if there is something to read. Nothing is fetched here, and nothing is kept that is not in the
+checkpoint but the connection and when partitions were last looked for.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    ReadMinRows,
+    SupportsTriggerAvailableNow,
+)
+
+from tanist.runtime.client.client import Client
+from tanist.runtime.client.records import EARLIEST, LATEST
+from tanist.spark.topic.offsets import Found, epoch_ends, list_offsets
+from tanist.spark.topic.options import TopicOptions, TopicPartition
+from tanist.spark.topic.plan import DataLoss, partitions_of, resolved, split, together
+from tanist.spark.topic.positions import (
+    Begin,
+    Position,
+    Positions,
+    advanced,
+    doubtful,
+    expired,
+    from_json,
+    ranges_between,
+    to_json,
+    truncated,
+)
+from tanist.spark.topic.tasks import Task, read_task
+
+
+class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    def __init__(self, options: TopicOptions, columns: Sequence[str]) -> None:
+        self._options = options
+        self._columns = list(columns)
+        self._connected: Client | None = None
+        self._partitions: list[TopicPartition] = []
+        self._looked_at_s: float | None = None
+        self._until: dict[TopicPartition, int] | None = None
+        """Where a query with `availableNow` ends."""
+        self._latest: dict[TopicPartition, Found] = {}
+        self._last_batch_s: float | None = None
+
+    # -- what Spark asks on the driver
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 (PySpark's names)
+        partitions = self._known_partitions()
+        client = self._client()
+        firsts = list_offsets(client, dict.fromkeys(partitions, EARLIEST))
+        lasts = self._lasts(partitions)
+        starts = resolved(client, "starting", self._options.starting, firsts, lasts)
+        return to_json({where: Position(starts[where], lasts[where].epoch) for where in partitions})
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        options = self._options
+        if options.max_offsets_per_trigger is not None:
+            return ReadMaxRows(options.max_offsets_per_trigger)
+        if options.min_offsets_per_trigger is not None:
+            return ReadMinRows(options.min_offsets_per_trigger)
+        return ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._until = {where: found.offset for where, found in self._lasts(self._known_partitions()).items()}
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        options = self._options
+        at = from_json(start)
+        partitions = list(self._until) if self._until is not None else self._known_partitions()
+        self._latest = latest = self._lasts(partitions)
+        if self._until is not None:
+            ends = {w: Found(min(each.offset, self._until[w]), each.epoch) for w, each in latest.items()}
+        else:
+            ends = latest
+        begins = self._begins(at, latest, ends)
+        self._report_gone(at, latest)
+        waiting = sum(max(0, ends[where].offset - begin.offset) for where, begin in begins.items())
+        least = options.min_offsets_per_trigger
+        limited = not isinstance(limit, ReadAllAvailable)
+        hurried = self._until is not None or any(begin.lost is not None for begin in begins.values())
+        if limited and not hurried and least is not None and waiting < least and not self._overdue():
+            return start
+        most = options.max_offsets_per_trigger if limited else None
+        found = advanced(at, begins, ends, most=most)
+        if found != at:
+            self._last_batch_s = time.monotonic()
+        return to_json(found)
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
+        return to_json({where: Position(each.offset, each.epoch) for where, each in self._latest.items()}) or None
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        planned = ranges_between(from_json(start), from_json(end))
+        options = self._options
+        cut = split(planned, options.min_partitions, options.max_records_per_partition)
+        if options.min_partitions is not None:
+            return [Task((each,)) for each in cut]
+        return [Task(each) for each in together(cut)]
+
+    def stop(self) -> None:
+        if self._connected is not None:
+            self._connected.close()
+            self._connected = None
+
+    # -- in a task
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        return read_task(partition, self._options, self._columns)
+
+    # -- inner
+
+    def _client(self) -> Client:
+        if self._connected is None:
+            how = self._options.connecting
+            self._connected = Client(how.bootstrap, client_id=how.client_id, timeout_s=how.timeout_s)
+        return self._connected
+
+    def _known_partitions(self) -> list[TopicPartition]:
+        now = time.monotonic()
+        if self._looked_at_s is None or now - self._looked_at_s > self._options.metadata_max_age_s:
+            self._partitions = partitions_of(self._client(), self._options)
+            self._looked_at_s = now
+        return self._partitions
+
+    def _lasts(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, Found]:
+        committed = self._options.read_committed
+        return list_offsets(self._client(), dict.fromkeys(partitions, LATEST), committed=committed)
+
+    def _begins(
+        self, at: Positions, latest: dict[TopicPartition, Found], ends: dict[TopicPartition, Found]
+    ) -> dict[TopicPartition, Begin]:
+        """Where each partition is to be read from. `DataLoss` if that is not where the stream had come to."""
+        known = {where: at[where] for where in latest if where in at}
+        doubted = {where: each for where, each in known.items() if doubtful(each, latest[where])}
+        asked = {where: each.epoch for where, each in doubted.items() if each.epoch >= 0}
+        epochs = epoch_ends(self._client(), asked) if asked else {}
+        begins = {where: Begin(each.offset) for where, each in known.items()}
+        for where, each in doubted.items():
+            found = truncated(where, each, latest[where], epochs.get(where, Found(-1, -1)))
+            if found is not None:
+                begins[where] = self._lossy(found)
+        # A partition that has come since the query began is read from its beginning, as Spark's source does.
+        unread = [w for w in latest if w not in begins or ends[w].offset > begins[w].offset]
+        firsts = list_offsets(self._client(), dict.fromkeys(unread, EARLIEST)) if unread else {}
+        for where, first in firsts.items():
+            if where not in begins:
+                begins[where] = Begin(first.offset)
+            elif first.offset > begins[where].offset:
+                begins[where] = self._lossy(expired(where, at[where], first.offset))
+        return begins
+
+    def _report_gone(self, at: Positions, latest: dict[TopicPartition, Found]) -> None:
+        gone = sorted(set(at) - set(latest))
+        # `availableNow` looks at the partitions that were there when it began, of which none can be new.
+        if gone:
+            names = ", ".join(
+                f"{topic}-{partition}, read up to offset {at[topic, partition].offset}" for topic, partition in gone
+            )
+            self._lossy(Begin(0, f"partitions are gone: {names}"))
+
+    def _lossy(self, begin: Begin) -> Begin:
+        self._report(str(begin.lost), f"from offset {begin.offset}")
+        return begin
+
+    def _report(self, lost: str, going_on: str) -> None:
+        """Stop; or go on, and say so where the driver logs. What was lost is in the query's progress, too."""
+        if self._options.fail_on_data_loss:
+            raise DataLoss(f"{lost}. failOnDataLoss=false goes on, {going_on}")
+        print(f"tanist: {lost}; going on {going_on}", file=sys.stderr)
+
+    def _overdue(self) -> bool:
+        """Whether records have waited for company long enough (minOffsetsPerTrigger, maxTriggerDelay)."""
+        now = time.monotonic()
+        if self._last_batch_s is None:
+            self._last_batch_s = now
+        return now - self._last_batch_s > self._options.max_trigger_delay_s
