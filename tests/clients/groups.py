@@ -29,7 +29,7 @@ REBALANCE_S = 60.0
 Place = tuple[int, int]
 """Partition and offset."""
 Event = dict[str, Any]
-"""What a member told."""
+"""Output of a member."""
 
 
 def read_json(line: str) -> Event | None:
@@ -52,7 +52,7 @@ class Kind:
 
 
 class Member:
-    """A member's process, and what it has told."""
+    """A member's process, and its output."""
 
     def __init__(self, kind: Kind, where: tuple[str, str, str], log: Path) -> None:
         self._kind = kind
@@ -73,7 +73,7 @@ class Member:
 
     @property
     def assigned(self) -> frozenset[int]:
-        """The partitions that it was last told are its own."""
+        """Its last assignment."""
         mine: set[int] = set()
         for event in list(self.events):
             if event["name"] == "partitions_assigned":

@@ -46,18 +46,18 @@ def test_topics_are_created_listed_described_grown_and_deleted(cluster: Cluster,
     assert topic_name in topics(cluster, "--list").split()
 
     summary, *partitions = topics(cluster, "--describe", "--topic", topic_name).strip("\n").splitlines()
-    told = described(summary)
-    assert (told["Topic"], told["PartitionCount"], told["ReplicationFactor"]) == (topic_name, "4", "3")
-    assert re.fullmatch(r"[A-Za-z0-9_-]{22}", told["TopicId"])
-    assert set(told["Configs"].split(",")) >= {"min.insync.replicas=2", "cleanup.policy=compact"}
+    reported = described(summary)
+    assert (reported["Topic"], reported["PartitionCount"], reported["ReplicationFactor"]) == (topic_name, "4", "3")
+    assert re.fullmatch(r"[A-Za-z0-9_-]{22}", reported["TopicId"])
+    assert set(reported["Configs"].split(",")) >= {"min.insync.replicas=2", "cleanup.policy=compact"}
     ids = {str(node_id) for node_id in cluster.node_ids}
     for number, line in enumerate(partitions):
-        told = described(line)
-        assert told["Partition"] == str(number)
-        assert set(told["Replicas"].split(",")) == set(told["Isr"].split(",")) == ids
-        assert told["Leader"] == told["Replicas"].split(",")[0]
+        reported = described(line)
+        assert reported["Partition"] == str(number)
+        assert set(reported["Replicas"].split(",")) == set(reported["Isr"].split(",")) == ids
+        assert reported["Leader"] == reported["Replicas"].split(",")[0]
         # KIP-966: shown by DescribeTopicPartitions, and empty while everybody is in sync.
-        assert (told["Elr"], told["LastKnownElr"]) == ("", "")
+        assert (reported["Elr"], reported["LastKnownElr"]) == ("", "")
 
     topics(cluster, "--alter", "--topic", topic_name, "--partitions", "6")
     wait_for(lambda: topics(cluster, "--describe", "--topic", topic_name).count("Partition: ") == 6, "six partitions")
@@ -71,8 +71,8 @@ def test_topics_are_created_listed_described_grown_and_deleted(cluster: Cluster,
 def test_a_topic_with_given_replicas(cluster: Cluster, topic_name: str) -> None:
     first, second, third = cluster.node_ids[:3]
     create(cluster, topic_name, "--replica-assignment", f"{third}:{first},{second}:{third}")
-    told = metadata(cluster, first, (topic_name,)).topics[topic_name]
-    assert [partition.replicas for partition in told] == [(third, first), (second, third)]
+    reported = metadata(cluster, first, (topic_name,)).topics[topic_name]
+    assert [partition.replicas for partition in reported] == [(third, first), (second, third)]
 
 
 def test_a_duplicate_and_an_unknown_topic_are_refused(cluster: Cluster, topic_name: str) -> None:
@@ -92,11 +92,11 @@ def test_topic_configs(cluster: Cluster, topic_name: str) -> None:
     whose = ("--entity-type", "topics", "--entity-name", topic_name)
     configs(cluster, "--alter", *whose, "--add-config", "retention.ms=123456,cleanup.policy=[delete,compact]")
 
-    def both_told() -> bool:
-        told = configs(cluster, "--describe", *whose)
-        return "retention.ms=123456" in told and "cleanup.policy=delete,compact" in told
+    def both_reported() -> bool:
+        reported = configs(cluster, "--describe", *whose)
+        return "retention.ms=123456" in reported and "cleanup.policy=delete,compact" in reported
 
-    wait_for(both_told, "both configs")
+    wait_for(both_reported, "both configs")
     configs(cluster, "--alter", *whose, "--delete-config", "retention.ms")
     wait_for(
         lambda: "retention.ms" not in configs(cluster, "--describe", *whose), "retention.ms is back at its default"
@@ -123,7 +123,7 @@ def test_broker_configs(cluster: Cluster) -> None:
     configs(cluster, "--alter", *everybody, "--add-config", "message.max.bytes=1500000")
     try:
         wait_for(
-            lambda: "message.max.bytes=1500000" in configs(cluster, "--describe", *everybody), "the config is told"
+            lambda: "message.max.bytes=1500000" in configs(cluster, "--describe", *everybody), "the config is described"
         )
     finally:
         configs(cluster, "--alter", *everybody, "--delete-config", "message.max.bytes")
@@ -155,21 +155,21 @@ def test_features_and_api_versions(cluster: Cluster) -> None:
     assert finalized["eligible.leader.replicas.version"] == "1"
     assert re.match(r"4\.\d", finalized["metadata.version"])
 
-    told = apache.tool(apache.BROKER_API_VERSIONS, "--bootstrap-server", cluster.bootstrap).stdout
+    reported = apache.tool(apache.BROKER_API_VERSIONS, "--bootstrap-server", cluster.bootstrap).stdout
     for node_id in cluster.node_ids:
-        assert "{}:{} (id: {} ".format(*cluster.address(node_id), node_id) in told
-    assert re.search(r"Produce\(0\): 0 to 13 \[usable: \d+\]", told)
-    assert re.search(r"Fetch\(1\): 4 to \d+ \[usable: \d+\]", told)
+        assert "{}:{} (id: {} ".format(*cluster.address(node_id), node_id) in reported
+    assert re.search(r"Produce\(0\): 0 to 13 \[usable: \d+\]", reported)
+    assert re.search(r"Fetch\(1\): 4 to \d+ \[usable: \d+\]", reported)
 
 
 def test_log_dirs(cluster: Cluster, topic_name: str) -> None:
     create(cluster, topic_name, "--partitions", "1", "--replication-factor", "3")
-    told = apache.tool(
+    reported = apache.tool(
         apache.LOG_DIRS, "--bootstrap-server", cluster.bootstrap, "--describe", "--topic-list", topic_name
     ).stdout
     for node_id in cluster.node_ids:
-        assert f'"broker":{node_id}' in told.replace(" ", "")
-    assert told.count(f'"{topic_name}-0"') == 3
+        assert f'"broker":{node_id}' in reported.replace(" ", "")
+    assert reported.count(f'"{topic_name}-0"') == 3
 
 
 def test_a_reassignment_moves_the_data(cluster: Cluster, topic_name: str, tmp_path: Path) -> None:
@@ -187,8 +187,8 @@ def test_a_reassignment_moves_the_data(cluster: Cluster, topic_name: str, tmp_pa
 
     def move(*replicas: int) -> None:
         plan = {"version": 1, "partitions": [{"topic": topic_name, "partition": 0, "replicas": list(replicas)}]}
-        told = apache.reassign(cluster.bootstrap, plan)
-        assert f"Reassignment of partition {topic_name}-0 is completed." in told, told
+        reported = apache.reassign(cluster.bootstrap, plan)
+        assert f"Reassignment of partition {topic_name}-0 is completed." in reported, reported
         (partition,) = wait_in_sync(cluster, topic_name).topics[topic_name]
         assert partition.replicas == replicas
 
@@ -244,8 +244,8 @@ def test_preferred_leader_election(cluster: Cluster, topic_name: str) -> None:
 
 def test_an_unclean_election_is_not_needed_while_somebody_leads(cluster: Cluster, topic_name: str) -> None:
     create(cluster, topic_name, "--replication-factor", "3")
-    told = apache.tool(
+    reported = apache.tool(
         apache.LEADER_ELECTION, "--bootstrap-server", cluster.bootstrap, "--election-type", "unclean",
         "--topic", topic_name, "--partition", "0",
     ).stdout  # fmt: skip
-    assert f"Valid replica already elected for partitions {topic_name}-0" in told
+    assert f"Valid replica already elected for partitions {topic_name}-0" in reported

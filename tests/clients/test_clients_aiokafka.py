@@ -125,12 +125,12 @@ def test_ends_and_timestamps(cluster: Cluster, topic_name: str) -> None:
             partitions = {number: TopicPartition(topic_name, number) for number in split}
             starts = await consumer.beginning_offsets(list(partitions.values()))
             ends = await consumer.end_offsets(list(partitions.values()))
-            told = await consumer.offsets_for_times(dict.fromkeys(partitions.values(), middle_ms))
+            reported = await consumer.offsets_for_times(dict.fromkeys(partitions.values(), middle_ms))
         finally:
             await consumer.stop()
         for number, its in split.items():
             assert (starts[partitions[number]], ends[partitions[number]]) == (0, len(its))
-            at = told[partitions[number]]
+            at = reported[partitions[number]]
             assert (at.offset, at.timestamp) == next(
                 (i, each.timestamp_ms) for i, each in enumerate(its) if each.timestamp_ms >= middle_ms
             )

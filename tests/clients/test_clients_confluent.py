@@ -260,25 +260,25 @@ def test_consuming_an_unknown_topic_does_not_create_it(cluster: Cluster, topic_n
 
     consumer = new_consumer(cluster)
     consumer.assign([TopicPartition(topic_name, 0, 0)])
-    told = consumer.list_topics(topic_name, timeout=TIMEOUT_S).topics[topic_name]
+    reported = consumer.list_topics(topic_name, timeout=TIMEOUT_S).topics[topic_name]
     consumer.close()
-    assert told.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
+    assert reported.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
     assert topic_name not in metadata(cluster, cluster.node_ids[0]).topics
 
 
 def test_metadata_names_brokers_and_partitions(cluster: Cluster, admin: Any, topic_name: str) -> None:
     create(cluster, admin, topic_name)
-    told = admin.list_topics(topic_name, timeout=TIMEOUT_S)
+    reported = admin.list_topics(topic_name, timeout=TIMEOUT_S)
     ids = set(cluster.node_ids)
-    assert {broker.id: (broker.host, broker.port) for broker in told.brokers.values()} == {
+    assert {broker.id: (broker.host, broker.port) for broker in reported.brokers.values()} == {
         node_id: cluster.address(node_id) for node_id in ids
     }
-    assert sorted(told.topics[topic_name].partitions) == list(range(PARTITIONS))
-    for partition in told.topics[topic_name].partitions.values():
+    assert sorted(reported.topics[topic_name].partitions) == list(range(PARTITIONS))
+    for partition in reported.topics[topic_name].partitions.values():
         assert set(partition.replicas) == set(partition.isrs) == ids
         assert partition.leader == partition.replicas[0]
     # Leaders are spread over the brokers.
-    assert {partition.leader for partition in told.topics[topic_name].partitions.values()} == ids
+    assert {partition.leader for partition in reported.topics[topic_name].partitions.values()} == ids
 
 
 def test_describe_cluster_and_topics(cluster: Cluster, admin: Any, topic_name: str) -> None:

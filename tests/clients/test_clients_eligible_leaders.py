@@ -17,13 +17,13 @@ ELR = "eligible.leader.replicas.version"
 
 
 def kafka_topics(cluster: Cluster, *arguments: str) -> list[str]:
-    told = apache.tool(apache.TOPICS, "--bootstrap-server", cluster.bootstrap, "--describe", *arguments).stdout
-    return [line for line in told.splitlines() if line.strip()]
+    reported = apache.tool(apache.TOPICS, "--bootstrap-server", cluster.bootstrap, "--describe", *arguments).stdout
+    return [line for line in reported.splitlines() if line.strip()]
 
 
 def our_topics(cluster: Cluster, *arguments: str) -> list[str]:
-    told = tanist("topics", "describe", *arguments, "--bootstrap", cluster.bootstrap)
-    return [line for line in told.splitlines() if line.strip()]
+    reported = tanist("topics", "describe", *arguments, "--bootstrap", cluster.bootstrap)
+    return [line for line in reported.splitlines() if line.strip()]
 
 
 def fields(line: str) -> dict[str, str]:
@@ -55,8 +55,8 @@ def test_an_eligible_leader_replica_is_shown(cluster: Cluster, topic_name: str, 
     cluster.kill_node(second)
 
     def degraded() -> bool:
-        told = fields(kafka_topics(cluster, "--topic", topic_name)[1])
-        return (told["Leader"], told["Isr"], told["Elr"]) == (str(first), str(first), str(second))
+        reported = fields(kafka_topics(cluster, "--topic", topic_name)[1])
+        return (reported["Leader"], reported["Isr"], reported["Elr"]) == (str(first), str(first), str(second))
 
     wait_for(degraded, f"{second} is eligible")
     # Line by line what kafka-topics prints, with every filter that it has.
@@ -70,8 +70,8 @@ def test_an_eligible_leader_replica_is_shown(cluster: Cluster, topic_name: str, 
 
     cluster.start_node(second)
     wait_in_sync(cluster, topic_name)
-    told = fields(kafka_topics(cluster, "--topic", topic_name)[1])
-    assert (told["Elr"], told["LastKnownElr"]) == ("", "")
+    reported = fields(kafka_topics(cluster, "--topic", topic_name)[1])
+    assert (reported["Elr"], reported["LastKnownElr"]) == ("", "")
 
 
 def test_a_partition_whose_last_known_member_is_lossy_waits_for_an_operator(
@@ -81,8 +81,8 @@ def test_a_partition_whose_last_known_member_is_lossy_waits_for_an_operator(
     cluster.kill_node(second)
 
     def described() -> tuple[str, str, str, str]:
-        told = fields(kafka_topics(cluster, "--topic", topic_name)[1])
-        return told["Leader"], told["Isr"], told["Elr"], told["LastKnownElr"]
+        reported = fields(kafka_topics(cluster, "--topic", topic_name)[1])
+        return reported["Leader"], reported["Isr"], reported["Elr"], reported["LastKnownElr"]
 
     wait_for(lambda: described() == ("none", "", str(second), ""), "an empty ISR, and an ELR")
     assert kafka_topics(cluster, "--unavailable-partitions", "--topic", topic_name)
@@ -95,8 +95,8 @@ def test_a_partition_whose_last_known_member_is_lossy_waits_for_an_operator(
     election = ("elect", "--topic", topic_name, "--partition", "0", "--bootstrap", cluster.bootstrap)
     with pytest.raises(CommandFailed, match="failed"):
         tanist(*election, "--type", "designation", "--desired-leader", str(cluster.node_ids[0]))
-    told = tanist(*election, "--type", "designation", "--desired-leader", str(second))
-    assert told == f"{topic_name}-0: elected\n"
+    reported = tanist(*election, "--type", "designation", "--desired-leader", str(second))
+    assert reported == f"{topic_name}-0: elected\n"
     wait_for(lambda: described() == (str(second), str(second), "", ""), "the designated leader")
     assert metadata(cluster, second, (topic_name,)).leaders(topic_name) == {0: second}
     assert tanist(*election, "--type", "longest_log_balanced") == f"{topic_name}-0: not needed\n"
@@ -104,8 +104,8 @@ def test_a_partition_whose_last_known_member_is_lossy_waits_for_an_operator(
 
 def test_kafka_features_changes_the_level(cluster: Cluster) -> None:
     def level() -> str:
-        told = apache.tool(apache.FEATURES, "--bootstrap-server", cluster.bootstrap, "describe").stdout
-        return dict(re.findall(r"Feature: (\S+)\s.*FinalizedVersionLevel: (\S+)", told))[ELR]
+        reported = apache.tool(apache.FEATURES, "--bootstrap-server", cluster.bootstrap, "describe").stdout
+        return dict(re.findall(r"Feature: (\S+)\s.*FinalizedVersionLevel: (\S+)", reported))[ELR]
 
     def change(how: str, to: int, *more: str) -> apache.ToolOutput:
         return apache.try_tool(

@@ -139,12 +139,12 @@ def test_quixstreams_finds_its_windows_again_in_the_changelog_when_a_broker_has_
 
 
 def counts_of(records: list[tuple[bytes, Any]]) -> Counter[tuple[bytes, int]]:
-    """How often each key was told to have been counted so far."""
+    """Each key with its counts, as reported so far."""
     return Counter((key, value["value"]) for key, value in records)
 
 
 def expected_counts(records: int) -> Counter[tuple[bytes, int]]:
-    """Each key has been told each count once."""
+    """Each count of each key was reported once."""
     return Counter((f"key-{key}".encode(), count) for key in range(KEYS) for count in range(1, records // KEYS + 1))
 
 

@@ -119,9 +119,9 @@ def test_ends_and_timestamps(cluster: Cluster, topic: str) -> None:
         partition: len(its) for partition, its in split.items()
     }
     middle_ms = FIRST_TIMESTAMP_MS + 61 * STEP_MS - 3
-    told = consumer.offsets_for_times(dict.fromkeys(assigned, middle_ms))
+    reported = consumer.offsets_for_times(dict.fromkeys(assigned, middle_ms))
     consumer.close()
-    assert {each.partition: (at.offset, at.timestamp) for each, at in told.items()} == {
+    assert {each.partition: (at.offset, at.timestamp) for each, at in reported.items()} == {
         partition: next((i, each.timestamp_ms) for i, each in enumerate(its) if each.timestamp_ms >= middle_ms)
         for partition, its in split.items()
     }
@@ -185,8 +185,8 @@ def test_configs_are_described_and_altered(admin: Any, topic: str) -> None:
     admin.alter_configs([ConfigResource("topic", topic, configs={"retention.ms": "3600000"})])
 
     def altered() -> bool:
-        told = admin.describe_configs([ConfigResource("topic", topic)], config_filter="modified")
-        return bool(told["topic"][topic].get("retention.ms", {}).get("value") == "3600000")
+        reported = admin.describe_configs([ConfigResource("topic", topic)], config_filter="modified")
+        return bool(reported["topic"][topic].get("retention.ms", {}).get("value") == "3600000")
 
     wait_for(altered, "retention.ms is altered")
 

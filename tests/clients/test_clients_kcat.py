@@ -88,11 +88,11 @@ def test_offsets_from_the_end_and_by_timestamp(kcat_binary: str, cluster: Cluste
 def test_metadata_as_json(kcat_binary: str, cluster: Cluster, topic_name: str) -> None:
     kcat(kcat_binary, cluster, "-P", "-t", topic_name, stdin=b"so that it exists")
     wait_in_sync(cluster, topic_name)
-    told = json.loads(kcat(kcat_binary, cluster, "-L", "-J", "-t", topic_name))
-    assert {broker["id"]: broker["name"] for broker in told["brokers"]} == {
+    reported = json.loads(kcat(kcat_binary, cluster, "-L", "-J", "-t", topic_name))
+    assert {broker["id"]: broker["name"] for broker in reported["brokers"]} == {
         node_id: "{}:{}".format(*cluster.address(node_id)) for node_id in cluster.node_ids
     }
-    (topic,) = told["topics"]
+    (topic,) = reported["topics"]
     (expected,) = metadata(cluster, cluster.node_ids[0], (topic_name,)).topics[topic_name]
     assert [partition["leader"] for partition in topic["partitions"]] == [expected.leader]
 

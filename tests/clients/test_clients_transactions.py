@@ -34,7 +34,7 @@ REFUSED = {
 }
 
 
-def told(library: str, bootstrap: str, topic: str) -> dict[str, Any]:
+def reported(library: str, bootstrap: str, topic: str) -> dict[str, Any]:
     environment: Mapping[str, str] = {}
     if library == "kafkajs":
         if (reason := builds.missing_node()) is not None:
@@ -65,7 +65,7 @@ def told(library: str, bootstrap: str, topic: str) -> dict[str, Any]:
 @pytest.mark.parametrize("library", list(REFUSED))
 def test_a_transactional_producer_hears_at_once(library: str, cluster: Cluster, topic_name: str) -> None:
     create_topics(cluster, topic_name, partitions=1)
-    found = told(library, cluster.bootstrap, topic_name)
+    found = reported(library, cluster.bootstrap, topic_name)
     if target.chosen() == "apache":
         assert found["error"] is None
         return

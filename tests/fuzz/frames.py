@@ -31,92 +31,90 @@ RSS_BOUND_BYTES = 300 << 20
 """An idle node is below 70 MB; a burst may hold request.max bytes a connection, but none here declares so much."""
 
 
-def random_value(kind: Any, chance: random.Random, depth: int) -> Any:
+def random_value(kind: Any, rng: random.Random, depth: int) -> Any:
     if isinstance(kind, Array):
-        return tuple(
-            random_value(kind.element, chance, depth + 1) for _ in range(chance.randrange(3) if depth < 4 else 0)
-        )
+        return tuple(random_value(kind.element, rng, depth + 1) for _ in range(rng.randrange(3) if depth < 4 else 0))
     if isinstance(kind, type) and issubclass(kind, Struct):
-        return random_struct(kind, chance, depth + 1)
+        return random_struct(kind, rng, depth + 1)
     match kind:
         case "bool":
-            return chance.random() < 0.5
+            return rng.random() < 0.5
         case "int8":
-            return chance.choice([0, 1, -1, 127, chance.randrange(-128, 128)])
+            return rng.choice([0, 1, -1, 127, rng.randrange(-128, 128)])
         case "int16" | "uint16":
-            return chance.choice([0, 1, 2, 100, 32767])
+            return rng.choice([0, 1, 2, 100, 32767])
         case "int32":
-            return chance.choice([0, 1, -1, 2, 1 << 20, chance.randrange(-(1 << 31), 1 << 31)])
+            return rng.choice([0, 1, -1, 2, 1 << 20, rng.randrange(-(1 << 31), 1 << 31)])
         case "int64":
-            return chance.choice([0, 1, -1, -2, 1 << 40, chance.randrange(-(1 << 63), 1 << 63)])
+            return rng.choice([0, 1, -1, -2, 1 << 40, rng.randrange(-(1 << 63), 1 << 63)])
         case "float64":
-            return chance.random()
+            return rng.random()
         case "string":
-            return chance.choice(["", "t", "fuzz", "__cluster_metadata", "x" * chance.randrange(40)])
+            return rng.choice(["", "t", "fuzz", "__cluster_metadata", "x" * rng.randrange(40)])
         case "uuid":
-            return UUID(int=chance.getrandbits(128))
+            return UUID(int=rng.getrandbits(128))
         case "records":
-            count = chance.randrange(1, 4)
-            return bytes(encode_batch([NewRecord(timestamp=1, key=None, value=b"v" * chance.randrange(50))] * count))
+            count = rng.randrange(1, 4)
+            return bytes(encode_batch([NewRecord(timestamp=1, key=None, value=b"v" * rng.randrange(50))] * count))
         case _:
-            return chance.randbytes(chance.randrange(20))
+            return rng.randbytes(rng.randrange(20))
 
 
-def random_struct(cls: type[Struct], chance: random.Random, depth: int = 0) -> Any:
+def random_struct(cls: type[Struct], rng: random.Random, depth: int = 0) -> Any:
     values: dict[str, Any] = {}
     for field in cls.FIELDS:
         field_: Field = field
-        if chance.random() < 0.8:
-            values[field_.name] = random_value(field_.type, chance, depth)
+        if rng.random() < 0.8:
+            values[field_.name] = random_value(field_.type, rng, depth)
     return cls(**values)
 
 
-def well_formed(chance: random.Random) -> bytes:
+def well_formed(rng: random.Random) -> bytes:
     """A frame of some API and version, length prefix included."""
     while True:
-        key = ApiKey(chance.choice(list(INTER_BROKER_HANDLERS)))
+        key = ApiKey(rng.choice(list(INTER_BROKER_HANDLERS)))
         low, high, _ = INTER_BROKER_HANDLERS[key]
         try:
             cls = request_class(key)
-            return encode_request(random_struct(cls, chance), chance.randint(low, high), chance.getrandbits(31), "fuzz")
+            return encode_request(random_struct(cls, rng), rng.randint(low, high), rng.getrandbits(31), "fuzz")
         except Exception:
             continue  # a random object need not be encodable in a random version
 
 
-def damaged(frame: bytes, chance: random.Random) -> bytes:
+def damaged(frame: bytes, rng: random.Random) -> bytes:
     """The frame with some damage; its length prefix mostly stays true, so that the damage is read."""
     body = bytearray(frame[4:])
-    for _ in range(chance.choice([1, 1, 1, 2, 5, 20])):
+    for _ in range(rng.choice([1, 1, 1, 2, 5, 20])):
         if not body:
             break
-        at = chance.randrange(len(body))
-        match chance.randrange(7):
+        at = rng.randrange(len(body))
+        match rng.randrange(7):
             case 0:
-                body[at] ^= 1 << chance.randrange(8)
+                body[at] ^= 1 << rng.randrange(8)
             case 1:
-                body[at] = chance.choice([0, 1, 0x7F, 0x80, 0xFF])
+                body[at] = rng.choice([0, 1, 0x7F, 0x80, 0xFF])
             case 2:
                 del body[at:]
             case 3:
-                body[at:at] = chance.randbytes(chance.randrange(1, 9))
+                body[at:at] = rng.randbytes(rng.randrange(1, 9))
             case 4:
-                body[at : at + 4] = struct.pack(">i", chance.choice([-1, -2, 1 << 30, (1 << 31) - 1, 65536]))
+                body[at : at + 4] = struct.pack(">i", rng.choice([-1, -2, 1 << 30, (1 << 31) - 1, 65536]))
             case 5:
                 body += body[at:][: 1 << 16]
             case 6:
                 body[at : at + 5] = b"\xff\xff\xff\xff\x0f"
     length = len(body)
-    if chance.random() < 0.02:
-        length = chance.choice([-1, 0, 1, length + 1, (1 << 31) - 1, 200 << 20])
+    if rng.random() < 0.02:
+        length = rng.choice([-1, 0, 1, length + 1, (1 << 31) - 1, 200 << 20])
     return struct.pack(">i", length) + body
 
 
 def frames(seed: int) -> Iterator[bytes]:
-    chance = random.Random(seed)
-    corpus = [well_formed(chance) for _ in range(3000)]
+    rng = random.Random(seed)
+    corpus = [well_formed(rng) for _ in range(3000)]
     while True:
-        frame = chance.choice(corpus)
-        yield damaged(frame, chance) if chance.random() < 0.9 else frame
+        frame = rng.choice(corpus)
+        yield damaged(frame, rng) if rng.random() < 0.9 else frame
 
 
 def rss_bytes(pid: int) -> int:

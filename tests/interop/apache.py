@@ -241,8 +241,8 @@ def reassign(bootstrap: str, plan: Mapping[str, object], *, timeout_s: float = 6
         tool(REASSIGN_PARTITIONS, *common, "--execute")
 
         def complete() -> str | None:
-            told = tool(REASSIGN_PARTITIONS, *common, "--verify").stdout
-            return None if "is still in progress" in told else told
+            reported = tool(REASSIGN_PARTITIONS, *common, "--verify").stdout
+            return None if "is still in progress" in reported else reported
 
         return wait_for(complete, "the reassignment completes", timeout_s=timeout_s)
 

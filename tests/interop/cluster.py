@@ -76,9 +76,9 @@ def interrupt_on_sigterm() -> None:
 
 def free_ports(count: int) -> int:
     """The first of `count` consecutive ports nobody listens on."""
-    chance = random.Random()
+    rng = random.Random()
     for _ in range(1000):
-        first = chance.randrange(PORT_RANGE.start, PORT_RANGE.stop - count)
+        first = rng.randrange(PORT_RANGE.start, PORT_RANGE.stop - count)
         taken = []
         try:
             for port in range(first, first + count):

@@ -79,7 +79,7 @@ def dump(files: Iterable[Path], *flags: str) -> Dump:
 
 
 def _read_line(file: DumpedFile, line: str) -> bool:
-    """Take in one line; false when it is none of the shapes that are told of a sound file."""
+    """Take in one line; false when it is none of the shapes that a sound file gives."""
     if found := _BATCH.fullmatch(line):
         file.batches.append(found.groupdict())
     elif found := _RECORD.fullmatch(line):

@@ -104,9 +104,9 @@ def test_both_hold_the_same_records(fed: dict[str, Fed], topic: str) -> None:
 def test_kafka_dump_log_reads_cleaned_segments(fed: dict[str, Fed], topic: str) -> None:
     ours = fed["tanist"]
     files = log_files(ours.cluster.log_directory(1) / f"{topic}-0")
-    told = dump([file for file in files if file.suffix in (".log", ".snapshot")])
-    assert _without_holes(told) == []
-    segments = [file for path, file in told.files.items() if path.suffix == ".log"]
+    reported = dump([file for file in files if file.suffix in (".log", ".snapshot")])
+    assert _without_holes(reported) == []
+    segments = [file for path, file in reported.files.items() if path.suffix == ".log"]
     assert [offset for file in segments for offset in file.offsets] == [offset for offset, _ in ours.expected(topic)]
     codecs = {batch["codec"] for file in segments for batch in file.batches if batch["count"] != "0"}
     assert codecs == {"none", "gzip", "snappy", "lz4", "zstd"}
@@ -121,8 +121,10 @@ def test_the_producers_that_wrote_are_remembered(fed: dict[str, Fed]) -> None:
     """Of each idempotent producer a batch is left that bears its last sequence, be it empty, as with Apache Kafka."""
     last = {}
     for kind, each in fed.items():
-        told = dump(path for path in log_files(each.cluster.log_directory(1) / f"{KEPT}-0") if path.suffix == ".log")
-        batches = [batch for file in told.files.values() for batch in file.batches if int(batch["producer"]) >= 0]
+        reported = dump(
+            path for path in log_files(each.cluster.log_directory(1) / f"{KEPT}-0") if path.suffix == ".log"
+        )
+        batches = [batch for file in reported.files.values() for batch in file.batches if int(batch["producer"]) >= 0]
         ends: dict[str, int] = {}
         for batch in batches:
             sequence = int(batch["sequence"]) + int(batch["last"]) - int(batch["base"])
@@ -132,10 +134,10 @@ def test_the_producers_that_wrote_are_remembered(fed: dict[str, Fed]) -> None:
     assert len(last["tanist"]) == 3
 
 
-def _without_holes(told: Dump) -> list[str]:
+def _without_holes(reported: Dump) -> list[str]:
     """What is complained of besides offsets that are not consecutive, which is what compaction is for."""
     return [
         line
-        for line in told.complaints
+        for line in reported.complaints
         if not line.startswith("Non-consecutive offsets in ") and " is followed by " not in line
     ]

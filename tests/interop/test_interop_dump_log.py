@@ -67,11 +67,11 @@ def written(java: None, libraries: None, tmp_path_factory: pytest.TempPathFactor
 def test_segments_indexes_and_producer_snapshots(written: Written) -> None:
     for node_id in written.clean:
         files = log_files(written.partition(node_id))
-        told = dump(files)
-        assert told.complaints == [], f"node {node_id}"
-        assert set(told.files) == set(files)
+        reported = dump(files)
+        assert reported.complaints == [], f"node {node_id}"
+        assert set(reported.files) == set(files)
 
-        segments = [file for path, file in told.files.items() if path.suffix == ".log"]
+        segments = [file for path, file in reported.files.items() if path.suffix == ".log"]
         assert len(segments) >= 3
         offsets = [offset for file in segments for offset in file.offsets]
         assert offsets == list(range(len(written.records)))
@@ -80,11 +80,11 @@ def test_segments_indexes_and_producer_snapshots(written: Written) -> None:
 
         for file in segments:
             positions = {int(batch["position"]) for batch in file.batches}
-            index = told.files[file.path.with_suffix(".index")].index
+            index = reported.files[file.path.with_suffix(".index")].index
             assert {position for _, position in index} <= positions
             # One entry at most every 4096 bytes, and batches here are larger.
             assert index or len(positions) == 1, f"{file.path} has no index entries"
-        producers = [file.producers for path, file in told.files.items() if path.suffix == ".snapshot"]
+        producers = [file.producers for path, file in reported.files.items() if path.suffix == ".snapshot"]
         assert producers
         # Five idempotent producers wrote; the snapshot of the shutdown knows them all.
         assert len(producers[-1]) == 5
@@ -110,13 +110,13 @@ def test_replicas_hold_the_same_bytes(written: Written) -> None:
 def test_the_metadata_log(written: Written) -> None:
     for node_id in written.cluster.node_ids:
         segments = sorted(written.metadata(node_id).glob("*.log"))
-        told = dump([*segments, *(file.with_suffix(".index") for file in segments)], "--cluster-metadata-decoder")
-        assert told.complaints == [], f"node {node_id}"
-        types = {record["type"] for record in told.metadata_records()}
+        reported = dump([*segments, *(file.with_suffix(".index") for file in segments)], "--cluster-metadata-decoder")
+        assert reported.complaints == [], f"node {node_id}"
+        types = {record["type"] for record in reported.metadata_records()}
         assert types >= {"TOPIC_RECORD", "PARTITION_RECORD", "CONFIG_RECORD", "REGISTER_BROKER_RECORD"}
-        names = [record["data"]["name"] for record in told.metadata_records() if record["type"] == "TOPIC_RECORD"]
+        names = [record["data"]["name"] for record in reported.metadata_records() if record["type"] == "TOPIC_RECORD"]
         assert names == [TOPIC]
-        offsets = [offset for path in segments for offset in told.files[path].offsets]
+        offsets = [offset for path in segments for offset in reported.files[path].offsets]
         assert offsets == list(range(offsets[0], offsets[0] + len(offsets)))
 
 
@@ -124,9 +124,9 @@ def test_metadata_snapshots(written: Written) -> None:
     for node_id in written.cluster.node_ids:
         snapshots = sorted(written.metadata(node_id).glob("*.checkpoint"))
         assert snapshots, f"node {node_id} has none"
-        told = dump(snapshots, "--cluster-metadata-decoder")
-        assert told.complaints == [], f"node {node_id}"
-        latest = told.files[snapshots[-1]]
+        reported = dump(snapshots, "--cluster-metadata-decoder")
+        assert reported.complaints == [], f"node {node_id}"
+        latest = reported.files[snapshots[-1]]
         (partition,) = (record["data"] for record in latest.metadata if record["type"] == "PARTITION_RECORD")
         assert sorted(partition["replicas"]) == list(written.cluster.node_ids)
         assert latest.batches[0]["control"] == latest.batches[-1]["control"] == "true"
@@ -135,10 +135,10 @@ def test_metadata_snapshots(written: Written) -> None:
 def shell_says(expected: Callable[[list[str]], bool], snapshot: Path, *command: str) -> None:
     """The metadata shell obeys as soon as it has read something, also if that is not all yet: so it is asked again."""
     for _ in range(10):
-        told = apache.tool(apache.METADATA_SHELL, "--snapshot", str(snapshot), *command)
-        if expected(told.stdout.split()):
+        reported = apache.tool(apache.METADATA_SHELL, "--snapshot", str(snapshot), *command)
+        if expected(reported.stdout.split()):
             return
-    raise AssertionError(told)
+    raise AssertionError(reported)
 
 
 def test_the_metadata_shell_opens_a_snapshot(written: Written) -> None:

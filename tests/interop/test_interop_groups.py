@@ -1,6 +1,6 @@
 """Groups of both protocols in a folder that changes hands: from Apache Kafka to us, and back.
 
-Whoever takes the folder over knows what was committed, and which static members there were. What we have written in
+The broker that takes the folder over knows what was committed, and which static members there were. Our records in
 `__consumer_offsets`, `kafka-dump-log --offsets-decoder` reads, each kind of record.
 """
 
@@ -84,8 +84,10 @@ def read_and_commit(cluster: Cluster, group: str, protocol: str, count: int, sub
 
 def committed(cluster: Cluster, group: str) -> str:
     """The group's committed offset, as Apache's tool tells it."""
-    told = apache.tool(CONSUMER_GROUPS, "--bootstrap-server", cluster.bootstrap, "--describe", "--group", group).stdout
-    return next(line.split()[3] for line in told.splitlines() if TOPIC in line.split())
+    reported = apache.tool(
+        CONSUMER_GROUPS, "--bootstrap-server", cluster.bootstrap, "--describe", "--group", group
+    ).stdout
+    return next(line.split()[3] for line in reported.splitlines() if TOPIC in line.split())
 
 
 def records_of_groups(cluster: Cluster) -> list[tuple[dict[str, Any], Any]]:
@@ -133,15 +135,15 @@ def test_groups_change_hands_to_us_and_back(node: apache.ApacheCluster) -> None:
     finally:
         ours.stop()
 
-    told = records_of_groups(node)
-    assert {key["type"] for key, _ in told} == KINDS
-    commits = [(key["data"]["group"], value["data"]["offset"]) for key, value in told if key["type"] == "1"]
+    reported = records_of_groups(node)
+    assert {key["type"] for key, _ in reported} == KINDS
+    commits = [(key["data"]["group"], value["data"]["offset"]) for key, value in reported if key["type"] == "1"]
     assert sorted(commits) == [
         ("group-classic", 10), ("group-classic", 20), ("group-consumer", 10), ("group-consumer", 20),
         ("group-fresh", 30), ("group-regex", 30),
     ]  # fmt: skip
-    # A member that speaks the consumer protocol is none that speaks the classic one, whoever has written its record.
-    members = [value["data"] for key, value in told if key["type"] == "5" and value is not None]
+    # A member that speaks the consumer protocol does not speak the classic one, by either record.
+    members = [value["data"] for key, value in reported if key["type"] == "5" and value is not None]
     assert len(members) >= 3
     assert all(each["classicMemberMetadata"] is None for each in members)
 

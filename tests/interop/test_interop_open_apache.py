@@ -90,9 +90,9 @@ def test_records_are_served_and_writing_goes_on(inheritance: Inheritance) -> Non
     finally:
         heir.stop()
 
-    told = dump(log_files(inheritance.partition))
-    assert told.complaints == []
-    offsets = [offset for path, file in told.files.items() if path.suffix == ".log" for offset in file.offsets]
+    reported = dump(log_files(inheritance.partition))
+    assert reported.complaints == []
+    offsets = [offset for path, file in reported.files.items() if path.suffix == ".log" for offset in file.offsets]
     assert offsets == list(range(len(after)))
 
     # And back: Apache Kafka opens what the heir has left, its metadata log too.

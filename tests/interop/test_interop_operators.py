@@ -42,8 +42,8 @@ def without_elr(tmp_path: Path) -> Iterator[apache.ApacheCluster]:
 
 def test_apache_kafka_begins_with_what_we_have_formatted(without_elr: apache.ApacheCluster) -> None:
     written = str(without_elr.log_directory(1) / "bootstrap.checkpoint")
-    told = apache.tool(apache.DUMP_LOG, "--cluster-metadata-decoder", "--files", written).stdout
-    assert re.findall(r'"name":"([a-z.]+)","featureLevel":(\d+)', told) == [("metadata.version", "30")]
+    reported = apache.tool(apache.DUMP_LOG, "--cluster-metadata-decoder", "--files", written).stdout
+    assert re.findall(r'"name":"([a-z.]+)","featureLevel":(\d+)', reported) == [("metadata.version", "30")]
 
     at = ("--bootstrap", without_elr.bootstrap)
     levels = {
@@ -52,8 +52,8 @@ def test_apache_kafka_begins_with_what_we_have_formatted(without_elr: apache.Apa
     assert (levels[ELR], levels["metadata.version"]) == (0, 30)
     tanist("features", "upgrade", "--feature", f"{ELR}=1", "--dry-run", *at)
     tanist("features", "upgrade", "--feature", f"{ELR}=1", *at)
-    told = apache.tool(apache.FEATURES, "--bootstrap-server", without_elr.bootstrap, "describe").stdout
-    assert dict(re.findall(r"Feature: (\S+)\s.*FinalizedVersionLevel: (\S+)", told))[ELR] == "1"
+    reported = apache.tool(apache.FEATURES, "--bootstrap-server", without_elr.bootstrap, "describe").stdout
+    assert dict(re.findall(r"Feature: (\S+)\s.*FinalizedVersionLevel: (\S+)", reported))[ELR] == "1"
     with pytest.raises(CommandFailed, match="upgrade type"):
         tanist("features", "upgrade", "--feature", f"{ELR}=0", *at)
     tanist("features", "downgrade", "--feature", f"{ELR}=0", *at)
@@ -91,8 +91,8 @@ def test_we_begin_with_what_apache_kafka_has_formatted(tmp_path: Path) -> None:
     heir.start()
     try:
         at = ("--bootstrap", heir.bootstrap)
-        told = json.loads(tanist("features", "describe", "--json", *at))["features"]
-        assert {each["feature"]: each["level"] for each in told} == {ELR: 0, "metadata.version": 30}
+        reported = json.loads(tanist("features", "describe", "--json", *at))["features"]
+        assert {each["feature"]: each["level"] for each in reported} == {ELR: 0, "metadata.version": 30}
         said = (tmp_path / "node-1" / "tanist.log").read_text()
         assert "group.version 1 is left out" in said
     finally:

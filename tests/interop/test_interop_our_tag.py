@@ -83,12 +83,12 @@ def answer(partition: DescribeTopicPartitionsResponsePartition) -> DescribeTopic
 
 
 def test_apache_kafka_reads_the_same_with_and_without_it(java: None, tmp_path: Path) -> None:
-    told: list[tuple[str, int, Struct]] = []
+    reported: list[tuple[str, int, Struct]] = []
     for epoch in (-1, 7):
-        told += [("record", version, replace(RECORD, last_unclean_epoch=epoch)) for version in (0, 1, 2)]
-        told += [("cluster", version, replace(CLUSTER, metadata_age_ms=epoch)) for version in (0, 1, 2)]
-        told.append(("answer", 0, answer(replace(PARTITION, last_unclean_epoch=epoch))))
-    encoded = [(kind, version, bytes(encoder(type(message), version)(message))) for kind, version, message in told]
+        reported += [("record", version, replace(RECORD, last_unclean_epoch=epoch)) for version in (0, 1, 2)]
+        reported += [("cluster", version, replace(CLUSTER, metadata_age_ms=epoch)) for version in (0, 1, 2)]
+        reported.append(("answer", 0, answer(replace(PARTITION, last_unclean_epoch=epoch))))
+    encoded = [(kind, version, bytes(encoder(type(message), version)(message))) for kind, version, message in reported]
     half = len(encoded) // 2
     assert all(plain[2] != tagged[2] for plain, tagged in zip(encoded[:half], encoded[half:], strict=True))
     lines = tmp_path / "lines"

@@ -37,8 +37,10 @@ def test_plans_are_exchanged_with_kafkas_tool(cluster: apache.ApacheCluster, tmp
     assert sum(3 in replicas for replicas in planned) == 2
 
     tanist("reassign", "apply", str(ours), "--save-current", str(back), "--wait", "60", *at)
-    told = apache.tool(apache.REASSIGN_PARTITIONS, *common, "--reassignment-json-file", str(ours), "--verify").stdout
-    assert all(f"Reassignment of partition {TOPIC}-{index} is completed." in told for index in range(3))
+    reported = apache.tool(
+        apache.REASSIGN_PARTITIONS, *common, "--reassignment-json-file", str(ours), "--verify"
+    ).stdout
+    assert all(f"Reassignment of partition {TOPIC}-{index} is completed." in reported for index in range(3))
     apache.reassign(cluster.bootstrap, json.loads(back.read_text()))
     rows = json.loads(tanist("reassign", "list", str(back), "--json", *at))
     assert [(row["state"], row["replicas"]) for row in rows] == [("complete", [1, 2])] * 3
@@ -46,12 +48,12 @@ def test_plans_are_exchanged_with_kafkas_tool(cluster: apache.ApacheCluster, tmp
     topics = tmp_path / "topics.json"
     topics.write_text(json.dumps({"version": 1, "topics": [{"topic": TOPIC}]}))
     assert json.loads(tanist("reassign", "plan", "--topics-to-move-json-file", str(topics), *at))["partitions"]
-    told = apache.tool(
+    reported = apache.tool(
         apache.REASSIGN_PARTITIONS, *common, "--topics-to-move-json-file", str(topics), "--broker-list", "2,3",
         "--generate",
     ).stdout  # fmt: skip
     theirs = tmp_path / "theirs.json"
-    theirs.write_text(told.strip().splitlines()[-1])
+    theirs.write_text(reported.strip().splitlines()[-1])
     tanist("reassign", "apply", str(theirs), "--wait", "60", *at)
     rows = json.loads(tanist("reassign", "list", str(theirs), "--json", *at))
     assert {row["state"] for row in rows} == {"complete"}

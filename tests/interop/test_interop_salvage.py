@@ -89,8 +89,8 @@ def test_kafkas_own_tool_reads_a_salvaged_segment(java: None, tmp_path: Path) ->
     entry = only_entry(tmp_path / "data")
     files = sorted(entry.folder.glob("*.log"))
     assert len(files) > 2
-    told = dump(files)
-    assert told.complaints == []
-    assert [offset for file in files for offset in told.files[file].offsets] == list(range(10, 50))
+    reported = dump(files)
+    assert reported.complaints == []
+    assert [offset for file in files for offset in reported.files[file].offsets] == list(range(10, 50))
     (salvage,) = by_partition([entry])
     assert [salvaged.offset for salvaged in salvage.records()] == list(range(10, 50))

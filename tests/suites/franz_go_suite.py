@@ -1,7 +1,7 @@
 """franz-go's own tests of its client (package kgo), as its module has them, on a cluster that runs already.
 
 The version is the one that `tests/clients/franz/go.mod` requires. The suite's knobs are environment variables: brokers
-(KGO_SEEDS), and how many records its groups pass on (KGO_TEST_RECORDS, half a million unless told; less here).
+(KGO_SEEDS), and how many records its groups pass on (KGO_TEST_RECORDS, half a million by default; less here).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PARALLEL = 4
 
 
 def run(bootstrap: str, *, only: str | None, transactions: bool, limit_s: float) -> list[Result]:
-    """Without `transactions` the test of them is left out, and told as skipped: it would wait for ever."""
+    """Without `transactions` the test of them is left out, and reported as skipped: it would wait for ever."""
     reason = builds.missing_go()
     if reason is not None:
         return [Result(PACKAGE, "skipped", reason)]

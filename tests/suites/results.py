@@ -53,7 +53,7 @@ def from_junit(xml: str) -> list[Result]:
 def from_go(lines: Iterable[str]) -> list[Result]:
     """The tests of a `go test -json` run; those that never ended, because the run was, have failed.
 
-    A test that has parts is not told besides them, unless it failed and none of them did.
+    A test that has parts is not reported beside them, unless it failed and none of them did.
     """
     said: dict[str, list[str]] = {}
     outcomes: dict[str, Outcome] = {}
@@ -83,8 +83,8 @@ def from_go(lines: Iterable[str]) -> list[Result]:
 
 def _go_reason(output: Sequence[str]) -> str:
     """The last of what the test itself said before it cleaned up; log lines of the client come before that."""
-    told = [line for line in output if _GO_PLACE.match(line) and not _GO_CLEANUP.search(line)] or list(output)
-    return _short(_GO_PLACE.sub("", told[-1])) if told else ""
+    reported = [line for line in output if _GO_PLACE.match(line) and not _GO_CLEANUP.search(line)] or list(output)
+    return _short(_GO_PLACE.sub("", reported[-1])) if reported else ""
 
 
 def _short(reason: str) -> str:

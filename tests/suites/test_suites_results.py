@@ -50,7 +50,7 @@ def test_go_tells_parts_and_not_the_whole_besides_them() -> None:
     ]
 
 
-def test_a_go_test_that_fails_beside_its_parts_is_told() -> None:
+def test_a_go_test_that_fails_beside_its_parts_is_reported() -> None:
     lines = [
         go("run", "TestGroup"),
         go("run", "TestGroup/range"),

@@ -1,7 +1,7 @@
 """The same step to both controllers, and what came of it on each side.
 
 Owns the comparison after a step: answers, partitions, brokers. What Apache's controller makes otherwise by a rule of
-`docs/kip966.md` is told apart from a difference that no rule explains. A topic that has parted ways is left alone from
+`docs/kip966.md` is kept apart from a difference that no rule explains. A topic that has parted ways is left alone from
 then on; once the brokers have, the sequence is over.
 """
 
@@ -30,7 +30,7 @@ from tanist.lab.scenarios.deviations import Deviation, Explained, Step, deviatio
 from tanist.lab.scenarios.requests import BROKER_RESOURCE
 
 CRASH = Deviation("55", "nothing of a deleted topic is left in the broker -> ELR index")
-STOPPED = Deviation("81, 94", "a broker that was told to stop has no session any more")
+STOPPED = Deviation("81, 94", "a broker that was asked to stop has no session any more")
 FINAL = Deviation("76, 90", "a controlled shutdown ends with a new registration only")
 DIRECTORIES_FIRST = Deviation("48", "a broker whose directories have failed is unfenced afterwards")
 
@@ -69,7 +69,7 @@ class _Moment:
         self.leads_alike = broker_id is None or apache.leads_any(broker_id) == tanist.leads_any(broker_id)
 
     def broker_rule(self, theirs: Answer, ours: Answer, stopped: Collection[int]) -> Deviation | None:
-        """The rule by which the controllers treat a broker differently from here on. `stopped`: told to stop."""
+        """The rule by which the controllers treat a broker differently from here on. `stopped`: asked to stop."""
         step, broker = self.step, self.broker
         if broker is None or not broker.fenced:
             return None
@@ -129,7 +129,7 @@ class Comparison:
     """Topics that have parted ways, and why."""
     over: bool = False
     _cleared: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
-    """By topic, who was in an ELR that Apache's controller has cleared: its index still has them (fact 55)."""
+    """By topic, who was in an ELR that Apache's controller has cleared: its index still has them (rule 55)."""
     _stopped: set[int] = field(default_factory=set)
     _ghosts: set[int] = field(default_factory=set)
     """Those of topics that are no more."""
@@ -236,7 +236,7 @@ class Comparison:
             if there != here:
                 self._note(Difference(step, f"broker {broker_id}", there, here))
 
-    # -- the defect of fact 55
+    # -- the defect of rule 55
 
     def _has_crashed(self, step: Asked, theirs: Answer) -> bool:
         lost = isinstance(step, Unregister) or (isinstance(step, Register) and not step.clean)

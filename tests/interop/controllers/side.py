@@ -83,7 +83,7 @@ class Side:
 
     def catch_up(self) -> None:
         """Replay everything that is committed. A controller that has stepped down is waited for."""
-        wait_for(self._fetch_some, f"{self.node.name} has told all of its metadata log", timeout_s=TIMEOUT_S)
+        wait_for(self._fetch_some, f"{self.node.name} has sent all of its metadata log", timeout_s=TIMEOUT_S)
 
     def _fetch_some(self) -> bool:
         """Fetch once; whether that was all."""
@@ -180,7 +180,7 @@ class Side:
 
 
 def partition_view(state: PartitionState) -> View:
-    """What a partition is, whoever's controller it is of. Directories are the same on both sides."""
+    """A partition's state, by either controller. Directories are the same on both sides."""
     return {**described(state), "directories": state.directories}
 
 

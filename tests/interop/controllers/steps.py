@@ -56,7 +56,7 @@ class Heartbeat:
     directory_lost: bool = False
 
     def act(self, side: Side) -> Answer:
-        """Twice, for a broker goes on beating: Apache forgets what it has read when it is unfenced (fact 92)."""
+        """Twice, for a broker goes on beating: Apache forgets what it has read when it is unfenced (rule 92)."""
         first = self._beat(side)
         return first if self.want_fence or first["error"] != "NONE" else {"first": first, **self._beat(side)}
 
@@ -199,11 +199,11 @@ class AlterPartition:
         if response.error_code:
             return {"error": _error(response.error_code)}
         part = response.topics[0].partitions[0]
-        told = {"error": _error(part.error_code)}
+        reported = {"error": _error(part.error_code)}
         if part.error_code:
-            return told
+            return reported
         return {
-            **told,
+            **reported,
             "leader": part.leader_id,
             "leader_epoch": part.leader_epoch,
             "isr": tuple(part.isr),
