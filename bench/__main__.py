@@ -16,15 +16,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tests.clients import install
-from tests.interop import apache
-from tests.interop.cluster import interrupt_on_sigterm
-from tests.interop.target import TARGETS
-
 from bench import report
 from bench.measure import Measured, RawRunner, ToolRunner, measure_idle, measure_start
 from bench.stands import standing
 from bench.workloads import FULL, QUICK, RAW, TOOLS, Effort, Raw, Tool
+from tests.clients import install
+from tests.interop import apache
+from tests.interop.cluster import interrupt_on_sigterm
+from tests.interop.target import TARGETS
 
 OWN = ("start", "idle")
 ALL = ("tanist", "apache")

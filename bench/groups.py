@@ -22,15 +22,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.interop import apache
-from tests.interop.cluster import Cluster, cpu_seconds, interrupt_on_sigterm, pids, wait_in_sync
-from tests.interop.raw import RawClient
-
 from bench.stands import single_node
 from tanist.runtime.ports.loop import Loop
 from tanist.runtime.ports.network import SocketNetwork
 from tanist.sim.workload.group_client import Ground, Offsets, Part, Place
 from tanist.sim.workload.group_members import ClassicMember, ConsumerMember, GroupMember
+from tests.interop import apache
+from tests.interop.cluster import Cluster, cpu_seconds, interrupt_on_sigterm, pids, wait_in_sync
+from tests.interop.raw import RawClient
 
 PROPERTIES = {
     "group.initial.rebalance.delay.ms": "0",

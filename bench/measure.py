@@ -19,14 +19,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from tests.interop import apache
-from tests.interop.cluster import ROOT, Cluster, cpu_seconds, resident_bytes
-from tests.interop.raw import LATEST, RawClient
-
 from bench import frames, stands
 from bench.load import LoadResult, LoadSpec
 from bench.stands import Side
 from bench.workloads import FETCHED_BATCH_BYTES, FETCHED_LOG_BYTES, Effort, Raw, Tool
+from tests.interop import apache
+from tests.interop.cluster import ROOT, Cluster, cpu_seconds, resident_bytes
+from tests.interop.raw import LATEST, RawClient
 
 GIGABYTE = 1e9
 MEGABYTE = 1e6

@@ -17,12 +17,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 
-from tests.interop import apache
-from tests.interop.cluster import ROOT
-
 from bench.measure import Measured
 from bench.stands import HEAP
 from bench.workloads import LOWER, RAW, THRESHOLDS, TOOLS, Effort, Threshold
+from tests.interop import apache
+from tests.interop.cluster import ROOT
 
 RESULTS = ROOT / "bench" / "results"
 DOCUMENT = ROOT / "docs" / "benchmark.md"

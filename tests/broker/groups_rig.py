@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from cluster_rig import Cluster
-
 from tanist.coordinator.partitioning import partition_of
 from tanist.wire.errors import ErrorCode
 from tanist.wire.internal_topics import OFFSETS_TOPIC
@@ -24,6 +22,7 @@ from tanist.wire.messages.offset_fetch_request import (
     OffsetFetchRequestTopics,
 )
 from tanist.wire.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
+from tests.broker.cluster_rig import Cluster
 
 RETRIABLE = {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,

@@ -8,8 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from cluster_rig import Cluster
-from groups_rig import Client, groups_cluster
 
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
@@ -19,6 +17,8 @@ from tanist.wire.messages.describe_groups_request import DescribeGroupsRequest
 from tanist.wire.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest, TopicRequest
 from tanist.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from tanist.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from tests.broker.cluster_rig import Cluster
+from tests.broker.groups_rig import Client, groups_cluster
 
 READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, CLUSTER_ACTION = 3, 4, 5, 6, 7, 8, 9
 DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE = 10, 11, 12

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from cluster_rig import Cluster
 
 from tanist.broker.endpoints import ConfigError
 from tanist.broker.metadata.bootstrap import FILE_NAME, bootstrap_of, encode_bootstrap, read_bootstrap
@@ -14,6 +13,7 @@ from tanist.sim.world.disk import SimDisk
 from tanist.sim.world.scheduler import Process, Scheduler
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
+from tests.broker.cluster_rig import Cluster
 
 OFF = {ELR_VERSION: 0}
 UPGRADE, SAFE_DOWNGRADE = 1, 2

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 
 import pytest
-from cluster_rig import Cluster, put
-from groups_rig import Client, groups_cluster
 
 from tanist.broker.storage.cleaning import LogCleaner
 from tanist.log.cleaner.offset_checkpoint import CLEANER_OFFSET_CHECKPOINT
@@ -25,6 +23,8 @@ from tanist.wire.messages.list_offsets_request import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
+from tests.broker.cluster_rig import Cluster, put
+from tests.broker.groups_rig import Client, groups_cluster
 
 QUICK = {"log.cleaner.backoff.ms": "500"}
 COMPACT = {"cleanup.policy": "compact", "segment.ms": "1000", "min.cleanable.dirty.ratio": "0.01"}

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from cluster_rig import Cluster
-
 from tanist.sim.world.world import World
 from tanist.wire.ids import KNOWS_NOTHING_MS
 from tanist.wire.messages.describe_cluster_request import DescribeClusterRequest
+from tests.broker.cluster_rig import Cluster
 
 
 def age_ms(cluster: Cluster, node_id: int) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from uuid import UUID
 
 import pytest
-from cluster_rig import Cluster
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +18,7 @@ from tanist.wire.messages.describe_topic_partitions_request import (
 )
 from tanist.wire.messages.describe_topic_partitions_response import DescribeTopicPartitionsResponse
 from tanist.wire.metadata import PartitionRecord, RegisterBrokerRecord, TopicRecord
+from tests.broker.cluster_rig import Cluster
 
 LIMIT = 2000
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from cluster_rig import Cluster
 
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
+from tests.broker.cluster_rig import Cluster
 
 LONGEST_LOG_BALANCED = 3
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from cluster_rig import Cluster
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +17,7 @@ from tanist.wire.batch import decode_batch, iterate_headers
 from tanist.wire.errors import ErrorCode
 from tanist.wire.fetch import FetchCall, FetchedPartition, FetchTarget
 from tanist.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
+from tests.broker.cluster_rig import Cluster
 
 COUNT = LEAST_PARTITIONS
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from cluster_rig import Cluster
 
 from tanist.broker.node import Node
 from tanist.sim.world.world import BROKER_PORT
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from tests.broker.cluster_rig import Cluster
 
 
 def controller_of(cluster: Cluster) -> Node:

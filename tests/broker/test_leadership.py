@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from groups_rig import Client, groups_cluster
-
 from tanist.broker.replication.leadership import Leadership, Leads
 from tanist.wire.errors import ErrorCode
 from tanist.wire.internal_topics import OFFSETS_TOPIC
@@ -18,6 +16,7 @@ from tanist.wire.messages.offset_for_leader_epoch_request import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from tests.broker.groups_rig import Client, groups_cluster
 
 COMMIT_TIMEOUT_MS = 3_000
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
-from cluster_rig import Cluster
 
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.list_config_resources_request import ListConfigResourcesRequest
+from tests.broker.cluster_rig import Cluster
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 TOPICS = [(TOPIC, "apples"), (TOPIC, "pears")]

@@ -5,11 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from cluster_rig import Cluster, put
-from groups_rig import Client, groups_cluster
 from hypothesis import given
 from hypothesis import strategies as st
-from prometheus_text import parse
 
 from tanist.broker.metrics.catalog import (
     BROKER_METRICS,
@@ -28,6 +25,9 @@ from tanist.broker.metrics.text import Exposition
 from tanist.wire.errors import ErrorCode
 from tanist.wire.internal_topics import OFFSETS_TOPIC
 from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
+from tests.broker.cluster_rig import Cluster, put
+from tests.broker.groups_rig import Client, groups_cluster
+from tests.broker.prometheus_text import parse
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
 REPLICAS = "kafka_server_replicamanager_"

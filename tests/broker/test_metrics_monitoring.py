@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 import yaml
-from cluster_rig import Cluster
-from prometheus_text import parse
 
 from tanist.broker.metrics.catalog import DEFINITIONS, PROCESS_METRICS, Kind
 from tanist.broker.metrics.scrape import scrape, scrape_partitions
 from tanist.runtime.cluster.layout import METRICS_PORT_GAP
+from tests.broker.cluster_rig import Cluster
+from tests.broker.prometheus_text import parse
 
 HERE = Path(__file__).resolve().parents[2]
 FILES = HERE / "examples" / "monitoring"

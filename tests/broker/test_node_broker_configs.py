@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from cluster_rig import Cluster
 
 from tanist.wire.messages.alter_configs_request import AlterableConfig as Value
 from tanist.wire.messages.alter_configs_request import AlterConfigsRequest
@@ -14,6 +13,7 @@ from tanist.wire.messages.incremental_alter_configs_request import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from tests.broker.cluster_rig import Cluster
 
 TOPIC, BROKER, LOGGER = 2, 4, 8
 NONE, INVALID_CONFIG, INVALID_REQUEST = 0, 40, 42

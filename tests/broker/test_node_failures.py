@@ -5,7 +5,6 @@ from __future__ import annotations
 from uuid import UUID
 
 import pytest
-from cluster_rig import Cluster
 
 from tanist.broker.network.channel import Channel
 from tanist.sim.world.world import BROKER_PORT, CONTROLLER_PORT
@@ -24,6 +23,7 @@ from tanist.wire.messages.describe_topic_partitions_request import (
 from tanist.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from tanist.wire.messages.init_producer_id_request import InitProducerIdRequest
 from tanist.wire.metadata import ConfigRecord, PartitionChangeRecord
+from tests.broker.cluster_rig import Cluster
 
 
 @pytest.fixture

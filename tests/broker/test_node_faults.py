@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from cluster_rig import Cluster
 
 from tanist.sim.world.scheduler import Process
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from tanist.wire.messages.delete_topics_request import DeleteTopicsRequest
 from tanist.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from tests.broker.cluster_rig import Cluster
 
 
 def test_a_replica_in_a_failed_directory_is_answered_for_by_a_storage_error() -> None:

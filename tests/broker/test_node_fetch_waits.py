@@ -5,14 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from cluster_rig import Cluster
-
 from tanist.sim.workload.clients import SimClient
 from tanist.sim.workload.history import History
 from tanist.sim.world.world import BROKER_PORT
 from tanist.wire.batch import NewRecord, encode_batch
 from tanist.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from tests.broker.cluster_rig import Cluster
 
 
 def test_the_news_of_a_high_watermark_reaches_followers_soon_though_nothing_more_is_written() -> None:

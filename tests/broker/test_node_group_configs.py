@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from cluster_rig import Cluster
-from groups_rig import Client, groups_cluster
 
 from tanist.wire.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from tanist.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
@@ -17,6 +15,8 @@ from tanist.wire.messages.incremental_alter_configs_request import (
     IncrementalAlterConfigsRequest,
 )
 from tanist.wire.messages.list_config_resources_request import ListConfigResourcesRequest
+from tests.broker.cluster_rig import Cluster
+from tests.broker.groups_rig import Client, groups_cluster
 
 CLIENT_METRICS, GROUP = 16, 32
 SESSION, HEARTBEAT = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"

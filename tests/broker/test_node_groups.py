@@ -7,8 +7,6 @@ from functools import partial
 from uuid import UUID
 
 import pytest
-from cluster_rig import Cluster
-from groups_rig import Client, groups_cluster
 
 from tanist.broker.groups.coordinator import Coordinator
 from tanist.sim.oracle import pieces
@@ -33,6 +31,8 @@ from tanist.wire.messages.offset_fetch_request import (
     OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
 )
+from tests.broker.cluster_rig import Cluster
+from tests.broker.groups_rig import Client, groups_cluster
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from cluster_rig import Cluster
 
 from tanist.broker.api import produce as produce_api
 from tanist.broker.network.client_connection import ClientConnection
@@ -17,6 +16,7 @@ from tanist.wire.errors import ErrorCode
 from tanist.wire.frames import encode_request
 from tanist.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from tests.broker.cluster_rig import Cluster
 
 TOPIC = "t"
 WALL_MS = 1_000

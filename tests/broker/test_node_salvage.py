@@ -7,7 +7,6 @@ import json
 from typing import Any
 
 import pytest
-from cluster_rig import Cluster
 
 from tanist.log.salvage.manifest import QUARANTINE, Manifest, Why
 from tanist.log.salvage.quarantine import Quarantine
@@ -17,6 +16,7 @@ from tanist.wire.messages.incremental_alter_configs_request import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from tests.broker.cluster_rig import Cluster
 
 ROOT = f"/data/{QUARANTINE}"
 UNCLEAN = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}

@@ -6,11 +6,11 @@ import itertools
 import random
 
 import pytest
-from cluster_rig import Cluster
 
 from tanist.log.salvage.manifest import QUARANTINE
 from tanist.log.salvage.quarantine import Quarantine
 from tanist.wire.batch import decode_batch, iterate_headers
+from tests.broker.cluster_rig import Cluster
 
 PARTITIONS = 3
 UNCLEAN = {

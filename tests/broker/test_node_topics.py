@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from cluster_rig import Cluster
 
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.alter_partition_reassignments_request import (
@@ -28,6 +27,7 @@ from tanist.wire.messages.incremental_alter_configs_request import (
 )
 from tanist.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tanist.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from tests.broker.cluster_rig import Cluster
 
 
 @pytest.fixture

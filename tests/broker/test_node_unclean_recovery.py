@@ -7,7 +7,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from cluster_rig import Cluster
 
 from tanist.broker.network.client_connection import ClientConnection
 from tanist.controller.image import MetadataImage, PartitionState
@@ -16,6 +15,7 @@ from tanist.wire.errors import ErrorCode, WireError
 from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from tanist.wire.messages.get_replica_log_info_request import GetReplicaLogInfoRequest
 from tanist.wire.messages.get_replica_log_info_request import TopicPartitions as LogsOf
+from tests.broker.cluster_rig import Cluster
 
 LONGEST_LOG_AGGRESSIVE, LONGEST_LOG_BALANCED, DESIGNATION = 2, 3, 4
 

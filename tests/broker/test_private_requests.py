@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from cluster_rig import Cluster
-
 from tanist.broker.metadata.view import endpoint_in
 from tanist.sim.world.world import BROKER_PORT, COMBINED, CONTROLLER_PORT, World
 from tanist.wire.apis import PRIVATE_FROM
 from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.messages.get_replica_log_info_request import GetReplicaLogInfoRequest
+from tests.broker.cluster_rig import Cluster
 
 CLIENTS_PORT = 9094
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from cluster_rig import Cluster
 
 from tanist.broker.metadata.controller_channel import ControllerChannel
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.alter_partition_request import AlterPartitionRequest
 from tanist.wire.messages.alter_partition_response import AlterPartitionResponse
+from tests.broker.cluster_rig import Cluster
 
 HELD_MS = 5_000
 

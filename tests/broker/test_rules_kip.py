@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from cluster_rig import Cluster
-
 from tanist.controller.image import ELR_VERSION, BrokerRegistration
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from tanist.wire.messages.get_replica_log_info_request import GetReplicaLogInfoRequest
+from tests.broker.cluster_rig import Cluster
 
 CLEAN_SHUTDOWN = "/data/.kafka_cleanshutdown"
 

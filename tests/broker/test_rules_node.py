@@ -6,7 +6,6 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from cluster_rig import Cluster
 
 from tanist.broker.replication.replicas import Replicas
 from tanist.replica.membership import IsrMembership
@@ -22,6 +21,7 @@ from tanist.wire.messages.alter_partition_reassignments_request import (
 from tanist.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from tests.broker.cluster_rig import Cluster
 
 HIGH_WATERMARKS = "/data/replication-offset-checkpoint"
 

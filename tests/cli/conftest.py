@@ -1,4 +1,4 @@
-"""Makes the rig beside these tests importable by name, and small file systems."""
+"""Small file systems."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from cli_rig import Mount
+from tests.cli.cli_rig import Mount
 
 
 @pytest.fixture

@@ -12,13 +12,13 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from cli_rig import FEW_PARTITIONS, TANIST, Mount, fill, free_port, run
 
 from tanist.runtime.cluster.cluster_file import load_existing
 from tanist.runtime.cluster.deaths import death_reason
 from tanist.runtime.cluster.processes import wait_until
 from tanist.runtime.ports.descriptors import NEEDED
 from tanist.runtime.ports.synced_lengths import SyncLedger
+from tests.cli.cli_rig import FEW_PARTITIONS, TANIST, Mount, fill, free_port, run
 
 
 def up(folder: Path, *options: str, before: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_rig import FEW_PARTITIONS, free_port, run
 
 from tanist.runtime.client.client import Client, KafkaError, Unreachable
 from tanist.runtime.client.records import LATEST, Producer, list_offset
@@ -20,6 +19,7 @@ from tanist.runtime.faults.settings import FaultSet, load
 from tanist.wire.batch import NewRecord
 from tanist.wire.messages.describe_log_dirs_request import DescribeLogDirsRequest
 from tanist.wire.messages.describe_log_dirs_response import DescribeLogDirsResponse
+from tests.cli.cli_rig import FEW_PARTITIONS, free_port, run
 
 PATIENCE_S = 30
 SETTINGS = {

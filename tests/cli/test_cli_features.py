@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_rig import FEW_PARTITIONS, TANIST, free_port, run
 from click.testing import CliRunner
 
 from tanist.broker.metadata.bootstrap import read_bootstrap
@@ -18,6 +17,7 @@ from tanist.runtime.cluster.cluster_file import load_existing
 from tanist.runtime.cluster.processes import wait_until
 from tanist.runtime.ports.disk import RealDisk
 from tanist.runtime.ports.loop import Loop
+from tests.cli.cli_rig import FEW_PARTITIONS, TANIST, free_port, run
 
 ELR = "eligible.leader.replicas.version"
 UP = [*TANIST, "up", "--detach", "--brokers", "2", "--controllers", "1", *FEW_PARTITIONS]

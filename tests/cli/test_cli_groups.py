@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_rig import FEW_PARTITIONS, TANIST, free_port, run
 
 from tanist.runtime.client.client import Client, KafkaError
 from tanist.runtime.client.groups import coordinator_of
@@ -16,6 +15,7 @@ from tanist.runtime.cluster.cluster import addresses_of
 from tanist.runtime.cluster.cluster_file import load_existing
 from tanist.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from tanist.wire.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
+from tests.cli.cli_rig import FEW_PARTITIONS, TANIST, free_port, run
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from cli_rig import TANIST
+from tests.cli.cli_rig import TANIST
 
 PROMPT = "    $ "
 EXPORT = "    export "

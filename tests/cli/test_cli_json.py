@@ -14,11 +14,11 @@ from typing import Any
 
 import click
 import pytest
-from cli_rig import FEW_PARTITIONS, free_port
 from click.testing import CliRunner, Result
-from salvage_rig import WALL_MS, salvage_something
 
 from tanist.cli.app import app
+from tests.cli.cli_rig import FEW_PARTITIONS, free_port
+from tests.cli.salvage_rig import WALL_MS, salvage_something
 
 WITHOUT_JSON = {
     "completion": "a script for a shell",

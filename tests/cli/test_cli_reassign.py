@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 import pytest
-from cli_rig import FEW_PARTITIONS, free_port, run
 
 from tanist.cli.commands.reassign_file import assignment_text, read_assignment, read_topics
 from tanist.runtime.cluster.processes import wait_until
+from tests.cli.cli_rig import FEW_PARTITIONS, free_port, run
 
 Tanist = Callable[..., Any]
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_rig import FEW_PARTITIONS, TANIST, free_port, run
 
 from tanist.runtime.cluster.processes import wait_until
+from tests.cli.cli_rig import FEW_PARTITIONS, TANIST, free_port, run
 
 CONFIG = [*FEW_PARTITIONS, "--config", "group.initial.rebalance.delay.ms=0"]
 FAST = [

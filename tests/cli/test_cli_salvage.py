@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from salvage_rig import BINARY, TOPIC_ID, WALL_MS, Broker, at, salvage_something
 
 from tanist.cli.app import app
 from tanist.log.salvage.manifest import QUARANTINE
 from tanist.wire.control import encode_marker_batch
 from tanist.wire.ids import id_text
+from tests.cli.salvage_rig import BINARY, TOPIC_ID, WALL_MS, Broker, at, salvage_something
 
 Tanist = Callable[..., Any]
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_rig import FEW_PARTITIONS, TANIST, free_port, run
 
 from tanist.runtime.cluster.cluster_file import load_existing
 from tanist.runtime.cluster.processes import wait_until
+from tests.cli.cli_rig import FEW_PARTITIONS, TANIST, free_port, run
 
 Tanist = Callable[..., Any]
 UNCLEAN = {

@@ -12,7 +12,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from cli_rig import free_port
 from click.testing import CliRunner, Result
 
 from tanist.cli.app import app
@@ -22,6 +21,7 @@ from tanist.log.checkpoints import META_PROPERTIES, MetaProperties
 from tanist.runtime.cluster.cluster import Cluster, bootstrap_of
 from tanist.spark.java_home import find_java_home
 from tanist.spark.jobs import merge_plan
+from tests.cli.cli_rig import free_port
 
 NOBODY = "127.0.0.1:24999"
 
@@ -251,9 +251,8 @@ def test_merge_back_of_no_salvage_is_an_error(broker: tuple[Path, str], tmp_path
 
 
 def test_merge_back_tells_what_has_expired_from_what_was_never_saved(broker: tuple[Path, str], tmp_path: Path) -> None:
-    from test_cli_salvage import Broker, at
-
     from tanist.log.salvage.manifest import Why
+    from tests.cli.test_cli_salvage import Broker, at
 
     saving = Broker(tmp_path, 2)
     saving.append(3, at(0, b"k", b"a"), at(1, b"k", b"b"))

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli_rig import FEW_PARTITIONS, TANIST, free_port, run
 
 from tanist.cli.commands.top import screen
 from tanist.runtime.client.activity import Sample, rates
 from tanist.runtime.client.admin import PartitionDescription
+from tests.cli.cli_rig import FEW_PARTITIONS, TANIST, free_port, run
 
 
 def partition(number: int, leader: int, isr: tuple[int, ...]) -> PartitionDescription:

@@ -22,7 +22,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli_rig import FEW_PARTITIONS, TANIST, Mount, fill, free_port, run
+
+from tests.cli.cli_rig import FEW_PARTITIONS, TANIST, Mount, fill, free_port, run
 
 ROOT = Path(__file__).parents[2]
 KEPT = Path(__file__).with_name("transcript.txt")
@@ -279,7 +280,7 @@ def test_what_is_not_played_stands_in_the_readme() -> None:
 HELP = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from test_cli_usage import tree
+from tests.cli.test_cli_usage import tree
 from tanist.cli.app import app
 for path in [(), *(path for path, _ in tree())]:
     print("$ tanist", *path, "--help", flush=True)
@@ -291,7 +292,7 @@ for path in [(), *(path for path, _ in tree())]:
 def test_all_help_fits_80_columns(tmp_path: Path, way: str) -> None:
     shell = Shell(tmp_path)
     (tmp_path / "help.py").write_text(HELP)
-    command = f"{sys.executable} help.py {Path(__file__).parent}"
+    command = f"{sys.executable} help.py {ROOT}"
     printed, code = shell.terminal(command) if way == "terminal" else shell.pipe(command)
     assert code == 0, printed
     lines = printed.replace("\r", "").splitlines()

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from cli_rig import FEW_PARTITIONS, TANIST, free_port, run
 
 from tanist.runtime.cluster.cluster_file import NodeEntry, load, load_existing
 from tanist.runtime.cluster.processes import ProcessMark, wait_until
 from tanist.runtime.cluster.tether import LOG_NAME
+from tests.cli.cli_rig import FEW_PARTITIONS, TANIST, free_port, run
 
 Up = Callable[..., "subprocess.Popen[str]"]
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cli_rig import FEW_PARTITIONS, TANIST, free_port, run
 
 from tanist.runtime.cluster.node_logs import NodeLog, merged
 from tanist.runtime.cluster.processes import wait_until
+from tests.cli.cli_rig import FEW_PARTITIONS, TANIST, free_port, run
 
 
 @pytest.fixture(scope="module")

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import itertools
 import re
-import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
-
-# The harness is a namespace package under the checkout; `pytest` alone does not put that on the path.
-if str(Path(__file__).resolve().parents[2]) not in sys.path:
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tests.clients import install
 from tests.interop import apache, target

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from tests.interop import apache
 from tests.interop.cluster import Cluster, active_controller, metadata, wait_in_sync
 from tests.interop.waiting import wait_for

@@ -7,6 +7,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 import pytest
+
 from tests.clients.samples import (
     COMPRESSIONS,
     FIRST_TIMESTAMP_MS,

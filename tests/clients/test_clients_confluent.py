@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
 from tests.clients.samples import (
     COMPRESSIONS,
     FIRST_TIMESTAMP_MS,

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
+
 from tests.interop import apache
 from tests.interop.cluster import Cluster, metadata, wait_in_sync
 from tests.interop.tanist_cluster import CommandFailed, tanist

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.clients import install
 from tests.clients.topics import create_topics
 from tests.interop.cluster import Cluster, wait_in_sync

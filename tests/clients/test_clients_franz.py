@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
 from tests.clients import builds
 from tests.clients.groups import Group, Kind, new_group
 from tests.clients.test_clients_groups import (  # noqa: F401

@@ -6,13 +6,13 @@ import shutil
 from pathlib import Path
 
 import pytest
+
+from tanist.coordinator.partitioning import partition_of
+from tanist.wire.internal_topics import OFFSETS_TOPIC
 from tests.clients.topics import create_topics
 from tests.interop import apache
 from tests.interop.cluster import Cluster
 from tests.interop.waiting import wait_for
-
-from tanist.coordinator.partitioning import partition_of
-from tanist.wire.internal_topics import OFFSETS_TOPIC
 
 pytestmark = [pytest.mark.clients, pytest.mark.interop, pytest.mark.usefixtures("java", "libraries")]
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
 from tests.clients.groups import Group, Kind, new_group
 from tests.interop import apache
 from tests.interop.cluster import Cluster, wait_in_sync

@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from tests.clients.samples import COMPRESSIONS
 from tests.interop import apache
 from tests.interop.cluster import Cluster, metadata, wait_in_sync

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
 from tests.clients.samples import (
     COMPRESSIONS,
     FIRST_TIMESTAMP_MS,

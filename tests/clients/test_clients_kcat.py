@@ -7,6 +7,7 @@ import shutil
 import subprocess
 
 import pytest
+
 from tests.clients.samples import COMPRESSIONS
 from tests.interop.cluster import Cluster, metadata, wait_in_sync
 from tests.interop.waiting import wait_for

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
 from tests.clients.groups import Event, Group, Kind, new_group
 from tests.clients.test_clients_groups import (  # noqa: F401
     test_a_group_that_comes_back_goes_on_where_it_was_when_its_coordinator_died,

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.clients import builds, install
 from tests.clients.topics import create_topics
 from tests.interop import apache, target

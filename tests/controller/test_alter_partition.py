@@ -7,13 +7,13 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from tests.controller.world import World
 
 from tanist.controller.alter_partition import alter_partition
 from tanist.controller.decision import Decision
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.alter_partition_request import AlterPartitionRequest, BrokerState, PartitionData, TopicData
 from tanist.wire.metadata import BrokerRegistrationChangeRecord, PartitionChangeRecord
+from tests.controller.world import World
 
 
 def world(elr: bool = True, **topic: Any) -> World:

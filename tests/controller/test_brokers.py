@@ -6,7 +6,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from tests.controller.controller_double import CAUGHT_UP, Cluster, directory
 
 from tanist.controller.controller import Controller
 from tanist.controller.features import SUPPORTED_FEATURES, Bootstrap
@@ -16,6 +15,7 @@ from tanist.wire.messages.broker_registration_request import Feature
 from tanist.wire.messages.controller_registration_request import ControllerRegistrationRequest, Listener
 from tanist.wire.messages.unregister_broker_request import UnregisterBrokerRequest
 from tanist.wire.metadata import BrokerRegistrationChangeRecord, RegisterBrokerRecord, UnregisterBrokerRecord
+from tests.controller.controller_double import CAUGHT_UP, Cluster, directory
 
 ELR = "eligible.leader.replicas.version"
 

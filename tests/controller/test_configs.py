@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.controller.controller_double import Cluster
 
 from tanist.controller.configs import APPEND, DELETE, SET, SUBTRACT
 from tanist.controller.features import Bootstrap
@@ -14,6 +13,7 @@ from tanist.wire.messages import alter_configs_request, incremental_alter_config
 from tanist.wire.messages.alter_configs_request import AlterConfigsRequest
 from tanist.wire.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
 from tanist.wire.metadata import ClearElrRecord, ConfigRecord, FeatureLevelRecord
+from tests.controller.controller_double import Cluster
 
 MIN_ISR = "min.insync.replicas"
 FOO, CLUSTER, GROUP, SUBSCRIPTION = (2, "foo"), (4, ""), (32, "g"), (16, "s")

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from tests.controller.controller_double import CLUSTER_ID, Cluster, Dice, directory
 
 from tanist.controller.configs import SET
 from tanist.controller.controller import _DECIDE, Bootstrap, Controller, not_controller_response
@@ -34,6 +33,7 @@ from tanist.wire.metadata import (
     NoOpRecord,
     PartitionChangeRecord,
 )
+from tests.controller.controller_double import CLUSTER_ID, Cluster, Dice, directory
 
 IDLE_OFF = {"metadata.max.idle.interval.ms": "0"}
 

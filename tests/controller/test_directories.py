@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from tests.controller.controller_double import Cluster, directory
-
 from tanist.controller.features import Bootstrap
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.assign_replicas_to_dirs_request import (
@@ -15,6 +13,7 @@ from tanist.wire.messages.assign_replicas_to_dirs_request import (
     PartitionData,
     TopicData,
 )
+from tests.controller.controller_double import Cluster, directory
 
 
 def _request(cluster: Cluster, broker_id: int, where: UUID, topic_id: UUID, *partitions: int) -> Any:

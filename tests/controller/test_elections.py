@@ -9,8 +9,6 @@ from time import process_time
 from typing import Any
 from uuid import UUID
 
-from tests.controller.world import World
-
 from tanist.controller import elections
 from tanist.controller.decision import ControllerSettings
 from tanist.controller.elect_leaders import elect_leaders
@@ -26,6 +24,7 @@ from tanist.wire.metadata import (
     RegisterBrokerRecord,
     TopicRecord,
 )
+from tests.controller.world import World
 
 MIN_ISR_2 = {"min.insync.replicas": "2"}
 UNCLEAN_ON = {"unclean.leader.election.enable": "true"}

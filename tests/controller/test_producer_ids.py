@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from tests.controller.controller_double import Cluster
-
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from tanist.wire.metadata import ProducerIdsRecord
+from tests.controller.controller_double import Cluster
 
 
 def _allocate(cluster: Cluster, broker_id: int, epoch: int | None = None) -> tuple[int, int, int]:

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.controller.world import World
 
 from tanist.controller.assignment import Completion, Reassignment, Reversal, complete, reassign, revert
 from tanist.controller.reassignment import alter_partition_reassignments, list_partition_reassignments
@@ -20,6 +19,7 @@ from tanist.wire.messages.list_partition_reassignments_request import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsTopics,
 )
+from tests.controller.world import World
 
 some_replicas = st.lists(st.integers(1, 7), min_size=1, max_size=5, unique=True).map(tuple)
 

@@ -8,7 +8,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from tests.controller.world import World
 
 from tanist.controller.topic_names import name_error
 from tanist.controller.topics import create_partitions, create_topics, delete_topics
@@ -26,6 +25,7 @@ from tanist.wire.messages.create_topics_request import (
 )
 from tanist.wire.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from tanist.wire.metadata import ConfigRecord, FeatureLevelRecord, PartitionRecord, TopicRecord
+from tests.controller.world import World
 
 
 class Dice:

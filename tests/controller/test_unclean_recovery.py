@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from tests.controller.controller_double import Cluster
 
 from tanist.controller.partition_state import PartitionState
 from tanist.controller.recovery_strategy import Strategy, recovery_strategy
@@ -16,6 +15,7 @@ from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import TopicIdPartition
 from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from tanist.wire.metadata import decode_record, encode_record, record_version
+from tests.controller.controller_double import Cluster
 
 IDLE_OFF = {"metadata.max.idle.interval.ms": "0"}
 TIMEOUT_MS = 300_000

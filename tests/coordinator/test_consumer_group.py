@@ -6,7 +6,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from group_rig import GROUP, Rig
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -20,6 +19,7 @@ from tanist.wire.messages.consumer_group_heartbeat_response import ConsumerGroup
 from tanist.wire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
 from tanist.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from tanist.wire.messages.consumer_protocol_subscription import TopicPartition as OwnedTopic
+from tests.coordinator.group_rig import GROUP, Rig
 
 
 def beat(rig: Rig, **fields: Any) -> int:

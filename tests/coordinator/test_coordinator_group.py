@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from group_rig import GROUP, Rig
 
 from tanist.coordinator.membership import GroupState
 from tanist.wire.errors import ErrorCode
+from tests.coordinator.group_rig import GROUP, Rig
 
 
 def test_a_lone_member_leads_its_group_and_gets_what_it_assigns() -> None:

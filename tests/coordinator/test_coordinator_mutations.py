@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-import test_consumer_group as consumer
-import test_coordinator_group as classic
-import test_coordinator_offsets as offsets
-from group_rig import Rig
 
 from tanist.lab.mutations.rules_of_groups import GROUP_MUTANTS
 from tanist.lab.mutations.simulator import applied
+from tests.coordinator import test_consumer_group as consumer
+from tests.coordinator import test_coordinator_group as classic
+from tests.coordinator import test_coordinator_offsets as offsets
+from tests.coordinator.group_rig import Rig
 
 
 def rig() -> Rig:

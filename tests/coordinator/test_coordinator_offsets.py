@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from group_rig import GROUP, Rig
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -19,6 +18,7 @@ from tanist.wire.messages.offset_delete_request import (
     OffsetDeleteRequestTopic,
 )
 from tanist.wire.messages.offset_delete_response import OffsetDeleteResponse
+from tests.coordinator.group_rig import GROUP, Rig
 
 
 def test_an_offset_is_told_once_it_is_committed_with_its_epoch_and_metadata() -> None:

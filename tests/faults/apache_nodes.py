@@ -28,14 +28,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from tanist.lab.jepsen.own import CONFIG
+from tanist.runtime.cluster.processes import ProcessMark, start_time
+from tanist.wire.batch import HEADER_BYTES, iterate_headers
 from tests.interop.apache import SERVER, SERVER_FLAGS, STORAGE, VERSION, java_command, random_cluster_id, tool
 from tests.interop.cluster import HOST, ROOT, free_ports
 from tests.interop.raw import ProtocolError, RawClient
 from tests.interop.waiting import wait_for
-
-from tanist.lab.jepsen.own import CONFIG
-from tanist.runtime.cluster.processes import ProcessMark, start_time
-from tanist.wire.batch import HEADER_BYTES, iterate_headers
 
 BROKERS = (1, 2, 3)
 CONTROLLER = 1001

@@ -29,16 +29,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.interop.cluster import Cluster, interrupt_on_sigterm, metadata, wait_in_sync, wait_ready
-from tests.interop.raw import RawClient
-from tests.interop.tanist_cluster import TanistCluster
-
 from tanist.runtime.ports.loop import Loop
 from tanist.runtime.ports.network import SocketNetwork
 from tanist.sim.workload.group_client import Ground, Offsets, OffsetWatcher, Part, Place
 from tanist.sim.workload.group_members import ClassicMember, ConsumerMember, GroupMember
 from tanist.wire.errors import ErrorCode
 from tanist.wire.internal_topics import OFFSETS_TOPIC
+from tests.interop.cluster import Cluster, interrupt_on_sigterm, metadata, wait_in_sync, wait_ready
+from tests.interop.raw import RawClient
+from tests.interop.tanist_cluster import TanistCluster
 
 TOPIC = "shared"
 SETTLE_S = 120.0

@@ -14,9 +14,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from tests.faults.history import Ack, Stored
-
 from tanist.lab.history import Anomaly, HistoryWriter, Verdict, verify
+from tests.faults.history import Ack, Stored
 
 LOST = Anomaly.UNSEEN
 """What each lost record is called in a history that was read to its end, whether something stands behind it or not."""

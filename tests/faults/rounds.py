@@ -33,6 +33,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from tanist.lab.history import Anomaly, Verdict
 from tests.clients import install
 from tests.faults.history import Spread, longest_gap_s
 from tests.faults.load import Load, read_all
@@ -48,8 +49,6 @@ from tests.interop.cluster import (
 )
 from tests.interop.tanist_cluster import TanistCluster, tanist
 from tests.interop.waiting import wait_for
-
-from tanist.lab.history import Anomaly, Verdict
 
 TOPIC = "rounds"
 PARTITIONS = 4

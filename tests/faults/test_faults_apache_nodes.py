@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.faults import apache_nodes
-
 from tanist.wire.batch import NewRecord, encode_batch
+from tests.faults import apache_nodes
 
 
 def test_what_was_not_synced_is_cut_at_the_recovery_point(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+
 from tests.faults.group_rounds import PROPERTIES, TOPIC, Account, run
 from tests.interop.tanist_cluster import TanistCluster
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.faults.history import Ack, Spread, Stored, longest_gap_s
-from tests.faults.recorded import LOST, counted, judged
 
 from tanist.lab.history import Anomaly
+from tests.faults.history import Ack, Spread, Stored, longest_gap_s
+from tests.faults.recorded import LOST, counted, judged
 
 SENT = {0: 4, 1: 2}
 LOG = {0: [Stored(offset, offset) for offset in range(4)], 1: [Stored(0, 0), Stored(1, 1)]}

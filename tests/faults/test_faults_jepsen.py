@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tanist.runtime.cluster.cluster_file import load_existing
 from tests.clients import install
 from tests.faults import apache_nodes
 from tests.interop import apache
 from tests.interop.waiting import wait_for
-
-from tanist.runtime.cluster.cluster_file import load_existing
 
 pytestmark = [pytest.mark.slow, pytest.mark.clients]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from tests.clients import install
 from tests.faults import rounds
 from tests.interop import apache, target

@@ -8,13 +8,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, TypeVar
 
+from tanist.wire.frames import decode_response, encode_request
+from tanist.wire.schema import Request, Response
 from tests.interop.apache import ApacheCluster, random_cluster_id
 from tests.interop.cluster import free_ports
 from tests.interop.raw import RawClient
 from tests.interop.tanist_cluster import TanistNode, tanist
-
-from tanist.wire.frames import decode_response, encode_request
-from tanist.wire.schema import Request, Response
 
 _R = TypeVar("_R", bound=Response)
 

@@ -14,9 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.interop.cluster import HOST, free_ports, wait_ready
-
 from tanist.runtime.cluster.cluster_file import load_existing
+from tests.interop.cluster import HOST, free_ports, wait_ready
 
 
 class CommandFailed(AssertionError):

@@ -9,12 +9,12 @@ import threading
 from collections.abc import Callable
 
 import pytest
+
 from bench import frames
 from bench.load import Generator, LoadFailed, LoadSpec, percentile
 from bench.measure import Measured
 from bench.report import Judged, Range, judge, ratios, table
 from bench.workloads import HIGHER, LOWER, RAW, THRESHOLDS, TOOLS, Threshold
-
 from tanist.wire.batch import crc_matches, decode_batch, read_header
 from tanist.wire.errors import ErrorCode
 from tanist.wire.frames import decode_request, encode_response, parse_request_header

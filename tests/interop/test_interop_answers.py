@@ -8,9 +8,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from tests.interop.pair import Asker, Pair, pair
-from tests.interop.raw import RawClient
-from tests.interop.waiting import wait_for
 
 from tanist.wire.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from tanist.wire.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse
@@ -26,6 +23,9 @@ from tanist.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from tanist.wire.messages.find_coordinator_response import FindCoordinatorResponse
 from tanist.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from tanist.wire.messages.metadata_response import MetadataResponse
+from tests.interop.pair import Asker, Pair, pair
+from tests.interop.raw import RawClient
+from tests.interop.waiting import wait_for
 
 pytestmark = [pytest.mark.interop, pytest.mark.usefixtures("java")]
 

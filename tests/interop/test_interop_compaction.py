@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
 from tests.clients.samples import COMPRESSIONS, FIRST_TIMESTAMP_MS, Sample, samples
 from tests.interop import target
 from tests.interop.cluster import Cluster, wait_in_sync

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
 from tests.interop.cluster import ROOT
 from tests.interop.configs import sweep
 from tests.interop.configs.allowed import ROWS, row_of

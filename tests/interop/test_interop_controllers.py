@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+
 from tests.interop.controllers import comparison
 from tests.interop.controllers.nodes import both
 from tests.interop.controllers.pulse import SESSION_MS

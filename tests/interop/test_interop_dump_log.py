@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
 from tests.clients.samples import Sample
 from tests.interop import apache, target
 from tests.interop.cluster import Cluster, wait_in_sync

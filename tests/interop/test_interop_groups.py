@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tanist.wire.internal_topics import OFFSETS_TOPIC
 from tests.clients.samples import samples
 from tests.interop import apache
 from tests.interop.cluster import Cluster, free_ports, wait_in_sync
 from tests.interop.tanist_cluster import TanistNode
 from tests.interop.traffic import create_topic, enlarged, produce
 from tests.interop.waiting import wait_for
-
-from tanist.wire.internal_topics import OFFSETS_TOPIC
 
 pytestmark = pytest.mark.interop
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
+
 from tests.clients.samples import FIRST_TIMESTAMP_MS, STEP_MS, Sample, samples
 from tests.interop import apache, target
 from tests.interop.cluster import Cluster, free_ports, metadata, wait_in_sync

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from tests.interop import apache
 from tests.interop.cluster import free_ports, wait_in_sync
 from tests.interop.tanist_cluster import CommandFailed, TanistNode, tanist

@@ -10,7 +10,6 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-from tests.interop import apache
 
 from tanist.wire.codec import encoder
 from tanist.wire.messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
@@ -21,6 +20,7 @@ from tanist.wire.messages.describe_topic_partitions_response import (
 )
 from tanist.wire.metadata import PartitionRecord
 from tanist.wire.schema import Struct
+from tests.interop import apache
 
 pytestmark = pytest.mark.interop
 

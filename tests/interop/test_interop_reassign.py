@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from tests.interop import apache
 from tests.interop.cluster import wait_in_sync
 from tests.interop.tanist_cluster import tanist

@@ -11,11 +11,6 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-from tests.clients.samples import samples
-from tests.interop import apache
-from tests.interop.cluster import free_ports, wait_in_sync
-from tests.interop.dump import dump
-from tests.interop.traffic import consume, create_topic, enlarged, produce
 
 from tanist.log.config import LogConfig
 from tanist.log.log import Log
@@ -25,6 +20,11 @@ from tanist.runtime.client.salvaged import Entry, by_partition, find_entries
 from tanist.runtime.ports.disk import RealDisk
 from tanist.runtime.ports.loop import Loop
 from tanist.wire.batch import NewRecord, encode_batch
+from tests.clients.samples import samples
+from tests.interop import apache
+from tests.interop.cluster import free_ports, wait_in_sync
+from tests.interop.dump import dump
+from tests.interop.traffic import consume, create_topic, enlarged, produce
 
 pytestmark = pytest.mark.interop
 

@@ -10,6 +10,7 @@ import os
 from pathlib import Path
 
 import pytest
+
 from tests.interpreters.play_seeds import lines
 
 WRITTEN = Path(__file__).with_name("digests.txt")

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+
 from tests.clients import builds
 from tests.interpreters import play_seeds, test_digests
 

@@ -12,11 +12,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tests.lab import history_worlds as worlds
-from tests.lab.brute_history import count
-
 from tanist.lab.history import Anomaly, Checker, Verdict
 from tanist.lab.history.report import evidence_of
+from tests.lab import history_worlds as worlds
+from tests.lab.brute_history import count
 
 Line = dict[str, Any]
 MAKERS = (worlds.world, worlds.planted, worlds.planted, worlds.soup, worlds.soup)

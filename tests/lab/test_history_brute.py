@@ -7,11 +7,11 @@ history of its own, has the anomaly that it is evidence of. `python -m tests.lab
 from __future__ import annotations
 
 import pytest
+
+from tanist.lab.history import Anomaly
 from tests.lab import history_comparison
 from tests.lab import history_worlds as worlds
 from tests.lab.history_comparison import Differs, compare, judged
-
-from tanist.lab.history import Anomaly
 
 
 def _compare(seeds: range) -> None:

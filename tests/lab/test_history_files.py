@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.lab import history_worlds as worlds
-from tests.lab.brute_history import count
 
 from tanist.lab.history import HistoryError, HistoryWriter, Verdict, files, open_history, verify
+from tests.lab import history_worlds as worlds
+from tests.lab.brute_history import count
 
 Line = dict[str, Any]
 

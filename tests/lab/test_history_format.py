@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.lab import history_worlds as worlds
 
 from tanist.lab.history import Anomaly, Checker, HistoryError
 from tanist.lab.history.operation import COLUMNS
+from tests.lab import history_worlds as worlds
 
 Line = dict[str, Any]
 SEND: Line = {"process": "p", "type": "ok", "f": "send", "partition": "t-0", "value": "a", "offset": 0}

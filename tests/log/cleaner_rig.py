@@ -6,15 +6,14 @@ import itertools
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from log_batches import batch, offsets_in
-from log_rig import open_log, read_all, sizes_in
-
 from tanist.log.cleaner.cleaning import Cleaned, Job, LogCleaning, Steps
 from tanist.log.cleaner.key_map import KeyMap
 from tanist.log.config import LogConfig
 from tanist.log.log import Log
 from tanist.ports import Disk
 from tanist.wire.batch import BatchHeader, decode_batch, read_header
+from tests.log.log_batches import batch, offsets_in
+from tests.log.log_rig import open_log, read_all, sizes_in
 
 COMPACT = LogConfig(cleanup_policy="compact", segment_bytes=300, index_interval_bytes=100)
 _later = itertools.count(10**12, 10**12)

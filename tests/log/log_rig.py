@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from log_batches import batch, offsets_in
-from log_disks import MemoryDisk
-
 from tanist.log.config import LogConfig
 from tanist.log.log import AppendResult, Log
 from tanist.ports import FileRange
+from tests.log.log_batches import batch, offsets_in
+from tests.log.log_disks import MemoryDisk
 
 FOLDER = "/d/t-0"
 ID = UUID(int=5)

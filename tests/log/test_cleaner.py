@@ -6,16 +6,16 @@ import dataclasses
 import random
 
 import pytest
-from cleaner_rig import COMPACT, DAY_MS, Left, batches_of, clean, left_in, put, roll_and_flush
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from log_batches import GZIP, TRANSACTIONAL, ZSTD, batch, marker
-from log_disks import MemoryDisk
-from log_rig import FOLDER, open_log, read_all
 
 from tanist.log.cleaner.cleaning import CannotClean, Overtaken
 from tanist.log.cleaner.key_map import BYTES_PER_KEY, KeyMap
 from tanist.wire.batch import NewRecord, decode_batch, encode_batch
+from tests.log.cleaner_rig import COMPACT, DAY_MS, Left, batches_of, clean, left_in, put, roll_and_flush
+from tests.log.log_batches import GZIP, TRANSACTIONAL, ZSTD, batch, marker
+from tests.log.log_disks import MemoryDisk
+from tests.log.log_rig import FOLDER, open_log, read_all
 
 
 def sealed(pairs, *, config=COMPACT, **how):

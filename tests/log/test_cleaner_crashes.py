@@ -14,8 +14,6 @@ from dataclasses import replace
 from uuid import UUID
 
 import pytest
-from cleaner_rig import batches_of, take
-from log_batches import batch
 
 from tanist.log.cleaner.cleaning import LogCleaning
 from tanist.log.cleaner.key_map import KeyMap
@@ -25,6 +23,8 @@ from tanist.log.log import Log
 from tanist.sim.world.disk import SimDisk
 from tanist.sim.world.scheduler import CrashPoint, Process, Scheduler
 from tanist.wire.batch import decode_batch
+from tests.log.cleaner_rig import batches_of, take
+from tests.log.log_batches import batch
 
 CONFIG = LogConfig(cleanup_policy="compact", segment_bytes=500, index_interval_bytes=120, delete_retention_ms=50)
 KEY = ("t", 0)

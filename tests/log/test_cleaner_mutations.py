@@ -6,11 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from test_cleaner import (
-    test_a_map_that_is_too_small_takes_several_rounds,
-    test_the_last_batch_of_a_producer_below_what_may_be_lost_stays,
-)
-from test_cleaner_crashes import judge_courses
 
 from tanist.log import crash_cleanup as leftovers
 from tanist.log import log
@@ -18,6 +13,11 @@ from tanist.log.cleaner import cleaning as cleaner
 from tanist.log.cleaner.cleaning import Cleaned, LogCleaning, Sync
 from tanist.log.names import SWAP_SUFFIX
 from tanist.log.segments import Segments
+from tests.log.test_cleaner import (
+    test_a_map_that_is_too_small_takes_several_rounds,
+    test_the_last_batch_of_a_producer_below_what_may_be_lost_stays,
+)
+from tests.log.test_cleaner_crashes import judge_courses
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 SEEDS = range(120)

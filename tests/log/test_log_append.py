@@ -7,12 +7,12 @@ import struct
 import cramjam
 import pytest
 from crc32c import crc32c
-from log_batches import CONTROL, GZIP, LOG_APPEND_TIME, batch, marker, offsets_in, record
-from log_disks import MemoryDisk
-from log_rig import FOLDER, add, content, epochs_of, open_log, read_all, sizes_in
 
 from tanist.log.config import LogConfig
 from tanist.wire.errors import ErrorCode
+from tests.log.log_batches import CONTROL, GZIP, LOG_APPEND_TIME, batch, marker, offsets_in, record
+from tests.log.log_disks import MemoryDisk
+from tests.log.log_rig import FOLDER, add, content, epochs_of, open_log, read_all, sizes_in
 
 NOW = 1_700_000_000_000
 

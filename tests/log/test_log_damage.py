@@ -12,14 +12,14 @@ from contextlib import suppress
 
 import pytest
 from crc32c import crc32c
-from log_batches import TRANSACTIONAL, batch, marker
-from log_disks import MemoryDisk
-from log_rig import FOLDER, add, content, open_log, sizes_in
 
 from tanist.log.checkpoints import CheckpointError
 from tanist.log.config import LogConfig
 from tanist.log.log import InconsistentTopicId, Log
 from tanist.log.scan import CHUNK_BYTES, DamagedBatch, UnsupportedFormatError
+from tests.log.log_batches import TRANSACTIONAL, batch, marker
+from tests.log.log_disks import MemoryDisk
+from tests.log.log_rig import FOLDER, add, content, open_log, sizes_in
 
 CONFIG = LogConfig(segment_bytes=900, index_interval_bytes=150)
 Damage = Callable[[MemoryDisk, random.Random], None]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from uuid import UUID
 
 import pytest
-from log_batches import batch, offsets_in
-from log_disks import MemoryDisk
-from log_rig import add, read_all
 
 from tanist.log.config import LogConfig
 from tanist.log.directory import LogDirectory, read_previous_broker_epoch
+from tests.log.log_batches import batch, offsets_in
+from tests.log.log_disks import MemoryDisk
+from tests.log.log_rig import add, read_all
 
 ID = UUID(int=5)
 CONFIG = LogConfig()

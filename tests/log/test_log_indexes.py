@@ -8,7 +8,6 @@ from bisect import bisect_right
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from log_disks import MemoryDisk
 
 from tanist.log.indexes import (
     AbortedTransaction,
@@ -17,6 +16,7 @@ from tanist.log.indexes import (
     TimeIndex,
     TransactionIndex,
 )
+from tests.log.log_disks import MemoryDisk
 
 BASE = 1_000
 MAX_BYTES = 10 * 1024**2

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 import hypothesis.strategies as st
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from log_batches import batch, offsets_in
-from log_disks import MemoryDisk
-from log_rig import open_log, read_all
 
 from tanist.log.config import LogConfig
 from tanist.log.log import Log
+from tests.log.log_batches import batch, offsets_in
+from tests.log.log_disks import MemoryDisk
+from tests.log.log_rig import open_log, read_all
 
 CONFIG = LogConfig(
     segment_bytes=700,

@@ -14,14 +14,14 @@ import struct
 from uuid import UUID
 
 import pytest
-from log_batches import batch, offsets_in
-from log_rig import read_all, sizes_in
 
 from tanist.log.config import LogConfig
 from tanist.log.directory import LogDirectory
 from tanist.log.log import Log
 from tanist.sim.world.disk import SimDisk
 from tanist.sim.world.scheduler import CrashPoint, Process, Scheduler
+from tests.log.log_batches import batch, offsets_in
+from tests.log.log_rig import read_all, sizes_in
 
 CONFIG = LogConfig(segment_bytes=600, index_interval_bytes=150)
 KEY = ("t", 0)

@@ -8,7 +8,6 @@ import pytest
 from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
-from log_disks import MemoryDisk
 
 from tanist.log.producer_snapshots import (
     CorruptSnapshotError,
@@ -18,6 +17,7 @@ from tanist.log.producer_snapshots import (
 )
 from tanist.log.producers import ProducerEntry, ProducerStates, sequence_after
 from tanist.wire.errors import ErrorCode
+from tests.log.log_disks import MemoryDisk
 
 MAX = 2**31 - 1
 

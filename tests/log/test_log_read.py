@@ -6,14 +6,14 @@ import cramjam
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from log_batches import GZIP, LZ4, SNAPPY, ZSTD, batch, offsets_in, record
-from log_disks import MemoryDisk
-from log_rig import FOLDER, add, content, open_log, read_all
 
 from tanist.log.config import LogConfig
 from tanist.log.log import Log, OffsetOutOfRange
 from tanist.log.scan import DamagedBatch
 from tanist.log.segment import TAIL_BATCHES
+from tests.log.log_batches import GZIP, LZ4, SNAPPY, ZSTD, batch, offsets_in, record
+from tests.log.log_disks import MemoryDisk
+from tests.log.log_rig import FOLDER, add, content, open_log, read_all
 
 SIZE = len(batch([b"value"]))
 

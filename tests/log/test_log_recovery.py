@@ -6,15 +6,15 @@ import struct
 import zlib
 
 import pytest
-from log_batches import TRANSACTIONAL, batch, marker, offsets_in
-from log_disks import MemoryDisk
-from log_rig import FOLDER, ID, add, epochs_of, open_log, read_all
 
 from tanist.log.config import LogConfig
 from tanist.log.log import InconsistentTopicId, Log, RecoveryReport
 from tanist.log.producer_snapshots import encode_snapshot
 from tanist.log.scan import CHUNK_BYTES, UnsupportedFormatError
 from tanist.wire.ids import ZERO_UUID
+from tests.log.log_batches import TRANSACTIONAL, batch, marker, offsets_in
+from tests.log.log_disks import MemoryDisk
+from tests.log.log_rig import FOLDER, ID, add, epochs_of, open_log, read_all
 
 SIZE = len(batch([b"value"]))
 CONFIG = LogConfig(segment_bytes=4 * SIZE, index_interval_bytes=SIZE)

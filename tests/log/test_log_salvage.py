@@ -14,9 +14,6 @@ from uuid import UUID
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from log_batches import batch
-from log_disks import MemoryDisk
-from log_rig import FOLDER, ID, add, content, open_log
 
 from tanist.log.config import LogConfig
 from tanist.log.directory import LogDirectory
@@ -25,6 +22,9 @@ from tanist.log.salvage.manifest import QUARANTINE, Manifest, ManifestError, Sav
 from tanist.log.salvage.quarantine import NO_LIMIT, DoesNotFit, Doomed, Quarantine, pieces_of
 from tanist.sim.world.disk import SimDisk
 from tanist.sim.world.scheduler import CrashPoint, Process, Scheduler
+from tests.log.log_batches import batch
+from tests.log.log_disks import MemoryDisk
+from tests.log.log_rig import FOLDER, ID, add, content, open_log
 
 SIZE = len(batch([b"value"]))
 CONFIG = LogConfig(segment_bytes=4 * SIZE, index_interval_bytes=SIZE)

@@ -8,15 +8,15 @@ from uuid import UUID
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from log_batches import batch
-from log_disks import MemoryDisk
-from log_rig import FOLDER, ID, add, content, open_log, read_all
 
 from tanist.log.config import LogConfig
 from tanist.log.log import Log
 from tanist.log.salvage.reading import sound_batches
 from tanist.log.scan import CHUNK_BYTES
 from tanist.ports import FileRange
+from tests.log.log_batches import batch
+from tests.log.log_disks import MemoryDisk
+from tests.log.log_rig import FOLDER, ID, add, content, open_log, read_all
 
 SIZE = len(batch([b"value"]))
 CONFIG = LogConfig(segment_bytes=4 * SIZE, index_interval_bytes=SIZE)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from log_batches import TRANSACTIONAL, batch, marker, offsets_in
-from log_disks import MemoryDisk
-from log_rig import FOLDER, add, content, epochs_of, open_log, read_all
 
 from tanist.log.config import LogConfig
 from tanist.log.log import Log, OffsetOutOfRange, Truncated
+from tests.log.log_batches import TRANSACTIONAL, batch, marker, offsets_in
+from tests.log.log_disks import MemoryDisk
+from tests.log.log_rig import FOLDER, add, content, epochs_of, open_log, read_all
 
 SIZE = len(batch([b"value"]))
 SMALL = LogConfig(segment_bytes=3 * SIZE, index_interval_bytes=SIZE)

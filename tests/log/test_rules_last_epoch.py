@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from log_rig import add, open_log
+from tests.log.log_rig import add, open_log
 
 
 def test_an_epoch_in_which_nothing_was_written_does_not_count() -> None:

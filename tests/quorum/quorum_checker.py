@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from quorum_network import Machine, Network
-
 from tanist.quorum import Effect, Elected, HighWatermark, LeaderChanged, MemoryLog, SnapshotInstalled, Truncated
+from tests.quorum.quorum_network import Machine, Network
 
 
 class Violation(AssertionError):

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
-from quorum_network import CLUSTER_ID, Chance, directory, voters_of
-
 from tanist.quorum import (
     Effect,
     ElectionState,
@@ -35,6 +33,7 @@ from tanist.wire.messages import (
     vote_request,
 )
 from tanist.wire.schema import Request, Response
+from tests.quorum.quorum_network import CLUSTER_ID, Chance, directory, voters_of
 
 ME = 0
 WALL_MS = 1_700_000_000_000

@@ -5,19 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from quorum_kit import (
-    ME,
-    Kit,
-    begin,
-    end,
-    error_of,
-    fetched,
-    granted,
-    log_of,
-    part_of,
-    vote,
-)
-from quorum_network import directory
 
 from tanist.quorum import (
     Elected,
@@ -40,6 +27,19 @@ from tanist.wire.messages.end_quorum_epoch_request import EndQuorumEpochRequest
 from tanist.wire.messages.fetch_request import FetchRequest
 from tanist.wire.messages.vote_request import VoteRequest
 from tanist.wire.messages.vote_response import VoteResponse
+from tests.quorum.quorum_kit import (
+    ME,
+    Kit,
+    begin,
+    end,
+    error_of,
+    fetched,
+    granted,
+    log_of,
+    part_of,
+    vote,
+)
+from tests.quorum.quorum_network import directory
 
 SELF = ReplicaKey(ME, directory(ME))
 

@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from quorum_kit import ME, VOTERS, Kit, fetch, fetch_snapshot, log_of, vote
-from quorum_network import directory
 
 from tanist.quorum import ElectionState, QuorumInconsistent, ReplicaKey, Reply, SnapshotId, messages
 from tanist.wire.messages import begin_quorum_epoch_request, end_quorum_epoch_request
@@ -19,6 +17,8 @@ from tanist.wire.messages.fetch_request import FetchRequest
 from tanist.wire.messages.fetch_snapshot_request import FetchSnapshotRequest
 from tanist.wire.messages.vote_request import VoteRequest
 from tanist.wire.schema import Request
+from tests.quorum.quorum_kit import ME, VOTERS, Kit, fetch, fetch_snapshot, log_of, vote
+from tests.quorum.quorum_network import directory
 
 NUMBER = st.integers(-2, 8) | st.sampled_from([-(2**31), 2**31 - 1])
 OFFSET = st.integers(-2, 8) | st.sampled_from([-(2**63), 2**63 - 1])

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from quorum_disk import LossyDisk
 
 from tanist.log.log import OffsetOutOfRange
 from tanist.ports import Chunk, FileRange
@@ -18,6 +17,7 @@ from tanist.quorum.log import FOLDER, InconsistentSnapshots, MetadataLog, Metada
 from tanist.quorum.snapshots import BATCH_BYTES, decode_snapshot, encode_snapshot, file_name, parse_name
 from tanist.quorum.voters import Voter, VoterSet
 from tanist.wire.ids import ZERO_UUID
+from tests.quorum.quorum_disk import LossyDisk
 
 WALL_MS = 1_700_000_000_000
 ROOT = "/data"

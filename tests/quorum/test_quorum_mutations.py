@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import pytest
-from quorum_checker import Checker, Violation
-from quorum_network import Faults, Network, directory
-from test_quorum_random import FAST, run
 
 from tanist.quorum import ElectionState, LogEnd, QuorumError, QuorumRules, RaftConfig, RaftLog, ReplicaKey
 from tanist.quorum.batches import encode_values
 from tanist.quorum.roles import Leader, Prospective, Resigned, Role, Unattached, VoteAsk
 from tanist.quorum.rules import FetchPosition, Validity
+from tests.quorum.quorum_checker import Checker, Violation
+from tests.quorum.quorum_network import Faults, Network, directory
+from tests.quorum.test_quorum_random import FAST, run
 
 
 class CountsWhatIsNotDurable(QuorumRules):

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from quorum_network import Machine, Network
-from test_quorum_logs import Host
-from test_quorum_random import run
 
 from tanist.quorum import ElectionState, QuorumStateFile
 from tanist.quorum.log import FOLDER
+from tests.quorum.quorum_network import Machine, Network
+from tests.quorum.test_quorum_logs import Host
+from tests.quorum.test_quorum_random import run
 
 
 class DiskNetwork(Network):

@@ -8,10 +8,10 @@ import os
 from collections import Counter
 
 import pytest
-from quorum_checker import Checker
-from quorum_network import Faults, Network
 
 from tanist.quorum import QuorumRules, RaftConfig
+from tests.quorum.quorum_checker import Checker
+from tests.quorum.quorum_network import Faults, Network
 
 FAST = RaftConfig(
     election_timeout_ms=100,

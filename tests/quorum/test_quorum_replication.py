@@ -7,20 +7,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from quorum_kit import (
-    ME,
-    WALL_MS,
-    Kit,
-    error_of,
-    fetch,
-    fetch_snapshot,
-    fetched,
-    log_of,
-    part_of,
-    snapshot_part,
-    vote,
-)
-from quorum_network import directory
 
 from tanist.quorum import (
     BatchTooLarge,
@@ -50,6 +36,20 @@ from tanist.wire.messages import describe_quorum_request
 from tanist.wire.messages.fetch_request import FetchRequest
 from tanist.wire.messages.fetch_snapshot_request import FetchSnapshotRequest
 from tanist.wire.messages.vote_request import VoteRequest
+from tests.quorum.quorum_kit import (
+    ME,
+    WALL_MS,
+    Kit,
+    error_of,
+    fetch,
+    fetch_snapshot,
+    fetched,
+    log_of,
+    part_of,
+    snapshot_part,
+    vote,
+)
+from tests.quorum.quorum_network import directory
 
 SELF = ReplicaKey(ME, directory(ME))
 

@@ -8,11 +8,11 @@ from uuid import UUID
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from quorum_disk import LossyDisk
 
 from tanist.quorum import ElectionState, QuorumStateFile, ReplicaKey, UnreadableState
 from tanist.quorum.store import decode_election_state, encode_election_state
 from tanist.wire.ids import ZERO_UUID
+from tests.quorum.quorum_disk import LossyDisk
 
 DIRECTORY = UUID(int=0x0102030405060708090A0B0C0D0E0F10)
 FOLDER = "/data/__cluster_metadata-0"

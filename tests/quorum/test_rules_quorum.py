@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from quorum_kit import ME, Kit, fetch, log_of, part_of, vote
-from quorum_network import directory
-
 from tanist.quorum import ElectionState, ReplicaKey, SnapshotId, SteppedDown
 from tanist.wire.ids import ZERO_UUID
+from tests.quorum.quorum_kit import ME, Kit, fetch, log_of, part_of, vote
+from tests.quorum.quorum_network import directory
 
 SELF = ReplicaKey(ME, directory(ME))
 

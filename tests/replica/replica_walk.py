@@ -11,9 +11,8 @@ from bisect import bisect
 from collections.abc import Callable
 from itertools import accumulate
 
-from replica_stage import LAG_MS, Stage
-
 from tanist.replica.partition import Partition
+from tests.replica.replica_stage import LAG_MS, Stage
 
 
 def _produce(stage: Stage, broker: int, chance: random.Random) -> None:

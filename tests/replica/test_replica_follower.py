@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from replica_alone import Alone
 
 from tanist.replica.effects import (
     AskOffsets,
@@ -16,6 +15,7 @@ from tanist.replica.effects import (
 from tanist.replica.follower import FetchedPartition, FetchPosition, FollowerState, Phase
 from tanist.replica.memory import Entry
 from tanist.wire.errors import ErrorCode
+from tests.replica.replica_alone import Alone
 
 
 def follower(leo: int = 10, *, epochs: tuple[tuple[int, int], ...] = ((4, 0),), high_watermark: int = 0) -> Alone:

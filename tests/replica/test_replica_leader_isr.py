@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from replica_alone import LAG_MS, Alone, advances, proposals
 
 from tanist.replica.effects import BecameLeader, IsrChanged, IsrUpdateFailed
 from tanist.replica.leader import FollowerFetch
 from tanist.replica.remote import NEVER_MS
 from tanist.wire.errors import ErrorCode
+from tests.replica.replica_alone import LAG_MS, Alone, advances, proposals
 
 
 def test_rule_9_one_proposal_in_flight() -> None:

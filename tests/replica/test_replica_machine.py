@@ -19,10 +19,10 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from replica_mutants import MUTANTS
-from replica_stage import LAG_MS, Stage, Violation
 
 from tanist.replica.partition import Partition
+from tests.replica.replica_mutants import MUTANTS
+from tests.replica.replica_stage import LAG_MS, Stage, Violation
 
 MESSAGES_MAX = 12
 brokers = st.integers(1, 3)

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from replica_mutants import MUTANTS
-from replica_stage import AbstractController, FetchInFlight, ProposalInFlight, Stage, Violation
 
 from tanist.replica.effects import ProposeIsr
 from tanist.replica.memory import Entry, MemoryLog
 from tanist.replica.metadata import PartitionMetadata
 from tanist.replica.reads import READ_UNCOMMITTED, list_offsets
+from tests.replica.replica_mutants import MUTANTS
+from tests.replica.replica_stage import AbstractController, FetchInFlight, ProposalInFlight, Stage, Violation
 
 Play = Callable[[Stage], None]
 

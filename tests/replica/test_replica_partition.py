@@ -7,13 +7,13 @@ from dataclasses import replace
 from uuid import UUID
 
 import pytest
-from replica_alone import LAG_MS, Alone, Registrations
 
 from tanist.replica.effects import BecameFollower, BecameLeader, HighWatermarkAdvanced
 from tanist.replica.follower import FetchedPartition
 from tanist.replica.memory import Entry, MemoryLog
 from tanist.replica.metadata import InvalidMetadata, ReplicaConfig
 from tanist.wire.errors import ErrorCode
+from tests.replica.replica_alone import LAG_MS, Alone, Registrations
 
 
 def test_from_leader_to_follower_and_back_the_high_watermark_goes_along() -> None:

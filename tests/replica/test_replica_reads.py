@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from replica_alone import Alone
 
 from tanist.replica.follower import FetchedPartition
 from tanist.replica.history_checks import check_epoch
@@ -33,6 +32,7 @@ from tanist.replica.reads import (
     preferred_read_replica,
 )
 from tanist.wire.errors import ErrorCode
+from tests.replica.replica_alone import Alone
 
 
 def test_rule_112_leader_epochs_of_requests() -> None:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
-from pathlib import Path
 from uuid import UUID
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "log"))
-
-from log_disks import MemoryDisk
-from replica_stage import Stage
-from replica_walk import walk
 
 from tanist.log.config import LogConfig
 from tanist.log.log import Log
 from tanist.replica.effects import Truncated
 from tanist.replica.memory import Entry
 from tanist.wire.batch import NewRecord, decode_batch, encode_batch, read_header
+from tests.log.log_disks import MemoryDisk
+from tests.replica.replica_stage import Stage
+from tests.replica.replica_walk import walk
 
 FOLDER = "data/foo-0"
 TOPIC_ID = UUID(int=7)

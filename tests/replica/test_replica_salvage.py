@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from replica_alone import Alone
 
 from tanist.log.salvage.manifest import Why
 from tanist.replica.effects import (
@@ -21,6 +20,7 @@ from tanist.replica.follower import FetchedPartition, Phase
 from tanist.replica.metadata import ReplicaConfig
 from tanist.replica.salvage import Cut, reason_for
 from tanist.wire.errors import ErrorCode
+from tests.replica.replica_alone import Alone
 
 
 def follower(leo: int = 10, *, salvage: bool = True, **how: Any) -> Alone:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from replica_mutants import MUTANTS
-from replica_stage import Violation
-from replica_walk import walk
+
+from tests.replica.replica_mutants import MUTANTS
+from tests.replica.replica_stage import Violation
+from tests.replica.replica_walk import walk
 
 STEPS = 200
 CAUGHT: dict[str, range] = {

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from replica_alone import LAG_MS, Alone, proposals
-
 from tanist.wire.errors import ErrorCode
+from tests.replica.replica_alone import LAG_MS, Alone, proposals
 
 
 def test_fact_9_nobody_is_dropped_while_a_proposal_waits() -> None:

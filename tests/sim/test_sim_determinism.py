@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -35,7 +36,7 @@ _CONFIG = ChaosConfig(
 _CHILD = """
 import sys
 sys.path.insert(0, {folder!r})
-import test_sim_determinism
+from tests.sim import test_sim_determinism
 print(test_sim_determinism.play({seed}))
 """
 
@@ -50,7 +51,7 @@ def play(seed: int) -> str:
 
 @pytest.mark.parametrize("seed", [6, 10])
 def test_the_same_seed_gives_the_same_bytes_in_every_process(seed: int) -> None:
-    code = _CHILD.format(folder=os.path.dirname(__file__), seed=seed)
+    code = _CHILD.format(folder=str(Path(__file__).parents[2]), seed=seed)
     children = [
         subprocess.Popen(
             [sys.executable, "-c", code],

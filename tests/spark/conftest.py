@@ -6,7 +6,6 @@ One session serves them all: it takes ten seconds to start, and a source's first
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,8 +14,6 @@ from typing import Any
 import pytest
 
 from tanist.runtime.cluster.cluster import Cluster, bootstrap_of
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 if find_spec("pyspark") is None:
     collect_ignore_glob = ["test_*.py"]

@@ -15,10 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from spark_segments_samples import START_MS, SegmentBuilder, name_directory
-
 from tanist.log.checkpoints import HIGH_WATERMARK_CHECKPOINT, encode_offsets
 from tanist.wire.batch import NewRecord
+from tests.spark.spark_segments_samples import START_MS, SegmentBuilder, name_directory
 
 TOPIC = "orders"
 REPLICAS = (1, 2, 3)

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from spark_audit_samples import REPLICAS, TOPIC, Scene, brute, missing_tail, plant, sound_scene
+
+from tests.spark.spark_audit_samples import REPLICAS, TOPIC, Scene, brute, missing_tail, plant, sound_scene
 
 PLANTED = {
     "lost", "missing", "divergent", "damaged", "duplicated", "reordered", "read-lost", "phantom-read",

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from spark_audit_samples import REPLICAS, TOPIC, Batch, Scene
 
 from tanist.cli.output.spark_reports import audit_json, audit_lines
+from tests.spark.spark_audit_samples import REPLICAS, TOPIC, Batch, Scene
 
 PLACE = f"{TOPIC}-0"
 

@@ -4,10 +4,10 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-from spark_segments_samples import SegmentBuilder, name_directory
 
 from tanist.log.salvage.manifest import MANIFEST, QUARANTINE, Manifest, SavedFile, Why, entry_id
 from tanist.spark.segments.replica_files import NothingThere, segment_files
+from tests.spark.spark_segments_samples import SegmentBuilder, name_directory
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from spark_segments_samples import ALL, START_MS, SegmentBuilder, some_records
 
 from tanist.log.salvage.reading import sound_batches
 from tanist.runtime.client.salvaged import SavedFile
@@ -15,6 +14,7 @@ from tanist.spark.segments.arrow_rows import TYPES, Origin
 from tanist.spark.segments.reading import Wanted, read_stretch
 from tanist.wire.batch import NewRecord, Record, decode_batch, encode_batch
 from tanist.wire.control import encode_marker_batch
+from tests.spark.spark_segments_samples import ALL, START_MS, SegmentBuilder, some_records
 
 ORIGIN = Origin("orders", 3, 2, 0, None)
 

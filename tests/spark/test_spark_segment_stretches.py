@@ -3,10 +3,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from spark_segments_samples import START_MS, SegmentBuilder
 
 from tanist.spark.segments.ranges import Bounds, stretches
 from tanist.spark.segments.replica_files import SegmentFile
+from tests.spark.spark_segments_samples import START_MS, SegmentBuilder
 
 ANY = Bounds()
 

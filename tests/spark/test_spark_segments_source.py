@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from spark_segments_samples import ALL, START_MS, SegmentBuilder, name_directory
 
 from tanist.spark.segments.source import SegmentsReader
+from tests.spark.spark_segments_samples import ALL, START_MS, SegmentBuilder, name_directory
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,6 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from spark_killed import BrokersInTurn, Query
 
 from tanist.runtime.client.admin import create_topic
 from tanist.runtime.client.client import Client, parse_bootstrap
@@ -17,6 +16,7 @@ from tanist.runtime.client.records import LATEST, Producer, list_offset, read
 from tanist.runtime.cluster.cluster import Cluster
 from tanist.runtime.cluster.processes import wait_until
 from tanist.wire.batch import NewRecord
+from tests.spark.spark_killed import BrokersInTurn, Query
 
 pytestmark = pytest.mark.slow
 

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from spark_audit_samples import TOPIC, brute, plant, sound_scene
-from spark_standalone import Standalone
+
+from tests.spark.spark_audit_samples import TOPIC, brute, plant, sound_scene
+from tests.spark.spark_standalone import Standalone
 
 pytestmark = pytest.mark.slow
 

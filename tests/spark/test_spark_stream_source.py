@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from spark_segments_samples import START_MS, some_records
 
 from tanist.runtime.client.admin import add_partitions, create_topic, describe_topics
 from tanist.runtime.client.client import Client, parse_bootstrap
 from tanist.runtime.client.records import Producer
 from tanist.runtime.cluster.cluster import Cluster, bootstrap_of
+from tests.spark.spark_segments_samples import START_MS, some_records
 
 PATIENCE_S = 60
 

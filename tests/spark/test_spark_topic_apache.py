@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from spark_segments_samples import some_records
-from tests.interop import apache
-from tests.interop.cluster import free_ports
 
 from tanist.runtime.client.admin import create_topic
 from tanist.runtime.client.client import Client, parse_bootstrap
 from tanist.runtime.client.records import Producer
 from tanist.spark.sink.options import SinkOptions
 from tanist.spark.sink.sink import write_rows
+from tests.interop import apache
+from tests.interop.cluster import free_ports
+from tests.spark.spark_segments_samples import some_records
 
 pytestmark = pytest.mark.interop
 

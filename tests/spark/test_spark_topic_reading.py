@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from spark_segments_samples import some_records
 
 from tanist.runtime.client.client import Client, ClusterView, KafkaError, PartitionView, TopicView
 from tanist.spark.segments.record_columns import PADDING_BYTES
@@ -21,6 +20,7 @@ from tanist.wire.ids import ZERO_UUID
 from tanist.wire.messages import fetch_response, list_offsets_response
 from tanist.wire.messages import offset_for_leader_epoch_response as epoch_response
 from tanist.wire.messages.list_offsets_request import ListOffsetsRequest
+from tests.spark.spark_segments_samples import some_records
 
 
 class Scripted(Client):

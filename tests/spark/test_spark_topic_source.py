@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from spark_segments_samples import START_MS, some_records
 
 from tanist.runtime.client.admin import create_topic
 from tanist.runtime.client.client import Client, parse_bootstrap
 from tanist.runtime.client.records import Producer
 from tanist.runtime.cluster.cluster import Cluster, bootstrap_of
+from tests.spark.spark_segments_samples import START_MS, some_records
 
 
 @pytest.fixture(scope="module")

@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from spark_standalone import Standalone
 
 from tanist.runtime.client.admin import create_topic
 from tanist.runtime.client.client import Client, parse_bootstrap
 from tanist.runtime.cluster.cluster import Cluster, bootstrap_of
+from tests.spark.spark_standalone import Standalone
 
 pytestmark = pytest.mark.slow
 QUERY = Path(__file__).with_name("spark_standalone_query.py")

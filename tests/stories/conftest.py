@@ -8,16 +8,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-# The harness is a namespace package under the checkout; `pytest` alone does not put that on the path.
-if str(Path(__file__).resolve().parents[2]) not in sys.path:
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tests.interop.cluster import interrupt_on_sigterm
 from tests.stories.engine import StoryDiffers, StoryError, compare, perform

@@ -23,11 +23,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 
-from tests.faults.history import Ack, Stored
-from tests.faults.recorded import LOST, counted, judged
-from tests.interop.cluster import interrupt_on_sigterm
-from tests.stories.live import WAIT_S, Live
-
 from tanist.lab.history import Anomaly
 from tanist.runtime.client import admin
 from tanist.runtime.client.account import Account, compare, ranges
@@ -35,6 +30,10 @@ from tanist.runtime.client.client import Client, KafkaError, Unreachable
 from tanist.runtime.client.records import EARLIEST, LATEST, Producer, list_offset, read
 from tanist.runtime.client.salvaged import by_partition, find_entries
 from tanist.wire.batch import NewRecord
+from tests.faults.history import Ack, Stored
+from tests.faults.recorded import LOST, counted, judged
+from tests.interop.cluster import interrupt_on_sigterm
+from tests.stories.live import WAIT_S, Live
 
 CONSEQUENCES = {LOST, Anomaly.LOST_WRITE, Anomaly.INCONSISTENT_OFFSETS, Anomaly.NONMONOTONIC_SEND}
 """What the history of a loss has: where the lost records stood, others stand that were sent later."""

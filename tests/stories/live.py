@@ -13,14 +13,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
-from tests.interop.waiting import wait_for
-from tests.stories.stage import free_port
-
 from tanist.runtime.client import admin
 from tanist.runtime.client.admin import PartitionDescription
 from tanist.runtime.client.client import Address, Client, KafkaError, Unreachable
 from tanist.runtime.cluster.cluster import Cluster
 from tanist.runtime.cluster.cluster_file import NodeEntry, load_existing
+from tests.interop.waiting import wait_for
+from tests.stories.stage import free_port
 
 T = TypeVar("T")
 

@@ -21,9 +21,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from tests.interop.cluster import interrupt_on_sigterm
-from tests.stories.live import WAIT_S, Live
-
 from tanist.runtime.client import admin
 from tanist.runtime.client.admin import PartitionDescription
 from tanist.runtime.client.client import Client
@@ -39,6 +36,8 @@ from tanist.wire.metadata import (
     UnfenceBrokerRecord,
     decode_record,
 )
+from tests.interop.cluster import interrupt_on_sigterm
+from tests.stories.live import WAIT_S, Live
 
 TOPIC = "many"
 PARTITIONS = 1000

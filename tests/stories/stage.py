@@ -29,11 +29,6 @@ from contextlib import closing
 from pathlib import Path
 from urllib.request import urlopen
 
-from tests.interop.cluster import free_ports
-from tests.interop.waiting import wait_for
-from tests.stories.plain import plain
-from tests.stories.prompt import Prompt
-
 from tanist.cli.output.topic_description import describe, topic_lines
 from tanist.runtime.client import admin
 from tanist.runtime.client.account import compare
@@ -42,6 +37,10 @@ from tanist.runtime.client.client import Address, Client, KafkaError, Unreachabl
 from tanist.runtime.client.records import EARLIEST, LATEST, list_offset, read
 from tanist.runtime.cluster.cluster_file import ClusterFile, NodeEntry, load
 from tanist.runtime.cluster.layout import metrics_address
+from tests.interop.cluster import free_ports
+from tests.interop.waiting import wait_for
+from tests.stories.plain import plain
+from tests.stories.prompt import Prompt
 
 WAIT_S = 40.0
 _ASK_S = 5.0

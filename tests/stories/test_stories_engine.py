@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from tests.stories.engine import StoryDiffers, StoryError, compare, perform
 from tests.stories.plain import plain
 from tests.stories.prompt import Prompt

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tests.stories.jepsen import SETTINGS, run
 
 pytestmark = pytest.mark.stories

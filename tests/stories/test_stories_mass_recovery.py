@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tests.stories.mass_recovery import MOST_S, PARTITIONS, run
 
 

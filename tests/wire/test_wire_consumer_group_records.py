@@ -8,12 +8,12 @@ import zipfile
 from typing import Any
 
 import pytest
-from tests.interop import apache
 
 from tanist.wire import consumer_group_records as records
 from tanist.wire.group_record import GroupRecordKey
 from tanist.wire.group_records import decode_group_record, encode_key, encode_value
 from tanist.wire.schema import ZERO_UUID, Array, Field
+from tests.interop import apache
 
 PAIRS = {
     "ConsumerGroupMetadata": (records.ConsumerGroupKey, records.ConsumerGroupValue),

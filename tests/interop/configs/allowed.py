@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tests.interop.configs.side import KINDS, Verdict
-from tests.interop.configs.sweep import LOGGER, Difference, is_ours
-
 from tanist.controller.catalogue import BROKER_SETTINGS
 from tanist.controller.definitions import ConfigType
+from tests.interop.configs.side import KINDS, Verdict
+from tests.interop.configs.sweep import LOGGER, Difference, is_ours
 
 UNKNOWN_SERVER_ERROR = -1
 

@@ -8,9 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from tests.interop.pair import Asker
-from tests.interop.waiting import wait_for
-
 from tanist.wire.messages import alter_configs_request as legacy
 from tanist.wire.messages.alter_configs_response import AlterConfigsResponse
 from tanist.wire.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
@@ -21,6 +18,8 @@ from tanist.wire.messages.incremental_alter_configs_request import (
     IncrementalAlterConfigsRequest,
 )
 from tanist.wire.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
+from tests.interop.pair import Asker
+from tests.interop.waiting import wait_for
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 KINDS = {TOPIC: "topic", BROKER: "broker", BROKER_LOGGER: "logger", CLIENT_METRICS: "client metrics", GROUP: "group"}

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from tanist.controller.catalogue import BROKER_SETTINGS, CLIENT_METRICS_SETTINGS, GROUP_SETTINGS, TOPIC_SETTINGS
+from tanist.controller.definitions import ConfigType, Setting
 from tests.interop.configs.samples import samples
 from tests.interop.configs.side import (
     APPEND,
@@ -25,9 +27,6 @@ from tests.interop.configs.side import (
     Resource,
     Side,
 )
-
-from tanist.controller.catalogue import BROKER_SETTINGS, CLIENT_METRICS_SETTINGS, GROUP_SETTINGS, TOPIC_SETTINGS
-from tanist.controller.definitions import ConfigType, Setting
 
 TOPIC_T = Resource(TOPIC, "t")
 BROKER_1, CLUSTER = Resource(BROKER, "1"), Resource(BROKER, "")

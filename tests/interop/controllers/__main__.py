@@ -14,13 +14,12 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from tanist.lab.scenarios.deviations import Deviation
 from tests.interop.cluster import interrupt_on_sigterm
 from tests.interop.controllers.nodes import both
 from tests.interop.controllers.pulse import SESSION_MS
 from tests.interop.controllers.sequence import play
 from tests.interop.controllers.side import Side
-
-from tanist.lab.scenarios.deviations import Deviation
 
 
 def _seeds(text: str) -> range:

@@ -10,6 +10,8 @@ import random
 from collections.abc import Collection, Sequence
 from uuid import UUID
 
+from tanist.controller.image import PartitionState
+from tanist.lab.scenarios.requests import BROKER_RESOURCE, PREFERRED, TOPIC_RESOURCE, UNCLEAN
 from tests.interop.controllers.side import Side
 from tests.interop.controllers.steps import (
     AlterPartition,
@@ -25,9 +27,6 @@ from tests.interop.controllers.steps import (
     Step,
     Unregister,
 )
-
-from tanist.controller.image import PartitionState
-from tanist.lab.scenarios.requests import BROKER_RESOURCE, PREFERRED, TOPIC_RESOURCE, UNCLEAN
 
 BROKERS = 5
 _SEEDS = 1_000_000

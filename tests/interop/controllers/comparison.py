@@ -11,6 +11,9 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
+from tanist.controller.partition_state import PartitionState
+from tanist.lab.scenarios.deviations import Deviation, Explained, Step, deviations
+from tanist.lab.scenarios.requests import BROKER_RESOURCE
 from tests.interop.controllers.side import Key, Side, View, broker_view, partition_view
 from tests.interop.controllers.steps import (
     Answer,
@@ -24,10 +27,6 @@ from tests.interop.controllers.steps import (
     directories,
 )
 from tests.interop.controllers.steps import Step as Asked
-
-from tanist.controller.partition_state import PartitionState
-from tanist.lab.scenarios.deviations import Deviation, Explained, Step, deviations
-from tanist.lab.scenarios.requests import BROKER_RESOURCE
 
 CRASH = Deviation("55", "nothing of a deleted topic is left in the broker -> ELR index")
 STOPPED = Deviation("81, 94", "a broker that was asked to stop has no session any more")

@@ -13,11 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tanist.runtime.client.client import BrokerConnection
 from tests.interop import apache
 from tests.interop.cluster import HOST, free_ports
 from tests.interop.waiting import wait_for
-
-from tanist.runtime.client.client import BrokerConnection
 
 NODE_ID = 1000
 START_S = 60.0

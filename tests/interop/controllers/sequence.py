@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 
+from tanist.lab.scenarios.requests import BROKER_RESOURCE
 from tests.interop.controllers.choices import MIN_ISR, UNCLEAN_ELECTION, Choices
 from tests.interop.controllers.comparison import Comparison
 from tests.interop.controllers.pulse import Disturbed, Pulse
 from tests.interop.controllers.side import Side
 from tests.interop.controllers.steps import DeleteTopic, Heartbeat, Register, SetConfig, Silence, Step
-
-from tanist.lab.scenarios.requests import BROKER_RESOURCE
 
 ATTEMPTS = 5
 

@@ -10,9 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from tests.interop.controllers.nodes import ControllerNode
-from tests.interop.waiting import wait_for
-
 from tanist.controller.image import MetadataImage, PartitionState
 from tanist.lab.scenarios import requests
 from tanist.lab.scenarios.partitions import described
@@ -24,6 +21,8 @@ from tanist.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from tanist.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from tanist.wire.metadata import decode_record
 from tanist.wire.schema import Request
+from tests.interop.controllers.nodes import ControllerNode
+from tests.interop.waiting import wait_for
 
 FEATURES = {
     "metadata.version": (7, 30),

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 from uuid import UUID
 
-from tests.interop.controllers.side import UP_TO_DATE, Side
-
 from tanist.controller.config_names import MIN_INSYNC_REPLICAS
 from tanist.lab.scenarios import requests
 from tanist.wire.errors import ErrorCode
@@ -25,6 +23,7 @@ from tanist.wire.messages.assign_replicas_to_dirs_request import (
 )
 from tanist.wire.messages.delete_topics_request import DeleteTopicsRequest
 from tanist.wire.messages.unregister_broker_request import UnregisterBrokerRequest
+from tests.interop.controllers.side import UP_TO_DATE, Side
 
 Answer = Mapping[str, object]
 

@@ -16,14 +16,7 @@ that bring something.
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "quorum"))
-
-from quorum_checker import Checker
-from quorum_network import Faults, Machine, Network
 
 from tanist.quorum import (
     Effect,
@@ -46,6 +39,8 @@ from tanist.wire.messages.fetch_response import FetchResponse
 from tanist.wire.messages.fetch_snapshot_response import FetchSnapshotResponse
 from tanist.wire.messages.vote_request import VoteRequest
 from tanist.wire.messages.vote_response import VoteResponse
+from tests.quorum.quorum_checker import Checker
+from tests.quorum.quorum_network import Faults, Machine, Network
 
 
 class QuorumTranscript:

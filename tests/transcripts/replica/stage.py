@@ -16,14 +16,6 @@ quietly COMMAND                   any of these, for what a story has told before
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "replica"))
-
-from replica_mutants import ComparesNoEpochs, HighWatermarkIgnoresMinIsr, TruncatesToHighWatermark
-from replica_stage import AnswerInFlight, ProposalInFlight, ResultInFlight, Stage
-
 from tanist.replica.effects import (
     BecameLeader,
     Effect,
@@ -39,6 +31,8 @@ from tanist.replica.memory import Entry
 from tanist.replica.partition import Partition
 from tanist.replica.reads import READ_UNCOMMITTED, consumer_read
 from tanist.wire.errors import ErrorCode
+from tests.replica.replica_mutants import ComparesNoEpochs, HighWatermarkIgnoresMinIsr, TruncatesToHighWatermark
+from tests.replica.replica_stage import AnswerInFlight, ProposalInFlight, ResultInFlight, Stage
 
 
 class BeforeKip101(Partition):
