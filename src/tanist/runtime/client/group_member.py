@@ -21,9 +21,9 @@ from contextlib import suppress
 from typing import TypeVar
 from uuid import UUID, uuid4
 
-from tanist.coordinator.consumer.assignors import RANGE, Subscriber, assign_range
 from tanist.runtime.client.client import Client, KafkaError, Unreachable
 from tanist.runtime.client.groups import Place, ask_coordinator, commit_error, commit_request
+from tanist.runtime.client.range_assignor import RANGE, Subscription, assign_range
 from tanist.wire.consumer_protocol import PROTOCOL_TYPE, decode_assignment, decode_subscription, encode_protocol
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages import consumer_group_heartbeat_request, consumer_protocol_assignment
@@ -279,35 +279,25 @@ class ClassicMember(Member):
         self.assigned = frozenset((part.topic, index) for part in parts for index in part.partitions)
 
     def _assign(self, joined: JoinGroupResponse) -> dict[str, bytes]:
-        """As the leader: who gets what, by ranges."""
-        wanted = {each.member_id: decode_subscription(bytes(each.metadata)).topics for each in joined.members}
-        names = sorted({topic for topics in wanted.values() for topic in topics})
+        """The assignments that this member makes as the group's leader."""
+        subscriptions = {
+            each.member_id: Subscription(decode_subscription(bytes(each.metadata)).topics, each.group_instance_id)
+            for each in joined.members
+        }
+        names = sorted({topic for subscription in subscriptions.values() for topic in subscription.topics})
         view = self.client.persist(lambda: self.client.metadata(names))
-        known = {name: topic for name, topic in view.topics.items() if not topic.error_code}
-        named = {topic.topic_id: name for name, topic in known.items()}
-        instances = {each.member_id: each.group_instance_id for each in joined.members}
-        targets = assign_range(
-            {
-                member_id: Subscriber(
-                    frozenset(known[topic].topic_id for topic in topics if topic in known), instances[member_id], {}
-                )
-                for member_id, topics in wanted.items()
-            },
-            {topic.topic_id: len(topic.partitions) for topic in known.values()},
-        )
+        partitions = {name: len(topic.partitions) for name, topic in view.topics.items() if not topic.error_code}
         return {
             member_id: encode_protocol(
                 ConsumerProtocolAssignment(
                     assigned_partitions=tuple(
-                        consumer_protocol_assignment.TopicPartition(
-                            topic=named[topic_id], partitions=tuple(sorted(indexes))
-                        )
-                        for topic_id, indexes in target.items()
+                        consumer_protocol_assignment.TopicPartition(topic=topic, partitions=tuple(indexes))
+                        for topic, indexes in assigned.items()
                     )
                 ),
                 _SUBSCRIPTION_VERSION,
             )
-            for member_id, target in targets.items()
+            for member_id, assigned in assign_range(subscriptions, partitions).items()
         }
 
 

@@ -29,9 +29,9 @@ from tanist.log.salvage.manifest import (
     is_entry_id,
 )
 from tanist.log.salvage.reading import sound_batches
-from tanist.ports import Buffer
 from tanist.wire.batch import BatchHeader, Record, decode_batch
 from tanist.wire.errors import WireError
+from tanist.wire.primitives import Buffer
 
 _DEPTH_MAX = 3
 """From a cluster's folder to its log directories: `node-1/data`, and one more for those who nest."""
