@@ -177,10 +177,10 @@ def test_a_declared_length_alone_takes_no_memory(runner: Any, serve: Any) -> Non
     server = serve()
     client = server.client()
     client.sendall(struct.pack(">i", 1 << 24) + b"x" * 10)
-    runner.until(lambda: len(server.handlers) == 1 and server.handlers[0].connection._written == 14)
+    runner.until(lambda: len(server.handlers) == 1 and server.handlers[0].connection._received.written == 14)
     client.sendall(b"y")
-    runner.until(lambda: server.handlers[0].connection._written == 15)
-    assert len(server.handlers[0].connection._view) <= connection_module.RECEIVE_BYTES_KEPT
+    runner.until(lambda: server.handlers[0].connection._received.written == 15)
+    assert len(server.handlers[0].connection._received.view) <= connection_module.RECEIVE_BYTES_KEPT
 
 
 def test_a_buffer_grows_for_a_big_frame_and_is_given_back_when_idle(runner: Any, serve: Any) -> None:
@@ -203,11 +203,11 @@ def test_a_buffer_grows_for_a_big_frame_and_is_given_back_when_idle(runner: Any,
     runner.until(all_sent)
     assert server.handlers[0].frames == [body]
     served = server.handlers[0].connection
-    runner.until(lambda: served._view is None)
+    runner.until(lambda: served._received.view is None)
     client.setblocking(True)
     client.sendall(frame(b"small"))
     runner.until(lambda: len(server.handlers[0].frames) == 2)
-    assert len(served._view) == connection_module.RECEIVE_BYTES_MIN
+    assert len(served._received.view) == connection_module.RECEIVE_BYTES_MIN
 
 
 def test_a_busy_connection_of_small_frames_gives_back_what_a_big_one_took(runner: Any, serve: Any) -> None:
@@ -216,12 +216,12 @@ def test_a_busy_connection_of_small_frames_gives_back_what_a_big_one_took(runner
     client.sendall(frame(bytes(60_000)))
     runner.until(lambda: bool(server.handlers and server.handlers[0].frames))
     served = server.handlers[0].connection
-    assert len(served._view) >= 60_004
+    assert len(served._received.view) >= 60_004
     served.shrink()
     client.sendall(frame(b"small"))
     runner.until(lambda: len(server.handlers[0].frames) == 2)
     assert served.shrink()
-    assert len(served._view) == connection_module.RECEIVE_BYTES_MIN
+    assert len(served._received.view) == connection_module.RECEIVE_BYTES_MIN
 
 
 def test_the_sizes_of_a_sockets_buffers_are_the_kernels_unless_they_are_set(runner: Any, serve: Any) -> None:
@@ -360,7 +360,7 @@ def test_what_the_network_takes_in_part_arrives_whole(
     runner: Any, serve: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch, takes: int
 ) -> None:
     """Head, a range of a file, tail: cut off after any number of bytes, as a full socket buffer does."""
-    monkeypatch.setattr(connection_module, "_JOINED_BYTES", 0)
+    monkeypatch.setattr(connection_module, "JOINED_BYTES", 0)
     disk = RealDisk(runner.loop)
     file = disk.open(f"{tmp_path}/segment")
     file.write(0, [b"_records_"])

@@ -1,17 +1,15 @@
 """One TCP connection: bytes in, frames out; chunks in, bytes out.
 
-In: one receive buffer per connection that starts small, grows while the traffic needs it and shrinks when it does
-not. Frames are views into it, several per `recv`. Before memory that a frame pointed to is used again, the turn is
-finished, so that the callbacks that frames have scheduled have run (the promise of `ConnectionHandler.on_frame`).
+In: frames are views into the receive buffer (`receive_buffer`), several per `recv`. Before memory that a frame pointed
+to is used again, the turn is finished, so that the callbacks that frames have scheduled have run (the promise of
+`ConnectionHandler.on_frame`).
 
-Out: what `send` is given goes to the network at once, for a node sends what a turn has produced in one go. Small
-answers are joined to one piece; larger ranges of files go by `sendfile`, what stands around them in the same packets
-(MSG_MORE, TCP_CORK). What the network does not take waits for the socket to be writable.
+Out: `send` hands its chunks to the network at once, for a node sends what a turn has produced in one go. Small answers
+are joined to one piece; larger ranges of files go by `sendfile`, and the bytes around them in the same packets
+(MSG_MORE, TCP_CORK). Chunks that the network does not take wait (`send_queue`) for the socket to be writable.
 
 The usual cases are short: one `recv` brings exactly one frame (`_on_readable`), and an answer is taken whole (`send`).
-They keep no books of buffer and queue, as all other cases do.
-
-It must never size a buffer by what a peer merely declares: a buffer is at most `_TRUST` times what has arrived.
+They leave the positions of the buffer and the queue alone; all other cases keep them.
 """
 
 from __future__ import annotations
@@ -20,34 +18,29 @@ import errno
 import os
 import socket
 import struct
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tanist.ports import Chunk, ConnectionHandler, FileRange
 from tanist.runtime.ports.dialling import Dialling
-from tanist.runtime.ports.files import DiskFile
+from tanist.runtime.ports.receive_buffer import RECEIVE_BYTES_KEPT, RECEIVE_BYTES_MIN, ReceiveBuffer
+from tanist.runtime.ports.send_queue import (
+    BYTES_AT_ONCE,
+    JOINED_BYTES,
+    MSG_MORE,
+    CannotSend,
+    SendQueue,
+    disk_file,
+    joined,
+)
 
 if TYPE_CHECKING:
     from tanist.runtime.ports.loop import Loop
     from tanist.runtime.ports.socket_address import SocketAddress
 
 _LENGTH = struct.Struct(">i")
-_MSG_MORE: int = getattr(socket, "MSG_MORE", 0)
 _TCP: int = socket.IPPROTO_TCP
 _CORK: int = getattr(socket, "TCP_CORK", 0)
-
-RECEIVE_BYTES_MIN = 4096
-RECEIVE_BYTES_KEPT = 65_536
-"""As far as a buffer grows because there is much to read; beyond it only for a frame that is bigger."""
-
-_TRUST = 8
-_VECTOR_MAX = 512
-_BYTES_AT_ONCE = 4 << 20
-"""What one connection may hand to the network in one go before others get their turn."""
-
-_JOINED_BYTES = 16_384
-"""Up to so many, a copy costs less than the system calls it saves, and the other side wakes up once."""
 
 _CORKED_BYTES = 131_072
 """Up to so many, a packet less is worth holding the others back."""
@@ -80,9 +73,9 @@ class SocketConnection:
     """The `Connection` port on a raw socket."""
 
     __slots__ = (
-        "_blocked", "_buffer", "_closed", "_dialling", "_fd", "_head_sent", "_lent_turn", "_loop",
-        "_max_frame_bytes", "_network", "_open", "_option", "_out", "_paused", "_peak", "_peer", "_pending_bytes",
-        "_read", "_reading", "_recv_into", "_sock", "_sock_send", "_view", "_wanted", "_written", "accepted", "handler",
+        "_blocked", "_closed", "_dialling", "_fd", "_lent_turn", "_loop", "_max_frame_bytes", "_network", "_open",
+        "_option", "_out", "_paused", "_peer", "_queue", "_reading", "_received", "_recv_into", "_sock", "_sock_send",
+        "accepted", "handler",
     )  # fmt: skip
 
     def __init__(self, network: ConnectionOwner, peer: Any, max_frame_bytes: int) -> None:
@@ -103,21 +96,11 @@ class SocketConnection:
         self._reading = False
         self._paused = False
         self._dialling: Dialling | None = None
-        # The receive buffer: [_read, _written) has arrived and was not delivered; both are 0 when all was. None while
-        # there is nothing to hold.
-        self._buffer: bytearray | None = None
-        self._view: memoryview | None = None
-        self._read = 0
-        self._written = 0
-        self._wanted = 0
-        """Bytes of the frame at `_read`, its length included, once they are known; else 0."""
-        self._peak = 0
-        """The most that `_written` was since the last `shrink`."""
+        self._received = ReceiveBuffer()
         self._lent_turn = -1
-        # What the network has not taken yet; of the first chunk `_head_sent` bytes are gone.
-        self._out: deque[Chunk] = deque()
-        self._head_sent = 0
-        self._pending_bytes = 0
+        self._queue = SendQueue()
+        self._out = self._queue.chunks
+        """Looked at by each `send`."""
         self._blocked = False
         """Waiting for the socket to be writable."""
 
@@ -134,7 +117,7 @@ class SocketConnection:
 
     @property
     def pending_bytes(self) -> int:
-        return self._pending_bytes
+        return self._queue.pending_bytes
 
     def send(self, chunks: Sequence[Chunk]) -> None:
         if self._out or not self._open:
@@ -145,8 +128,8 @@ class SocketConnection:
         try:
             if len(chunks) > 1:
                 body = chunks[1]
-                if type(body) is not FileRange or body.length <= _JOINED_BYTES:
-                    chunks = _joined(chunks)
+                if type(body) is not FileRange or body.length <= JOINED_BYTES:
+                    chunks = joined(chunks)
                 elif len(chunks) == 3 and _CORK and body.length <= _CORKED_BYTES and type(chunks[2]) is not FileRange:
                     self._send_around(chunks, body)
                     return
@@ -156,11 +139,11 @@ class SocketConnection:
                 if type(chunk) is FileRange:
                     size = chunk.length
                     if size:
-                        sent = os.sendfile(self._fd, _disk_file(chunk).fd, chunk.offset, min(size, _BYTES_AT_ONCE))
+                        sent = os.sendfile(self._fd, disk_file(chunk).fd, chunk.offset, min(size, BYTES_AT_ONCE))
                 else:
                     size = len(chunk)  # type: ignore[arg-type]
                     if index < last:
-                        sent = self._sock_send(chunk, _MSG_MORE)
+                        sent = self._sock_send(chunk, MSG_MORE)
                     elif size:
                         sent = self._sock_send(chunk)
                 if sent < size:
@@ -204,30 +187,14 @@ class SocketConnection:
 
     def _keep(self, chunks: Sequence[Chunk], sent: int) -> None:
         """Queue what the network has not taken; of the first of these it has `sent` bytes."""
-        self._enqueue(chunks)
-        self._head_sent = sent
-        self._pending_bytes -= sent
+        self._enqueue(chunks, sent)
         self._block()
 
-    def _enqueue(self, chunks: Sequence[Chunk]) -> None:
-        """Keep what has to wait, out of memory that is only lent, and its files open."""
-        for chunk in chunks:
-            if type(chunk) is FileRange:
-                length = chunk.length
-                if length == 0:
-                    continue
-                try:
-                    _disk_file(chunk).pin()
-                except OSError as error:
-                    self.end(f"{chunk.file.path} cannot be sent: {error.strerror}")
-                    return
-            else:
-                length = len(chunk)  # type: ignore[arg-type]
-                if length == 0:
-                    continue
-                chunk = _kept(chunk)
-            self._pending_bytes += length
-            self._out.append(chunk)
+    def _enqueue(self, chunks: Sequence[Chunk], sent: int = 0) -> None:
+        try:
+            self._queue.add(chunks, sent)
+        except CannotSend as error:
+            self.end(str(error))
 
     def pause(self) -> None:
         self._paused = True
@@ -239,7 +206,7 @@ class SocketConnection:
         self._paused = False
         if self._open:
             self._watch()
-            if self._written - self._read >= 4:
+            if self._received.written - self._received.read >= 4:
                 self._loop.post(self._deliver_again)
 
     def close(self) -> None:
@@ -283,13 +250,8 @@ class SocketConnection:
         if self._dialling is not None:
             self._dialling.cancel()
             self._dialling = None
-        for chunk in self._out:
-            if type(chunk) is FileRange:
-                _disk_file(chunk).unpin()
-        self._out.clear()
-        self._pending_bytes = 0
-        self._buffer = self._view = None
-        self._read = self._written = 0
+        self._queue.clear()
+        self._received.release()
         self._network.forget(self)
         handler, self.handler = self.handler, None
         if handler is not None:
@@ -361,8 +323,9 @@ class SocketConnection:
             self._network.loop.aio.add_reader(self._fd, self._on_readable)
 
     def _on_readable(self) -> None:
-        view = self._view
-        if self._written or self._paused or view is None:
+        received = self._received
+        view = received.view
+        if received.written or self._paused or view is None:
             self._receive_more()
             return
         loop = self._loop
@@ -377,8 +340,8 @@ class SocketConnection:
         except OSError as error:
             self.end(error.strerror or str(error))
             return
-        if count > self._peak:
-            self._peak = count
+        if count > received.peak:
+            received.peak = count
         length: int = _LENGTH.unpack_from(view)[0]
         if length == count - 4 and 0 <= length <= self._max_frame_bytes and count < len(view):
             # One frame and nothing else: nearly always. A full buffer may have more behind it, and should grow.
@@ -390,7 +353,7 @@ class SocketConnection:
                 except Exception as error:
                     self._handler_failed(error)
         elif count:
-            self._written = count
+            received.written = count
             self._deliver()
         else:
             self.end("closed by the other side")
@@ -403,12 +366,13 @@ class SocketConnection:
             self._reading = False
             self._loop.aio.remove_reader(self._fd)
             return
-        view = self._room()
+        view = self._space()
         if view is None:
             return
-        written = self._written
+        received = self._received
+        written = received.written
         # A big frame is received to its exact end, so that nothing behind it has to be moved.
-        end = self._read + self._wanted if self._wanted > RECEIVE_BYTES_KEPT else len(view)
+        end = received.read + received.wanted if received.wanted > RECEIVE_BYTES_KEPT else len(view)
         try:
             count = self._recv_into(view[written:end])
         except (BlockingIOError, InterruptedError):
@@ -419,87 +383,67 @@ class SocketConnection:
         if count == 0:
             self.end("closed by the other side")
             return
-        self._written = written = written + count
-        if written > self._peak:
-            self._peak = written
-        if written >= self._read + self._wanted:
+        received.written = written = written + count
+        if written > received.peak:
+            received.peak = written
+        if written >= received.read + received.wanted:
             self._deliver()
 
-    def _room(self) -> memoryview | None:
-        """The receive buffer with room behind `_written`; None if the connection was closed meanwhile.
+    def _space(self) -> memoryview | None:
+        """The receive buffer with space behind `written`; None if the connection was closed or paused meanwhile.
 
-        Grows, compacts or rewinds the buffer. A buffer is replaced, never resized, so memory that was lent stays valid;
-        where the same memory is to be written over, the turn is finished first.
+        Where memory that was lent is to be written over, the turn is finished first.
         """
-        view = self._view
-        if view is None:
-            return self._replace_buffer(RECEIVE_BYTES_MIN)
-        capacity = len(view)
-        read, written, wanted = self._read, self._written, self._wanted
-        if read < written < capacity and read + max(wanted, 4) <= capacity:
-            return view  # the rest of the frame fits behind what is there
-        left = written - read
-        if wanted > capacity:
-            return self._replace_buffer(min(wanted, max(RECEIVE_BYTES_KEPT, _TRUST * left)))
-        if written == capacity and left < capacity < RECEIVE_BYTES_KEPT:
-            return self._replace_buffer(capacity * 4)  # the last recv filled it: there is more where that came from
+        received = self._received
+        view = received.view
+        if view is not None and received.has_space():
+            return view
+        size = received.needed_size()
+        if view is None or size:
+            return self._replace_buffer(size)
         if self._lent_turn == self._loop.turn:
             self._loop.finish_turn()
             if self._closed or self._paused:
                 return None
-        if left:
-            view[:left] = view[read:written]
-        self._read = 0
-        self._written = left
+        received.rewind(view)
         return view
 
     def _replace_buffer(self, size: int) -> memoryview:
-        read, written = self._read, self._written
-        buffer = bytearray(size)
-        if written > read and self._view is not None:
-            buffer[: written - read] = self._view[read:written]
-        self._buffer = buffer
-        self._view = view = memoryview(buffer)
-        self._read = 0
-        self._written = written - read
+        view = self._received.replace(size)
         if size > RECEIVE_BYTES_MIN:
             self._network.watch_buffer(self)
         return view
 
     def shrink(self) -> bool:
         """Give up buffer space that was not used since the last call; True while there is more to give up later."""
-        view = self._view
-        if view is None:
-            return False
-        peak, self._peak = self._peak, 0
-        if self._read == self._written:
-            if peak == 0:
-                self._buffer = self._view = None
-                self._read = self._written = 0
-                return False
-            if peak * 4 <= len(view):
-                self._replace_buffer(max(RECEIVE_BYTES_MIN, 1 << (peak - 1).bit_length()))
-        return True
+        received = self._received
+        size = received.idle_size()
+        if size == 0:
+            received.release()
+        elif size is not None:
+            self._replace_buffer(size)
+        return received.view is not None
 
     def _deliver(self) -> None:
         """Hand every whole frame to the handler, unless it pauses or closes the connection."""
-        handler, buffer, view = self.handler, self._buffer, self._view
-        if handler is None or buffer is None or view is None:
+        handler, received = self.handler, self._received
+        view = received.view
+        if handler is None or view is None:
             return
         self._lent_turn = self._loop.turn
-        read, written = self._read, self._written
-        self._wanted = 0
+        read, written = received.read, received.written
+        received.wanted = 0
         try:
             while written - read >= 4:
-                length: int = _LENGTH.unpack_from(buffer, read)[0]
+                length: int = _LENGTH.unpack_from(view, read)[0]
                 if not 0 <= length <= self._max_frame_bytes:
                     self.end(f"a frame of {length} bytes where at most {self._max_frame_bytes} are allowed")
                     return
                 end = read + 4 + length
                 if end > written:
-                    self._wanted = end - read
+                    received.wanted = end - read
                     return
-                self._read = end
+                received.read = end
                 handler.on_frame(view[read + 4 : end])
                 read = end
                 if self._paused or self._closed:
@@ -508,7 +452,7 @@ class SocketConnection:
             self._handler_failed(error)
             return
         if read == written:
-            self._read = self._written = 0
+            received.read = received.written = 0
             if written == len(view) < RECEIVE_BYTES_KEPT:
                 self._replace_buffer(written * 4)  # the last recv filled it: there is more where that came from
 
@@ -539,105 +483,18 @@ class SocketConnection:
 
     def _write(self) -> bool:
         """Send from the head of the queue; True when it is empty."""
-        sock, out = self._sock, self._out
+        sock = self._sock
         if sock is None:
             return False
-        budget = _BYTES_AT_ONCE
         try:
-            while out:
-                if budget <= 0:
-                    return False
-                head = out[0]
-                if type(head) is FileRange:
-                    sent = self._send_file(head, budget)
-                    if sent == 0:
-                        self.end(f"{head.file.path} is shorter than what was to be sent of it")
-                        return False
-                else:
-                    sent = self._send_bytes(sock, head)
-                budget -= sent
-                self._pending_bytes -= sent
-                if self._head_sent:
-                    return False  # taken in part: there is no room for more, and trying would cost as much again
-        except (BlockingIOError, InterruptedError):
-            return False
+            return self._queue.write(sock)
+        except CannotSend as error:
+            self.end(str(error))
         except OSError as error:
             self.end(error.strerror or str(error))
-            return False
-        return True
-
-    def _send_file(self, head: FileRange, budget: int) -> int:
-        done = self._head_sent
-        file = _disk_file(head)
-        sent = os.sendfile(self._fd, file.fd, head.offset + done, min(head.length - done, budget))
-        if done + sent == head.length:
-            self._out.popleft()
-            self._head_sent = 0
-            file.unpin()
-        else:
-            self._head_sent = done + sent
-        return sent
-
-    def _send_bytes(self, sock: socket.socket, head: Any) -> int:
-        out, done = self._out, self._head_sent
-        if done:
-            head = memoryview(head)[done:]
-        if len(out) == 1:
-            sent = sock.send(head)
-        else:
-            vector = [head]
-            flags = 0
-            for index in range(1, len(out) if len(out) < _VECTOR_MAX else _VECTOR_MAX):
-                chunk = out[index]
-                if type(chunk) is FileRange:
-                    flags = _MSG_MORE
-                    break
-                vector.append(chunk)
-            sent = sock.sendmsg(vector, (), flags)
-        passed = done + sent
-        while out:
-            chunk = out[0]
-            if type(chunk) is FileRange or passed < len(chunk):  # type: ignore[arg-type]
-                break
-            passed -= len(chunk)  # type: ignore[arg-type]
-            out.popleft()
-        self._head_sent = passed
-        return sent
+        return False
 
 
 def _not_open(*_: object) -> int:
     """In place of the methods of a socket that is not there."""
     raise OSError(errno.ENOTCONN, os.strerror(errno.ENOTCONN))
-
-
-def _joined(chunks: Sequence[Chunk]) -> Sequence[Chunk]:
-    """One piece instead of many, if they are small; else the chunks as they are."""
-    size = 0
-    for chunk in chunks:
-        size += chunk.length if type(chunk) is FileRange else len(chunk)  # type: ignore[arg-type]
-    if size > _JOINED_BYTES:
-        return chunks
-    pieces: list[Any] = []
-    for chunk in chunks:
-        if type(chunk) is FileRange:
-            data = os.pread(_disk_file(chunk).fd, chunk.length, chunk.offset)
-            if len(data) < chunk.length:
-                return chunks  # the file is shorter than it should be, as `sendfile` will find
-            pieces.append(data)
-        else:
-            pieces.append(chunk)
-    return [b"".join(pieces)]
-
-
-def _kept(chunk: Chunk) -> Chunk:
-    """The chunk in memory of its own, if it stands in memory that its lender may write over."""
-    if type(chunk) is memoryview and not chunk.readonly:
-        return bytes(chunk)
-    return chunk
-
-
-def _disk_file(chunk: FileRange) -> DiskFile:
-    file = chunk.file
-    if type(file) is not DiskFile and not isinstance(file, DiskFile):  # (a disk with faults has others)
-        raise TypeError(f"cannot send from a {type(file).__name__}: it is not a file of the real disk")
-    return file

@@ -1,0 +1,167 @@
+"""What a connection has sent and the network has not taken yet: the slow path of `SocketConnection.send`.
+
+Owns the queue: chunks in memory of its own, files that stay open while they wait, and how they go out (`sendmsg` for
+bytes, `sendfile` for ranges of files). It also has the helpers for chunks that the fast path uses. It never watches the
+socket and never closes the connection: the connection does.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+from tanist.ports import Chunk, FileRange
+from tanist.runtime.ports.files import DiskFile
+
+MSG_MORE: int = getattr(socket, "MSG_MORE", 0)
+
+BYTES_AT_ONCE = 4 << 20
+"""The most that one connection may hand to the network in one go before others get their turn."""
+
+JOINED_BYTES = 16_384
+"""Up to so many, a copy costs less than the system calls it saves, and the other side wakes up once."""
+
+_VECTOR_MAX = 512
+
+
+class CannotSend(Exception):
+    """A file that was to be sent cannot be: the reason, for the log."""
+
+
+class SendQueue:
+    __slots__ = ("chunks", "head_sent", "pending_bytes")
+
+    def __init__(self) -> None:
+        self.chunks: deque[Chunk] = deque()
+        self.head_sent = 0
+        """How many bytes of the first chunk are gone."""
+        self.pending_bytes = 0
+
+    def add(self, chunks: Sequence[Chunk], sent: int = 0) -> None:
+        """Queue these; of the first of them the network has taken `sent` bytes. `CannotSend` if a file is gone.
+
+        With `sent` the queue must be empty.
+        """
+        for chunk in chunks:
+            if type(chunk) is FileRange:
+                length = chunk.length
+                if length == 0:
+                    continue
+                try:
+                    disk_file(chunk).pin()
+                except OSError as error:
+                    raise CannotSend(f"{chunk.file.path} cannot be sent: {error.strerror}") from error
+            else:
+                length = len(chunk)  # type: ignore[arg-type]
+                if length == 0:
+                    continue
+                chunk = _kept(chunk)
+            self.pending_bytes += length
+            self.chunks.append(chunk)
+        if sent:
+            self.head_sent = sent
+            self.pending_bytes -= sent
+
+    def clear(self) -> None:
+        for chunk in self.chunks:
+            if type(chunk) is FileRange:
+                disk_file(chunk).unpin()
+        self.chunks.clear()
+        self.pending_bytes = 0
+
+    def write(self, sock: socket.socket) -> bool:
+        """Send from the head of the queue; True when it is empty. `CannotSend`, or `OSError` of the socket."""
+        chunks = self.chunks
+        budget = BYTES_AT_ONCE
+        try:
+            while chunks:
+                if budget <= 0:
+                    return False
+                head = chunks[0]
+                if type(head) is FileRange:
+                    sent = self._send_file(sock, head, budget)
+                    if sent == 0:
+                        raise CannotSend(f"{head.file.path} is shorter than what was to be sent of it")
+                else:
+                    sent = self._send_bytes(sock, head)
+                budget -= sent
+                self.pending_bytes -= sent
+                if self.head_sent:
+                    return False  # taken in part: there is no space for more, and trying would cost as much again
+        except (BlockingIOError, InterruptedError):
+            return False
+        return True
+
+    def _send_file(self, sock: socket.socket, head: FileRange, budget: int) -> int:
+        done = self.head_sent
+        file = disk_file(head)
+        sent = os.sendfile(sock.fileno(), file.fd, head.offset + done, min(head.length - done, budget))
+        if done + sent == head.length:
+            self.chunks.popleft()
+            self.head_sent = 0
+            file.unpin()
+        else:
+            self.head_sent = done + sent
+        return sent
+
+    def _send_bytes(self, sock: socket.socket, head: Any) -> int:
+        chunks, done = self.chunks, self.head_sent
+        if done:
+            head = memoryview(head)[done:]
+        if len(chunks) == 1:
+            sent = sock.send(head)
+        else:
+            vector = [head]
+            flags = 0
+            for index in range(1, len(chunks) if len(chunks) < _VECTOR_MAX else _VECTOR_MAX):
+                chunk = chunks[index]
+                if type(chunk) is FileRange:
+                    flags = MSG_MORE
+                    break
+                vector.append(chunk)
+            sent = sock.sendmsg(vector, (), flags)
+        passed = done + sent
+        while chunks:
+            chunk = chunks[0]
+            if type(chunk) is FileRange or passed < len(chunk):  # type: ignore[arg-type]
+                break
+            passed -= len(chunk)  # type: ignore[arg-type]
+            chunks.popleft()
+        self.head_sent = passed
+        return sent
+
+
+def joined(chunks: Sequence[Chunk]) -> Sequence[Chunk]:
+    """One piece instead of many, if they are small; else the chunks as they are."""
+    size = 0
+    for chunk in chunks:
+        size += chunk.length if type(chunk) is FileRange else len(chunk)  # type: ignore[arg-type]
+    if size > JOINED_BYTES:
+        return chunks
+    pieces: list[Any] = []
+    for chunk in chunks:
+        if type(chunk) is FileRange:
+            data = os.pread(disk_file(chunk).fd, chunk.length, chunk.offset)
+            if len(data) < chunk.length:
+                return chunks  # the file is shorter than it should be, as `sendfile` will find
+            pieces.append(data)
+        else:
+            pieces.append(chunk)
+    return [b"".join(pieces)]
+
+
+def disk_file(chunk: FileRange) -> DiskFile:
+    file = chunk.file
+    if type(file) is not DiskFile and not isinstance(file, DiskFile):  # (a disk with faults has others)
+        raise TypeError(f"cannot send from a {type(file).__name__}: it is not a file of the real disk")
+    return file
+
+
+def _kept(chunk: Chunk) -> Chunk:
+    """The chunk in memory of its own, if it stands in memory that its lender may write over."""
+    if type(chunk) is memoryview and not chunk.readonly:
+        return bytes(chunk)
+    return chunk
