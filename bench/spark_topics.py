@@ -28,7 +28,8 @@ import pyarrow as pa
 from tanist.runtime.client.admin import create_topic
 from tanist.runtime.client.client import Client, parse_bootstrap
 from tanist.runtime.client.records import LATEST, Producer, list_offset
-from tanist.runtime.cluster.cluster import Cluster, bootstrap_of
+from tanist.runtime.cluster.addresses import bootstrap_of
+from tanist.runtime.cluster.cluster import Cluster
 from tanist.spark.sink.options import SinkOptions
 from tanist.spark.sink.sink import write_rows
 from tanist.spark.topic.plan import OffsetRange

@@ -11,7 +11,7 @@ import pytest
 
 from tanist.runtime.client.client import Client, KafkaError
 from tanist.runtime.client.groups import coordinator_of
-from tanist.runtime.cluster.cluster import addresses_of
+from tanist.runtime.cluster.addresses import addresses_of
 from tanist.runtime.cluster.cluster_file import load_existing
 from tanist.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from tanist.wire.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse

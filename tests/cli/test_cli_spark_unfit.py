@@ -18,7 +18,8 @@ from tanist.cli.app import app
 from tanist.cli.spark import group as spark
 from tanist.cli.spark import session as spark_session
 from tanist.log.checkpoints import META_PROPERTIES, MetaProperties
-from tanist.runtime.cluster.cluster import Cluster, bootstrap_of
+from tanist.runtime.cluster.addresses import bootstrap_of
+from tanist.runtime.cluster.cluster import Cluster
 from tanist.spark.java_home import find_java_home
 from tanist.spark.jobs import merge_plan
 from tests.cli.cli_rig import free_port

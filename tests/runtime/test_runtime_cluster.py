@@ -18,7 +18,8 @@ import pytest
 from tanist.log.properties import parse_properties
 from tanist.runtime.client.client import BrokerConnection, Client, Unreachable, parse_bootstrap
 from tanist.runtime.cluster import layout
-from tanist.runtime.cluster.cluster import Cluster, bootstrap_of
+from tanist.runtime.cluster.addresses import bootstrap_of
+from tanist.runtime.cluster.cluster import Cluster
 from tanist.runtime.cluster.cluster_file import ClusterError, ClusterFile, NodeEntry, load, load_existing, locked
 from tanist.runtime.cluster.layout import CONTROLLER_PORT_GAP, METRICS_PORT_GAP
 from tanist.runtime.cluster.processes import Launcher, LaunchFailed, ProcessMark, own_mark, start_time, wait_until
@@ -144,7 +145,7 @@ def test_a_node_that_dies_at_its_start_fails_the_whole_and_leaves_nothing(make: 
 def test_a_cluster_that_does_not_get_ready_says_what_it_lacks_and_leaves_nothing(
     make: Callable[[], Cluster], monkeypatch: pytest.MonkeyPatch, behaviour: str, told: str
 ) -> None:
-    monkeypatch.setattr("tanist.runtime.cluster.cluster._ASK_PATIENCE_S", 0.2)
+    monkeypatch.setattr("tanist.runtime.cluster.starting._ASK_PATIENCE_S", 0.2)
     cluster = make()
     with pytest.raises(ClusterError, match=rf"not ready after 1 s: node 1: .*{told}"):
         cluster.up(brokers=2, port=free_port(), config={"stand.in": behaviour}, patience_s=1.0)
@@ -451,7 +452,7 @@ def test_another_place_than_the_cluster_has_is_refused(make: Callable[[], Cluste
 def test_a_start_that_takes_long_says_what_it_waits_for(
     make: Callable[[], Cluster], said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tanist.runtime.cluster.cluster._SAY_AFTER_S", 0.2)
+    monkeypatch.setattr("tanist.runtime.cluster.starting._SAY_AFTER_S", 0.2)
     with pytest.raises(ClusterError, match="not ready after 1 s: node 1: better days"):
         make().up(brokers=1, port=free_port(), config={"stand.in": "late"}, patience_s=1.0)
     assert said == ["waiting for node 1: better days"]

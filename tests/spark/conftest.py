@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from tanist.runtime.cluster.cluster import Cluster, bootstrap_of
+from tanist.runtime.cluster.addresses import bootstrap_of
+from tanist.runtime.cluster.cluster import Cluster
 
 if find_spec("pyspark") is None:
     collect_ignore_glob = ["test_*.py"]

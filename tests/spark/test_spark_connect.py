@@ -15,7 +15,8 @@ import pytest
 
 from tanist.runtime.client.admin import create_topic
 from tanist.runtime.client.client import Client, parse_bootstrap
-from tanist.runtime.cluster.cluster import Cluster, bootstrap_of
+from tanist.runtime.cluster.addresses import bootstrap_of
+from tanist.runtime.cluster.cluster import Cluster
 from tanist.runtime.cluster.processes import wait_until
 from tanist.spark.java_home import find_java_home
 

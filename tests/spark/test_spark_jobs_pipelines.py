@@ -19,7 +19,8 @@ from crc32c import crc32c
 from tanist.runtime.client.admin import create_topic
 from tanist.runtime.client.client import Client, parse_bootstrap
 from tanist.runtime.client.records import Producer
-from tanist.runtime.cluster.cluster import Cluster, bootstrap_of
+from tanist.runtime.cluster.addresses import bootstrap_of
+from tanist.runtime.cluster.cluster import Cluster
 from tanist.wire.batch import NewRecord
 
 NEEDED = ("grpc", "grpc_status", "google.protobuf", "pandas", "yaml", "zstandard")

@@ -15,7 +15,8 @@ from tanist.quorum.batches import encode_values
 from tanist.quorum.snapshots import SnapshotId, encode_snapshot, file_name
 from tanist.runtime.client.admin import TOPIC, alter_configs, create_topic, delete_topic, describe_topics
 from tanist.runtime.client.client import Client, parse_bootstrap
-from tanist.runtime.cluster.cluster import Cluster, bootstrap_of
+from tanist.runtime.cluster.addresses import bootstrap_of
+from tanist.runtime.cluster.cluster import Cluster
 from tanist.runtime.cluster.processes import wait_until
 from tanist.spark.metadata.changes import MetadataFolder, changes, metadata_folders
 from tanist.wire.metadata import (

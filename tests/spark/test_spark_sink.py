@@ -15,7 +15,8 @@ from tanist.runtime.client.admin import create_topic
 from tanist.runtime.client.client import Client, parse_bootstrap
 from tanist.runtime.client.records import LATEST, list_offset, partition_for
 from tanist.runtime.client.records import read as read_records
-from tanist.runtime.cluster.cluster import Cluster, bootstrap_of
+from tanist.runtime.cluster.addresses import bootstrap_of
+from tanist.runtime.cluster.cluster import Cluster
 from tanist.spark.sink.landed import NotTheSame, identity
 from tanist.spark.sink.options import SinkOptions
 from tanist.spark.sink.producer import ProduceFailed

@@ -17,7 +17,8 @@ from tanist.runtime.client.admin import create_topic
 from tanist.runtime.client.client import Client, parse_bootstrap
 from tanist.runtime.client.records import LATEST, list_offset
 from tanist.runtime.client.records import read as read_records
-from tanist.runtime.cluster.cluster import Cluster, bootstrap_of
+from tanist.runtime.cluster.addresses import bootstrap_of
+from tanist.runtime.cluster.cluster import Cluster
 from tanist.spark.sink import sink as topic_sink
 from tanist.spark.sink.landed import Before, NotTheSame, before
 from tanist.spark.sink.options import SinkOptions

@@ -14,7 +14,8 @@ import pytest
 from tanist.runtime.client.admin import add_partitions, create_topic, describe_topics
 from tanist.runtime.client.client import Client, parse_bootstrap
 from tanist.runtime.client.records import Producer
-from tanist.runtime.cluster.cluster import Cluster, bootstrap_of
+from tanist.runtime.cluster.addresses import bootstrap_of
+from tanist.runtime.cluster.cluster import Cluster
 from tests.spark.spark_segments_samples import START_MS, some_records
 
 PATIENCE_S = 60

@@ -13,7 +13,8 @@ import pytest
 from tanist.runtime.client.admin import create_topic
 from tanist.runtime.client.client import Client, parse_bootstrap
 from tanist.runtime.client.records import LATEST, Producer, list_offset, read
-from tanist.runtime.cluster.cluster import Cluster, bootstrap_of
+from tanist.runtime.cluster.addresses import bootstrap_of
+from tanist.runtime.cluster.cluster import Cluster
 from tanist.spark.sink.encoding import Rows, Sealing, encode, seal
 from tanist.spark.sink.producer import TaskProducer
 from tanist.spark.topic.plan import OffsetRange

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from tanist.runtime.client.client import Address, Client, parse_bootstrap
-from tanist.runtime.cluster.cluster import addresses_of
+from tanist.runtime.cluster.addresses import addresses_of
 from tanist.runtime.cluster.cluster_file import load_existing
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -18,8 +18,10 @@ from tanist.runtime.client import admin
 from tanist.runtime.client.account import compare
 from tanist.runtime.client.client import Client
 from tanist.runtime.client.records import EARLIEST, LATEST, Producer, list_offset, read
-from tanist.runtime.cluster.cluster import Cluster, Say, addresses_of
+from tanist.runtime.cluster.addresses import addresses_of
+from tanist.runtime.cluster.cluster import Cluster
 from tanist.runtime.cluster.layout import next_free_port
+from tanist.runtime.cluster.starting import Say
 from tanist.wire.batch import NewRecord
 
 TOPIC = "demo"

@@ -39,7 +39,8 @@ from tanist.runtime.client.account import PartitionAccount, account_of
 from tanist.runtime.client.acknowledged import read_ledger
 from tanist.runtime.client.client import Client, KafkaError, Unreachable
 from tanist.runtime.client.records import Producer
-from tanist.runtime.cluster.cluster import Cluster, addresses_of
+from tanist.runtime.cluster.addresses import addresses_of
+from tanist.runtime.cluster.cluster import Cluster
 from tanist.runtime.cluster.cluster_file import load_existing
 from tanist.wire.batch import NewRecord
 from tanist.wire.errors import ErrorCode

@@ -15,7 +15,7 @@ from tanist.cli.options import client_options, json_option
 from tanist.runtime.client.activity import Sample, rates, sample
 from tanist.runtime.client.client import Address, Client, KafkaError, Unreachable
 from tanist.runtime.client.groups import Place
-from tanist.runtime.cluster.cluster import addresses_of
+from tanist.runtime.cluster.addresses import addresses_of
 from tanist.runtime.cluster.cluster_file import load_existing
 from tanist.text import counted
 

@@ -16,7 +16,7 @@ from tanist.runtime.client import groups as of_groups
 from tanist.runtime.client.admin import PartitionDescription
 from tanist.runtime.client.client import Address, Client, KafkaError, Unreachable
 from tanist.runtime.client.records import LATEST, list_offset
-from tanist.runtime.cluster.cluster import addresses_of
+from tanist.runtime.cluster.addresses import addresses_of
 from tanist.runtime.cluster.cluster_file import ClusterError, load_existing
 from tanist.text import counted
 from tanist.wire.errors import ErrorCode

@@ -29,7 +29,7 @@ from tanist.cli.output.tables import print_json
 from tanist.cli.spark.session import NotJudged, Start, reason_of, session_options
 from tanist.cli.tree import Group
 from tanist.runtime.client.client import Address
-from tanist.runtime.cluster.cluster import addresses_of
+from tanist.runtime.cluster.addresses import addresses_of
 from tanist.runtime.cluster.cluster_file import load_existing
 
 if TYPE_CHECKING:

@@ -1,24 +1,20 @@
 """A cluster of node processes on this machine: up, down, and one node of it crashed, stopped, started.
 
 Each operation takes the folder's lock, reads `cluster.json`, does its work on real processes and writes the file
-again. A cluster is *ready* when every node says that it takes part, every broker answers Metadata with all brokers
-and knows an active controller; not before. What goes wrong is a `ClusterError` that says the cause and what to do;
-an `up` that fails leaves nothing running.
+again. `starting` starts the nodes and waits until they are ready. A failure is a `ClusterError` that says the cause and
+what to do; an `up` that fails leaves nothing running.
 """
 
 from __future__ import annotations
 
 import signal
 import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from tanist.broker.config import ConfigError, NodeConfig
-from tanist.runtime.client.admin import quorum_leader
-from tanist.runtime.client.client import Client, KafkaError, Unreachable, Unsupported
+from tanist.broker.config import NodeConfig
 from tanist.runtime.cluster import layout, power_loss, wiping
+from tanist.runtime.cluster.addresses import askable, bootstrap_of
 from tanist.runtime.cluster.cluster_file import (
     ClusterError,
     ClusterFile,
@@ -28,35 +24,24 @@ from tanist.runtime.cluster.cluster_file import (
     locked,
     locked_existing,
 )
-from tanist.runtime.cluster.deaths import death_reason
 from tanist.runtime.cluster.fault_requests import FaultOrders, end_faults
 from tanist.runtime.cluster.power_loss import Cut
-from tanist.runtime.cluster.processes import Launcher, LaunchFailed, ProcessMark, own_mark, uninterrupted, wait_until
+from tanist.runtime.cluster.processes import ProcessMark, own_mark, wait_until
+from tanist.runtime.cluster.starting import Say, Starter
 from tanist.runtime.cluster.status import ClusterStatus, is_cut_off, look
-from tanist.runtime.cluster.tether import Tether, watch_arguments
-from tanist.runtime.faults.settings import FOLDER_VARIABLE, folder_of
-from tanist.runtime.format import FormatError, format_folders, random_id
+from tanist.runtime.format import random_id
 from tanist.runtime.ports.descriptors import too_few
 from tanist.runtime.ports.file_errors import remedy
-from tanist.runtime.ports.files import replace_file
-from tanist.runtime.readiness import Readiness
-from tanist.wire.messages.api_versions_request import ApiVersionsRequest
-from tanist.wire.messages.api_versions_response import ApiVersionsResponse
 
 HOST = "127.0.0.1"
 PORT = 9092
 """Where a new cluster listens."""
 
 READY_PATIENCE_S = 60.0
-_SAY_AFTER_S = 2.0
-"""A cluster is ready by then, or says what it waits for."""
 STOP_PATIENCE_S = 60.0
-_ASK_PATIENCE_S = 5.0
 
 LAUNCHER = (sys.executable, "-m", "tanist.runtime.process.launch")
 """The command of a `Launcher`."""
-
-Say = Callable[[str], None]
 
 
 class Cluster:
@@ -65,8 +50,7 @@ class Cluster:
     def __init__(self, folder: Path, say: Say = lambda _: None, launcher: Sequence[str] = LAUNCHER) -> None:
         self.folder = folder.absolute()
         self._say = say
-        self._launcher_command = list(launcher)
-        self._tether: Tether | None = None
+        self._starter = Starter(self.folder, say, launcher)
 
     # -- the whole
 
@@ -156,7 +140,7 @@ class Cluster:
             if runs:
                 self._start_all(cluster, patience_s, write_properties=True, owned=False)
             else:
-                self._write_properties(cluster)
+                self._starter.write_properties(cluster)
                 cluster.save(self.folder)
             return runs
 
@@ -177,9 +161,7 @@ class Cluster:
 
     def let_go(self) -> None:
         """From now on the cluster does not end with this process."""
-        if self._tether is not None:
-            self._tether.let_go()
-            self._tether = None
+        self._starter.let_go()
 
     def status(self) -> ClusterStatus:
         cluster = load_existing(self.folder)
@@ -219,12 +201,12 @@ class Cluster:
                 raise ClusterError(f"node {node_id} is running already")
             controllers = sum(1 for other in cluster.controllers if other.alive or other is node)
             try:
-                with self._launcher() as (launcher, readiness):
-                    self._launch(launcher, cluster, [node])
+                with self._starter.launcher() as (launcher, readiness):
+                    self._starter.launch(launcher, cluster, [node])
                     if is_cut_off(self.folder, node_id):
                         self._say(f"node {node_id} is started, but cut off: `tanist faults` tells by what")
                     elif controllers * 2 > len(cluster.controllers):
-                        self._await_ready(readiness, cluster, [node], patience_s)
+                        self._starter.await_ready(readiness, cluster, [node], patience_s)
                     else:
                         votes = f"{controllers} of {len(cluster.controllers)} controllers run"
                         self._say(f"node {node_id} waits for a majority: {votes}")
@@ -242,12 +224,12 @@ class Cluster:
         `owned` False: this is not the process that owns the cluster, if any does.
         """
         try:
-            with self._launcher(cluster.owner if owned else None) as (launcher, readiness):
+            with self._starter.launcher(cluster.owner if owned else None) as (launcher, readiness):
                 if write_properties:
-                    self._write_properties(cluster)
+                    self._starter.write_properties(cluster)
                 cluster.save(self.folder)
-                self._launch(launcher, cluster, cluster.nodes)
-                self._await_ready(readiness, cluster, cluster.nodes, patience_s)
+                self._starter.launch(launcher, cluster, cluster.nodes)
+                self._starter.await_ready(readiness, cluster, cluster.nodes, patience_s)
         except BaseException:
             for node in cluster.running:
                 self._kill(node)
@@ -302,110 +284,6 @@ class Cluster:
             "away to start it there, or name another folder with --data"
         )
 
-    def _write_properties(self, cluster: ClusterFile) -> None:
-        for node in cluster.nodes:
-            properties = layout.properties_of(cluster, node, self.folder)
-            try:
-                config = NodeConfig.from_properties(properties)
-                layout.node_folder(self.folder, node.node_id).mkdir(parents=True, exist_ok=True)
-                format_folders(config, cluster.cluster_id, ignore_formatted=True, features=cluster.features)
-            except (ConfigError, FormatError) as error:
-                raise ClusterError(str(error)) from None
-            path = layout.properties_path(self.folder, node.node_id)
-            replace_file(str(path), layout.properties_text(properties).encode())
-
-    @contextmanager
-    def _launcher(self, owner: ProcessMark | None = None) -> Iterator[tuple[Launcher, Readiness]]:
-        """With an owner: one that leaves a watcher, which stops the cluster when this process has died."""
-        command, descriptors = self._launcher_command, []
-        if owner is not None:
-            self.let_go()
-            self._tether = Tether()
-            command = command + watch_arguments(self._tether, owner, self.folder)
-            descriptors = [self._tether.watched_fd]
-        with Readiness() as readiness:
-            environment = {**readiness.environment, FOLDER_VARIABLE: str(folder_of(self.folder))}
-            with Launcher(command, environment, descriptors) as launcher:
-                if self._tether is not None:
-                    self._tether.hand_over()
-                yield launcher, readiness
-
-    def _launch(self, launcher: Launcher, cluster: ClusterFile, nodes: Sequence[NodeEntry]) -> None:
-        pairs = [
-            (layout.properties_path(self.folder, node.node_id), layout.log_path(self.folder, node.node_id))
-            for node in nodes
-        ]
-        with uninterrupted():
-            try:
-                marks = launcher.launch(pairs)
-            except LaunchFailed as error:
-                raise ClusterError(f"no node could be started: {error}") from None
-            for node, mark in zip(nodes, marks, strict=True):
-                node.process = mark
-            cluster.save(self.folder)
-
-    def _await_ready(
-        self, readiness: Readiness, cluster: ClusterFile, started: Sequence[NodeEntry], patience_s: float
-    ) -> None:
-        """Until every started node says that it takes part, and every broker that takes part knows of all that do, and
-        of an active controller.
-
-        A broker that was not started now takes part if those that were say so: one that is paused or cut off may run
-        and hear nothing.
-        """
-        running = cluster.running
-        expected = {node.node_id for node in started if node.is_broker}
-        waiting = [*started, *(node for node in running if node.is_broker and node not in started)]
-        lack = ""
-        with ExitStack() as stack:
-            clients = {
-                node.node_id: stack.enter_context(Client([_address_of(cluster, node)], timeout_s=_ASK_PATIENCE_S))
-                for node in running
-            }
-
-            def in_cluster() -> set[int]:
-                """The brokers that take part, as one that was started now knows; all that run, if none was."""
-                known = next((clients[node.node_id] for node in started if node.is_broker), None)
-                return {node.node_id for node in running} if known is None else set(known.metadata().brokers)
-
-            said: list[str] = []
-            late_at = time.monotonic() + _SAY_AFTER_S
-
-            def say_late() -> bool:
-                if lack not in said and time.monotonic() > late_at:
-                    said.append(lack)
-                    self._say(f"waiting for {lack}")
-                return False
-
-            def ready() -> bool:
-                nonlocal lack
-                for node in started:
-                    if node.process is None or not node.alive:
-                        raise ClusterError(self._death_of(node))
-                    if not readiness.is_ready(node.process.pid):
-                        waits = readiness.status_of(node.process.pid) or "it does not take part in the cluster yet"
-                        lack = f"node {node.node_id}: {waits}"
-                        return say_late()
-                while waiting:
-                    try:
-                        if waiting[0] not in started and waiting[0].node_id not in in_cluster():
-                            waiting.pop(0)
-                            continue
-                        lack = _lack_of(waiting[0], clients[waiting[0].node_id], expected)
-                    except (Unreachable, KafkaError, Unsupported) as error:
-                        lack = str(error)
-                    if lack:
-                        lack = f"node {waiting[0].node_id}: {lack}"
-                        return say_late()
-                    waiting.pop(0)
-                return True
-
-            if not wait_until(ready, patience_s):
-                raise ClusterError(
-                    f"the cluster is not ready after {patience_s:.0f} s: {lack}. "
-                    f"What its nodes have said is in {self.folder}/node-*/node.log"
-                )
-
     def _stop(self, cluster: ClusterFile, nodes: Iterable[NodeEntry], patience_s: float) -> list[int]:
         stopping = [node for node in nodes if node.alive and node.process is not None]
         for node in stopping:
@@ -433,44 +311,3 @@ class Cluster:
     def _kill(self, node: NodeEntry) -> None:
         if node.process is not None:
             node.process.kill()
-
-    def _death_of(self, node: NodeEntry) -> str:
-        reason = death_reason(self.folder, node) or f"node {node.node_id} has ended and has not said why"
-        subject = "" if reason.startswith(f"node {node.node_id} ") else f"node {node.node_id} has ended: "
-        return f"{subject}{reason} (its log: {layout.log_path(self.folder, node.node_id)})"
-
-
-def _address_of(cluster: ClusterFile, node: NodeEntry) -> tuple[str, int]:
-    return cluster.host, node.broker_port or node.controller_port
-
-
-def _lack_of(node: NodeEntry, client: Client, expected: set[int]) -> str:
-    """What a node still lacks to be ready; empty if it is."""
-    if not node.is_broker:
-        client.ask(ApiVersionsRequest(client_software_name="tanist"), ApiVersionsResponse)
-        return ""
-    missing = expected - client.metadata().brokers.keys()
-    if missing:
-        return f"it does not know of brokers {', '.join(map(str, sorted(missing)))} yet"
-    return "" if quorum_leader(client) is not None else "it knows of no active controller"
-
-
-def addresses_of(cluster: ClusterFile, folder: Path | None = None) -> list[tuple[str, int]]:
-    """Where to ask: the running brokers, or all of them if none runs. One that is paused would let us wait.
-
-    With the data folder, those that least is wrong with come first: what an isolated broker tells is old.
-    """
-    return [(cluster.host, node.broker_port) for node in askable(cluster, folder) or cluster.brokers]
-
-
-def askable(cluster: ClusterFile, folder: Path | None = None) -> list[NodeEntry]:
-    """The brokers that run and are not paused, in the order of `addresses_of`."""
-    running = [node for node in cluster.running if node.is_broker and not node.paused]
-    if folder is not None:
-        faults = FaultOrders(folder).present()
-        running.sort(key=lambda node: faults.isolation(node.node_id))
-    return running
-
-
-def bootstrap_of(cluster: ClusterFile) -> str:
-    return ",".join(f"{host}:{port}" for host, port in addresses_of(cluster))

@@ -22,7 +22,8 @@ from tanist.runtime.client import admin
 from tanist.runtime.client.admin import PartitionDescription
 from tanist.runtime.client.client import Address, Client, KafkaError, Unreachable
 from tanist.runtime.client.records import EARLIEST, LATEST, Producer, list_offset, read
-from tanist.runtime.cluster.cluster import Cluster, addresses_of
+from tanist.runtime.cluster.addresses import addresses_of
+from tanist.runtime.cluster.cluster import Cluster
 from tanist.runtime.cluster.cluster_file import load_existing
 from tanist.runtime.cluster.processes import wait_until
 from tanist.spark.jobs.audit.audit import AuditResult, Progress, audit_folder

@@ -1,0 +1,36 @@
+"""Where to ask a cluster of processes: the brokers that are most likely to answer, and to know.
+
+It reads `cluster.json` and the faults that are set, and contacts nobody.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tanist.runtime.cluster.cluster_file import ClusterFile, NodeEntry
+from tanist.runtime.cluster.fault_requests import FaultOrders
+
+
+def address_of(cluster: ClusterFile, node: NodeEntry) -> tuple[str, int]:
+    return cluster.host, node.broker_port or node.controller_port
+
+
+def addresses_of(cluster: ClusterFile, folder: Path | None = None) -> list[tuple[str, int]]:
+    """Where to ask: the running brokers, or all of them if none runs. One that is paused would let us wait.
+
+    With the data folder, those that least is wrong with come first: what an isolated broker tells is old.
+    """
+    return [(cluster.host, node.broker_port) for node in askable(cluster, folder) or cluster.brokers]
+
+
+def askable(cluster: ClusterFile, folder: Path | None = None) -> list[NodeEntry]:
+    """The brokers that run and are not paused, in the order of `addresses_of`."""
+    running = [node for node in cluster.running if node.is_broker and not node.paused]
+    if folder is not None:
+        faults = FaultOrders(folder).present()
+        running.sort(key=lambda node: faults.isolation(node.node_id))
+    return running
+
+
+def bootstrap_of(cluster: ClusterFile) -> str:
+    return ",".join(f"{host}:{port}" for host, port in addresses_of(cluster))
