@@ -7,7 +7,7 @@ BIN := .venv/bin
 INSTALL := $(BIN)/python tools/install.py
 SETUP := .venv/.complete
 SPARK := .venv/.spark
-DEFAULT_TESTS := not slow and not clients and not interop and not stories and not spark and not interpreters
+DEFAULT_TESTS := not slow and not clients and not interop and not stories and not spark and not interpreters and not ui
 
 .DEFAULT_GOAL := help
 .PHONY: help setup spark-setup up demo test check format bench clients interop stories spark interpreters digests lock wheel clean

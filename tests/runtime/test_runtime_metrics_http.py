@@ -12,7 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tanist.runtime.process import metrics_http
-from tanist.runtime.process.metrics_http import CONNECTIONS_MAX, HEAD_BYTES_MAX, MetricsServer, answer
+from tanist.runtime.process.metrics_http import (
+    CONNECTIONS_MAX,
+    HEAD_BYTES_MAX,
+    Body,
+    MetricsServer,
+    NodePages,
+    answer,
+)
 
 PAGES = {"/metrics": lambda: "up 1\n", "/metrics/partitions": lambda: "many 2\n"}
 
@@ -231,3 +238,16 @@ def test_closing_ends_what_is_open(runner: Any) -> None:
     server.close()
     runner.until(lambda: not server._exchanges)
     waiting.close()
+
+
+def test_replicas_have_a_page_for_each_topic_and_each_partition() -> None:
+    def positions(topic: str | None = None, partition: int | None = None) -> Body:
+        return Body(f"{topic} {partition}", "application/json")
+
+    pages = NodePages({**PAGES, "/replicas": positions}, positions)
+    assert list(pages) == [*PAGES, "/replicas"]
+    for path, text in {"": "None None", "/a.b": "a.b None", "/a/0": "a 0", "/a/12": "a 12"}.items():
+        status, fields, body = parsed(answer(f"GET /replicas{path} HTTP/1.0".encode(), pages))
+        assert (status, fields["Content-Type"], body.decode()) == (200, "application/json", text)
+    for path in ("/replicas/", "/replicas//0", "/replicas/a/", "/replicas/a/-1", "/replicas/a/0/1", "/replicas/a/b"):
+        assert parsed(answer(f"GET {path} HTTP/1.0".encode(), pages))[0] == 404

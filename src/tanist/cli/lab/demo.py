@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tanist.cli.output.explain import Situation, explain
 from tanist.cli.output.tables import print_json
+from tanist.runtime.client.explain import Situation, explain
 
 if TYPE_CHECKING:
     from tanist.lab.last_replica_standing import Ending, Scene

@@ -13,10 +13,10 @@ from typing import Any
 from uuid import UUID
 
 from tanist.cli.output.alerts import salvage_clause
-from tanist.cli.output.explain import Situation, explain
 from tanist.runtime.client import partition_context as surroundings
 from tanist.runtime.client.admin import ConfigEntry, PartitionDescription, TopicDescription, describe_topics
 from tanist.runtime.client.client import Client
+from tanist.runtime.client.explain import Situation, explain
 from tanist.runtime.client.partition_context import EXPLAINED_BY, UNCLEAN_LEADER_ELECTION, Elections, Reassignment
 from tanist.runtime.client.salvage_reports import SalvageNews, salvage_news
 from tanist.wire.ids import id_text

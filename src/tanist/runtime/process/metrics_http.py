@@ -1,4 +1,5 @@
-"""The node's metrics over HTTP: `GET /metrics` in Prometheus' text format, on the node's own event loop.
+"""The node's metrics over HTTP: `GET /metrics` in Prometheus' text format, on the node's own event loop. Beside them
+`/replicas`, the positions of its replicas as JSON.
 
 Owns as much of HTTP/1.1 as that takes: one request a connection, answered and closed. `answer` is pure: the head of a
 request in, the whole response out. A peer can cost no more than a bounded head, a bounded time and one of a few
@@ -13,8 +14,8 @@ import asyncio
 import os
 import resource
 import time
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from tanist.runtime.ports.loop import HeapTimer, Loop
 
@@ -29,7 +30,19 @@ CONNECTIONS_MAX = 16
 CONNECTION_MS_MAX = 10_000
 """As long as a connection may take altogether: the request to come, and the response to be read."""
 
-Pages = Mapping[str, Callable[[], str]]
+JSON_TYPE = "application/json"
+REPLICAS: Final = "/replicas"
+"""Alone, or followed by `/TOPIC` or `/TOPIC/PARTITION`."""
+
+
+class Body(NamedTuple):
+    """The text of a page that is not metrics."""
+
+    text: str
+    content_type: str
+
+
+Pages = Mapping[str, Callable[[], str | Body]]
 """The text of each path, made when it is asked for."""
 
 _END_OF_HEAD = b"\r\n\r\n"
@@ -62,7 +75,36 @@ def node_pages(node: Node, loop: Loop) -> Pages:
 
         return scrape_partitions(node).render()
 
-    return {"/metrics": whole, "/metrics/partitions": partitions}
+    def positions(topic: str | None = None, partition: int | None = None) -> Body:
+        from tanist.broker.metrics.positions import positions
+
+        return Body(positions(node, topic, partition), JSON_TYPE)
+
+    return NodePages({"/metrics": whole, "/metrics/partitions": partitions, REPLICAS: positions}, positions)
+
+
+class NodePages(Mapping[str, Callable[[], str | Body]]):
+    """Pages by their path, and below `/replicas` one for each topic and each partition."""
+
+    def __init__(
+        self, pages: Mapping[str, Callable[[], str | Body]], positions: Callable[[str, int | None], Body]
+    ) -> None:
+        self._pages = pages
+        self._positions = positions
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._pages)
+
+    def __len__(self) -> int:
+        return len(self._pages)
+
+    def __getitem__(self, path: str) -> Callable[[], str | Body]:
+        if not path.startswith(f"{REPLICAS}/"):
+            return self._pages[path]
+        topic, slash, index = path.removeprefix(f"{REPLICAS}/").partition("/")
+        if not topic or (slash and not (index.isdecimal() and len(index) < 10)):
+            raise KeyError(path)
+        return lambda: self._positions(topic, int(index) if slash else None)
 
 
 def answer(head: bytes, pages: Pages) -> bytes:
@@ -75,7 +117,9 @@ def answer(head: bytes, pages: Pages) -> bytes:
         return response(404, f"the pages are {', '.join(pages)}\n", head_only=method == "HEAD")
     if method not in ("GET", "HEAD"):
         return response(405, headers=("Allow: GET, HEAD",))
-    return response(200, page(), content_type=CONTENT_TYPE, head_only=method == "HEAD")
+    body = page()
+    text, content_type = body if isinstance(body, Body) else (body, CONTENT_TYPE)
+    return response(200, text, content_type=content_type, head_only=method == "HEAD")
 
 
 def response(
