@@ -55,7 +55,7 @@ def test_a_cluster_whose_disk_is_full_or_read_only_by_now_can_be_stopped(mount: 
     fill(disk)
     said = run("down", folder=folder)
     assert said.splitlines()[-1] == "stopped 1 node: 1"
-    assert "what has stopped will show as crashed" in said
+    assert "the stopped nodes will show as crashed" in said
     assert "no space left on device: make room there" in said
     assert load_existing(folder).running == []
     (disk / "filler").unlink()
@@ -198,7 +198,7 @@ def limited(number: int) -> tuple[str, ...]:
 
 def test_too_few_open_files_are_said_at_the_start(tmp_path: Path) -> None:
     line = one_line(up(tmp_path / "data", before=limited(64)))
-    assert line == "Error: a process may open 64 files, and a node needs 256 or more: `ulimit -n 4096`, then again"
+    assert line == "Error: the limit of open files is 64, and a node needs 256: `ulimit -n 4096`, then try again"
     assert not (tmp_path / "data").exists()
     soft = ("sh", "-c", 'ulimit -S -n 64; exec "$@"', "sh")  # the node may raise it
     assert "ready in" in up(tmp_path / "data", before=soft).stdout
@@ -212,7 +212,7 @@ def test_a_node_that_runs_out_of_open_files_goes_on(tmp_path: Path) -> None:
     log = folder / "node-1" / "node.log"
     many: list[socket.socket] = []
     try:
-        assert f"this process may open {NEEDED} files" in log.read_text()
+        assert f"the limit of open files is {NEEDED}" in log.read_text()
         run("topics", "create", "small", "--partitions", "1", "--replication-factor", "1", folder=folder)
         run("topics", "create", "large", "--partitions", "400", "--replication-factor", "1", folder=folder)
         assert wait_until(lambda: "too many open files" in log.read_text(), 60)

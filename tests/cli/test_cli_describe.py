@@ -217,7 +217,7 @@ def test_min_isr_counts_as_what_it_can_be_at_most(describe: Callable[..., str], 
 def test_two_filters_are_refused(describe: Callable[..., str]) -> None:
     result = CliRunner().invoke(app, ["topics", "describe", "--unavailable-partitions", "--at-min-isr-partitions"])
     assert result.exit_code == 2
-    assert "one filter at a time" in result.output
+    assert "give one filter only" in result.output
 
 
 def test_replicas_that_are_being_added_are_not_missing_yet(describe: Callable[..., str], world: World) -> None:
@@ -268,6 +268,9 @@ def test_without_a_controller_the_age_is_said_first_and_no_controller_is_asked(
 ) -> None:
     world.controller = False
     lines = describe("--explain").splitlines()
-    assert lines[0] == "Warning: no quorum: no controller is active, and what follows is 14 s old. See `tanist status`"
+    assert (
+        lines[0]
+        == "Warning: no quorum: no controller is active, and the metadata below is 14 s old. See `tanist status`"
+    )
     assert lines[1].startswith("Topic: a")
     assert not any(isinstance(each, ListPartitionReassignmentsRequest) for each in world.asked)

@@ -60,13 +60,13 @@ CASES: list[Case] = [
         {"leader": 2, "isr": (2,), "elr": (3,), "offline": (3,)},
         "broker 2 leads, but broker 3 is offline and broker 1 is catching up; with 1 in sync of min.insync.replicas=2, "
         "acks=all is refused and the high watermark stands still (KIP-966 high watermark requirement); "
-        "broker 3 has all that lies below it and may lead (KIP-966 ELR)",
+        "broker 3 has every record below it and may lead (KIP-966 ELR)",
     ),
     (
         {"leader": 2, "isr": (2,), "min_isr": 5, "elr": (1, 3)},
         "broker 2 leads, but brokers 1 and 3 are catching up; with 1 in sync of min.insync.replicas=3, "
         "acks=all is refused and the high watermark stands still (KIP-966 high watermark requirement); "
-        "brokers 1 and 3 have all that lies below it and may lead (KIP-966 ELR)",
+        "brokers 1 and 3 have every record below it and may lead (KIP-966 ELR)",
     ),
     (
         {"leader": 2, "isr": (2,), "offline": (1, 3), **BEFORE},
@@ -223,8 +223,8 @@ CASES: list[Case] = [
     ),
     (
         {**BEFORE},
-        "no leader: ISR is empty; ELR is off and unclean.leader.election.enable=false: nobody is known to have every "
-        "record, and an operator has to choose (Kafka before KIP-966)",
+        "no leader: ISR is empty; ELR is off and unclean.leader.election.enable=false: no replica is known to have "
+        "every record: an operator has to choose (Kafka before KIP-966)",
     ),
 ]
 

@@ -112,10 +112,10 @@ def test_a_consumer_group_shows_who_has_what_and_is_not_moved_under_its_members(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--topic", "orders"], "say where to"),
-        (["--to-latest"], "say which partitions"),
-        (["--to-latest", "--to-earliest", "--topic", "orders"], "say where to"),
-        (["--to-latest", "--topic", "orders:x"], "after the colon stand partitions"),
+        (["--topic", "orders"], "give one of --to-earliest"),
+        (["--to-latest"], "give --topic NAME"),
+        (["--to-latest", "--to-earliest", "--topic", "orders"], "give one of --to-earliest"),
+        (["--to-latest", "--topic", "orders:x"], "after the colon come partitions"),
         (["--to-datetime", "yesterday", "--topic", "orders"], "is no time"),
     ],
 )

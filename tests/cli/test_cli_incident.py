@@ -48,4 +48,4 @@ def test_an_operator_who_types_what_it_says_loses_fifty_records_and_gets_them_ba
 def test_json_needs_auto() -> None:
     done = subprocess.run([*TANIST, "incident", "--json"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert json.loads(done.stderr)["error"]["message"] == ("with --json nobody sees what to type: say --auto as well")
+    assert json.loads(done.stderr)["error"]["message"] == ("--json needs --auto")

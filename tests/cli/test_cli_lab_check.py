@@ -81,4 +81,4 @@ def test_names_that_are_not_there() -> None:
     for arguments in (("--config", "none-such"), ("--mutate", "A99")):
         result = _run(*arguments)
         assert result.exit_code == 2
-        assert "is none of" in result.stderr
+        assert "is not one of" in result.stderr

@@ -156,7 +156,7 @@ def test_export_as_parquet(tanist: Tanist, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("export", "--to", "jsonl"), "name entries by ID, or give --topic, or --all"),
+        (("export", "--to", "jsonl"), "give entry IDs, --topic or --all"),
         (("export", "--all", "--topic", "orders", "--to", "jsonl"), "or --all"),
         (("export", "--all", "--to", "jsonl", "--dry-run"), "are for --to topic"),
         (("export", "--all", "--to", "jsonl", "--target", "x"), "are for --to topic"),

@@ -75,12 +75,12 @@ def test_without_a_quorum_it_is_said_first_and_how_old_all_is(tanist: Tanist, fo
     assert wait_until(is_known, PATIENCE_S)
     lines = tanist("status").splitlines()
     assert lines[0] == "no quorum: 1 of 3 controllers works, and 2 are needed: `tanist start 1`"
-    assert lines[2].startswith("what brokers know of topics is ")
+    assert lines[2].startswith("the brokers' metadata is ")
     assert tanist("status", "--json")["warnings"][0] == lines[0]
     for arguments in (("topics", "list"), ("topics", "describe", "old", "--explain")):
         out, err = shown(folder, *arguments)
         assert len(out) >= 2
-        assert err[0].startswith("Warning: no quorum: no controller is active, and what follows is ")
+        assert err[0].startswith("Warning: no quorum: no controller is active, and the metadata below is ")
     tanist("crash", "3")
     tanist("start", "3")
     assert wait_until(lambda: states(tanist)[3] == "starting" and "quorum" in why(tanist, 3), PATIENCE_S)

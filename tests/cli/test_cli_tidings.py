@@ -48,7 +48,7 @@ def test_why_there_is_no_quorum_and_what_to_do(states: tuple[str, ...], line: st
     assert quorum_lines(status(*states, age_ms=12_300)) == [
         f"no quorum: {line}",
         "no leader can be elected, and no topic or setting can change",
-        "what brokers know of topics is 12 s old",
+        "the brokers' metadata is 12 s old",
     ]
 
 
@@ -66,7 +66,7 @@ def test_the_warning_is_on_standard_error(capsys: pytest.CaptureFixture[str]) ->
     assert out == ""
     *text, line = err.splitlines()
     assert text == [
-        "Warning: no quorum: no controller is active, and what follows is 8.2 s old. See `tanist status`",
+        "Warning: no quorum: no controller is active, and the metadata below is 8.2 s old. See `tanist status`",
         "Warning: no quorum: no controller is active, and brokers know of no topics yet. See `tanist status`",
     ]
     assert json.loads(line)["warning"]["metadata_age_ms"] == 8_183
@@ -83,7 +83,7 @@ def test_what_was_cut_is_counted_and_the_next_command_named(tmp_path: Path, monk
     lines = salvage_lines(several, tmp_path / "other")
     assert len(lines) == 7
     assert lines[0] == "salvage: about 37 records of t0-0, cut from the log of brokers 1, 3 5.0 s ago"
-    assert lines[5] == "salvage: and of 2 more partitions: `tanist salvage list`"
+    assert lines[5] == "salvage: records of 2 more partitions: `tanist salvage list`"
     assert lines[6].endswith(f"--all --to topic --dry-run --data {tmp_path / 'other'}`")
 
 

@@ -139,7 +139,7 @@ def test_nohup_is_respected(up: Up, folder: Path) -> None:
     run("stop", "1", folder=folder)
     assert process.stdout is not None
     assert "node 1 is down" in process.stdout.readline()  # it attends still
-    assert "no node runs any more" in process.stdout.readline()
+    assert "all nodes are down" in process.stdout.readline()
     run("start", "1", folder=folder)
     assert "node 1 is up" in process.stdout.readline()
     process.send_signal(signal.SIGTERM)

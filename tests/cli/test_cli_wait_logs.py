@@ -59,9 +59,9 @@ def test_waits_for_a_group(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "say what to wait for"),
-        (("--isr", "3"), "--isr is about a topic"),
-        (("--brokers", "3", "--lag", "0"), "--lag is about a group"),
+        ((), "give a condition"),
+        (("--isr", "3"), "--isr needs --topic"),
+        (("--brokers", "3", "--lag", "0"), "--lag needs --group"),
         (("--topic", "t", "--leader", "me"), "neither a broker's id nor"),
     ],
 )

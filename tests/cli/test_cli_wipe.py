@@ -146,7 +146,7 @@ def test_an_ephemeral_cluster_goes_with_a_killed_up(tmp_path: Path) -> None:
 
 
 def test_ephemeral_has_a_folder_of_its_own(tmp_path: Path) -> None:
-    assert "leave --data out" in run("up", "--ephemeral", folder=tmp_path / "x", code=2)
+    assert "leave out --data" in run("up", "--ephemeral", folder=tmp_path / "x", code=2)
 
 
 def _mark(folder: Path) -> ProcessMark:

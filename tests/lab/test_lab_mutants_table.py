@@ -142,8 +142,8 @@ def test_no_time_is_no_proof() -> None:
         (["A0"], "no such mutation: A0; there are A1, A2"),
         (["--seeds", "9..3"], "9..3 is empty"),
         (["--seeds", "some"], "'some' is neither a seed nor a range A..B"),
-        (["A36", "--by", "model"], "the model checker knows nothing of A36"),
-        (["G1", "--by", "model"], "the model checker knows nothing of G1"),
+        (["A36", "--by", "model"], "the model checker does not cover A36"),
+        (["G1", "--by", "model"], "the model checker does not cover G1"),
         (["A1", "--write", __file__], "there is no table between"),
     ],
 )

@@ -419,7 +419,7 @@ def test_a_file_that_breaks_a_rule_nobody_knows(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (("nothing.json",), "'nothing.json' is neither a seed nor a file"),
-        (("1", "--mutate", "A0"), "'A0' is none of"),
+        (("1", "--mutate", "A0"), "'A0' is not one of"),
         (("1", "--width", "20"), "--width"),
     ],
 )
@@ -431,7 +431,7 @@ def test_what_makes_no_sense(arguments: tuple[str, ...], said: str) -> None:
 
 def test_lanes_and_partitions_that_there_are_not(a17: Path) -> None:
     for arguments, said in (
-        (("--lanes", "9"), "'9' is none of node 1, node 2, node 3, client"),
+        (("--lanes", "9"), "'9' is not one of node 1, node 2, node 3, client"),
         (("--partition", "events-9"), "'events-9' is none of events-0"),
         (("--mutate", "A1"), "--mutate is for a seed"),
     ):

@@ -184,7 +184,7 @@ def test_a_rule_with_a_script_of_its_own(tmp_path: Path) -> None:
         (("--without", "nonsense"), f"the operations {', '.join(OPERATORS)}"),
         (("--seeds", "5..1"), "5..1 is empty"),
         (("--seeds", "one"), "'one' is neither a seed nor a range A..B"),
-        (("--mutate", "A0"), "'A0' is none of A1, A2"),
+        (("--mutate", "A0"), "'A0' is not one of A1, A2"),
         (("--minutes", "0"), "--minutes"),
     ],
 )

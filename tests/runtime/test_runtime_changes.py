@@ -140,7 +140,7 @@ def test_another_topic_that_took_the_name_meanwhile_is_not_ours() -> None:
 def test_what_cannot_be_seen_is_not_said_to_be_done_or_refused() -> None:
     client = Faulty(LOST, timeout_s=0.3)
     client.looks_fail = 10_000
-    with pytest.raises(OutcomeUnknown, match=r"whether this was done: create topic t \(busy\). Look before"):
+    with pytest.raises(OutcomeUnknown, match=r"whether this was done: create topic t \(busy\). Check before"):
         admin.create_topic(client, "t", partitions=4, replication_factor=3)
     assert len(client.changes) == 1
 

@@ -240,7 +240,7 @@ def test_what_cannot_be_read_changes_nothing(runner: Any, folder: Path) -> None:
     runner.until(lambda: bool(node.answer["problem"]))
     assert node.answer["number"] is None
     assert isinstance(node.disk, FaultyDisk)
-    assert "faults are not obeyed: " in node.said[-1]
+    assert "faults are ignored: " in node.said[-1]
     node.disk.close()
 
 
@@ -250,7 +250,7 @@ def test_orders_are_taken_only_from_where_nobody_else_can_give_them(runner: Any,
     folder.chmod(mode)
     node = Obedient(runner, folder)
     assert type(node.disk) is RealDisk
-    assert "others than its owner" in node.answer["problem"]
+    assert "other users" in node.answer["problem"]
     node.disk.close()
 
 

@@ -24,16 +24,16 @@ def _jepsen(*arguments: str) -> Result:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("--kill", "k {node}"), "--kill is for a cluster that is named by --bootstrap"),
-        (BOOTSTRAP, "--bootstrap wants --start CMD and --kill CMD"),
-        ((*BOOTSTRAP, "--start", "s {node}", "--kill", "k"), "--kill 'k' says nowhere which node"),
+        (("--kill", "k {node}"), "--kill needs --bootstrap"),
+        (BOOTSTRAP, "--bootstrap needs --start CMD and --kill CMD"),
+        ((*BOOTSTRAP, "--start", "s {node}", "--kill", "k"), "--kill 'k' does not name the node"),
         (
             (*BOOTSTRAP, "--start", "s {node}", "--kill", "k {node}", "--pause", "p {node}"),
             "--pause and --resume go together",
         ),
         (
             (*BOOTSTRAP, "--start", "s {node}", "--kill", "k {node}", "--elr", "off"),
-            "--elr is for a cluster of our own",
+            "--elr does not go with --bootstrap",
         ),
         (("--bootstrap", "nowhere"), "'nowhere' is not host:port"),
         (("--test", "everything"), "'everything' is not one of"),

@@ -110,7 +110,7 @@ def _print(accounts: Sequence[PartitionAccount]) -> None:
     for topic in sorted({each.topic for each in accounts if each.salvaged}):
         saved = sum(each.salvaged or 0 for each in accounts if each.topic == topic)
         verb = "is" if saved == 1 else "are"
-        click.echo(f"{saved} of them {verb} in the salvage. To put back what the topic lacks:")
+        click.echo(f"{saved} of them {verb} in the salvage. To restore what the topic lacks:")
         click.echo(f"    tanist salvage export --topic {topic} --to topic")
     _say_what_else(accounts)
 
@@ -120,8 +120,8 @@ def _say_what_else(accounts: Sequence[PartitionAccount]) -> None:
     doubled = sum(each.account.duplicated for each in accounts)
     if doubled:
         are = "is in the topic more often than it was" if doubled == 1 else "are in the topic more often than they were"
-        click.echo(f"{counted(doubled, 'record')} {are} acknowledged: sent twice, or the same as one that is")
-        click.echo("not in the ledger, from before it began for example")
+        click.echo(f"{counted(doubled, 'record')} {are} acknowledged: sent twice, or")
+        click.echo("equal to a record that is not in the ledger (one from before it began, for example)")
     disordered = sum(each.account.disordered for each in accounts)
     if disordered:
         stands = "stands before one" if disordered == 1 else "stand before ones"
@@ -133,7 +133,7 @@ def _say_what_else(accounts: Sequence[PartitionAccount]) -> None:
 def _where(each: PartitionAccount) -> str:
     offsets = [lost.offset for lost in each.lost if lost.offset >= 0]
     if not offsets:
-        return "offsets that are not known"
+        return "unknown offsets"
     shown = ranges(offsets).split(", ")
     more = f" and {len(shown) - _SHOWN_MAX} more ranges" if len(shown) > _SHOWN_MAX + 1 else ""
     return f"offset{'' if len(offsets) == 1 else 's'} " + ", ".join(shown[:_SHOWN_MAX] if more else shown) + more

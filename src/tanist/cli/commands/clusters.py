@@ -135,7 +135,7 @@ def up_command(
 
 def _temporary_folder(ctx: click.Context) -> Path:
     if ctx.get_parameter_source("folder") is ParameterSource.COMMANDLINE:
-        raise click.UsageError("--ephemeral makes a folder of its own: leave --data out, or --ephemeral")
+        raise click.UsageError("--ephemeral creates a temporary folder: leave out --data or --ephemeral")
     return Path(tempfile.mkdtemp(prefix="tanist-"))
 
 
@@ -173,7 +173,7 @@ def _attend(cluster: Cluster, *, err: bool) -> None:
         for node_id in sorted(now - alive):
             _say(f"node {node_id} is up", err)
         if alive and not now:
-            _say("no node runs any more: `tanist start ID` starts one, Ctrl-C here ends the cluster", err)
+            _say("all nodes are down: `tanist start ID` starts one, Ctrl-C here ends the cluster", err)
         alive = now
         time.sleep(_LOOK_EVERY_S)
         entries = load(cluster.folder)
@@ -258,7 +258,7 @@ def _ask_to_remove(folder: Path, entries: ClusterFile, what: str, *, yes: bool, 
     if yes:
         return
     if as_json:
-        raise click.UsageError(f"{what} removes data, and with --json nobody is asked: say --yes")
+        raise click.UsageError(f"{what} removes data, and --json cannot ask: add --yes")
     size = size_of(folder, entries)
     nodes = counted(len(entries.nodes), "node")
     where = f"{nodes} in {folder} ({_megabytes(size)}, cluster {entries.cluster_id})"

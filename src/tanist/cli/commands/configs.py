@@ -20,7 +20,7 @@ def configs_command() -> None:
 
 def _resource(topic: str | None, broker: str | None, group: str | None) -> tuple[int, str]:
     if [topic, broker, group].count(None) != 2:
-        raise click.UsageError("name one of --topic NAME, --group NAME and --broker ID (--broker all: the cluster)")
+        raise click.UsageError("give one of --topic NAME, --group NAME and --broker ID (--broker all: the cluster)")
     if topic is not None:
         return admin.TOPIC, topic
     if group is not None:

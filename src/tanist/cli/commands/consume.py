@@ -36,7 +36,7 @@ _FETCH_PATIENCE_S = 2.0
     type=click.Choice(list(PROTOCOLS)),
     default="consumer",
     show_default=True,
-    help="How members and coordinator agree: KIP-848's protocol, or the classic one.",
+    help="consumer: KIP-848's protocol; classic: the older one.",
 )
 @click.option(
     "--from-beginning",
@@ -88,9 +88,9 @@ def consume_command(
     the committed offsets, and commits the records that it has printed. Ctrl-C or SIGTERM leaves the group.
     """
     if group is not None and partition is not None:
-        raise click.UsageError("a group says who reads which partition: leave --partition out, or --group")
+        raise click.UsageError("the group assigns the partitions: leave out --partition or --group")
     if group == "":
-        raise click.UsageError("a group has a name: --group NAME")
+        raise click.UsageError("--group needs a name")
     shown = _Shown(Form(json=as_json or form == "json", headers=headers, places=print_offsets), max_messages, timeout_s)
     with connect(bootstrap, folder) as client:
         where = EARLIEST if from_beginning else LATEST
@@ -198,7 +198,7 @@ def _read_round(
         except KafkaError as error:
             if error.code == ErrorCode.OFFSET_OUT_OF_RANGE:
                 positions[place] = list_offset(client, *place, where)
-                click.echo(f"{place[0]}-{place[1]}: {error.name}; reading on at {positions[place]}", err=True)
+                click.echo(f"{place[0]}-{place[1]}: {error.name}; continuing at {positions[place]}", err=True)
             elif not error.retriable:
                 raise
             continue

@@ -112,7 +112,7 @@ def _candidates(
     """Which partitions; None for all. `UsageError` for what does not go together."""
     designating = election is ElectionType.DESIGNATION
     if (topic is not None) + everything + (file is not None) != 1:
-        raise click.UsageError("name the partitions in one way: --topic, --all-topic-partitions or --path-to-json-file")
+        raise click.UsageError("give one of --topic, --all-topic-partitions and --path-to-json-file")
     if (topic is None) != (partition is None):
         raise click.UsageError("--topic and --partition go together")
     if desired_leader is not None and (topic is None or not designating):
@@ -137,7 +137,9 @@ def _read(file: Path, designating: bool) -> list[Candidate]:
         raise click.ClickException(f"{file} is not JSON: {error}") from error
     entries = content.get("partitions") if isinstance(content, dict) else None
     if not isinstance(entries, list) or not entries:
-        raise click.ClickException(f'{file} has no partitions: it is to be like {{"partitions": [{{"topic": "foo", ...')
+        raise click.ClickException(
+            f'{file} has no partitions: it should look like {{"partitions": [{{"topic": "foo", ...'
+        )
     found: dict[tuple[str, int], Candidate] = {}
     for number, entry in enumerate(entries):
         where = f"{file}, partitions[{number}]"
@@ -163,7 +165,7 @@ def _number(where: str, entry: dict[Any, Any], name: str) -> int:
     value = entry.get(name)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _INT32_MAX:
         what = "is missing" if name not in entry else f"is {json.dumps(value)}"
-        raise click.ClickException(f"{where}: {name} {what}; it is to be a number, 0 or more")
+        raise click.ClickException(f"{where}: {name} {what}; it must be a number, 0 or more")
     return value
 
 

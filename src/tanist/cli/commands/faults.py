@@ -39,7 +39,7 @@ def _duration(value: str) -> int:
 def _rate(value: str) -> int:
     rate_bytes = _measure(value, _RATES, "1MB")
     if not rate_bytes:
-        raise click.BadParameter("at that rate nothing would ever arrive: see `tanist partition`")
+        raise click.BadParameter("the rate must be more than 0; `tanist partition` cuts links")
     return rate_bytes
 
 
@@ -70,7 +70,7 @@ def _sides(groups: tuple[str, ...], cluster: ClusterFile, clients: bool) -> tupl
         others = [node.node_id for node in cluster.nodes if node.node_id not in source]
         target = side([*others, CLIENTS] if clients else others)
         if not target:
-            raise click.UsageError(f"there is nobody else than {names(source)}: name the other side")
+            raise click.UsageError(f"there is no node besides {names(source)}: name the other side")
     return source, target
 
 
@@ -124,7 +124,7 @@ def slow_command(
     Groups are as in `tanist partition`.
     """
     if not (latency or jitter or rate):
-        raise click.UsageError("how slow? Say --latency, --jitter or --rate")
+        raise click.UsageError("give --latency, --jitter or --rate")
     source, target = _sides(groups, load_existing(folder), clients)
     _set(Slow(source, target, one_way, latency, jitter, rate or 0), folder, as_json)
 
@@ -149,7 +149,7 @@ def disk_command(
     (`tanist stop ID` first if it still runs).
     """
     if trouble != "slow" and (latency is not None or writes):
-        raise click.UsageError("--latency and --writes are of a slow disk")
+        raise click.UsageError("--latency and --writes go with `slow` only")
     path = None if log_dir is None else _log_dir(folder, node_id, log_dir)
     late_ms = 0 if trouble != "slow" else 100 if latency is None else latency
     _set(BadDisk(node_id, _TROUBLES[trouble], path, late_ms, writes), folder, as_json)

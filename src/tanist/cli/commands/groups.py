@@ -91,7 +91,7 @@ def describe_command(group: str, bootstrap: list[Address] | None, folder: Path, 
         click.echo(f"{member.member_id} at {member.host} has no partition")
     for member in described.members:
         if member.target is not None and set(member.target) != set(member.assigned):
-            click.echo(f"{member.member_id} is to have {_shown(member.target)}")
+            click.echo(f"{member.member_id} is moving to {_shown(member.target)}")
 
 
 def _shown(places: tuple[Place, ...]) -> str:
@@ -171,11 +171,9 @@ def reset_command(
     """
     ways = [earliest, latest, to_offset is not None, shift_by is not None, to_datetime is not None]
     if sum(ways) != 1:
-        raise click.UsageError(
-            "say where to: one of --to-earliest, --to-latest, --to-offset, --shift-by, --to-datetime"
-        )
+        raise click.UsageError("give one of --to-earliest, --to-latest, --to-offset, --shift-by, --to-datetime")
     if all_topics == bool(topics):
-        raise click.UsageError("say which partitions: --topic NAME[:0,1], or --all-topics")
+        raise click.UsageError("give --topic NAME[:0,1] or --all-topics")
     try:
         named = of_groups.split_places(topics)
     except ValueError as error:
@@ -214,7 +212,7 @@ def reset_command(
         return
     print_table(("TOPIC", "PARTITION", "BEFORE", "AFTER"), rows)
     if not execute:
-        click.echo("nothing was changed: say --execute to do it")
+        click.echo("nothing was changed: --execute makes the change")
 
 
 def _require_nobody(client: Client, group: str) -> None:
@@ -227,7 +225,7 @@ def _require_nobody(client: Client, group: str) -> None:
     if described.state not in _EMPTY:
         raise click.ClickException(
             f"{group} is {described.state} and has {counted(len(described.members), 'member')}: stop them first, "
-            "or they go on from where they are"
+            "for members do not notice reset offsets"
         )
 
 

@@ -89,7 +89,7 @@ def incident_command(ctx: click.Context, elr: str, auto: bool, as_json: bool) ->
     It takes about a minute with --auto. Ctrl-C ends it and leaves nothing behind. Exit code 0: it went as described.
     """
     if as_json and not auto:
-        raise click.UsageError("with --json nobody sees what to type: say --auto as well")
+        raise click.UsageError("--json needs --auto")
     endings = []
     try:
         for with_elr in {"off": [False], "on": [True], "both": [False, True]}[elr]:
@@ -120,7 +120,7 @@ class _Act:
             cluster = Cluster(self._folder)
             self._say()
             self._say(WITH if self._elr else WITHOUT, bold=True)
-            self._say("starting three brokers, and a controller of its own that nobody harms ...")
+            self._say("starting three brokers, and a separate controller that stays up ...")
             cluster.up(
                 brokers=3,
                 controllers=1,
@@ -197,7 +197,7 @@ class _Act:
                 last = error
             time.sleep(_LOOK_EVERY_S)
         why = f" ({last})" if last else ""
-        raise click.ClickException(f"the step did not come about within {_AUTO_PATIENCE_S:.0f} s{why}")
+        raise click.ClickException(f"the step was not done within {_AUTO_PATIENCE_S:.0f} s{why}")
 
     def _look(self) -> Now:
         entries = load_existing(self._folder)

@@ -96,7 +96,7 @@ def steps(*, elr: bool) -> list[Step]:
         ),
         Step(
             "T0",
-            "The network loses broker 1. A paused broker is like that: it says nothing and keeps what it has.",
+            "The network loses broker 1. A paused broker acts the same: it sends nothing and keeps its records.",
             (Command("pause 1"),),
             _leader(2, 2, 3),
             "Two replicas are left, which is min.insync.replicas. Writes go on.",
@@ -113,52 +113,52 @@ def steps(*, elr: bool) -> list[Step]:
             "The network loses broker 2 as well. Broker 3 is the last replica standing.",
             (Command("pause 2"),),
             _leader(3, 3),
-            "From here on nothing is committed, so broker 2 has every committed record and keeps having them. The "
-            "controller writes that down: broker 2 is an eligible leader replica (ELR)."
+            "From here on nothing is committed, so broker 2 still has every committed record. The controller "
+            "records that: broker 2 is an eligible leader replica (ELR)."
             if elr
-            else "From here on nothing is committed, so broker 2 has every committed record. But nobody writes that "
-            "down: the controller knows the ISR only, and that is broker 3.",
+            else "From here on nothing is committed, so broker 2 still has every committed record. The controller "
+            "does not record that: it knows only the ISR, and that is broker 3.",
             refused=True,
         ),
         Step(
             "T2",
-            "Broker 3 loses power. Its process is gone, and what it had not synced to disk is gone, too.",
+            "Broker 3 loses power: its process dies, and the bytes that were not synced to disk are lost.",
             (Command("crash 3 --lose page-cache"),),
             lambda now: not now.brokers,
-            "Nobody leads, and no broker can be asked. The ISR becomes empty in a moment: the ELR remembers who has "
+            "There is no leader, and no broker answers. The ISR will become empty: the ELR shows which replica has "
             "the records."
             if elr
-            else "Nobody leads, and no broker can be asked. The ISR must not become empty, so it still says: broker 3.",
+            else "There is no leader, and no broker answers. The ISR must not become empty, so it is still broker 3.",
         ),
         Step(
             "T3",
             "The network is back, and with it brokers 1 and 2.",
             (Command("resume 1"), Command("resume 2")),
             _leader(2, 1, 2) if elr else _leaderless,
-            "Broker 2 is eligible and leads at once. Broker 1 was left behind, is not eligible, and follows."
+            "Broker 2 is eligible and leads at once. Broker 1 lacks records, so it is not eligible, and follows."
             if elr
-            else "Broker 2 is there with all 150 records, and is not elected: it is not in the ISR. The partition "
-            "waits for broker 3, which has lost fifty of them.",
+            else "Broker 2 has all 150 records, but is not elected: it is not in the ISR. The partition waits for "
+            "broker 3, which has lost fifty of them.",
         ),
         Step(
             "T4",
             "The power is back, and broker 3 starts.",
             (Command("start 3"),),
             _leader(2, 1, 2, 3) if elr else _leader(3, 1, 2, 3),
-            "Broker 3 says that it was not shut down cleanly. It follows broker 2 and gets back what it lost."
+            "Broker 3 reports an unclean shutdown. It follows broker 2 and copies the records that it lost."
             if elr
-            else "Broker 3 is in the ISR, so it leads, and that looks like a clean election. Broker 2 cuts off the "
+            else "Broker 3 is in the ISR, so it leads, and that counts as a clean election. Broker 2 truncates the "
             "fifty records that its new leader does not have.",
         ),
         Step(
             "",
-            "What was acknowledged, and what is there?",
+            "Compare the acknowledged records with the topic.",
             (Command("account $ACKED"),),
             lambda now: now.lost is not None,
             "No acknowledged record is lost."
             if elr
-            else "Fifty acknowledged records are lost, and no producer heard of an error. A broker that cuts records "
-            "off keeps them, though: that is the salvage.",
+            else "Fifty acknowledged records are lost, and no producer got an error. But a broker keeps a copy of "
+            "records before it truncates them: that is the salvage.",
             counted=True,
         ),
         *(
@@ -167,11 +167,11 @@ def steps(*, elr: bool) -> list[Step]:
             else [
                 Step(
                     "",
-                    "Put back what the topic lacks.",
+                    "Restore the records that the topic lacks.",
                     (Command("salvage list"), Command(f"salvage export --topic {TOPIC} --to topic")),
                     lambda now: now.lost == 0,
-                    "Every acknowledged record is there again, each once. They stand at later offsets than before: "
-                    "consumers that had read them read them again, and those that had not get them now.",
+                    "Every acknowledged record is there again, once. The restored ones have new, later offsets: "
+                    "consumers that had read them read them again.",
                     counted=True,
                 )
             ]

@@ -80,7 +80,7 @@ def plan_command(
     than their share. It spreads replicas over racks. The command changes nothing.
     """
     if bool(topics) + everything + (topics_file is not None) != 1:
-        raise click.UsageError("name the topics in one way: --topic, --all-topics or --topics-to-move-json-file")
+        raise click.UsageError("give one of --topic, --all-topics and --topics-to-move-json-file")
     with connect(bootstrap, folder) as client:
         named = None if everything else topics or read_topics(topics_file or Path())
         present = reassign.present_assignment(client, named)
@@ -173,7 +173,7 @@ def cancel_command(
     stay.
     """
     if (file is None) == (not everything):
-        raise click.UsageError("say which: FILE, or --all")
+        raise click.UsageError("give FILE or --all")
     with connect(bootstrap, folder) as client:
         under_way = reassign.moving(client, None if file is None else read_assignment(file).keys())
         refused = reassign.cancel(client, under_way.keys()) if under_way else []

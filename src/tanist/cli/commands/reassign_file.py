@@ -70,9 +70,9 @@ def _entries(file: Path, name: str) -> list[dict[str, Any]]:
         raise click.ClickException(f"{file} is not JSON: {error}") from error
     entries = content.get(name) if isinstance(content, dict) else None
     if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
-        raise click.ClickException(f'{file} has no {name}: it is to be like {{"version": 1, "{name}": [{{...')
+        raise click.ClickException(f'{file} has no {name}: it should look like {{"version": 1, "{name}": [{{...')
     if content.get("version", _VERSION) != _VERSION:
-        raise click.ClickException(f"{file} is of version {content['version']}, and {_VERSION} is known")
+        raise click.ClickException(f"{file} is of version {content['version']}; only version {_VERSION} is supported")
     return entries
 
 

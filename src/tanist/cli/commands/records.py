@@ -88,9 +88,11 @@ def produce_command(
     """
     objects = form == "json"
     if objects and (headers or key_separator):
-        raise click.UsageError("with --format json the line itself has headers and key: leave the other options out")
+        raise click.UsageError(
+            "--format json has key and headers in each line: leave out --key-separator and --headers"
+        )
     if ledger_path is not None and _ACKS[acks] == 0:
-        raise click.UsageError("with --acks 0 nothing is acknowledged, so there is nothing for a --ledger")
+        raise click.UsageError("--ledger needs acknowledgements, and --acks 0 has none")
     with connect(bootstrap, folder) as client, ledger(ledger_path) as note:
         partitions = partitions_of(client, topic, partition)
         producer = Producer(client, acks=_ACKS[acks], idempotent=_ACKS[acks] == -1)

@@ -37,7 +37,7 @@ class Salvage(Group):
         try:
             return super().invoke(ctx)
         except FileNotFoundError as error:
-            gone = "an entry whose time has passed may have been removed this moment: try again"
+            gone = "the entry's retention may just have ended: try again"
             raise click.ClickException(f"{error.filename} is not there; {gone}") from error
         except OSError as error:
             raise click.ClickException(f"{error.filename}: {error.strerror}") from error
@@ -184,7 +184,7 @@ def export_command(
     tanist salvage export --all --to jsonl --output lost.jsonl
     """
     if bool(entry_ids) + bool(topics) + everything != 1:
-        raise click.UsageError("name entries by ID, or give --topic, or --all")
+        raise click.UsageError("give entry IDs, --topic or --all")
     if kind != "topic" and (target or mark or dry_run):
         raise click.UsageError("--target, --mark and --dry-run are for --to topic")
     if kind == "topic" and output is not None:
@@ -227,7 +227,7 @@ def remove_command(entry_ids: tuple[str, ...], yes: bool, folder: Path, as_json:
     """Remove entries for good, before their retention ends."""
     chosen = _named(_entries(folder), entry_ids)
     if as_json and not yes:
-        raise click.UsageError("with --json nothing is asked: say --yes")
+        raise click.UsageError("--json cannot ask: add --yes")
     if not yes:
         click.confirm(f"Remove {counted(len(chosen), 'entry')} for good?", abort=True)
     for entry in chosen:
@@ -283,7 +283,7 @@ def _require_fit(salvage: PartitionSalvage, target: Target, topic_id: str, *, na
     if not named and topic_id != id_text(salvage.topic_id):
         raise click.ClickException(
             f"topic {target.topic} was deleted and created anew since (its id was {id_text(salvage.topic_id)}): to put "
-            f"the old records into the new topic all the same, say --target {target.topic}"
+            f"the old records into the new topic anyway, add --target {target.topic}"
         )
     if salvage.partition not in target.partitions:
         raise click.ClickException(f"topic {target.topic} has no partition {salvage.partition}")

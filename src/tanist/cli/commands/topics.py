@@ -93,7 +93,7 @@ def create_command(
     """Create a topic."""
     if assignment and (partitions or replication_factor):
         raise click.UsageError(
-            "--replica-assignment says how many partitions and replicas there are: leave the others out"
+            "--replica-assignment sets the numbers of partitions and replicas: leave out the other options"
         )
     with connect(bootstrap, folder) as client:
         topic_id = admin.create_topic(
@@ -132,7 +132,7 @@ def describe_command(
     """
     chosen = [name for name, wanted in filters.items() if wanted]
     if len(chosen) > 1:
-        raise click.UsageError("one filter at a time")
+        raise click.UsageError("give one filter only")
     with connect(bootstrap, folder) as client:
         age_ms = metadata_age_ms(client)
         warn_of_age(age_ms, as_json)
@@ -197,7 +197,7 @@ def _move(client: Client, name: str, assignment: Sequence[tuple[int, ...]]) -> N
     present = present_assignment(client, [name])
     if len(present) != len(assignment):
         raise click.ClickException(
-            f"{name} has {counted(len(present), 'partition')}, and --replica-assignment is of {len(assignment)}: give "
+            f"{name} has {counted(len(present), 'partition')}, but --replica-assignment has {len(assignment)}: give "
             "brokers for each, or use `tanist reassign` for some of them"
         )
     refused = reassign(client, {(name, index): replicas for index, replicas in enumerate(assignment)})

@@ -160,12 +160,12 @@ def wait_command(
     """
     for name, value in (("--partition", partition), ("--isr", isr), ("--leader", leader)):
         if value is not None and topic is None:
-            raise click.UsageError(f"{name} is about a topic: say which with --topic")
+            raise click.UsageError(f"{name} needs --topic")
     for name, value in (("--members", members), ("--lag", lag)):
         if value is not None and group is None:
-            raise click.UsageError(f"{name} is about a group: say which with --group")
+            raise click.UsageError(f"{name} needs --group")
     if topic is None and brokers is None and group is None:
-        raise click.UsageError("say what to wait for: --topic, --brokers or --group")
+        raise click.UsageError("give a condition: --topic, --brokers or --group")
     wanted = Wanted(topic, partition, isr, leader, brokers, group, members, lag)
     began = time.monotonic()
     lack = wait_until_so(wanted.lack, lambda: bootstrap or addresses_of(load_existing(folder), folder), timeout_s)

@@ -73,11 +73,11 @@ def check_command(
     from tanist.lab.mutations.model import applied
 
     if mutate is not None and mutate not in ALL_MUTATIONS:
-        raise click.BadParameter(f"{mutate!r} is none of {', '.join(ALL_MUTATIONS)}", ctx, param_hint="--mutate")
+        raise click.BadParameter(f"{mutate!r} is not one of {', '.join(ALL_MUTATIONS)}", ctx, param_hint="--mutate")
     mutation = None if mutate is None else ALL_MUTATIONS[mutate]
     name = name or (mutation.configuration if mutation is not None else "last-replica-standing")
     if name not in CONFIGURATIONS:
-        raise click.BadParameter(f"{name!r} is none of {', '.join(CONFIGURATIONS)}", ctx, param_hint="--config")
+        raise click.BadParameter(f"{name!r} is not one of {', '.join(CONFIGURATIONS)}", ctx, param_hint="--config")
     limits = Limits(depth=depth, states=states, seconds=seconds)
     if depth is None and mutation is None:  # otherwise it ends much earlier
         longest_s = states / _STATES_PER_S

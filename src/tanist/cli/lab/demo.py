@@ -34,7 +34,7 @@ def demo_command(as_json: bool) -> None:
         )
         return
     click.echo("THE LAST REPLICA STANDING: one partition, three replicas, min.insync.replicas=2, writes with acks=all.")
-    click.echo("Whole nodes in virtual time; the same steps twice.")
+    click.echo("Simulated nodes in virtual time; the same steps twice.")
     for elr, title in (
         (False, "Without ELR: Kafka before KIP-966"),
         (True, "With ELR: KIP-966, as `tanist up` makes it"),
@@ -49,10 +49,10 @@ def demo_command(as_json: bool) -> None:
     click.echo()
     click.echo("Next:")
     for line in (
-        "tanist up --detach                    a cluster of processes, to do the same to",
+        "tanist up --detach                    a real cluster, to try the same on",
         "tanist crash 3 --lose page-cache      what T2 does",
         "tanist topics describe T --explain    why each partition is as it is",
-        "docs/kip966.md, docs/stories.md       every rule; the same and worse on real processes",
+        "docs/kip966.md, docs/stories.md       every rule; the same, and more, on real processes",
     ):
         click.echo("  " + line)
 
@@ -88,7 +88,7 @@ def _end(ending: Ending) -> None:
     )
     if ending.lost:
         click.secho(f"{len(ending.lost)} LOST ({ending.lost[0]} to {ending.lost[-1]})", fg="red", bold=True, nl=False)
-        click.echo(f", {ending.salvaged} of them saved by those who cut them off (tanist salvage)")
+        click.echo(f", {ending.salvaged} of them saved by the replicas that truncated them (tanist salvage)")
     else:
         click.secho("none lost", fg="green", bold=True)
     click.echo(f"{_INDENT}digest {ending.digest[:16]}")

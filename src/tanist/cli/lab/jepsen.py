@@ -167,7 +167,7 @@ def jepsen_command(
         try:
             failed = _carry_out(target, settings, out, "" if bootstrap else f", ELR {elr}", as_json, say)
         finally:
-            say("stopping the cluster" if bootstrap is None else "mending what is still broken")
+            say("stopping the cluster" if bootstrap is None else "healing the remaining faults")
             target.close()
     except RunFailed as error:
         raise NotRun(str(error)) from error
@@ -181,17 +181,17 @@ def jepsen_command(
 def _require_fit(bootstrap: list[Address] | None, given: dict[str, str], ctx: click.Context) -> None:
     if bootstrap is None:
         if given:
-            raise click.UsageError(f"--{next(iter(given))} is for a cluster that is named by --bootstrap")
+            raise click.UsageError(f"--{next(iter(given))} needs --bootstrap")
         return
     if not {"start", "kill"} <= given.keys():
-        raise click.UsageError("--bootstrap wants --start CMD and --kill CMD: how else is the cluster to be broken?")
+        raise click.UsageError("--bootstrap needs --start CMD and --kill CMD, which break the cluster")
     if ("pause" in given) != ("resume" in given):
         raise click.UsageError("--pause and --resume go together")
     for what, command in given.items():
         if "{node}" not in command:
-            raise click.UsageError(f"--{what} {command!r} says nowhere which node: write {{node}} for its id")
+            raise click.UsageError(f"--{what} {command!r} does not name the node: write {{node}} for its id")
     if ctx.get_parameter_source("elr") is click.core.ParameterSource.COMMANDLINE:
-        raise click.UsageError("--elr is for a cluster of our own; set the feature of yours before the test")
+        raise click.UsageError("--elr does not go with --bootstrap: set that cluster's feature before the test")
 
 
 def _target(

@@ -83,7 +83,7 @@ def mutants_command(
     wanted = list(dict.fromkeys(by_name[name.lower()] for name in names)) or list(MUTANTS)
     if by == "model":
         if names and not any(is_modelled(name) for name in wanted):
-            raise click.UsageError(f"the model checker knows nothing of {', '.join(wanted)}", ctx)
+            raise click.UsageError(f"the model checker does not cover {', '.join(wanted)}", ctx)
         wanted = [name for name in wanted if is_modelled(name)]
     began_s = time.monotonic()
     deadline_s = None if minutes is None else began_s + minutes * 60

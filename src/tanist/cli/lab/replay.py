@@ -80,13 +80,13 @@ def replay_command(
     from tanist.lab.replay.selection import Choice, choose, lanes_of
 
     if as_json and step:
-        raise click.UsageError("--step is for people, --json for programs: leave one out", ctx)
+        raise click.UsageError("--step and --json do not go together", ctx)
     story = _story(ctx, what, mutate, groups, width)
     broken = any(moment.broken for moment in story.moments)
     partitions = {moment.about for moment in story.moments if moment.about is not None}
     if partition is not None and partition not in partitions:
         raise click.BadParameter(
-            f"{partition!r} is none of {', '.join(sorted(partitions))}", ctx, param_hint="--partition"
+            f"{partition!r} is not one of {', '.join(sorted(partitions))}", ctx, param_hint="--partition"
         )
     about = partition if partition is not None else None if everything else story.partition
     choice = Choice(
@@ -136,10 +136,10 @@ def _story(ctx: click.Context, what: str, mutate: str | None, groups: bool, widt
     from tanist.lab.simulation.breaking import rules
 
     if mutate is not None and mutate not in rules():
-        raise click.BadParameter(f"{mutate!r} is none of {', '.join(rules())}", ctx, param_hint="--mutate")
+        raise click.BadParameter(f"{mutate!r} is not one of {', '.join(rules())}", ctx, param_hint="--mutate")
     if what.lstrip("-").isdigit():
         if groups and mutate is not None:
-            raise click.UsageError("--mutate has a profile of its own: leave --groups away", ctx)
+            raise click.UsageError("--mutate and --groups do not go together", ctx)
         return _of_seed(int(what), mutate, groups, width - 2)
     if mutate is not None:
         raise click.UsageError("--mutate is for a seed; a scenario file says which rule is broken", ctx)
@@ -228,7 +228,7 @@ def _lanes(ctx: click.Context, wanted: str | None, lanes: Sequence[str]) -> froz
     for name in [] if wanted is None else [each.strip() for each in wanted.split(",")]:
         meant = [lane for lane in lanes if name and (lane == name or lane.rpartition(" ")[2] == name)]
         if not meant:
-            raise click.BadParameter(f"{name!r} is none of {', '.join(lanes)}", ctx, param_hint="--lanes")
+            raise click.BadParameter(f"{name!r} is not one of {', '.join(lanes)}", ctx, param_hint="--lanes")
         found.update(meant)
     return frozenset(found)
 
@@ -239,7 +239,7 @@ def _stepped(shown: Iterable[Shown], lanes: Sequence[str], width: int, about: st
 
     diagram = Diagram(lanes, width, about)
     if sys.stdin.isatty():
-        click.echo("Enter goes on, q ends it.", err=True)
+        click.echo("Enter: continue; q: quit.", err=True)
     for row in diagram.heading():
         click.echo(row)
     for each in shown:

@@ -127,9 +127,9 @@ def run_command(
     except ValueError as error:
         raise click.UsageError(str(error), ctx) from error
     if mutate is not None and mutate not in rules():
-        raise click.BadParameter(f"{mutate!r} is none of {', '.join(rules())}", ctx, param_hint="--mutate")
+        raise click.BadParameter(f"{mutate!r} is not one of {', '.join(rules())}", ctx, param_hint="--mutate")
     if groups and mutate is not None:
-        raise click.UsageError("--mutate has a profile of its own: leave --groups away", ctx)
+        raise click.UsageError("--mutate and --groups do not go together", ctx)
     terms = Terms(restriction, mutate, groups=groups)
     chosen = _chosen(ctx, seeds, draw_count, minutes)
     if chosen.drawn and not as_json:
@@ -184,7 +184,7 @@ def _trace(ctx: click.Context, seeds: Seeds, terms: Terms) -> int:
     from tanist.lab.simulation.failure import events
 
     if len(seeds.numbers) > 1:
-        raise click.UsageError(f"--trace is for one seed, and {seeds} are {len(seeds.numbers)}", ctx)
+        raise click.UsageError(f"--trace takes one seed, and {seeds} are {len(seeds.numbers)}", ctx)
     seed = seeds.numbers.start
     plan = terms.plan(seed)
     with broken(terms.mutation):
@@ -259,7 +259,7 @@ def _shrinking(outcome: Outcome, quiet: bool) -> Iterator[Callable[[int, Plan], 
         yield lambda tries, plan: None
         return
     terminal = sys.stderr.isatty()
-    text = f"seed {outcome.seed} violates {outcome.violation and outcome.violation.property_id}: making it smaller"
+    text = f"seed {outcome.seed} violates {outcome.violation and outcome.violation.property_id}: shrinking it"
     click.echo(text, nl=not terminal, err=True)
 
     def show(tries: int, plan: Plan) -> None:

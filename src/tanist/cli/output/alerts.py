@@ -25,7 +25,9 @@ def warn_of_age(age_ms: int | None, as_json: bool) -> None:
     """On standard error, before what was asked for: it is old. None: it is not."""
     if age_ms is None:
         return
-    what = "brokers know of no topics yet" if age_ms == KNOWS_NOTHING_MS else f"what follows is {span(age_ms)} old"
+    what = (
+        "brokers know of no topics yet" if age_ms == KNOWS_NOTHING_MS else f"the metadata below is {span(age_ms)} old"
+    )
     message = f"no quorum: no controller is active, and {what}. See `tanist status`"
     if as_json:
         warning = {"kind": "no-quorum", "metadata_age_ms": age_ms, "message": message}
@@ -59,7 +61,7 @@ def quorum_lines(status: ClusterStatus) -> list[str]:
         lines.append(
             "brokers have started without a quorum and know of no topics yet"
             if new
-            else f"what brokers know of topics is {span(status.metadata_age_ms)} old"
+            else f"the brokers' metadata is {span(status.metadata_age_ms)} old"
         )
     return lines
 
@@ -71,7 +73,7 @@ def salvage_lines(news: Sequence[SalvageNews], folder: Path, most: int = 5) -> l
         partition = f"{each.topic}-{each.partition}"
         lines.append(f"salvage: {_counted(each)} of {partition}, cut from the log of {_brokers(each)} {ago(each)}")
     if len(news) > most:
-        lines.append(f"salvage: and of {counted(len(news) - most, 'more partition')}: `tanist salvage list`")
+        lines.append(f"salvage: records of {counted(len(news) - most, 'more partition')}: `tanist salvage list`")
     if news:
         topics = {each.topic for each in news}
         which = f"--topic {topics.pop()}" if len(topics) == 1 else "--all"

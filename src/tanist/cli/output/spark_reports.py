@@ -83,7 +83,7 @@ def audit_lines(result: AuditResult) -> list[str]:
 
 
 def _clean(result: AuditResult) -> str:
-    return "nothing is wrong" if result.heard else "the replicas agree; only with --history can lost records be found"
+    return "nothing is wrong" if result.heard else "the replicas agree; to find lost records, add --history"
 
 
 def expired_line(result: AuditResult) -> str:

@@ -209,7 +209,7 @@ def story_command(port: int, keep: Path | None, start: Start) -> None:
         try:
             story = tell(start(), folder, port=port, say=_say, on_audit=tell_audit)
         except StoryFailed as error:
-            raise click.ClickException(f"the story came out otherwise: {error}") from error
+            raise click.ClickException(f"the story did not go as expected: {error}") from error
     click.echo(
         f"{story.acknowledged} records were acknowledged, {len(story.lost)} of them lost, and found by the audit; "
         f"{story.merged.restored if story.merged else 0} were put back, and the second audit is clean."

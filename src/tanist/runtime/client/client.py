@@ -57,7 +57,7 @@ class OutcomeUnknown(Exception):
     """A change was asked for, and whether it was carried out cannot be seen."""
 
     def __init__(self, what: str, trouble: str) -> None:
-        super().__init__(f"no broker says whether this was done: {what} ({trouble}). Look before you repeat it")
+        super().__init__(f"it is not known whether this was done: {what} ({trouble}). Check before you repeat it")
 
 
 class Unsupported(Exception):

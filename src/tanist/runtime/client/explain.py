@@ -87,7 +87,7 @@ def _explain(situation: Situation) -> str:
     if situation.elr:
         return f"no leader: ISR is empty; {_elr_away(situation)}"
     if not situation.elr_enabled:
-        nobody = "nobody is known to have every record, and an operator has to choose"
+        nobody = "no replica is known to have every record: an operator has to choose"
         return f"no leader: ISR is empty; {_before_the_kip(situation, nobody)}"
     if situation.recovery_manager:
         return f"no leader: ISR and ELR are empty; {_nobody_eligible(situation)}"
@@ -117,7 +117,7 @@ def _led(situation: Situation) -> str:
         )
         if situation.elr:
             have = "has" if len(situation.elr) == 1 else "have"
-            text += f"; {_brokers(*situation.elr)} {have} all that lies below it and may lead (KIP-966 ELR)"
+            text += f"; {_brokers(*situation.elr)} {have} every record below it and may lead (KIP-966 ELR)"
         return text
     spare = len(situation.isr) - situation.effective_min_isr
     then = "one more loss stops acks=all" if spare == 0 else f"{spare} more may fail before acks=all stops"

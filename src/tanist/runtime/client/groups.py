@@ -316,7 +316,7 @@ def split_places(texts: Sequence[str]) -> list[tuple[str, tuple[int, ...] | None
         try:
             numbers = tuple(int(each) for each in indexes.split(","))
         except ValueError:
-            raise ValueError(f"{text!r}: after the colon stand partitions, like {topic}:0,1") from None
+            raise ValueError(f"{text!r}: after the colon come partitions, like {topic}:0,1") from None
         if any(number < 0 for number in numbers):
             raise ValueError(f"{text!r}: a partition is 0 or more")
         found.append((topic, numbers))

@@ -236,8 +236,8 @@ class _Sending:
             self._producer.send(self._target.topic, self._partition, self._records, compression=self._compression)
         except (KafkaError, Unreachable) as error:
             raise MergeInterrupted(
-                f"{self._target.topic}-{self._partition}: {error}. {self.sent} records were restored before; run it "
-                "again when this is mended: what is there by then is recognised"
+                f"{self._target.topic}-{self._partition}: {error}. Records restored so far: {self.sent}. "
+                "Fix that and run it again: it restores each record once"
             ) from error
         self.sent += len(self._records)
         self._records, self._bytes = [], 0

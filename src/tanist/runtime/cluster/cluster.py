@@ -96,8 +96,8 @@ class Cluster:
                 self._refuse_other_place(cluster, host, port)
                 if features:
                     raise ClusterError(
-                        f"{self.folder} has a cluster, which has its features: start it without --feature, then change "
-                        "them with `tanist features`"
+                        f"{self.folder} has a cluster already: start it without --feature, then change its features "
+                        "with `tanist features`"
                     )
                 if cluster.running:
                     nodes = ", ".join(str(node.node_id) for node in cluster.running)
@@ -204,7 +204,7 @@ class Cluster:
                 with self._starter.launcher() as (launcher, readiness):
                     self._starter.launch(launcher, cluster, [node])
                     if is_cut_off(self.folder, node_id):
-                        self._say(f"node {node_id} is started, but cut off: `tanist faults` tells by what")
+                        self._say(f"node {node_id} is started, but cut off: `tanist faults` shows why")
                     elif controllers * 2 > len(cluster.controllers):
                         self._starter.await_ready(readiness, cluster, [node], patience_s)
                     else:
@@ -266,11 +266,11 @@ class Cluster:
         if brokers not in (None, has_brokers) or controllers not in (None, separate):
             raise ClusterError(
                 f"{self.folder} has a cluster of {has_brokers} brokers and {separate} separate controllers: "
-                "leave --brokers and --controllers away to start it, or name another folder with --data"
+                "leave out --brokers and --controllers to start it, or name another folder with --data"
             )
         if log_dirs not in (None, cluster.log_dirs):
             raise ClusterError(
-                f"the nodes in {self.folder} have {cluster.log_dirs} log directories each: leave --log-dirs away to "
+                f"the nodes in {self.folder} have {cluster.log_dirs} log directories each: leave out --log-dirs to "
                 "start them, or name another folder with --data"
             )
 
@@ -280,8 +280,8 @@ class Cluster:
             return
         asked = f"{host or cluster.host}:{port or cluster.port}"
         raise ClusterError(
-            f"the cluster in {self.folder} is at {cluster.host}:{cluster.port}, not {asked}: leave --host and --port "
-            "away to start it there, or name another folder with --data"
+            f"the cluster in {self.folder} is at {cluster.host}:{cluster.port}, not {asked}: leave out --host and "
+            "--port to start it there, or name another folder with --data"
         )
 
     def _stop(self, cluster: ClusterFile, nodes: Iterable[NodeEntry], patience_s: float) -> list[int]:
@@ -290,7 +290,7 @@ class Cluster:
             if node.process is not None:
                 node.process.signal(signal.SIGTERM)
                 if node.paused:
-                    self._say(f"node {node.node_id} was paused: it goes on, to stop")
+                    self._say(f"node {node.node_id} was paused: resuming it, so that it can stop")
                     node.process.signal(signal.SIGCONT)
         late = not wait_until(lambda: not any(node.alive for node in stopping), patience_s)
         for node in stopping:
@@ -306,7 +306,7 @@ class Cluster:
         try:
             cluster.save(self.folder)
         except OSError as error:
-            self._say(f"what has stopped will show as crashed: {remedy(error) or error}")
+            self._say(f"the stopped nodes will show as crashed: {remedy(error) or error}")
 
     def _kill(self, node: NodeEntry) -> None:
         if node.process is not None:

@@ -149,7 +149,7 @@ class FaultOrders:
         if node.process is None or answer["pid"] != node.process.pid:
             return False
         if answer["problem"]:
-            raise ClusterError(f"node {node.node_id} does not obey: {answer['problem']}")
+            raise ClusterError(f"node {node.node_id} does not apply faults: {answer['problem']}")
         return int(answer["number"]) >= number
 
 

@@ -137,7 +137,7 @@ def ports_by_the_system(host: str, count: int) -> list[int]:
             for probe in probes:
                 probe.bind((host, 0))
         except OSError as error:
-            raise ClusterError(f"the system gives no free port on {host}: {error.strerror}") from None
+            raise ClusterError(f"there is no free port on {host}: {error.strerror}") from None
         return [int(probe.getsockname()[1]) for probe in probes]
 
 

@@ -130,7 +130,7 @@ class Starter:
                     if node.process is None or not node.alive:
                         raise ClusterError(_death_of(self._folder, node))
                     if not readiness.is_ready(node.process.pid):
-                        waits = readiness.status_of(node.process.pid) or "it does not take part in the cluster yet"
+                        waits = readiness.status_of(node.process.pid) or "it has not joined the cluster yet"
                         lack = f"node {node.node_id}: {waits}"
                         return say_late()
                 while waiting:
@@ -150,12 +150,12 @@ class Starter:
             if not wait_until(ready, patience_s):
                 raise ClusterError(
                     f"the cluster is not ready after {patience_s:.0f} s: {lack}. "
-                    f"What its nodes have said is in {self._folder}/node-*/node.log"
+                    f"See the nodes' logs: {self._folder}/node-*/node.log"
                 )
 
 
 def _death_of(folder: Path, node: NodeEntry) -> str:
-    reason = death_reason(folder, node) or f"node {node.node_id} has ended and has not said why"
+    reason = death_reason(folder, node) or f"node {node.node_id} has ended for an unknown reason"
     subject = "" if reason.startswith(f"node {node.node_id} ") else f"node {node.node_id} has ended: "
     return f"{subject}{reason} (its log: {layout.log_path(folder, node.node_id)})"
 

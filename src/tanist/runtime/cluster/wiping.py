@@ -79,4 +79,4 @@ def _remove(path: Path) -> None:
         return
     except OSError as error:
         cause = (error.strerror or str(error)).lower()
-        raise ClusterError(f"cannot remove {path}: {cause}. Mend that, then repeat the command") from None
+        raise ClusterError(f"cannot remove {path}: {cause}. Fix that, then repeat the command") from None

@@ -59,10 +59,10 @@ class ObeyingNode:
             if faults is None:
                 return
             if not is_private(self._folder):
-                raise FaultsUnreadable(f"others than its owner can write to {self._folder}: nothing in it is obeyed")
+                raise FaultsUnreadable(f"other users can write to {self._folder}: its faults are ignored")
             self._obey(faults)
         except (FaultsUnreadable, OSError) as error:
-            self._report("WARN", f"faults are not obeyed: {error}")
+            self._report("WARN", f"faults are ignored: {error}")
             self._answer(None, str(error))
             return
         self._answer(faults.number, "")
@@ -96,7 +96,7 @@ class ObeyingNode:
             Path(f"{path}.tmp").write_text(json.dumps(answer))
             os.replace(f"{path}.tmp", path)
         except OSError as error:
-            self._report("WARN", f"cannot tell that faults are applied: {error}")
+            self._report("WARN", f"cannot report that faults are applied: {error}")
 
 
 def obey_faults(

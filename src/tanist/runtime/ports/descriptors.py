@@ -55,7 +55,7 @@ def too_few() -> str | None:
     highest = limits()[1]
     if highest >= NEEDED:
         return None
-    return f"a process may open {highest} files, and a node needs {NEEDED} or more: `ulimit -n {PLENTY}`, then again"
+    return f"the limit of open files is {highest}, and a node needs {NEEDED}: `ulimit -n {PLENTY}`, then try again"
 
 
 def is_shortage(error: BaseException) -> bool:

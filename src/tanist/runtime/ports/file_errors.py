@@ -23,7 +23,7 @@ def remedy(error: OSError) -> str | None:
     """What is wrong, and what to do, in one line without a full stop; None of what nobody has foreseen."""
     if descriptors.is_shortage(error):
         limit = descriptors.limits()[0]
-        return f"too many open files; the limit is {limit}: `ulimit -n {descriptors.PLENTY}`, then again"
+        return f"too many open files; the limit is {limit}: `ulimit -n {descriptors.PLENTY}`, then try again"
     if error.errno not in _REMEDIES:
         return None
     where = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "

@@ -242,15 +242,15 @@ def _descriptors() -> int | None:
     if number < PLENTY:
         report(
             "WARN",
-            f"this process may open {number} files: {number // 2} connections, and the segments of logs and indexes; "
-            f"`ulimit -n {PLENTY}` before the start gives room for more",
+            f"the limit of open files is {number}: {number // 2} for connections, the rest for log segments and "
+            f"indexes; `ulimit -n {PLENTY}` before the start raises it",
         )
     keep_reserve(
         number,
         lambda: report(
             "WARN",
-            f"all {number} files that this process may open are open: new connections and new replicas wait until some "
-            "are closed; `ulimit -n` before the start gives room for more",
+            f"the limit of {number} open files is reached: new connections and new replicas wait until some are "
+            "closed; `ulimit -n` before the start raises it",
         ),
     )
     return number
@@ -294,7 +294,7 @@ def main(arguments: Sequence[str]) -> int:
         else:
             path = word
     if path is None:
-        _usage("which node? Name its properties file")
+        _usage("FILE is missing: the node's properties file")
     from tanist.broker.node import Node
 
     return run_file(path, overrides, Node)
