@@ -432,7 +432,7 @@ def test_what_makes_no_sense(arguments: tuple[str, ...], said: str) -> None:
 def test_lanes_and_partitions_that_there_are_not(a17: Path) -> None:
     for arguments, said in (
         (("--lanes", "9"), "'9' is not one of node 1, node 2, node 3, client"),
-        (("--partition", "events-9"), "'events-9' is none of events-0"),
+        (("--partition", "events-9"), "'events-9' is not one of events-0"),
         (("--mutate", "A1"), "--mutate is for a seed"),
     ):
         result = _replay(str(a17), *arguments)

@@ -441,7 +441,7 @@ def test_another_place_than_the_cluster_has_is_refused(make: Callable[[], Cluste
     cluster.up(brokers=1, port=port)
     cluster.down()
     with pytest.raises(
-        ClusterError, match=rf"is at 127\.0\.0\.1:{port}, not 127\.0\.0\.1:{port + 1}: leave --host and"
+        ClusterError, match=rf"is at 127\.0\.0\.1:{port}, not 127\.0\.0\.1:{port + 1}: leave out --host and"
     ):
         make().up(port=port + 1)
     with pytest.raises(ClusterError, match=rf"not 127\.0\.0\.2:{port}: .* or name another folder with --data"):

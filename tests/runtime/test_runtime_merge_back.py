@@ -379,7 +379,7 @@ def test_an_interruption_tells_how_far_it_came_and_the_rest_can_follow(salvaged:
     topic.has(record(50_000), at=10)
     salvaged.entry(lost(*range(1_201)))
     topic.refuse_after = 2
-    with pytest.raises(MergeInterrupted, match=r"t-0: INVALID_TIMESTAMP: too old. 1000 records were restored"):
+    with pytest.raises(MergeInterrupted, match=r"t-0: INVALID_TIMESTAMP: too old. Records restored so far: 1000"):
         merge(topic, salvaged)
     topic.refuse_after = None
     outcome = merge(topic, salvaged)
