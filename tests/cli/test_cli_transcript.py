@@ -77,7 +77,7 @@ _MASKS: tuple[tuple[str, str], ...] = (
     (r"\b[Bb]roker \d+", "broker N"),
     (r"\n +controller *(?=\n)", ""),
     (r"running(, controller|,)?", "running"),
-    (r"(running +)\d+\b", r"\1PID"),
+    (r"(running +)\d+\b *", r"\1PID  "),
     (r"\b\d\d:\d\d:\d\d\b", "TIME"),
 )
 
