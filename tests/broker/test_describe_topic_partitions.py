@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions: pages, cursors and what is wrong with them (facts 121-125)."""
+"""DescribeTopicPartitions: pages, cursors and what is wrong with them (rules 121-125)."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_the_pages_together_are_everything_once_and_in_order(
 def test_where_a_page_ends() -> None:
     image = an_image({"a": 3, "b": 2})
     assert following(describe(image, request(limit=2), LIMIT)) == ("a", 2)
-    # The budget is used up exactly, and another topic follows, which need not even exist (fact 123).
+    # The budget is used up exactly, and another topic follows, which need not even exist (rule 123).
     assert following(describe(image, request(limit=3), LIMIT)) == ("b", 0)
     assert following(describe(image, request("a", "nope", limit=3), LIMIT)) == ("nope", 0)
     assert following(describe(image, request(limit=5), LIMIT)) is None
@@ -141,7 +141,7 @@ def test_what_the_asker_cannot_reach_is_offline_to_them() -> None:
     (topic,) = describe(image, request(), LIMIT, reachable=lambda broker_id: broker_id == 2).topics
     (part,) = topic.partitions
     assert (part.leader_id, part.offline_replicas) == (-1, (1, 3))
-    # Never null: an empty list says that there are none, null that nobody knows (fact 125).
+    # Never null: an empty list says that there are none, null that nobody knows (rule 125).
     assert (part.eligible_leader_replicas, part.last_known_elr) == ((), ())
 
 

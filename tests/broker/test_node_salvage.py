@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tanist.log.salvage.manifest import QUARANTINE, Manifest, Why
+from tanist.log.salvage.manifest import QUARANTINE, Manifest, SalvageReason
 from tanist.log.salvage.quarantine import Quarantine
 from tanist.wire.batch import decode_batch, iterate_headers
 from tanist.wire.messages.incremental_alter_configs_request import (
@@ -86,7 +86,7 @@ def test_an_unclean_election_loses_nothing_for_good() -> None:
     assert story.saved(manifest) == LOST
     topic_id = story.cluster.hosted("t")[4].topic_id
     assert (manifest.topic, manifest.topic_id, manifest.partition, manifest.broker_id) == ("t", topic_id, 0, 4)
-    assert manifest.why is Why.UNCLEAN_RECOVERY
+    assert manifest.why is SalvageReason.UNCLEAN_RECOVERY
     assert (manifest.from_offset, manifest.to_offset) == (1, 11)
     assert manifest.leader_epoch == story.cluster.hosted("t")[5].leader_epoch > manifest.last_epoch >= 0
     assert story.said("is saved before it is dropped")
@@ -116,7 +116,7 @@ def test_records_that_were_never_committed_are_saved_as_well() -> None:
     cluster.until(lambda: cluster.values("t") == [b"common", b"elsewhere"])
     view = cluster.world.hosts[4].disk.view(cluster.client.process)
     (manifest,) = Quarantine(view, "/data", 4, itertools.count(1)).entries()
-    assert manifest.why is Why.FOLLOWER_TRUNCATION
+    assert manifest.why is SalvageReason.FOLLOWER_TRUNCATION
     assert (manifest.from_offset, manifest.to_offset, manifest.high_watermark) == (1, 2, 1)
 
 

@@ -1,4 +1,4 @@
-"""What DescribeTopicPartitions tells of a partition in good and in bad times: fact 125."""
+"""What DescribeTopicPartitions tells of a partition in good and in bad times: rule 125."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def told(image: MetadataImage) -> Any:
     return describe(image, DescribeTopicPartitionsRequest(response_partition_limit=10), 10).topics[0].partitions[0]
 
 
-def test_fact_125_in_good_times() -> None:
+def test_rule_125_in_good_times() -> None:
     partition = told(image_of_one_partition())
     assert (partition.leader_id, partition.leader_epoch) == (1, 4)
     assert (partition.replica_nodes, partition.isr_nodes) == ((1, 2, 3, 4), (1, 2, 3, 4))
@@ -60,7 +60,7 @@ def test_fact_125_in_good_times() -> None:
     assert partition.offline_replicas == ()
 
 
-def test_fact_125_the_elr_and_the_last_known_elr_are_the_partitions() -> None:
+def test_rule_125_the_elr_and_the_last_known_elr_are_the_partitions() -> None:
     image = image_of_one_partition()
     image.replay(
         PartitionChangeRecord(
@@ -71,7 +71,7 @@ def test_fact_125_the_elr_and_the_last_known_elr_are_the_partitions() -> None:
     assert (partition.isr_nodes, partition.eligible_leader_replicas, partition.last_known_elr) == ((1,), (2,), (3,))
 
 
-def test_fact_125_offline_is_who_is_fenced_unknown_or_without_the_directory() -> None:
+def test_rule_125_offline_is_who_is_fenced_unknown_or_without_the_directory() -> None:
     image = image_of_one_partition()
     image.replay(BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=5, fenced=1))  # by the records it leads on
     image.replay(BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=5, log_dirs=(UUID(int=77),)))

@@ -1,4 +1,4 @@
-"""AlterPartition from a broker's leaders to the controller, on whole nodes: facts 17 and 21."""
+"""AlterPartition from a broker's leaders to the controller, on whole nodes: rules 17 and 21."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def in_sync(cluster: Cluster, partitions: int, count: int) -> bool:
     )
 
 
-def test_fact_21_one_request_at_a_time_with_all_that_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rule_21_one_request_at_a_time_with_all_that_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     listener = Listener(monkeypatch)
     listener.hold_ms = HELD_MS
     cluster = Cluster(nodes=5)
@@ -90,7 +90,7 @@ def test_fact_21_one_request_at_a_time_with_all_that_waits(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("error", [ErrorCode.STALE_BROKER_EPOCH, ErrorCode.NOT_CONTROLLER])
-def test_fact_21_a_request_that_fails_as_a_whole_is_sent_again_after_50_ms(
+def test_rule_21_a_request_that_fails_as_a_whole_is_sent_again_after_50_ms(
     monkeypatch: pytest.MonkeyPatch, error: ErrorCode
 ) -> None:
     listener = Listener(monkeypatch)
@@ -108,7 +108,7 @@ def test_fact_21_a_request_that_fails_as_a_whole_is_sent_again_after_50_ms(
     assert listener.requests[0] == listener.requests[1]
 
 
-def test_fact_17_a_request_vouches_for_each_member(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rule_17_a_request_vouches_for_each_member(monkeypatch: pytest.MonkeyPatch) -> None:
     listener = Listener(monkeypatch)
     cluster = Cluster()
     cluster.create_topic("t", assignment=[[1, 2, 3]])

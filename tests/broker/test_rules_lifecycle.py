@@ -1,4 +1,4 @@
-"""A broker's standing with the controller, seen from the broker: fact 96."""
+"""A broker's standing with the controller, seen from the broker: rule 96."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def the_beat(asked: list[tuple[int, Any]]) -> tuple[int, bool, bool]:
     return at, request.want_fence, request.want_shut_down
 
 
-def test_fact_96_the_states_of_a_broker_from_start_to_stop() -> None:
+def test_rule_96_the_states_of_a_broker_from_start_to_stop() -> None:
     rig = Rig()
     assert rig.state == "NOT_RUNNING"
     rig = started()
@@ -153,7 +153,7 @@ def test_fact_96_the_states_of_a_broker_from_start_to_stop() -> None:
     assert rig.run(10 * INTERVAL_MS) == []
 
 
-def test_fact_96_it_wants_to_be_unfenced_only_when_the_metadata_holds_its_registration() -> None:
+def test_rule_96_it_wants_to_be_unfenced_only_when_the_metadata_holds_its_registration() -> None:
     rig = started()
     rig.registered()
     for incarnation, epoch in ((UUID(int=5), EPOCH), (rig.lifecycle.incarnation_id, EPOCH - 1)):
@@ -168,7 +168,7 @@ def test_fact_96_it_wants_to_be_unfenced_only_when_the_metadata_holds_its_regist
     assert not the_beat(rig.run(PACE_MS))[1]
 
 
-def test_fact_96_fenced_and_back_it_beats_faster() -> None:
+def test_rule_96_fenced_and_back_it_beats_faster() -> None:
     rig = running()
     rig.run(INTERVAL_MS)
     rig.beaten(fenced=True)
@@ -186,7 +186,7 @@ def test_fact_96_fenced_and_back_it_beats_faster() -> None:
         BrokerRegistrationResponse(error_code=ErrorCode.DUPLICATE_BROKER_REGISTRATION, broker_epoch=-1),
     ],
 )
-def test_fact_96_a_registration_that_fails_is_sent_again_with_the_same_incarnation(failure: Any) -> None:
+def test_rule_96_a_registration_that_fails_is_sent_again_with_the_same_incarnation(failure: Any) -> None:
     rig = started()
     first = rig.asked[-1][1]
     assert (first.incarnation_id, first.previous_broker_epoch) == (rig.lifecycle.incarnation_id, 33)
@@ -228,7 +228,7 @@ def test_a_broker_that_is_refused_for_as_long_as_its_registration_may_take_gives
     assert 60_000 < rig.now_ms < 63_000
 
 
-def test_fact_96_a_heartbeat_that_fails_is_sent_again() -> None:
+def test_rule_96_a_heartbeat_that_fails_is_sent_again() -> None:
     rig = running()
     rig.run(INTERVAL_MS)
     rig.answer(None)

@@ -1,4 +1,4 @@
-"""Kafka's names of its metrics, by facts 129, 131 and 132: those that are here, and those that are not on purpose."""
+"""Kafka's names of its metrics, by rules 129, 131 and 132: those that are here, and those that are not on purpose."""
 
 from __future__ import annotations
 
@@ -79,19 +79,19 @@ def named(metrics: Iterable[Definition], group: str) -> set[str]:
     return {each.removeprefix("name=").split(",")[0] for each in rest}
 
 
-def test_fact_129_the_controllers_names() -> None:
+def test_rule_129_the_controllers_names() -> None:
     here = named(CONTROLLER_METRICS, "kafka.controller:type=KafkaController")
     assert CONTROLLER - here == {"TimedOutBrokerHeartbeatCount", "TimeSinceLastHeartbeatReceivedMs"}
     assert here <= CONTROLLER
     assert named(CONTROLLER_METRICS, "kafka.controller:type=ControllerStats") >= ELECTIONS
 
 
-def test_fact_131_the_brokers_names() -> None:
+def test_rule_131_the_brokers_names() -> None:
     assert named(BROKER_METRICS, "kafka.server:type=ReplicaManager") == BROKER
     assert PARTITION - named(PARTITION_METRICS, "kafka.cluster:type=Partition") == {"LastStableOffsetLag"}
 
 
-def test_fact_132_the_quorums_names() -> None:
+def test_rule_132_the_quorums_names() -> None:
     assert QUORUM - named(NODE_METRICS, "kafka.server:type=raft-metrics") == {
         "number-unknown-voter-connections",
         "uncommitted-voter-change",

@@ -48,7 +48,7 @@ def two_that_do_not_control(cluster: Cluster) -> tuple[int, int]:
     return first, second
 
 
-def test_fact_10_members_are_looked_at_every_half_lag_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rule_10_members_are_looked_at_every_half_lag_time(monkeypatch: pytest.MonkeyPatch) -> None:
     looks_ms: list[int] = []
     look_for_real = IsrMembership.check_lag
 
@@ -67,7 +67,7 @@ def test_fact_10_members_are_looked_at_every_half_lag_time(monkeypatch: pytest.M
     assert len(looks_ms) >= 3
 
 
-def test_fact_117_high_watermarks_are_written_down_every_five_seconds_and_believed_after_a_crash(
+def test_rule_117_high_watermarks_are_written_down_every_five_seconds_and_believed_after_a_crash(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     written_ms: list[int] = []
@@ -98,7 +98,7 @@ def test_fact_117_high_watermarks_are_written_down_every_five_seconds_and_believ
     assert believed == [0, 3]
 
 
-def test_fact_119_a_produce_that_waits_hears_that_leadership_is_lost() -> None:
+def test_rule_119_a_produce_that_waits_hears_that_leadership_is_lost() -> None:
     cluster = Cluster(config={"min.insync.replicas": "2"})
     leader, follower = two_that_do_not_control(cluster)
     cluster.create_topic("t", assignment=[[leader, follower]])
@@ -125,14 +125,14 @@ def test_fact_119_a_produce_that_waits_hears_that_leadership_is_lost() -> None:
 
 
 @pytest.mark.parametrize("acks", [-2, 2, 300])
-def test_fact_120_other_acks_are_refused_on_the_wire(acks: int) -> None:
+def test_rule_120_other_acks_are_refused_on_the_wire(acks: int) -> None:
     cluster = Cluster(nodes=1)
     cluster.create_topic("t", factor=1)
     assert cluster.produce("t", [b"x"], acks=acks).error_code == ErrorCode.INVALID_REQUIRED_ACKS
     assert cluster.hosted("t")[1].log.log_end_offset == 0
 
 
-def test_fact_149_who_waits_for_a_commit_hears_that_the_controller_has_changed() -> None:
+def test_rule_149_who_waits_for_a_commit_hears_that_the_controller_has_changed() -> None:
     cluster = Cluster()
     controller = cluster.node(1).quorum.leader_id
     assert controller is not None

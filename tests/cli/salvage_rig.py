@@ -9,8 +9,8 @@ from uuid import UUID
 
 from tanist.log.config import LogConfig
 from tanist.log.log import Log
-from tanist.log.salvage.manifest import Manifest, Why
-from tanist.log.salvage.quarantine import NO_LIMIT, Doomed, Quarantine, pieces_of
+from tanist.log.salvage.manifest import Manifest, SalvageReason
+from tanist.log.salvage.quarantine import NO_LIMIT, Quarantine, RecordsToSave, pieces_of
 from tanist.runtime.ports.disk import RealDisk
 from tanist.runtime.ports.loop import Loop
 from tanist.wire.batch import NewRecord, encode_batch
@@ -39,10 +39,10 @@ class Broker:
         batch = encode_batch(records, **how)
         assert self.log.append_as_leader(memoryview(batch), epoch, 0, WALL_MS).error == 0
 
-    def salvage(self, offset: int, why: Why = Why.UNCLEAN_RECOVERY, after_ms: int = 0) -> Manifest:
+    def salvage(self, offset: int, why: SalvageReason = SalvageReason.UNCLEAN_RECOVERY, after_ms: int = 0) -> Manifest:
         tail = self.log.tail(offset)
         assert tail is not None
-        doomed = Doomed(
+        to_save = RecordsToSave(
             self.log.topic,
             TOPIC_ID,
             0,
@@ -54,7 +54,7 @@ class Broker:
             epochs=((3, tail.from_offset),),
             pieces=pieces_of(tail.ranges, tail.from_offset),
         )
-        return self.quarantine.save_now(doomed, WALL_MS + after_ms, NO_LIMIT)
+        return self.quarantine.save_now(to_save, WALL_MS + after_ms, NO_LIMIT)
 
     def close(self) -> None:
         self.log.close()
@@ -80,5 +80,5 @@ def salvage_something(folder: Path) -> None:
         broker.close()
     other = Broker(folder / "more", 3, "payments")
     other.append(1, at(9, b"p", b"paid"))
-    other.salvage(0, Why.OUT_OF_RANGE, after_ms=9)
+    other.salvage(0, SalvageReason.OUT_OF_RANGE, after_ms=9)
     other.close()

@@ -43,7 +43,7 @@ def test_deviations_are_no_failures(tmp_path: Path) -> None:
     result = _run(tmp_path, SCENARIOS + DEVIATING)
     assert result.exit_code == 0
     assert result.output.splitlines()[-1] == "2 passed, 0 failed, 1 deviate"
-    assert result.output.startswith("DEVIATES  three  fact 35: ")
+    assert result.output.startswith("DEVIATES  three  rule 35: ")
 
 
 def test_a_failure(tmp_path: Path) -> None:

@@ -252,12 +252,12 @@ def test_merge_back_of_no_salvage_is_an_error(broker: tuple[Path, str], tmp_path
 
 
 def test_merge_back_tells_what_has_expired_from_what_was_never_saved(broker: tuple[Path, str], tmp_path: Path) -> None:
-    from tanist.log.salvage.manifest import Why
+    from tanist.log.salvage.manifest import SalvageReason
     from tests.cli.test_cli_salvage import Broker, at
 
     saving = Broker(tmp_path, 2)
     saving.append(3, at(0, b"k", b"a"), at(1, b"k", b"b"))
-    saving.salvage(1, Why.OUT_OF_RANGE)
+    saving.salvage(1, SalvageReason.OUT_OF_RANGE)
     saving.close()
     to = ("--data", tmp_path, "--bootstrap", broker[1])
     assert "1 entry only that stood before the leader's first offset: expired" in refusal("merge-back", *to)

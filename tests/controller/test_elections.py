@@ -131,7 +131,7 @@ def test_rule_46_with_the_feature_off_an_unclean_restart_is_a_fence() -> None:
     expect(there, isr=[1], leader=1, recovery="RECOVERED")
 
 
-def test_deviation_46_a_leftover_elr_loses_who_restarts_uncleanly() -> None:
+def test_deviation_46_a_remaining_elr_loses_who_restarts_uncleanly() -> None:
     there = leaderless()
     there.replay(FeatureLevelRecord(name=ELR_VERSION, feature_level=0))
     there.register({"broker": 2, "clean": False})

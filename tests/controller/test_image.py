@@ -210,7 +210,7 @@ def test_rule_55_clearing_the_elr_counts_only_where_there_was_one() -> None:
     assert image.topics[FOO].partitions[0].partition_epoch == 2
 
 
-def test_fact_55_clearing_the_elr_clears_its_index_too() -> None:
+def test_rule_55_clearing_the_elr_clears_its_index_too() -> None:
     image = small()
     image.replay(change(0, isr=(1,), eligible_leader_replicas=(2, 3)))
     image.replay(ClearElrRecord(topic_name="foo"))
@@ -292,9 +292,9 @@ def test_records_nobody_acts_on_are_kept() -> None:
     quota = ClientQuotaRecord(entity=(named,), key="rate", value=1.0)
     default = ClientQuotaRecord(entity=(EntityData(entity_type="user", entity_name=None),), key="rate", value=2.0)
     image = image_of(acl, scram, token, quota, default, ZkMigrationStateRecord(), NoOpRecord())
-    assert list(image.kept) == [acl, scram, token, quota, default]
+    assert list(image.passive) == [acl, scram, token, quota, default]
     image.replay(ClientQuotaRecord(entity=(named,), key="rate", value=3.0))
-    assert len(image.kept) == 5
+    assert len(image.passive) == 5
     for removal in (
         RemoveAccessControlEntryRecord(id=UUID(int=3)),
         RemoveUserScramCredentialRecord(name="u", mechanism=1),
@@ -302,7 +302,7 @@ def test_records_nobody_acts_on_are_kept() -> None:
         ClientQuotaRecord(entity=(named,), key="rate", remove=True),
     ):
         image.replay(removal)
-    assert list(image.kept) == [default]
+    assert list(image.passive) == [default]
 
 
 # -- what does not fit ------------------------------------------------------------------------------------------------

@@ -166,13 +166,13 @@ def test_rule_37_the_same_leader_is_not_written() -> None:
     assert nobody == change(eligible_leader_replicas=(2,))
 
 
-def test_rule_38_a_leftover_elr_elects_with_the_feature_off() -> None:
+def test_rule_38_a_remaining_elr_elects_with_the_feature_off() -> None:
     before = partition(isr=(), leader=-1, elr=(2, 3))
     made = record(before, context(elr=False, alive=(3,)))
     assert made == change(isr=(3,), leader=3, eligible_leader_replicas=())
 
 
-def test_deviation_38_a_leftover_elr_survives_a_change_that_finds_nobody_but_not_an_unclean_shutdown() -> None:
+def test_deviation_38_a_remaining_elr_survives_a_change_that_finds_nobody_but_not_an_unclean_shutdown() -> None:
     before = partition(isr=(), leader=-1, elr=(2, 3))
     made = record(before, context(elr=False, alive=()), target_replicas=(1, 2, 3, 4), target_adding=(4,))
     assert made is not None

@@ -1,4 +1,4 @@
-"""Who a controlled shutdown waits for: fact 92, where we differ."""
+"""Who a controlled shutdown waits for: rule 92, where we differ."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_deviation_92_what_a_broker_has_read_counts_from_the_heartbeat_that_unfe
     assert cluster.heartbeat(1, want_shut_down=True).should_shut_down
 
 
-def test_fact_92_nor_is_one_that_has_not_read_it_passed_over() -> None:
+def test_rule_92_nor_is_one_that_has_not_read_it_passed_over() -> None:
     cluster = Cluster()
     cluster.start(1, 2)
     cluster.create_topic("foo", (1, 2))

@@ -1,4 +1,4 @@
-"""What makes a shutdown clean, and what has nothing to do with it: fact 85."""
+"""What makes a shutdown clean, and what has nothing to do with it: rule 85."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from tests.controller.controller_double import Cluster, directory
 
 
 @pytest.mark.parametrize(("gives_its_epoch", "elr"), [(True, (2,)), (False, ())])
-def test_fact_85_other_directories_do_not_make_a_shutdown_unclean(gives_its_epoch: bool, elr: tuple[int, ...]) -> None:
-    """A lost disk shows through the epoch, which the broker then does not give (fact 87), and not here."""
+def test_rule_85_other_directories_do_not_make_a_shutdown_unclean(gives_its_epoch: bool, elr: tuple[int, ...]) -> None:
+    """A lost disk shows through the epoch, which the broker then does not give (rule 87), and not here."""
     cluster = Cluster()
     cluster.start(1, 2, 3)
     cluster.create_topic("foo", (1, 2, 3), min_insync_replicas="3")

@@ -1,11 +1,11 @@
-"""When the controller's periodic tasks are due: fact 100."""
+"""When the controller's periodic tasks are due: rule 100."""
 
 from __future__ import annotations
 
 from tests.controller.controller_double import Cluster
 
 
-def test_fact_100_the_unclean_sweep_comes_every_five_minutes() -> None:
+def test_rule_100_the_unclean_sweep_comes_every_five_minutes() -> None:
     cluster = Cluster(
         static_configs={"metadata.max.idle.interval.ms": "0"},
         auto_leader_rebalance_enable=False,

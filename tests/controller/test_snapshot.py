@@ -151,7 +151,7 @@ def test_rule_73_an_elr_is_written_when_there_is_one() -> None:
     assert (record.eligible_leader_replicas, record.last_known_elr) == ((2,), None)
 
 
-def test_deviation_60_a_leftover_elr_is_part_of_the_snapshot_unless_the_records_are_too_old() -> None:
+def test_deviation_60_a_remaining_elr_is_part_of_the_snapshot_unless_the_records_are_too_old() -> None:
     assert partition_of(23).eligible_leader_replicas == (2,)  # the feature is off here
     assert partition_of(22).eligible_leader_replicas is None
 

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from tanist.coordinator.effects import Answer, Append, Effect
-from tanist.coordinator.group import Asker
+from tanist.coordinator.group import JoinContext
 from tanist.coordinator.rebalance import GroupSettings
 from tanist.coordinator.shard import Shard
 from tanist.wire.group_records import decode_group_record, encode_key, encode_value
@@ -146,8 +146,8 @@ class Rig:
             protocol_type=protocol_type,
             protocols=tuple(JoinGroupRequestProtocol(name=name, metadata=data) for name, data in protocols),
         )
-        asker = Asker(ticket, "client", "/host", f"member-{self._members}", known, skip)
-        self.carry_out(self.shard.join(request, asker, self.now_ms))
+        context = JoinContext(ticket, "client", "/host", f"member-{self._members}", known, skip)
+        self.carry_out(self.shard.join(request, context, self.now_ms))
         return ticket
 
     def sync(self, joined: Any, assignments: dict[str, bytes] | None = None, **changes: Any) -> int:

@@ -14,8 +14,8 @@ import pytest
 
 from tanist.log.config import LogConfig
 from tanist.log.log import Log
-from tanist.log.salvage.manifest import QUARANTINE, Why
-from tanist.log.salvage.quarantine import NO_LIMIT, Doomed, Quarantine, pieces_of
+from tanist.log.salvage.manifest import QUARANTINE, SalvageReason
+from tanist.log.salvage.quarantine import NO_LIMIT, Quarantine, RecordsToSave, pieces_of
 from tanist.runtime.client.salvaged import Entry, by_partition, find_entries
 from tanist.runtime.ports.disk import RealDisk
 from tanist.runtime.ports.loop import Loop
@@ -42,11 +42,11 @@ def salvage_into(log_directory: Path, scratch: Path) -> None:
         assert log.append_as_leader(memoryview(batch), number // 20, 0, 1_000).error == 0
     tail = log.tail(10)
     assert tail is not None
-    doomed = Doomed(
-        TOPIC, UUID(int=5), 0, Why.UNCLEAN_RECOVERY, 9, 10, tail.from_offset, tail.to_offset, ((0, 10),),
+    to_save = RecordsToSave(
+        TOPIC, UUID(int=5), 0, SalvageReason.UNCLEAN_RECOVERY, 9, 10, tail.from_offset, tail.to_offset, ((0, 10),),
         pieces_of(tail.ranges, tail.from_offset),
     )  # fmt: skip
-    Quarantine(disk, str(log_directory), 1, itertools.count(1)).save_now(doomed, 1_700_000_000_000, NO_LIMIT)
+    Quarantine(disk, str(log_directory), 1, itertools.count(1)).save_now(to_save, 1_700_000_000_000, NO_LIMIT)
     log.close()
     disk.close()
     loop.close()

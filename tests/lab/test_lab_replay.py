@@ -165,7 +165,7 @@ def test_a_broken_rule_contradicts_its_line() -> None:
     assert last.about == found.partition
     assert last.text.startswith("S4 does not hold: on node ")
     moved = [each for each in found.moments[:-1] if each.about == last.about and "HW 0 → " in each.text]
-    assert "not known to have it: it has to wait (fact 4)" in (moved[-1].why or "")
+    assert "not known to have it: it has to wait (rule 4)" in (moved[-1].why or "")
 
 
 # -- why
@@ -182,31 +182,31 @@ BEFORE = PartitionState((1, 2, 3), (1, 2), leader=1, leader_epoch=4, partition_e
             replace(BEFORE, isr=(2,), elr=(1,), leader=2, leader_epoch=5),
             Situation(2, "Balanced"),
             "leader 1 → 2, epoch 5, ISR [1,2] → [2], ELR [] → [1]",
-            "a live member of the ISR, the first in the order of replicas (facts 30, 32); ISR [2] is below "
-            "min.insync.replicas 2: 1 left it and stays eligible, in the ELR (KIP-966, fact 41)",
+            "a live member of the ISR, the first in the order of replicas (rules 30, 32); ISR [2] is below "
+            "min.insync.replicas 2: 1 left it and stays eligible, in the ELR (KIP-966, rule 41)",
         ),
         (
             replace(BEFORE, isr=(), elr=(1, 2), leader=-1),
             replace(BEFORE, isr=(2,), elr=(1,), leader=2, leader_epoch=5),
             Situation(2, "Balanced"),
             "leader none → 2, epoch 5, ISR [] → [2], ELR [1,2] → [1]",
-            "the ISR is empty; 2 is in the ELR, so has all that was committed (KIP-966, facts 31, 35)",
+            "the ISR is empty; 2 is in the ELR, so has all that was committed (KIP-966, rules 31, 35)",
         ),
         (
             replace(BEFORE, isr=(2,), elr=(1,), leader=2),
             replace(BEFORE, isr=(2, 3), leader=2),
             Situation(2, "Balanced"),
             "ISR [2] → [2,3], ELR [1] → []",
-            "ISR [2,3] meets min.insync.replicas 2: nobody else is eligible (KIP-966, fact 40); its leader asked for "
-            "3, who is alive (AlterPartition, facts 25, 26)",
+            "ISR [2,3] meets min.insync.replicas 2: nobody else is eligible (KIP-966, rule 40); its leader asked for "
+            "3, who is alive (AlterPartition, rules 25, 26)",
         ),
         (
             replace(BEFORE, isr=(), elr=(1,), leader=-1),
             replace(BEFORE, isr=(), last_known_elr=(1,), leader=-1),
             Situation(2, "Balanced"),
             "ELR [1] → [], LastKnownElr [] → [1]",
-            "1 ended uncleanly, so may lack what was committed: not eligible (fact 46); LastKnownElr [1]: remembered "
-            "for an unclean recovery (KIP-966, fact 51)",
+            "1 ended uncleanly, so may lack what was committed: not eligible (rule 46); LastKnownElr [1]: remembered "
+            "for an unclean recovery (KIP-966, rule 51)",
         ),
         (
             replace(BEFORE, isr=(), last_known_elr=(1, 2), leader=-1),
@@ -214,7 +214,7 @@ BEFORE = PartitionState((1, 2, 3), (1, 2), leader=1, leader_epoch=4, partition_e
             Situation(2, "Balanced", answered=(2, 3)),
             "leader none → 2, epoch 5, ISR [] → [2], LastKnownElr [1,2] → [], recovering",
             "nobody is in ISR or ELR; strategy Balanced: when all of LastKnownElr [1,2] have answered ([2,3] had), the "
-            "longest log by (last epoch, end) leads (KIP-966, Unclean Recovery; fact 36)",
+            "longest log by (last epoch, end) leads (KIP-966, Unclean Recovery; rule 36)",
         ),
         (
             replace(BEFORE, isr=(), elr=(1,), leader=-1),
@@ -222,15 +222,15 @@ BEFORE = PartitionState((1, 2, 3), (1, 2), leader=1, leader_epoch=4, partition_e
             Situation(2, "Aggressive", answered=(2,)),
             "leader none → 2, epoch 5, ISR [] → [2], ELR [1] → [], recovering",
             "[1] may lead but cannot; strategy Aggressive: the longest log by (last epoch, end) of those who answered, "
-            "[2] (KIP-966, Unclean Recovery; fact 36)",
+            "[2] (KIP-966, Unclean Recovery; rule 36)",
         ),
         (
             BEFORE,
             replace(BEFORE, isr=(), elr=(1, 2), leader=-1, leader_epoch=5),
             Situation(2, "None"),
             "leader 1 → none, epoch 5, ISR [1,2] → [], ELR [] → [1,2]",
-            "nobody of the ELR [1,2] can lead now: it waits for one of them (KIP-966, fact 49); ISR [] is below "
-            "min.insync.replicas 2: 1 and 2 left it and stay eligible, in the ELR (KIP-966, fact 41)",
+            "nobody of the ELR [1,2] can lead now: it waits for one of them (KIP-966, rule 49); ISR [] is below "
+            "min.insync.replicas 2: 1 and 2 left it and stay eligible, in the ELR (KIP-966, rule 41)",
         ),
         (
             BEFORE,

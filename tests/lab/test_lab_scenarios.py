@@ -294,7 +294,7 @@ def test_reports() -> None:
     assert lines([deviating, failed, unknown]) == [
         "FAILED    ra-01  adding: expected [7], saw []",
         "FAILED    x  there is no player for kind dance",
-        "DEVIATES  deviates-47  fact 47, 159: an unregistered broker leaves the ELR | foo-0.elr: expected [3], saw []",
+        "DEVIATES  deviates-47  rule 47, 159: an unregistered broker leaves the ELR | foo-0.elr: expected [3], saw []",
     ]
     told = as_json([passed, deviating, failed, unknown])
     assert (told["passed"], told["failed"], told["deviates"]) == (1, 2, 1)

@@ -103,7 +103,7 @@ def test_a_clean_shutdown_file_without_an_epoch_says_nothing(data: bytes) -> Non
     [([7, 7], 7), ([7, 8], -1), ([7, None], -1), ([None], -1), ([], -1), ([0], 0)],
 )
 def test_previous_broker_epoch(epochs: list[int | None], previous: int) -> None:
-    """Fact 87; [7, 7] is cs-01 of the shared scenarios."""
+    """Rule 87; [7, 7] is cs-01 of the shared scenarios."""
     assert previous_broker_epoch(epochs) == previous
 
 

@@ -193,7 +193,7 @@ def test_deletion_renames_and_the_next_start_finds_the_rest() -> None:
     assert second not in (path, "/d/t-1")
     directory.shutdown_cleanly(1)
     again = loaded(disk)
-    assert again.doomed == sorted([path, second])
+    assert again.paths_to_delete == sorted([path, second])
     assert ends(again) == {"t-0": 3, "my-topic.v2-0": 1}
 
 
@@ -224,7 +224,7 @@ def test_what_is_no_log_is_left_alone() -> None:
     disk.write_file("/d/t-7", b"a file, no folder")
     again = loaded(disk)
     assert ends(again) == {"t-0": 3, "t-1": 5, "my-topic.v2-0": 1}
-    assert again.doomed == []
+    assert again.paths_to_delete == []
 
 
 def test_a_log_whose_topic_cannot_be_told_takes_the_directory_down() -> None:
@@ -268,7 +268,7 @@ def test_what_a_failed_creation_left_behind_is_taken_over() -> None:
     [([7, 7], 7), ([7, 8], -1), ([7, None], -1), ([None], -1), ([7, "offline"], -1)],
 )
 def test_previous_broker_epoch(epochs: list[int | str | None], previous: int) -> None:
-    """Fact 87: all directories, all readable, all agreeing."""
+    """Rule 87: all directories, all readable, all agreeing."""
     directories = []
     for number, epoch in enumerate(epochs):
         disk = MemoryDisk()

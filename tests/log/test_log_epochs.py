@@ -1,4 +1,4 @@
-"""The leader epoch cache against Apache's recorded answers (facts 109-113), and against the records themselves."""
+"""The leader epoch cache against Apache's recorded answers (rules 109-113), and against the records themselves."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_previous_epoch() -> None:
     ],
 )
 def test_diverging_answers_of_a_leader(last_epoch: int, offset: int, diverging: tuple[int, int] | None) -> None:
-    """lg-01: batches of epochs 0, 3, 4, 7, 9, and epoch 10 begun at the end (fact 113)."""
+    """lg-01: batches of epochs 0, 3, 4, 7, 9, and epoch 10 begun at the end (rule 113)."""
     cache = LeaderEpochCache([(0, 0), (3, 2), (4, 8), (7, 13), (9, 14), (10, 17)])
     answer = cache.end_offset_for(last_epoch, 17)
     diverges = answer.epoch < last_epoch or answer.end_offset < offset

@@ -18,8 +18,16 @@ from hypothesis import strategies as st
 from tanist.log.config import LogConfig
 from tanist.log.directory import LogDirectory
 from tanist.log.log import Log
-from tanist.log.salvage.manifest import QUARANTINE, Manifest, ManifestError, SavedFile, Unsaved, Why, timestamp_text
-from tanist.log.salvage.quarantine import NO_LIMIT, DoesNotFit, Doomed, Quarantine, pieces_of
+from tanist.log.salvage.manifest import (
+    QUARANTINE,
+    Manifest,
+    ManifestError,
+    SalvageReason,
+    SavedFile,
+    Unsaved,
+    timestamp_text,
+)
+from tanist.log.salvage.quarantine import NO_LIMIT, Quarantine, QuarantineTooSmall, RecordsToSave, pieces_of
 from tanist.sim.world.disk import SimDisk
 from tanist.sim.world.scheduler import CrashPoint, Process, Scheduler
 from tests.log.log_batches import batch
@@ -40,14 +48,14 @@ def filled(disk: Any, count: int = 10) -> Log:
     return log
 
 
-def doomed(log: Log, offset: int) -> Doomed:
+def to_save(log: Log, offset: int) -> RecordsToSave:
     tail = log.tail(offset)
     assert tail is not None
-    return Doomed(
+    return RecordsToSave(
         "t",
         ID,
         0,
-        Why.FOLLOWER_TRUNCATION,
+        SalvageReason.FOLLOWER_TRUNCATION,
         leader_epoch=9,
         high_watermark=2,
         from_offset=tail.from_offset,
@@ -109,7 +117,7 @@ def test_a_tail_is_saved_verbatim_with_its_story() -> None:
     disk = MemoryDisk()
     log = filled(disk)
     expected = tail_bytes(log, 2)
-    manifest = quarantine(disk).save_now(doomed(log, 2), WALL_MS, NO_LIMIT)
+    manifest = quarantine(disk).save_now(to_save(log, 2), WALL_MS, NO_LIMIT)
     assert manifest.entry_id == f"{WALL_MS}-7-1"
     assert [file.name for file in manifest.files] == [f"{base:020d}.log" for base in (2, 4, 8)]
     assert saved_bytes(disk, manifest) == expected
@@ -127,7 +135,7 @@ def test_a_tail_is_saved_verbatim_with_its_story() -> None:
 def test_ids_stay_apart_within_a_millisecond_and_over_restarts() -> None:
     disk = MemoryDisk()
     log = filled(disk)
-    ids = [quarantine(disk).save_now(doomed(log, 9), WALL_MS, NO_LIMIT).entry_id for _ in range(3)]
+    ids = [quarantine(disk).save_now(to_save(log, 9), WALL_MS, NO_LIMIT).entry_id for _ in range(3)]
     assert ids == [f"{WALL_MS}-7-{number}" for number in (1, 2, 3)]
     assert [entry.entry_id for entry in quarantine(disk).entries()] == ids
 
@@ -135,7 +143,7 @@ def test_ids_stay_apart_within_a_millisecond_and_over_restarts() -> None:
 def test_all_is_synced_before_the_entry_has_its_name() -> None:
     disk = MemoryDisk()
     log = filled(disk)
-    manifest = quarantine(disk).save_now(doomed(log, 2), WALL_MS, NO_LIMIT)
+    manifest = quarantine(disk).save_now(to_save(log, 2), WALL_MS, NO_LIMIT)
     names = [path for path in disk.files if path.startswith(f"{ROOT}/{manifest.entry_id}/")]
     assert len(names) == 4
     assert all(disk.files[path].synced == len(disk.files[path].data) > 0 for path in names)
@@ -146,7 +154,7 @@ def test_a_full_disk_costs_the_salvage_and_leaves_nothing_half_done(nth: int) ->
     """Every write of the saving fails once."""
     disk = MemoryDisk()
     log = filled(disk)
-    kept = quarantine(disk).save_now(doomed(log, 9), WALL_MS, NO_LIMIT)
+    kept = quarantine(disk).save_now(to_save(log, 9), WALL_MS, NO_LIMIT)
     before, open_before, end = set(disk.files), disk.open_files, disk.writes + nth
 
     def check() -> None:
@@ -155,10 +163,10 @@ def test_a_full_disk_costs_the_salvage_and_leaves_nothing_half_done(nth: int) ->
 
     disk.check = check  # type: ignore[method-assign]
     if nth > 4:  # three segments and a manifest
-        quarantine(disk).save_now(doomed(log, 2), WALL_MS + 1, NO_LIMIT)
+        quarantine(disk).save_now(to_save(log, 2), WALL_MS + 1, NO_LIMIT)
     else:
         with pytest.raises(OSError, match="no space left"):
-            quarantine(disk).save_now(doomed(log, 2), WALL_MS + 1, NO_LIMIT)
+            quarantine(disk).save_now(to_save(log, 2), WALL_MS + 1, NO_LIMIT)
         assert set(disk.files) == before
         assert quarantine(disk).entries() == [kept]
     assert disk.open_files == open_before
@@ -167,7 +175,7 @@ def test_a_full_disk_costs_the_salvage_and_leaves_nothing_half_done(nth: int) ->
 def test_a_segment_that_shrinks_meanwhile_is_noticed() -> None:
     disk = MemoryDisk()
     log = filled(disk)
-    going = doomed(log, 2)
+    going = to_save(log, 2)
     log.truncate_to(9)
     with pytest.raises(OSError, match="too early"):
         quarantine(disk).save_now(going, WALL_MS, NO_LIMIT)
@@ -180,7 +188,7 @@ def test_a_node_that_stops_does_not_wait_for_a_copy() -> None:
     keeper = quarantine(disk)
     keeper.abandon()
     with pytest.raises(OSError, match="the node is stopping"):
-        keeper.save_now(doomed(log, 2), WALL_MS, NO_LIMIT)
+        keeper.save_now(to_save(log, 2), WALL_MS, NO_LIMIT)
     assert keeper.entries() == []
     assert tail_bytes(log, 2)
 
@@ -189,15 +197,15 @@ def test_the_newest_batches_are_kept_where_not_all_fit() -> None:
     disk = MemoryDisk()
     log = filled(disk)
     whole = tail_bytes(log, 1)
-    manifest = quarantine(disk).save_now(doomed(log, 1), WALL_MS, 5 * SIZE + SIZE // 2)
+    manifest = quarantine(disk).save_now(to_save(log, 1), WALL_MS, 5 * SIZE + SIZE // 2)
     assert saved_bytes(disk, manifest) == whole[-5 * SIZE :]
     assert (manifest.from_offset, manifest.to_offset) == (5, 10)
     assert [file.name for file in manifest.files] == [f"{5:020d}.log", f"{8:020d}.log"]
     assert manifest.unsaved == Unsaved(1, 5, 4 * SIZE)
-    exact = quarantine(disk).save_now(doomed(log, 1), WALL_MS, 6 * SIZE)
+    exact = quarantine(disk).save_now(to_save(log, 1), WALL_MS, 6 * SIZE)
     assert (exact.from_offset, exact.size_bytes) == (4, 6 * SIZE)
-    with pytest.raises(DoesNotFit):
-        quarantine(disk).save_now(doomed(log, 1), WALL_MS, SIZE - 1)
+    with pytest.raises(QuarantineTooSmall):
+        quarantine(disk).save_now(to_save(log, 1), WALL_MS, SIZE - 1)
     assert len(quarantine(disk).entries()) == 2
 
 
@@ -208,7 +216,7 @@ def with_entries(*ages_ms: int) -> tuple[MemoryDisk, list[str]]:
     disk = MemoryDisk()
     log = filled(disk)
     keeper = quarantine(disk)
-    return disk, [keeper.save_now(doomed(log, 8), WALL_MS - age, NO_LIMIT).entry_id for age in ages_ms]
+    return disk, [keeper.save_now(to_save(log, 8), WALL_MS - age, NO_LIMIT).entry_id for age in ages_ms]
 
 
 def test_the_oldest_go_when_there_is_too_much() -> None:
@@ -276,7 +284,7 @@ class Life:
             told.append(result)
             self.log.truncate_to(2)
 
-        self.scheduler.dispatch(self.process, lambda: self.keeper.save(doomed(self.log, 2), WALL_MS, NO_LIMIT, done))
+        self.scheduler.dispatch(self.process, lambda: self.keeper.save(to_save(self.log, 2), WALL_MS, NO_LIMIT, done))
         self.scheduler.run_until(self.scheduler.now_us + 10_000_000)
         return told
 
@@ -369,13 +377,13 @@ def test_a_log_directory_takes_the_quarantine_for_no_log() -> None:
     disk, _ = with_entries(1)
     directory = LogDirectory(disk, "/d")
     assert [log.directory for log in directory.load(0, 0, lambda topic: CONFIG)] == [FOLDER]
-    assert directory.doomed == []
+    assert directory.paths_to_delete == []
 
 
 # -- the manifest
 
 MANIFEST = Manifest(
-    "1-2-3", 2, "a.topic", UUID(int=77), 4, Why.UNCLEAN_RECOVERY, 1, 5, 8, 6, 10, ((3, 2), (4, 7)),
+    "1-2-3", 2, "a.topic", UUID(int=77), 4, SalvageReason.UNCLEAN_RECOVERY, 1, 5, 8, 6, 10, ((3, 2), (4, 7)),
     (SavedFile(f"{6:020d}.log", 10, 2**32 - 1),), Unsaved(2, 6, 1),
 )  # fmt: skip
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tanist.log.config import LogConfig
-from tanist.log.log import Log, OffsetOutOfRange, Truncated
+from tanist.log.log import Log, OffsetOutOfRange, TruncatedTail
 from tests.log.log_batches import TRANSACTIONAL, batch, marker, offsets_in
 from tests.log.log_disks import MemoryDisk
 from tests.log.log_rig import FOLDER, add, content, epochs_of, open_log, read_all
@@ -214,7 +214,7 @@ def test_what_is_cut_is_handed_out_before() -> None:
     for number in range(8):
         add(log, timestamp=number)
     whole = read_all(log)
-    handed: list[tuple[Truncated, bytes]] = []
+    handed: list[tuple[TruncatedTail, bytes]] = []
     log.on_truncate = lambda cut: handed.append((cut, b"".join(content(piece) for piece in cut.ranges)))
     log.truncate_to(9)
     assert handed == []

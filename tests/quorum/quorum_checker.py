@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from tanist.quorum import Effect, Elected, HighWatermark, LeaderChanged, MemoryLog, SnapshotInstalled, Truncated
+from tanist.quorum import Effect, Elected, HighWatermark, LeaderChanged, MemoryLog, SnapshotInstalled, MetadataTruncated
 from tests.quorum.quorum_network import Machine, Network
 
 
@@ -43,7 +43,7 @@ class Checker:
             self.elections += 1
             if effect.epoch_start_offset >= self.committed_end:
                 raise Violation(f"{node_id} serves before what is older than its epoch is committed")
-        elif isinstance(effect, Truncated):
+        elif isinstance(effect, MetadataTruncated):
             self._truncated(machine, effect.offset)
         elif isinstance(effect, SnapshotInstalled):
             key = (node_id, machine.life)

@@ -247,7 +247,7 @@ def fetch(
     last_epoch: int,
     *,
     max_wait_ms: int = 500,
-    high_watermark: int = messages.HIGH_WATERMARK_NOT_TOLD,
+    high_watermark: int = messages.HIGH_WATERMARK_UNKNOWN,
     max_bytes: int = 1024 * 1024,
     cluster_id: str | None = CLUSTER_ID,
     from_directory: UUID | None = None,

@@ -19,6 +19,7 @@ from tanist.quorum import (
     HighWatermark,
     LeaderChanged,
     MemoryLog,
+    MetadataTruncated,
     NotLeader,
     QuorumRules,
     RaftConfig,
@@ -30,7 +31,6 @@ from tanist.quorum import (
     SnapshotInstalled,
     SteppedDown,
     SyncLog,
-    Truncated,
     Voter,
 )
 from tanist.wire.messages.fetch_response import FetchResponse
@@ -302,7 +302,7 @@ class Network:
                 machine.announced_epoch = effect.epoch
             elif isinstance(effect, SteppedDown):
                 machine.announced_epoch = None
-            elif isinstance(effect, Truncated):
+            elif isinstance(effect, MetadataTruncated):
                 machine.cut_at.append(effect.offset)
                 machine.durable_end = min(machine.durable_end, effect.offset)
             elif isinstance(effect, SnapshotInstalled):

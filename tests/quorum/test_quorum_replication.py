@@ -15,6 +15,7 @@ from tanist.quorum import (
     HighWatermark,
     LogEnd,
     MemoryLog,
+    MetadataTruncated,
     NotLeader,
     QuorumInconsistent,
     RaftConfig,
@@ -24,8 +25,7 @@ from tanist.quorum import (
     SnapshotInstalled,
     SteppedDown,
     SyncLog,
-    Truncated,
-    waiting,
+    fetch_purgatory,
 )
 from tanist.quorum import batches as quorum_batches
 from tanist.quorum.progress import MAX_OBSERVERS, OBSERVER_SESSION_MS
@@ -361,7 +361,7 @@ class TestLongPoll:
         assert kit.reply_to(effects, "b") is None
 
     def test_there_is_a_bound(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(waiting, "MAX_HELD", 2)
+        monkeypatch.setattr(fetch_purgatory, "MAX_HELD", 2)
         kit = elected()
         self.hold(kit, "a", 1)
         self.hold(kit, "b", 9)
@@ -546,7 +546,7 @@ class TestTruncation:
         kit = Kit(stored=ElectionState(5, 1), log=log_of(batches))
         effects = kit.respond(kit.last_sent(FetchRequest), fetched(1, 5, diverging=leader_end))
         assert (kit.log.end_offset, kit.log.last_epoch) == (end, last_epoch)
-        assert [type(e) for e in effects if isinstance(e, Truncated)] == [Truncated]
+        assert [type(e) for e in effects if isinstance(e, MetadataTruncated)] == [MetadataTruncated]
         part = kit.last_sent(FetchRequest).request.topics[0].partitions[0]
         assert (part.fetch_offset, part.last_fetched_epoch) == (end, last_epoch)
 

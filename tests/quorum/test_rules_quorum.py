@@ -10,7 +10,7 @@ from tests.quorum.quorum_network import directory
 SELF = ReplicaKey(ME, directory(ME))
 
 
-def test_fact_136_a_vote_that_was_stored_without_a_directory_binds_to_its_node() -> None:
+def test_rule_136_a_vote_that_was_stored_without_a_directory_binds_to_its_node() -> None:
     """As quorum-state version 0 has it: then the id is all there is, and still it is one vote an epoch."""
     kit = Kit(stored=ElectionState(6, None, ReplicaKey(1, ZERO_UUID)))
     assert not part_of(kit.ask(vote(6, 2, 0, 0))).vote_granted
@@ -18,7 +18,7 @@ def test_fact_136_a_vote_that_was_stored_without_a_directory_binds_to_its_node()
     assert part_of(kit.ask(vote(6, 1, 0, 0, from_directory=directory(77)))).vote_granted
 
 
-def test_fact_141_an_only_voter_leads_on_in_the_same_epoch() -> None:
+def test_rule_141_an_only_voter_leads_on_in_the_same_epoch() -> None:
     kit = Kit((ME,))
     epoch = kit.node.epoch
     kit.pass_time(1_000_000)
@@ -26,7 +26,7 @@ def test_fact_141_an_only_voter_leads_on_in_the_same_epoch() -> None:
     assert kit.of(SteppedDown) == []
 
 
-def test_fact_146_an_empty_follower_is_given_the_snapshot_though_the_log_begins_at_zero() -> None:
+def test_rule_146_an_empty_follower_is_given_the_snapshot_though_the_log_begins_at_zero() -> None:
     log = log_of([(2, 3)])
     snapshot = SnapshotId(2, 2)
     log.create_snapshot(snapshot, [b"state"], wall_ms=1_700_000_000_000)

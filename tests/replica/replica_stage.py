@@ -15,8 +15,8 @@ from tanist.replica.effects import (
     AskOffsets,
     Effect,
     HighWatermarkAdvanced,
+    LogTruncated,
     ProposeIsr,
-    Truncated,
 )
 from tanist.replica.follower import FetchedPartition, FetchPosition
 from tanist.replica.isr import AlterPartitionResult
@@ -57,7 +57,7 @@ class View:
 
 
 class AbstractController:
-    """Decides as facts 24-46 say, ELR on; its metadata log is a list."""
+    """Decides as rules 24-46 say, ELR on; its metadata log is a list."""
 
     def __init__(self, brokers: Iterable[int], min_isr: int) -> None:
         ids = tuple(brokers)
@@ -82,7 +82,7 @@ class AbstractController:
     def change(
         self, target_isr: tuple[int, ...], *, unclean: frozenset[int] = frozenset(), leader: int | None = None
     ) -> None:
-        """One partition change (facts 30-41, 49): ELR, election, epochs."""
+        """One partition change (rules 30-41, 49): ELR, election, epochs."""
         before = self.partition
         effective = min(self.min_isr, len(before.replicas))
         elr: frozenset[int] = frozenset()
@@ -129,7 +129,7 @@ class AbstractController:
         self.change(tuple(b for b in self.partition.isr if b != broker))
 
     def register(self, broker: int, *, clean: bool = True) -> None:
-        """A new incarnation: fenced until it has caught up with the metadata (facts 46, 84)."""
+        """A new incarnation: fenced until it has caught up with the metadata (rules 46, 84)."""
         unclean = frozenset() if clean else frozenset({broker})
         before = self.brokers[broker]
         self.brokers[broker] = replace(before, fenced=True)
@@ -145,7 +145,7 @@ class AbstractController:
         self.change(self.partition.isr, leader=broker)
 
     def elect_unclean(self, broker: int) -> None:
-        """Somebody wants a leader more than the records: any live replica will do (fact 36)."""
+        """Somebody wants a leader more than the records: any live replica will do (rule 36)."""
         before = self.partition
         self.elr = frozenset()
         self._write(
@@ -163,7 +163,7 @@ class AbstractController:
         return proposal.partition_epoch < now.partition_epoch
 
     def alter_partition(self, sender: int, sender_epoch: int, proposal: ProposeIsr) -> AlterPartitionResult | None:
-        """Facts 24-28; None for an error of the whole request."""
+        """Rules 24-28; None for an error of the whole request."""
         now = self.partition
         if self.brokers[sender].epoch != sender_epoch:
             return None
@@ -530,7 +530,7 @@ class Stage:
     def _check_truncations(self, broker: int, before: tuple[Entry, ...], effects: list[Effect]) -> None:
         """S21: what is cut off may lie below T, where a leader of old wrote what nobody committed; never part of H."""
         for effect in effects:
-            if isinstance(effect, Truncated) and not self.lossy:
+            if isinstance(effect, LogTruncated) and not self.lossy:
                 for entry in before[effect.offset :]:
                     if entry.offset < len(self.committed) and self.committed[entry.offset] == entry:
                         raise Violation("S21", f"{broker} truncates to {effect.offset}, and {entry} was committed")

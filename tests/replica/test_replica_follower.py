@@ -1,4 +1,4 @@
-"""A follower and what it cuts off: facts 109-111 and 113-117, a test for each, and the fencing of answers."""
+"""A follower and what it cuts off: rules 109-111 and 113-117, a test for each, and the fencing of answers."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from tanist.replica.effects import (
     BecameFollower,
     FetchAgain,
     HighWatermarkSet,
+    LogTruncated,
     StoppedReplicating,
-    Truncated,
 )
 from tanist.replica.follower import FetchedPartition, FetchPosition, FollowerState, Phase
 from tanist.replica.memory import Entry
@@ -113,7 +113,7 @@ def test_rule_110_the_end_of_an_epoch_is_the_start_of_the_next_one_known() -> No
 
 def test_rule_111_truncation_takes_epochs_along() -> None:
     alone = follower(10, epochs=((1, 0), (3, 5), (4, 8)))
-    assert told(alone, diverging_epoch=(3, 7)) == [Truncated(7, 10, 0), FetchAgain(0)]
+    assert told(alone, diverging_epoch=(3, 7)) == [LogTruncated(7, 10, 0), FetchAgain(0)]
     assert alone.log.epochs.entries == ((1, 0), (3, 5))
     told(alone, high_watermark=7, log_start_offset=6)
     assert alone.log.epochs.entries == ((3, 6),)
@@ -170,7 +170,7 @@ def test_rule_114_without_epochs_it_starts_at_its_high_watermark() -> None:
     alone = follower(10, high_watermark=4)
     alone.log.epochs.clear()
     effects = alone.learn(leader=3, leader_epoch=6)
-    assert effects == [BecameFollower(3, 6), Truncated(4, 10, 4)]
+    assert effects == [BecameFollower(3, 6), LogTruncated(4, 10, 4)]
     assert alone.follower.fetch_position() == FetchPosition(4, -1, 6, 0)
 
 
@@ -184,7 +184,7 @@ def test_rule_114_but_not_before_somebody_leads() -> None:
 def test_rule_115_below_its_high_watermark_it_truncates_and_says_so() -> None:
     alone = follower(10, high_watermark=8)
     (truncated, lowered, _) = told(alone, diverging_epoch=(4, 5))
-    assert truncated == Truncated(5, 10, previous_high_watermark=8)
+    assert truncated == LogTruncated(5, 10, previous_high_watermark=8)
     assert lowered == HighWatermarkSet(5)
     assert alone.high_watermark == 5
 
@@ -195,7 +195,7 @@ def test_rule_116_ahead_of_the_leader_it_loses_what_the_leader_lacks() -> None:
     assert alone.follower.phase is Phase.ASKING
     assert not alone.follower.may_fetch(alone.now_ms)
     assert alone.follower.offsets_answered(0, 6, 5, alone.now_ms) == [
-        Truncated(6, 10, 8),
+        LogTruncated(6, 10, 8),
         HighWatermarkSet(6),
         FetchAgain(0),
     ]
@@ -206,7 +206,7 @@ def test_rule_116_behind_all_the_leader_has_it_begins_anew() -> None:
     alone = follower(10, high_watermark=8)
     told(alone, error=int(ErrorCode.OFFSET_OUT_OF_RANGE))
     assert alone.follower.offsets_answered(20, 30, 5, alone.now_ms) == [
-        Truncated(20, 10, 8, fully=True),
+        LogTruncated(20, 10, 8, fully=True),
         HighWatermarkSet(20),
         FetchAgain(0),
     ]

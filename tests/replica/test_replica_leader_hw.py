@@ -1,4 +1,4 @@
-"""The high watermark of a leader, and produce: facts 1-8 and 118-120, a test for each."""
+"""The high watermark of a leader, and produce: rules 1-8 and 118-120, a test for each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ISR as its leader sees it: facts 9-23 and 108, a test for each."""
+"""The ISR as its leader sees it: rules 9-23 and 108, a test for each."""
 
 from __future__ import annotations
 

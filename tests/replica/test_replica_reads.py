@@ -1,4 +1,4 @@
-"""What readers are told: fact 112, bounds of a consumer, ListOffsets (S19), the nearest replica (KIP-392)."""
+"""What readers are told: rule 112, bounds of a consumer, ListOffsets (S19), the nearest replica (KIP-392)."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from tanist.log.config import LogConfig
 from tanist.log.log import Log
-from tanist.replica.effects import Truncated
+from tanist.replica.effects import LogTruncated
 from tanist.replica.memory import Entry
 from tanist.wire.batch import NewRecord, decode_batch, encode_batch, read_header
 from tests.log.log_disks import MemoryDisk
@@ -72,7 +72,7 @@ def test_replicas_on_real_logs_come_home() -> None:
     for seed in range(12):
         stage = walk(seed, 150, stage_class=RealLogStage)
         committed += len(stage.committed)
-        truncations += sum(isinstance(effect, Truncated) for _, effect in stage.effects)
+        truncations += sum(isinstance(effect, LogTruncated) for _, effect in stage.effects)
     assert committed > 30
     assert truncations > 3
 

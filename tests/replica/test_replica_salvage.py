@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from tanist.log.salvage.manifest import Why
+from tanist.log.salvage.manifest import SalvageReason
 from tanist.replica.effects import (
     AskOffsets,
     BecameFollower,
     Effect,
     FetchAgain,
     HighWatermarkSet,
+    LogTruncated,
     SalvageFirst,
-    Truncated,
 )
 from tanist.replica.follower import FetchedPartition, Phase
 from tanist.replica.metadata import ReplicaConfig
@@ -42,7 +42,7 @@ def announced(alone: Alone, **answer: Any) -> SalvageFirst:
 def test_a_divergence_is_announced_and_nothing_is_cut_yet() -> None:
     alone = follower(high_watermark=3)
     saving = announced(alone, diverging_epoch=(4, 5))
-    assert saving == SalvageFirst(Cut(5, False, Why.FOLLOWER_TRUNCATION), 10, 3, 5)
+    assert saving == SalvageFirst(Cut(5, False, SalvageReason.FOLLOWER_TRUNCATION), 10, 3, 5)
     assert (alone.log.log_end_offset, alone.high_watermark) == (10, 3)
     assert alone.follower.phase is Phase.SALVAGING
     assert not alone.follower.may_fetch(10**12)
@@ -51,7 +51,7 @@ def test_a_divergence_is_announced_and_nothing_is_cut_yet() -> None:
 def test_it_cuts_and_goes_on_once_it_is_told() -> None:
     alone = follower(high_watermark=8)
     saving = announced(alone, diverging_epoch=(4, 5))
-    assert alone.follower.salvaged(saving) == [Truncated(5, 10, 8), HighWatermarkSet(5), FetchAgain(0)]
+    assert alone.follower.salvaged(saving) == [LogTruncated(5, 10, 8), HighWatermarkSet(5), FetchAgain(0)]
     assert alone.log.log_end_offset == 5
     assert alone.follower.may_fetch(alone.now_ms)
     assert alone.follower.salvaged(saving) == [], "told twice"
@@ -90,7 +90,7 @@ def test_in_the_next_epoch_the_old_word_counts_for_nothing() -> None:
     assert alone.log.log_end_offset == 10
     again = announced(alone, diverging_epoch=(4, 7))
     assert alone.follower.salvaged(saving) == []
-    assert alone.follower.salvaged(again)[0] == Truncated(7, 10, 0)
+    assert alone.follower.salvaged(again)[0] == LogTruncated(7, 10, 0)
 
 
 def test_who_comes_to_lead_keeps_all_it_has() -> None:
@@ -104,18 +104,18 @@ def test_ahead_of_the_leader() -> None:
     alone = follower(high_watermark=8)
     assert told(alone, error=int(ErrorCode.OFFSET_OUT_OF_RANGE)) == [AskOffsets(2, 5)]
     (saving,) = alone.follower.offsets_answered(0, 6, 5, alone.now_ms)
-    assert saving == SalvageFirst(Cut(6, False, Why.UNCLEAN_RECOVERY), 10, 8, 5)
-    assert alone.follower.salvaged(saving) == [Truncated(6, 10, 8), HighWatermarkSet(6), FetchAgain(0)]
+    assert saving == SalvageFirst(Cut(6, False, SalvageReason.UNCLEAN_RECOVERY), 10, 8, 5)
+    assert alone.follower.salvaged(saving) == [LogTruncated(6, 10, 8), HighWatermarkSet(6), FetchAgain(0)]
 
 
 def test_behind_all_that_the_leader_has() -> None:
     alone = follower(high_watermark=8)
     told(alone, error=int(ErrorCode.OFFSET_OUT_OF_RANGE))
     (saving,) = alone.follower.offsets_answered(20, 30, 5, alone.now_ms)
-    assert saving == SalvageFirst(Cut(20, True, Why.OUT_OF_RANGE), 10, 8, 5)
+    assert saving == SalvageFirst(Cut(20, True, SalvageReason.OUT_OF_RANGE), 10, 8, 5)
     assert (alone.log.log_start_offset, alone.log.log_end_offset) == (0, 10)
     assert alone.follower.salvaged(saving) == [
-        Truncated(20, 10, 8, fully=True),
+        LogTruncated(20, 10, 8, fully=True),
         HighWatermarkSet(20),
         FetchAgain(0),
     ]
@@ -125,7 +125,7 @@ def test_behind_all_that_the_leader_has() -> None:
 def test_an_empty_log_begins_anew_at_once() -> None:
     alone = follower(leo=0, epochs=())
     told(alone, error=int(ErrorCode.OFFSET_OUT_OF_RANGE))
-    assert alone.follower.offsets_answered(20, 30, 5, alone.now_ms)[0] == Truncated(20, 0, 0, fully=True)
+    assert alone.follower.offsets_answered(20, 30, 5, alone.now_ms)[0] == LogTruncated(20, 0, 0, fully=True)
 
 
 def test_an_epoch_without_records_goes_at_once() -> None:
@@ -140,13 +140,13 @@ def test_a_log_without_epochs_is_cut_to_its_high_watermark_as_well() -> None:
     alone.log.epochs.clear()
     became, saving = alone.learn(leader=3, leader_epoch=6)
     assert became == BecameFollower(3, 6)
-    assert saving == SalvageFirst(Cut(4, False, Why.FOLLOWER_TRUNCATION), 10, 4, 6)
-    assert alone.follower.salvaged(saving)[0] == Truncated(4, 10, 4)
+    assert saving == SalvageFirst(Cut(4, False, SalvageReason.FOLLOWER_TRUNCATION), 10, 4, 6)
+    assert alone.follower.salvaged(saving)[0] == LogTruncated(4, 10, 4)
 
 
 def test_switched_off_it_cuts_at_once() -> None:
     alone = follower(high_watermark=8, salvage=False)
-    assert told(alone, diverging_epoch=(4, 5)) == [Truncated(5, 10, 8), HighWatermarkSet(5), FetchAgain(0)]
+    assert told(alone, diverging_epoch=(4, 5)) == [LogTruncated(5, 10, 8), HighWatermarkSet(5), FetchAgain(0)]
 
 
 def test_a_copy_waits_for_the_same_word() -> None:
@@ -155,7 +155,7 @@ def test_a_copy_waits_for_the_same_word() -> None:
     twin_log = alone.log.copy()
     twin = alone.follower.copy(twin_log)
     assert twin.snapshot() == alone.follower.snapshot()
-    assert twin.salvaged(saving)[0] == Truncated(5, 10, 0)
+    assert twin.salvaged(saving)[0] == LogTruncated(5, 10, 0)
     assert (twin_log.log_end_offset, alone.log.log_end_offset) == (5, 10)
     assert twin.snapshot() != alone.follower.snapshot()
 
@@ -163,17 +163,17 @@ def test_a_copy_waits_for_the_same_word() -> None:
 @pytest.mark.parametrize(
     ("offset", "high_watermark", "fully", "recovers", "why"),
     [
-        (5, 5, False, False, Why.FOLLOWER_TRUNCATION),
-        (5, 6, False, False, Why.UNCLEAN_RECOVERY),
-        (5, 5, False, True, Why.UNCLEAN_RECOVERY),
-        (5, 6, True, True, Why.OUT_OF_RANGE),
+        (5, 5, False, False, SalvageReason.FOLLOWER_TRUNCATION),
+        (5, 6, False, False, SalvageReason.UNCLEAN_RECOVERY),
+        (5, 5, False, True, SalvageReason.UNCLEAN_RECOVERY),
+        (5, 6, True, True, SalvageReason.OUT_OF_RANGE),
     ],
 )
-def test_why(offset: int, high_watermark: int, fully: bool, recovers: bool, why: Why) -> None:
+def test_why(offset: int, high_watermark: int, fully: bool, recovers: bool, why: SalvageReason) -> None:
     assert reason_for(offset, high_watermark, fully=fully, leader_recovers=recovers) is why
 
 
 def test_the_leaders_recovery_is_read_off_the_metadata() -> None:
     alone = follower()
     alone.learn(recovering=True)
-    assert announced(alone, diverging_epoch=(4, 5)).cut.why is Why.UNCLEAN_RECOVERY
+    assert announced(alone, diverging_epoch=(4, 5)).cut.why is SalvageReason.UNCLEAN_RECOVERY

@@ -6,7 +6,7 @@ from tanist.wire.errors import ErrorCode
 from tests.replica.replica_alone import LAG_MS, Alone, proposals
 
 
-def test_fact_9_nobody_is_dropped_while_a_proposal_waits() -> None:
+def test_rule_9_nobody_is_dropped_while_a_proposal_waits() -> None:
     alone = Alone(isr=(1, 2), leo=10)
     joining = alone.propose(3)
     alone.append()
@@ -22,7 +22,7 @@ def test_fact_9_nobody_is_dropped_while_a_proposal_waits() -> None:
     assert alone.leader.pending.proposal == dropping
 
 
-def test_fact_13_a_follower_that_falls_further_behind_was_caught_up_when_it_last_was() -> None:
+def test_rule_13_a_follower_that_falls_further_behind_was_caught_up_when_it_last_was() -> None:
     alone = Alone(isr=(1, 2), leo=10)
     remote = alone.leader.remotes[2]
     alone.fetch(2, 10)
@@ -40,7 +40,7 @@ def test_fact_13_a_follower_that_falls_further_behind_was_caught_up_when_it_last
     assert remote.last_caught_up_ms == alone.now_ms
 
 
-def test_fact_113_before_the_log_start_is_out_of_range_though_it_diverges_too() -> None:
+def test_rule_113_before_the_log_start_is_out_of_range_though_it_diverges_too() -> None:
     alone = Alone(leo=10, epochs=((4, 0), (6, 5)), leader_epoch=7)
     alone.log.advance_log_start_offset(3)
     assert alone.fetch(2, 4, last_epoch=5).diverging == (4, 5)

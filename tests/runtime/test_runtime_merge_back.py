@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tanist.log.salvage.manifest import Manifest, SavedFile, Why
+from tanist.log.salvage.manifest import Manifest, SalvageReason, SavedFile
 from tanist.runtime.client.client import KafkaError
 from tanist.runtime.client.merge_back import MARK, MergeInterrupted, Outcome, Target, merge_back
 from tanist.runtime.client.salvaged import Entry, PartitionSalvage, by_partition
@@ -133,7 +133,7 @@ class Salvaged:
         self._numbers = itertools.count(1)
         self.entries: list[Entry] = []
 
-    def entry(self, *batches: bytes | bytearray, why: Why = Why.UNCLEAN_RECOVERY) -> Entry:
+    def entry(self, *batches: bytes | bytearray, why: SalvageReason = SalvageReason.UNCLEAN_RECOVERY) -> Entry:
         name = f"1000-1-{next(self._numbers)}"
         data = b"".join(map(bytes, batches))
         headers = [header for _, header in iterate_headers(data)]
@@ -392,7 +392,7 @@ def test_damaged_batches_are_passed_over(salvaged: Salvaged) -> None:
     topic.has(record(50), at=10)
     broken = lost(2, at=11)
     broken[-1] ^= 1
-    salvaged.entry(lost(1), broken, lost(3, at=12), why=Why.RECOVERY_CUT)
+    salvaged.entry(lost(1), broken, lost(3, at=12), why=SalvageReason.RECOVERY_CUT)
     assert merge(topic, salvaged).restored == 2
 
 

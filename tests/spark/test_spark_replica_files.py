@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from tanist.log.salvage.manifest import MANIFEST, QUARANTINE, Manifest, SavedFile, Why, entry_id
+from tanist.log.salvage.manifest import MANIFEST, QUARANTINE, Manifest, SalvageReason, SavedFile, entry_id
 from tanist.spark.segments.replica_files import NothingThere, segment_files
 from tests.spark.spark_segments_samples import SegmentBuilder, name_directory
 
@@ -30,7 +30,8 @@ def saved(directory: Path) -> Path:
     path = SegmentBuilder(30).batches(1, 5).write(folder)
     size = path.stat().st_size
     manifest = Manifest(
-        folder.name, 1, "orders", UUID(int=5), 0, Why.FOLLOWER_TRUNCATION, 1_700_000_000_000, 3, 30, 30, 35, ((2, 30),),
+        folder.name, 1, "orders", UUID(int=5), 0, SalvageReason.FOLLOWER_TRUNCATION, 1_700_000_000_000, 3, 30, 30, 35,
+        ((2, 30),),
         (SavedFile(path.name, size, 0),),
     )  # fmt: skip
     (folder / MANIFEST).write_bytes(manifest.encode())

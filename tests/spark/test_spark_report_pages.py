@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from tanist.log.salvage.manifest import Manifest, Why
+from tanist.log.salvage.manifest import Manifest, SalvageReason
 from tanist.spark.jobs.audit.audit import AuditResult, HighWatermarkPoint
 from tanist.spark.jobs.audit.findings import Finding, Kind, merged
 from tanist.spark.jobs.audit.logs import Known
@@ -30,7 +30,7 @@ MISSING = Finding(Kind.MISSING, "orders", 0, 100, 149, 50, (), (3,), None, None,
 
 def result(findings: list[Finding]) -> AuditResult:
     manifest = Manifest(
-        "1795-2-1", 2, "orders", UUID(int=1), 0, Why.FOLLOWER_TRUNCATION, 1_790_000_000_000, 4, 500, 500, 620,
+        "1795-2-1", 2, "orders", UUID(int=1), 0, SalvageReason.FOLLOWER_TRUNCATION, 1_790_000_000_000, 4, 500, 500, 620,
         ((1, 500),), (),
     )  # fmt: skip
     made = AuditResult(

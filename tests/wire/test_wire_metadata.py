@@ -95,7 +95,7 @@ def test_keys_are_apaches_and_unique() -> None:
     ],
 )
 def test_versions_that_are_written(name: str, broker: int, partition: int, registration_change: int) -> None:
-    """Facts 72 and 75; the levels are those of Apache's MetadataVersion."""
+    """Rules 72 and 75; the levels are those of Apache's MetadataVersion."""
     level = METADATA_VERSIONS[name]
     assert record_version(RegisterBrokerRecord, level) == broker
     assert record_version(PartitionRecord, level) == record_version(PartitionChangeRecord, level) == partition

@@ -1,6 +1,6 @@
 """AlterPartition: a leader asks for another ISR.
 
-Owns the checks of facts 24-26, in Kafka's order, and the answers of 27-29. The broker epochs of KIP-903 keep a replica
+Owns the checks of rules 24-26, in Kafka's order, and the answers of 27-29. The broker epochs of KIP-903 keep a replica
 out of the ISR whose log is that of an earlier life (safety A5, A6); partition epochs keep an old request from undoing
 a newer change (A7). Must never change a partition by other means than `partition_change`.
 """
@@ -12,11 +12,11 @@ from uuid import UUID
 from tanist.controller.decision import ControllerSettings, Decision
 from tanist.controller.image import MetadataImage, PartitionState
 from tanist.controller.partition_change import Intent, merge
-from tanist.controller.partition_context import ChangeMaker
+from tanist.controller.partition_context import PartitionChangeBuilder
 from tanist.controller.partition_state import RECOVERED, RECOVERING
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.alter_partition_request import AlterPartitionRequest, BrokerState
-from tanist.wire.messages.alter_partition_request import PartitionData as Wanted
+from tanist.wire.messages.alter_partition_request import PartitionData as Proposed
 from tanist.wire.messages.alter_partition_response import AlterPartitionResponse, PartitionData, TopicData
 from tanist.wire.schema import MetadataRecord
 
@@ -33,7 +33,7 @@ def alter_partition(image: MetadataImage, request: AlterPartitionRequest, settin
     topics = tuple(
         TopicData(
             topic_id=topic.topic_id,
-            partitions=tuple(change.decide(topic.topic_id, wanted) for wanted in topic.partitions),
+            partitions=tuple(change.decide(topic.topic_id, proposed) for proposed in topic.partitions),
         )
         for topic in request.topics
     )
@@ -43,34 +43,34 @@ def alter_partition(image: MetadataImage, request: AlterPartitionRequest, settin
 class _IsrChange:
     """One request at work. A partition named twice is judged the second time by what the first has made of it."""
 
-    __slots__ = ("_changed", "_image", "_maker", "_sender", "records")
+    __slots__ = ("_builder", "_changed", "_image", "_sender", "records")
 
     def __init__(self, image: MetadataImage, settings: ControllerSettings, sender: int) -> None:
         self._image = image
-        self._maker = ChangeMaker(image, settings)
+        self._builder = PartitionChangeBuilder(image, settings)
         self._sender = sender
         self._changed: dict[tuple[UUID, int], PartitionState] = {}
         self.records: list[MetadataRecord] = []
 
-    def decide(self, topic_id: UUID, wanted: Wanted) -> PartitionData:
+    def decide(self, topic_id: UUID, proposed: Proposed) -> PartitionData:
         if topic_id not in self._image.topics:
-            return _refusal(wanted, ErrorCode.UNKNOWN_TOPIC_ID)
-        key = (topic_id, wanted.partition_index)
+            return _refusal(proposed, ErrorCode.UNKNOWN_TOPIC_ID)
+        key = (topic_id, proposed.partition_index)
         before = self._changed.get(key) or self._image.partition(*key)
         if before is None:
-            return _refusal(wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        members = _members(wanted)
-        error = self._error(before, wanted, members)
+            return _refusal(proposed, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        members = _members(proposed)
+        error = self._error(before, proposed, members)
         if error is not ErrorCode.NONE:
-            return _refusal(wanted, error)
+            return _refusal(proposed, error)
         intent = Intent(
             topic_id=topic_id,
-            partition=wanted.partition_index,
+            partition=proposed.partition_index,
             target_isr=tuple(member.broker_id for member in members),
-            election=self._maker.election(topic_id),  # rule 29
-            target_recovering=wanted.leader_recovery_state == RECOVERING,
+            election=self._builder.election(topic_id),  # rule 29
+            target_recovering=proposed.leader_recovery_state == RECOVERING,
         )
-        record = self._maker.change(before, intent)
+        record = self._builder.change(before, intent)
         after = before
         if record is not None:  # rule 28: without a change there is no record, and that is a success
             after = self._changed[key] = merge(before, record)
@@ -78,9 +78,9 @@ class _IsrChange:
         if after.leader != self._sender:
             # Rule 27: the ISR ended a reassignment that takes the sender away. It is done, but not for the sender to
             # know.
-            return _refusal(wanted, ErrorCode.NEW_LEADER_ELECTED)
+            return _refusal(proposed, ErrorCode.NEW_LEADER_ELECTED)
         return PartitionData(
-            partition_index=wanted.partition_index,
+            partition_index=proposed.partition_index,
             leader_id=after.leader,
             leader_epoch=after.leader_epoch,
             isr=after.isr,
@@ -88,21 +88,21 @@ class _IsrChange:
             partition_epoch=after.partition_epoch,
         )
 
-    def _error(self, before: PartitionState, wanted: Wanted, members: tuple[BrokerState, ...]) -> ErrorCode:
-        """Rule 25; the order matters to the leader, which treats the answers differently (fact 18)."""
-        if wanted.leader_epoch > before.leader_epoch or wanted.partition_epoch > before.partition_epoch:
+    def _error(self, before: PartitionState, proposed: Proposed, members: tuple[BrokerState, ...]) -> ErrorCode:
+        """Rule 25; the order matters to the leader, which treats the answers differently (rule 18)."""
+        if proposed.leader_epoch > before.leader_epoch or proposed.partition_epoch > before.partition_epoch:
             return ErrorCode.NOT_CONTROLLER  # the leader knows more than we do: we are not the controller any more
-        if wanted.leader_epoch < before.leader_epoch:
+        if proposed.leader_epoch < before.leader_epoch:
             return ErrorCode.FENCED_LEADER_EPOCH
         if self._sender != before.leader:
             return ErrorCode.INVALID_REQUEST
-        if wanted.partition_epoch < before.partition_epoch:
+        if proposed.partition_epoch < before.partition_epoch:
             return ErrorCode.INVALID_UPDATE_VERSION
         isr = [member.broker_id for member in members]
         if len(set(isr)) != len(isr) or not set(isr) <= set(before.replicas) or before.leader not in isr:
             return ErrorCode.INVALID_REQUEST
-        recovering = wanted.leader_recovery_state == RECOVERING
-        if wanted.leader_recovery_state not in (RECOVERED, RECOVERING):
+        recovering = proposed.leader_recovery_state == RECOVERING
+        if proposed.leader_recovery_state not in (RECOVERED, RECOVERING):
             return ErrorCode.INVALID_REQUEST
         if recovering and (len(isr) > 1 or not before.recovering):
             return ErrorCode.INVALID_REQUEST
@@ -118,12 +118,12 @@ class _IsrChange:
         return member.broker_epoch in (ANY_EPOCH, registration.epoch)
 
 
-def _members(wanted: Wanted) -> tuple[BrokerState, ...]:
+def _members(proposed: Proposed) -> tuple[BrokerState, ...]:
     """Version 3 has epochs (KIP-903); version 2 has bare ids, whose epochs are not checked (rule 26)."""
-    if wanted.new_isr_with_epochs:
-        return wanted.new_isr_with_epochs
-    return tuple(BrokerState(broker_id=broker_id, broker_epoch=ANY_EPOCH) for broker_id in wanted.new_isr)
+    if proposed.new_isr_with_epochs:
+        return proposed.new_isr_with_epochs
+    return tuple(BrokerState(broker_id=broker_id, broker_epoch=ANY_EPOCH) for broker_id in proposed.new_isr)
 
 
-def _refusal(wanted: Wanted, error: ErrorCode) -> PartitionData:
-    return PartitionData(partition_index=wanted.partition_index, error_code=error)
+def _refusal(proposed: Proposed, error: ErrorCode) -> PartitionData:
+    return PartitionData(partition_index=proposed.partition_index, error_code=error)

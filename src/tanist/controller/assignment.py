@@ -1,6 +1,6 @@
 """Lists of replicas: what a reassignment adds and removes, when it is complete, and what cancelling it leaves.
 
-Owns the arithmetic of KIP-455 (facts 104-106). Pure functions over tuples of broker ids; must never look at an image,
+Owns the arithmetic of KIP-455 (rules 104-106). Pure functions over tuples of broker ids; must never look at an image,
 at who is alive, or at a configuration.
 """
 

@@ -62,7 +62,7 @@ class ControllerSettings:
     """How long an Aggressive recovery waits for replicas that are not there."""
 
     node_id: int = -1
-    """This controller's own id: its per-broker dynamic configuration comes before the cluster's (fact 100)."""
+    """This controller's own id: its per-broker dynamic configuration comes before the cluster's (rule 100)."""
 
     static_configs: Mapping[str, str] = field(default_factory=dict)
     """Other properties as written, by Kafka's name: the last place where a configuration is looked up."""

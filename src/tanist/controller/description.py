@@ -99,10 +99,10 @@ def describe_broker(levels: Levels, names: Iterable[str] | None = None) -> list[
     others = dict.fromkeys(name for _, configs in levels.in_order() for name in configs if _is_public_once_set(name))
     if names is None:
         public = [name for name, setting in BROKER_SETTINGS.items() if not setting.internal]
-        wanted: Iterable[str] = (*public, *others)
+        requested: Iterable[str] = (*public, *others)
     else:
-        wanted = (name for name in dict.fromkeys(names) if name in others or _is_public(name))
-    return [_broker_entry(name, levels) for name in wanted]
+        requested = (name for name in dict.fromkeys(names) if name in others or _is_public(name))
+    return [_broker_entry(name, levels) for name in requested]
 
 
 def describe_cluster(cluster: Mapping[str, str], names: Iterable[str] | None = None) -> list[ConfigEntry]:
@@ -146,8 +146,8 @@ def _broker_entry(name: str, levels: Levels) -> ConfigEntry:
 
 
 def _selected(settings: Mapping[str, Setting], names: Iterable[str] | None) -> list[Setting]:
-    wanted = settings if names is None else [name for name in dict.fromkeys(names) if name in settings]
-    return [settings[name] for name in wanted if not settings[name].internal]
+    requested = settings if names is None else [name for name in dict.fromkeys(names) if name in settings]
+    return [settings[name] for name in requested if not settings[name].internal]
 
 
 def _broker_chain(setting: Setting, levels: Levels) -> list[Candidate]:

@@ -13,7 +13,7 @@ from tanist.controller.decision import ControllerSettings, Decision
 from tanist.controller.features import DIRECTORY_ASSIGNMENT_FROM
 from tanist.controller.image import MetadataImage
 from tanist.controller.partition_change import Intent
-from tanist.controller.partition_context import ChangeMaker
+from tanist.controller.partition_context import PartitionChangeBuilder
 from tanist.controller.partition_state import PartitionState
 from tanist.controller.registration import BrokerRegistration
 from tanist.wire.errors import ErrorCode
@@ -68,7 +68,7 @@ class _Assigner:
     def __init__(self, image: MetadataImage, broker: BrokerRegistration, settings: ControllerSettings) -> None:
         self._image = image
         self._broker = broker
-        self._maker = ChangeMaker(image, settings)
+        self._builder = PartitionChangeBuilder(image, settings)
         self._seen: set[tuple[UUID, int]] = set()
         self.records: list[MetadataRecord] = []
 
@@ -86,7 +86,7 @@ class _Assigner:
         if (topic_id, partition) in self._seen:
             return ErrorCode.INVALID_REQUEST
         self._seen.add((topic_id, partition))
-        record = self._maker.change(state, self._intent(state, directory, topic_id, partition))
+        record = self._builder.change(state, self._intent(state, directory, topic_id, partition))
         if record is not None:
             self.records.append(record)
         return ErrorCode.NONE
@@ -102,6 +102,6 @@ class _Assigner:
             partition=partition,
             target_isr=tuple(replica for replica in state.isr if replica != broker_id),
             target_directories={broker_id: directory},
-            election=self._maker.election(topic_id),
+            election=self._builder.election(topic_id),
             removed_broker=broker_id,
         )

@@ -1,6 +1,6 @@
 """ElectLeaders: elections that an operator asks for.
 
-Owns the request's five types: preferred and unclean as Kafka has them (facts 102, 103), and KIP-966's three, which
+Owns the request's five types: preferred and unclean as Kafka has them (rules 102, 103), and KIP-966's three, which
 are for partitions without a leader only: the replica with the longest log (an unclean recovery by the strategy that
 is asked for, whatever is configured), and designation ("electing the given replica to be the leader"). The longest
 log takes questions to the replicas, so its answer comes later: `ElectionWait`. Must never change a partition by other
@@ -13,10 +13,10 @@ from collections.abc import Iterable
 from uuid import UUID
 
 from tanist.controller.decision import ControllerSettings, Decision
-from tanist.controller.election_wait import ElectionWait, Outcome
+from tanist.controller.election_wait import ElectionResult, ElectionWait
 from tanist.controller.image import MetadataImage, PartitionState
 from tanist.controller.partition_change import Election, Intent
-from tanist.controller.partition_context import ChangeMaker
+from tanist.controller.partition_context import PartitionChangeBuilder
 from tanist.controller.recovery_strategy import Strategy, recovers_uncleanly
 from tanist.controller.unclean_recovery import UncleanRecoveries
 from tanist.wire.errors import ErrorCode
@@ -123,7 +123,7 @@ class _Elections:
         wait: ElectionWait,
     ) -> None:
         self._image = image
-        self._maker = ChangeMaker(image, settings)
+        self._builder = PartitionChangeBuilder(image, settings)
         self._recoveries = recoveries
         self._recovers = recovers_uncleanly(image, settings)
         self._type = election_type
@@ -143,8 +143,8 @@ class _Elections:
             return
         self._seen.add((topic_name, partition))
         if key is None or state is None:
-            outcome = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "No such topic or partition."
-            self._wait.add(topic_name, partition, outcome)
+            result = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "No such topic or partition."
+            self._wait.add(topic_name, partition, result)
             return
         outcome_or_later = self._elect(key, state, desired)
         if outcome_or_later is None:
@@ -152,7 +152,7 @@ class _Elections:
         else:
             self._wait.add(topic_name, partition, outcome_or_later)
 
-    def _elect(self, key: TopicIdPartition, state: PartitionState, desired: int | None) -> Outcome | None:
+    def _elect(self, key: TopicIdPartition, state: PartitionState, desired: int | None) -> ElectionResult | None:
         """What came of it; None means that it will be seen."""
         needed = state.leader != state.preferred_leader if self._type == PREFERRED else not state.has_leader
         if not needed:
@@ -173,7 +173,7 @@ class _Elections:
             return self._change(key, state, Election.UNCLEAN, None, unavailable)
         if desired is None or desired not in state.replicas:
             return ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"Broker {desired} has no replica of the partition."
-        if not self._maker.acceptable(state)(desired):
+        if not self._builder.acceptable(state)(desired):
             return (
                 ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
                 f"Broker {desired} is fenced, or its log directory offline.",
@@ -187,11 +187,11 @@ class _Elections:
         state: PartitionState,
         election: Election,
         desired: int | None,
-        unavailable: Outcome,
-    ) -> Outcome:
+        unavailable: ElectionResult,
+    ) -> ElectionResult:
         topic_id: UUID = key[0]
         intent = Intent(topic_id=topic_id, partition=key[1], election=election, desired_leader=desired)
-        record = self._maker.change(state, intent)
+        record = self._builder.change(state, intent)
         # Success is any new leader, also another than the preferred one when that one is dead (rule 102). A change that
         # elects nobody is not what was asked for, and is left to the event that calls for it.
         if record is None or record.leader <= NO_LEADER:

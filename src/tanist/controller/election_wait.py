@@ -10,7 +10,7 @@ from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import TopicIdPartition
 from tanist.wire.messages.elect_leaders_response import ElectLeadersResponse, PartitionResult, ReplicaElectionResult
 
-Outcome = tuple[ErrorCode, str | None]
+ElectionResult = tuple[ErrorCode, str | None]
 
 
 class ElectionWait:
@@ -23,12 +23,12 @@ class ElectionWait:
         self._everything = everything
         self._partitions: list[tuple[str, int]] = []
         """As the request lists them."""
-        self._outcomes: dict[int, Outcome] = {}
+        self._results: dict[int, ElectionResult] = {}
         """Place in the request -> what came of it."""
 
-    def add(self, topic: str, partition: int, outcome: Outcome) -> None:
+    def add(self, topic: str, partition: int, result: ElectionResult) -> None:
         """The next partition of the request."""
-        self._outcomes[len(self._partitions)] = outcome
+        self._results[len(self._partitions)] = result
         self._partitions.append((topic, partition))
 
     def add_pending(self, topic: str, partition: int, key: TopicIdPartition) -> None:
@@ -36,8 +36,8 @@ class ElectionWait:
         self.pending[key] = len(self._partitions)
         self._partitions.append((topic, partition))
 
-    def resolve(self, key: TopicIdPartition, outcome: Outcome) -> None:
-        self._outcomes[self.pending.pop(key)] = outcome
+    def resolve(self, key: TopicIdPartition, result: ElectionResult) -> None:
+        self._results[self.pending.pop(key)] = result
 
     @property
     def done(self) -> bool:
@@ -47,7 +47,7 @@ class ElectionWait:
         """Partitions that need no election are left out when all were meant."""
         by_topic: dict[str, list[PartitionResult]] = {}
         for place, (topic, partition) in enumerate(self._partitions):
-            error, message = self._outcomes[place]
+            error, message = self._results[place]
             if self._everything and error == ErrorCode.ELECTION_NOT_NEEDED:
                 continue
             result = PartitionResult(partition_id=partition, error_code=error, error_message=message)

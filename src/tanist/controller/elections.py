@@ -1,8 +1,8 @@
 """Leader elections that nobody asked for: those that a broker's coming or going causes, and the periodic ones.
 
-Owns the partition changes of every broker event (facts 43-48, 78, 79), the preferred-leader task (98, 99) and the
+Owns the partition changes of every broker event (rules 43-48, 78, 79), the preferred-leader task (98, 99) and the
 unclean sweep (100). Each broker event gives partition changes only, computed from the image as
-it is; the record about the broker itself is written by `brokers`, before or after them (fact 78). Must never change a
+it is; the record about the broker itself is written by `brokers`, before or after them (rule 78). Must never change a
 partition by other means than `partition_change`.
 """
 
@@ -14,7 +14,7 @@ from uuid import UUID
 from tanist.controller.decision import ControllerSettings
 from tanist.controller.image import MetadataImage
 from tanist.controller.partition_change import Election, Intent
-from tanist.controller.partition_context import ChangeMaker
+from tanist.controller.partition_context import PartitionChangeBuilder
 from tanist.wire.metadata import PartitionChangeRecord
 from tanist.wire.schema import MetadataRecord
 
@@ -23,8 +23,8 @@ from tanist.wire.schema import MetadataRecord
 
 def broker_fenced(image: MetadataImage, broker_id: int, settings: ControllerSettings) -> list[MetadataRecord]:
     """Rule 43: it leaves every ISR it is in, perhaps for the ELR. Where it is in the ELR it stays."""
-    maker = ChangeMaker(image, settings)
-    return _leave_isr(image, maker, broker_id, image.partitions_in_isr(broker_id))
+    builder = PartitionChangeBuilder(image, settings)
+    return _leave_isr(image, builder, broker_id, image.partitions_in_isr(broker_id))
 
 
 def broker_controlled_shutdown(
@@ -36,12 +36,12 @@ def broker_controlled_shutdown(
 
 def broker_unfenced(image: MetadataImage, broker_id: int, settings: ControllerSettings) -> list[MetadataRecord]:
     """Rule 44: every partition without a leader is looked at again. Where somebody leads, nothing changes."""
-    maker = ChangeMaker(image, settings, arriving=broker_id)
+    builder = PartitionChangeBuilder(image, settings, arriving=broker_id)
     records: list[MetadataRecord] = []
     for topic_id, partition in image.leaderless_partitions():
         state = image.topics[topic_id].partitions[partition]
-        intent = Intent(topic_id=topic_id, partition=partition, election=maker.election(topic_id))
-        _append(records, maker.change(state, intent))
+        intent = Intent(topic_id=topic_id, partition=partition, election=builder.election(topic_id))
+        _append(records, builder.change(state, intent))
     return records
 
 
@@ -84,11 +84,11 @@ def directories_offline(
         for topic_id, partition in image.partitions_on(broker_id)
         if image.topics[topic_id].partitions[partition].directory_of(broker_id) in failed
     )
-    return _leave_isr(image, ChangeMaker(image, settings), broker_id, kept_there)
+    return _leave_isr(image, PartitionChangeBuilder(image, settings), broker_id, kept_there)
 
 
 def _leave_isr(
-    image: MetadataImage, maker: ChangeMaker, broker_id: int, partitions: Iterable[tuple[UUID, int]]
+    image: MetadataImage, builder: PartitionChangeBuilder, broker_id: int, partitions: Iterable[tuple[UUID, int]]
 ) -> list[MetadataRecord]:
     records: list[MetadataRecord] = []
     for topic_id, partition in partitions:
@@ -97,16 +97,16 @@ def _leave_isr(
             topic_id=topic_id,
             partition=partition,
             target_isr=_without(state.isr, broker_id),
-            election=maker.election(topic_id),
+            election=builder.election(topic_id),
             removed_broker=broker_id,
         )
-        _append(records, maker.change(state, intent))
+        _append(records, builder.change(state, intent))
     return records
 
 
 def _lost(image: MetadataImage, broker_id: int, settings: ControllerSettings) -> list[MetadataRecord]:
     """The broker's log may lack records: out of ISR and ELR. No partition has it in both (rule 63)."""
-    maker = ChangeMaker(image, settings)
+    builder = PartitionChangeBuilder(image, settings)
     records: list[MetadataRecord] = []
     for partitions in (image.partitions_in_isr(broker_id), image.partitions_in_elr(broker_id)):
         for topic_id, partition in partitions:
@@ -115,11 +115,11 @@ def _lost(image: MetadataImage, broker_id: int, settings: ControllerSettings) ->
                 topic_id=topic_id,
                 partition=partition,
                 target_isr=_without(state.isr, broker_id),
-                election=maker.election(topic_id),
+                election=builder.election(topic_id),
                 unclean_shutdown=frozenset((broker_id,)),
                 removed_broker=broker_id,
             )
-            _append(records, maker.change(state, intent))
+            _append(records, builder.change(state, intent))
     return records
 
 
@@ -165,7 +165,7 @@ def preferred_elections(image: MetadataImage, settings: ControllerSettings) -> t
 
     Leaderless partitions are among them, so that this also revives a last known leader (rule 99).
     """
-    maker = ChangeMaker(image, settings)
+    builder = PartitionChangeBuilder(image, settings)
     records: list[MetadataRecord] = []
     for topic in image.topics.values():
         for partition, state in sorted(topic.partitions.items()):
@@ -174,20 +174,20 @@ def preferred_elections(image: MetadataImage, settings: ControllerSettings) -> t
             if len(records) >= settings.max_elections_per_imbalance_check:
                 return records, True
             intent = Intent(topic_id=topic.topic_id, partition=partition, election=Election.PREFERRED)
-            _append(records, maker.change(state, intent))
+            _append(records, builder.change(state, intent))
     return records, False
 
 
 def unclean_elections(image: MetadataImage, settings: ControllerSettings) -> tuple[list[MetadataRecord], bool]:
     """Rule 100: elect for leaderless partitions whose topic allows it. True when there may be more to do."""
-    maker = ChangeMaker(image, settings)
+    builder = PartitionChangeBuilder(image, settings)
     records: list[MetadataRecord] = []
     for topic_id, partition in image.leaderless_partitions():
-        if maker.election(topic_id) is not Election.UNCLEAN:
+        if builder.election(topic_id) is not Election.UNCLEAN:
             continue
         if len(records) >= settings.max_elections_per_imbalance_check:
             return records, True
         state = image.topics[topic_id].partitions[partition]
         intent = Intent(topic_id=topic_id, partition=partition, election=Election.UNCLEAN)
-        _append(records, maker.change(state, intent))
+        _append(records, builder.change(state, intent))
     return records, False

@@ -20,7 +20,7 @@ from uuid import UUID
 from tanist.controller.config_names import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION_ENABLE
 from tanist.controller.delta import ImageDelta
 from tanist.controller.partition_state import PartitionState, merge, state_of
-from tanist.controller.passive_records import KeptRecords
+from tanist.controller.passive_records import PassiveRecords
 from tanist.controller.registration import BrokerRegistration, ControllerRegistration, Endpoint
 from tanist.controller.topic_table import TopicImage, TopicTable
 from tanist.wire.ids import NO_LEADER
@@ -101,8 +101,8 @@ class MetadataImage:
         "configs",
         "controllers",
         "features",
-        "kept",
         "next_producer_id",
+        "passive",
         "static_configs",
     )
 
@@ -113,7 +113,7 @@ class MetadataImage:
         self.configs: dict[tuple[int, str], dict[str, str]] = {}
         self.features: dict[str, int] = {}
         self.next_producer_id = 0
-        self.kept = KeptRecords()
+        self.passive = PassiveRecords()
         self._transaction: list[MetadataRecord] | None = None
         self._table = TopicTable()
 
@@ -130,7 +130,7 @@ class MetadataImage:
                 "configs",
                 "features",
                 "next_producer_id",
-                "kept",
+                "passive",
                 "_transaction",
             )
         )
@@ -146,7 +146,7 @@ class MetadataImage:
         clone.configs = {resource: dict(values) for resource, values in self.configs.items()}
         clone.features = dict(self.features)
         clone.next_producer_id = self.next_producer_id
-        clone.kept = self.kept.copy()
+        clone.passive = self.passive.copy()
         clone._transaction = None if self._transaction is None else list(self._transaction)
         return clone
 
@@ -183,7 +183,7 @@ class MetadataImage:
         return self._table.by_leader.of(NO_LEADER)
 
     def leads_any(self, broker_id: int) -> bool:
-        """Whether the broker leads anything: what a controlled shutdown waits for (fact 90)."""
+        """Whether the broker leads anything: what a controlled shutdown waits for (rule 90)."""
         return self._table.by_leader.any(broker_id)
 
     def leader_count(self, broker_id: int) -> int:
@@ -214,7 +214,7 @@ class MetadataImage:
     def resolved_config(
         self, topic_name: str, key: str, *, node_id: int | None = None, broker_key: str | None = None
     ) -> str | None:
-        """The value that holds for a topic: topic > node (if given) > cluster > static (fact 100).
+        """The value that holds for a topic: topic > node (if given) > cluster > static (rule 100).
 
         `broker_key` is the configuration's name on brokers where it differs (retention.ms is log.retention.ms there).
         """
@@ -240,7 +240,7 @@ class MetadataImage:
             raise ImageError(f"{MIN_INSYNC_REPLICAS} of topic {topic_name} is {value!r}") from error
 
     def effective_min_isr(self, topic_id: UUID, partition: int = 0) -> int:
-        """min.insync.replicas capped by the partition's replicas, adding ones included (fact 3)."""
+        """min.insync.replicas capped by the partition's replicas, adding ones included (rule 3)."""
         topic = self.topics[topic_id]
         configured = self.min_insync_replicas(topic.name)
         state = topic.partitions.get(partition)
@@ -296,7 +296,7 @@ class MetadataImage:
         """Moves the log's end, not the image."""
 
     def _keep(self, record: MetadataRecord, _delta: ImageDelta | None) -> None:
-        self.kept.replay(record)
+        self.passive.replay(record)
 
     # brokers and controllers
 
@@ -327,7 +327,7 @@ class MetadataImage:
         registration = self._registered(record.broker_id, record.broker_epoch)
         if record.fenced not in (-1, 0, 1):
             raise ImageError(f"illegal fencing change {record.fenced}")
-        if record.in_controlled_shutdown not in (0, 1):  # there is no value for "leave" (fact 76)
+        if record.in_controlled_shutdown not in (0, 1):  # there is no value for "leave" (rule 76)
             raise ImageError(f"illegal controlled shutdown change {record.in_controlled_shutdown}")
         self._put_broker(
             replace(

@@ -184,7 +184,7 @@ def _complete_reassignment(target: Target, context: Context) -> Target:
 
 def _populate_elr(before: PartitionState, target: Target, intent: Intent, context: Context) -> Target:
     if not context.elr_enabled:
-        return replace(target, elr=_leftover_elr(before, target, intent))
+        return replace(target, elr=_remaining_elr(before, target, intent))
     if len(target.isr) >= target.min_isr:
         return replace(target, elr=(), lost=())  # rule 40: the high watermark moves on without them
     # Rule 41, KIP: "retain the current members of the ELR; add (the current ISR - the proposed ISR) to ELR; remove the
@@ -204,7 +204,7 @@ def _staying(before: PartitionState, target: Target) -> set[int]:
     return set(before.replicas) & set(target.replicas)
 
 
-def _leftover_elr(before: PartitionState, target: Target, intent: Intent) -> tuple[int, ...]:
+def _remaining_elr(before: PartitionState, target: Target, intent: Intent) -> tuple[int, ...]:
     """With ELR off, an ELR left from before is emptied by the next change (rule 53), but not while it is all there is.
 
     DEVIATION: Apache elects from it (rule 38) yet forgets it on a change that finds nobody, and keeps members in it

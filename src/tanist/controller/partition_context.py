@@ -24,7 +24,7 @@ from tanist.wire.ids import UNASSIGNED_DIRECTORY
 from tanist.wire.metadata import PartitionChangeRecord, record_version
 
 
-class ChangeMaker:
+class PartitionChangeBuilder:
     """Makes partition changes against one image. For the length of one decision: it caches what it has read.
 
     `arriving` is a broker that this very decision unfences, so that the image does not show it as active yet (fact

@@ -2,7 +2,7 @@
 
 Owns one maintained index, broker id -> topic id -> partition numbers; `MetadataImage` keeps one for the ISR, one for
 the ELR, one for leaders and one for replicas. Must never be written by anyone but the image, which does so for *every*
-change of a partition: Apache forgot it for ClearElrRecord (fact 55) and a controller crashed for it.
+change of a partition: Apache forgot it for ClearElrRecord (rule 55) and a controller crashed for it.
 """
 
 from __future__ import annotations

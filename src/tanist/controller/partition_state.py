@@ -1,6 +1,6 @@
 """One partition as the metadata log has it, and how a change record alters it.
 
-Owns `PartitionState` and `merge`, the meaning of a PartitionChangeRecord (facts 65, 66). Must never decide what a
+Owns `PartitionState` and `merge`, the meaning of a PartitionChangeRecord (rules 65, 66). Must never decide what a
 change ought to be: that is `partition_change`.
 """
 
@@ -96,7 +96,7 @@ def merge(before: PartitionState, record: PartitionChangeRecord) -> PartitionSta
     if record.leader != NO_LEADER_CHANGE:
         _check_leader(record.leader)
         leader = record.leader
-        leader_epoch += 1  # fact 66: any write of the field, also of the same leader or of none
+        leader_epoch += 1  # rule 66: any write of the field, also of the same leader or of none
     recovering = before.recovering
     if record.leader_recovery_state != NO_RECOVERY_CHANGE:
         recovering = _recovery(record.leader_recovery_state)
@@ -109,7 +109,7 @@ def merge(before: PartitionState, record: PartitionChangeRecord) -> PartitionSta
         leader=leader,
         recovering=recovering,
         leader_epoch=leader_epoch,
-        partition_epoch=before.partition_epoch + 1,  # fact 65
+        partition_epoch=before.partition_epoch + 1,  # rule 65
         directories=directories,
         elr=before.elr if record.eligible_leader_replicas is None else tuple(record.eligible_leader_replicas),
         last_known_elr=before.last_known_elr if record.last_known_elr is None else tuple(record.last_known_elr),

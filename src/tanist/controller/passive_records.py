@@ -1,6 +1,6 @@
 """Records of the metadata log that are kept and handed on, though nothing here acts on them.
 
-Owns `KeptRecords`: ACLs, quotas, SCRAM credentials and delegation tokens. A log that Apache Kafka wrote may hold
+Owns `PassiveRecords`: ACLs, quotas, SCRAM credentials and delegation tokens. A log that Apache Kafka wrote may hold
 them, and a snapshot of ours must not lose them. Must never interpret them.
 """
 
@@ -23,7 +23,7 @@ from tanist.wire.schema import MetadataRecord
 Key: TypeAlias = tuple[object, ...]
 
 
-class KeptRecords:
+class PassiveRecords:
     """The last record about each thing, by what the thing is."""
 
     __slots__ = ("_records",)
@@ -32,7 +32,7 @@ class KeptRecords:
         self._records: dict[Key, MetadataRecord] = {}
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, KeptRecords):
+        if not isinstance(other, PassiveRecords):
             return NotImplemented
         return self._records == other._records
 
@@ -44,8 +44,8 @@ class KeptRecords:
     def __len__(self) -> int:
         return len(self._records)
 
-    def copy(self) -> KeptRecords:
-        clone = KeptRecords()
+    def copy(self) -> PassiveRecords:
+        clone = PassiveRecords()
         clone._records = dict(self._records)
         return clone
 

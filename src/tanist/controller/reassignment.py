@@ -13,7 +13,7 @@ from tanist.controller.assignment import Reassignment, reassign, revert
 from tanist.controller.decision import ControllerSettings, Decision
 from tanist.controller.image import MetadataImage, PartitionState, TopicImage
 from tanist.controller.partition_change import Election, Intent
-from tanist.controller.partition_context import ChangeMaker
+from tanist.controller.partition_context import PartitionChangeBuilder
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
@@ -49,26 +49,26 @@ def alter_partition_reassignments(
     image: MetadataImage, request: AlterPartitionReassignmentsRequest, settings: ControllerSettings
 ) -> Decision:
     """Start, replace or (without replicas) cancel reassignments. Each partition succeeds or fails by itself."""
-    maker = ChangeMaker(image, settings)
+    builder = PartitionChangeBuilder(image, settings)
     records: list[PartitionChangeRecord] = []
     responses: list[ReassignableTopicResponse] = []
     seen: set[tuple[str, int]] = set()
     for topic in request.topics:
         outcomes: list[ReassignablePartitionResponse] = []
-        for wanted in topic.partitions:
+        for requested in topic.partitions:
             error, message = ErrorCode.NONE, None
             try:
-                if (topic.name, wanted.partition_index) in seen:
+                if (topic.name, requested.partition_index) in seen:
                     raise Refused(ErrorCode.INVALID_REQUEST, "The partition is listed more than once.")
-                seen.add((topic.name, wanted.partition_index))
-                record = _decide(image, maker, topic.name, wanted, request.allow_replication_factor_change)
+                seen.add((topic.name, requested.partition_index))
+                record = _decide(image, builder, topic.name, requested, request.allow_replication_factor_change)
                 if record is not None:
                     records.append(record)
             except Refused as refused:
                 error, message = refused.error, refused.message
             outcomes.append(
                 ReassignablePartitionResponse(
-                    partition_index=wanted.partition_index, error_code=error, error_message=message
+                    partition_index=requested.partition_index, error_code=error, error_message=message
                 )
             )
         responses.append(ReassignableTopicResponse(name=topic.name, partitions=tuple(outcomes)))
@@ -82,40 +82,40 @@ def alter_partition_reassignments(
 
 def _decide(
     image: MetadataImage,
-    maker: ChangeMaker,
+    builder: PartitionChangeBuilder,
     topic_name: str,
-    wanted: ReassignablePartition,
+    requested: ReassignablePartition,
     allow_replication_factor_change: bool,
 ) -> PartitionChangeRecord | None:
     topic = image.topic(topic_name)
     if topic is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {topic_name}.")
-    state = topic.partitions.get(wanted.partition_index)
+    state = topic.partitions.get(requested.partition_index)
     if state is None:
         raise Refused(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-            f"Unable to find partition {wanted.partition_index} of topic {topic_name}.",
+            f"Unable to find partition {requested.partition_index} of topic {topic_name}.",
         )
-    if wanted.replicas is None:
-        return _cancel(maker, topic, wanted.partition_index, state)
-    check_assignment(image, wanted.replicas)
+    if requested.replicas is None:
+        return _cancel(builder, topic, requested.partition_index, state)
+    check_assignment(image, requested.replicas)
     if not allow_replication_factor_change:
-        _check_factor_unchanged(state, wanted.replicas)
+        _check_factor_unchanged(state, requested.replicas)
     # DEVIATION from rule 104: both lists are new, whatever an earlier reassignment was adding or removing; of what it
-    # was adding, that which is wanted still is.
-    moving = reassign(state.replicas, wanted.replicas, state.adding)
+    # was adding, that which is requested still is.
+    moving = reassign(state.replicas, requested.replicas, state.adding)
     intent = Intent(
         topic_id=topic.topic_id,
-        partition=wanted.partition_index,
+        partition=requested.partition_index,
         target_replicas=moving.replicas,
         target_removing=moving.removing,
         target_adding=moving.adding,
     )
-    return maker.change(state, intent)
+    return builder.change(state, intent)
 
 
 def _cancel(
-    maker: ChangeMaker, topic: TopicImage, partition: int, state: PartitionState
+    builder: PartitionChangeBuilder, topic: TopicImage, partition: int, state: PartitionState
 ) -> PartitionChangeRecord | None:
     """Rule 106, and the KIP's condition on it."""
     if not state.reassigning:
@@ -124,7 +124,7 @@ def _cancel(
         reversal = revert(Reassignment(state.replicas, state.removing, state.adding), state.isr)
     except ValueError as error:
         raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, str(error)) from error
-    election = maker.election(topic.topic_id)
+    election = builder.election(topic.topic_id)
     if election is not Election.UNCLEAN:
         if reversal.unclean:
             raise Refused(
@@ -132,9 +132,9 @@ def _cancel(
                 f"Unable to revert partition assignment for {topic.name}:{partition} because it would require an "
                 "unclean leader election.",
             )
-        _check_min_isr(maker, topic, state, reversal.replicas, reversal.isr)
+        _check_min_isr(builder, topic, state, reversal.replicas, reversal.isr)
     isr = reversal.isr
-    if reversal.unclean and maker.context(topic.topic_id, state).elr_enabled:
+    if reversal.unclean and builder.context(topic.topic_id, state).elr_enabled:
         # DEVIATION from rule 106: declared in sync, the first replica could be elected later, whatever its log has
         # lost, as if nothing were amiss. With ELR nobody need be in sync, and who is elected is known to be a risk.
         isr = ()
@@ -147,18 +147,22 @@ def _cancel(
         target_adding=(),
         election=election,
     )
-    return maker.change(state, intent)
+    return builder.change(state, intent)
 
 
 def _check_min_isr(
-    maker: ChangeMaker, topic: TopicImage, state: PartitionState, replicas: tuple[int, ...], isr: tuple[int, ...]
+    builder: PartitionChangeBuilder,
+    topic: TopicImage,
+    state: PartitionState,
+    replicas: tuple[int, ...],
+    isr: tuple[int, ...],
 ) -> None:
     """DEVIATION (with ELR on), KIP "other behaviors" 4b: "this min ISR requirement is also enforced when the
     reassignment is canceled". Read by its reason: a cancel that leaves fewer than min ISR in sync *and* takes a broker
     away that could have been elected is refused. One that takes no such broker away loses nothing, and is the way out
     of a reassignment that cannot succeed.
     """
-    context = maker.context(topic.topic_id, state)
+    context = builder.context(topic.topic_id, state)
     if not context.elr_enabled or len(isr) >= min(context.min_isr, len(replicas)):
         return
     taken = (set(state.isr) | set(state.elr)) - set(replicas)
@@ -210,16 +214,16 @@ def list_partition_reassignments(
     image: MetadataImage, request: ListPartitionReassignmentsRequest
 ) -> ListPartitionReassignmentsResponse:
     """What is moving now: of all partitions (no topics), or of those asked for. Unknown ones are not mentioned."""
-    wanted: Iterable[ListPartitionReassignmentsTopics]
+    requested: Iterable[ListPartitionReassignmentsTopics]
     if request.topics is None:
-        wanted = (
+        requested = (
             ListPartitionReassignmentsTopics(name=topic.name, partition_indexes=tuple(sorted(topic.partitions)))
             for topic in image.topics.values()
         )
     else:
-        wanted = request.topics
+        requested = request.topics
     topics: list[OngoingTopicReassignment] = []
-    for each in wanted:
+    for each in requested:
         topic = image.topic(each.name)
         if topic is None:
             continue

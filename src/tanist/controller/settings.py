@@ -5,7 +5,7 @@ file, then the default. `validation` judges values and `description` describes t
 `configs` writes records.
 
 Dynamic configs are the metadata image's: `{(resource type, resource name): {name: value}}`, broker "" = all brokers.
-Facts 3 and 100 depend on this order; fact 126 has the defaults.
+Rules 3 and 100 depend on this order; rule 126 has the defaults.
 """
 
 from __future__ import annotations

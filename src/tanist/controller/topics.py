@@ -18,7 +18,7 @@ from uuid import UUID
 from tanist.controller.decision import ControllerSettings, Decision
 from tanist.controller.description import describe_topic
 from tanist.controller.image import TOPIC, MetadataImage, TopicImage
-from tanist.controller.partition_context import ChangeMaker, supports_directories
+from tanist.controller.partition_context import PartitionChangeBuilder, supports_directories
 from tanist.controller.placement import PlacementError, Placer, UsableBroker
 from tanist.controller.reassignment import Refused, check_assignment
 from tanist.controller.settings import Levels
@@ -54,11 +54,11 @@ class _NewPartition:
 class _Allocator:
     """Turns counts or manual assignments into new partitions, for one request."""
 
-    __slots__ = ("_image", "_maker", "_placer", "_with_directories")
+    __slots__ = ("_builder", "_image", "_placer", "_with_directories")
 
     def __init__(self, image: MetadataImage, settings: ControllerSettings, random: Random) -> None:
         self._image = image
-        self._maker = ChangeMaker(image, settings)
+        self._builder = PartitionChangeBuilder(image, settings)
         self._with_directories = supports_directories(image.metadata_version)
         self._placer = Placer(
             (
@@ -93,7 +93,7 @@ class _Allocator:
     def record(self, topic_id: UUID, partition: int, new: _NewPartition) -> PartitionRecord:
         directories: tuple[UUID, ...] = ()
         if self._with_directories:
-            directories = tuple(self._maker.default_directory(replica) for replica in new.replicas)
+            directories = tuple(self._builder.default_directory(replica) for replica in new.replicas)
         return PartitionRecord(
             partition_id=partition,
             topic_id=topic_id,
@@ -116,16 +116,16 @@ def create_topics(
     image: MetadataImage, request: CreateTopicsRequest, settings: ControllerSettings, random: Random
 ) -> Decision:
     """Each topic succeeds or fails by itself; all that succeed are created at once."""
-    wanted = {topic.name: topic for topic in request.topics}
+    requested = {topic.name: topic for topic in request.topics}
     duplicates = _duplicates(topic.name for topic in request.topics)
-    if _partitions_asked(wanted.values(), settings) > settings.max_partitions_per_batch:
+    if _partitions_asked(requested.values(), settings) > settings.max_partitions_per_batch:
         refused = Refused(ErrorCode.POLICY_VIOLATION, TOO_MANY)
-        return Decision(response=CreateTopicsResponse(topics=tuple(_not_created(name, refused) for name in wanted)))
+        return Decision(response=CreateTopicsResponse(topics=tuple(_not_created(name, refused) for name in requested)))
     allocator = _Allocator(image, settings, random)
     names = TakenNames(image.topic_ids)
     records: list[MetadataRecord] = []
     results: list[CreatableTopicResult] = []
-    for name, topic in wanted.items():
+    for name, topic in requested.items():
         try:
             if name in duplicates:
                 raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
@@ -285,11 +285,11 @@ def _duplicates(names: Iterable[str]) -> set[str]:
 
 def delete_topics(image: MetadataImage, request: DeleteTopicsRequest, settings: ControllerSettings) -> Decision:
     """By name (all versions) or by id (version 6)."""
-    wanted = [*(DeleteTopicState(name=name) for name in request.topic_names), *request.topics]
+    requested = [*(DeleteTopicState(name=name) for name in request.topic_names), *request.topics]
     records: list[MetadataRecord] = []
     results: list[DeletableTopicResult] = []
     done: set[UUID] = set()
-    for each in wanted:
+    for each in requested:
         try:
             if not settings.delete_topic_enable:
                 raise Refused(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")
@@ -310,17 +310,17 @@ def delete_topics(image: MetadataImage, request: DeleteTopicsRequest, settings: 
     return Decision(records=tuple(records), response=DeleteTopicsResponse(responses=tuple(results)))
 
 
-def _topic_to_delete(image: MetadataImage, wanted: DeleteTopicState) -> TopicImage:
-    if wanted.topic_id != ZERO_UUID:
-        if wanted.name is not None:
+def _topic_to_delete(image: MetadataImage, requested: DeleteTopicState) -> TopicImage:
+    if requested.topic_id != ZERO_UUID:
+        if requested.name is not None:
             raise Refused(ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id.")
-        topic = image.topics.get(wanted.topic_id)
+        topic = image.topics.get(requested.topic_id)
         if topic is None:
             raise Refused(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
         return topic
-    if wanted.name is None:
+    if requested.name is None:
         raise Refused(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
-    topic = image.topic(wanted.name)
+    topic = image.topic(requested.name)
     if topic is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
     return topic
@@ -333,13 +333,13 @@ def create_partitions(
     image: MetadataImage, request: CreatePartitionsRequest, settings: ControllerSettings, random: Random
 ) -> Decision:
     """More partitions for existing topics. `count` is what the topic is to have, not what is to be added."""
-    wanted = {topic.name: topic for topic in request.topics}
+    requested = {topic.name: topic for topic in request.topics}
     duplicates = _duplicates(topic.name for topic in request.topics)
     allocator = _Allocator(image, settings, random)
     records: list[MetadataRecord] = []
     results: list[CreatePartitionsTopicResult] = []
     room = settings.max_partitions_per_batch
-    for name, each in wanted.items():
+    for name, each in requested.items():
         try:
             if name in duplicates:
                 raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
@@ -363,30 +363,30 @@ def create_partitions(
 
 
 def _additional_partitions(
-    topic: TopicImage, wanted: CreatePartitionsTopic, allocator: _Allocator, room: int
+    topic: TopicImage, requested: CreatePartitionsTopic, allocator: _Allocator, room: int
 ) -> list[_NewPartition]:
     present = len(topic.partitions)
-    if wanted.count == present:
+    if requested.count == present:
         raise Refused(ErrorCode.INVALID_PARTITIONS, f"Topic already has {present} partition(s).")
-    if wanted.count < present:
+    if requested.count < present:
         raise Refused(
             ErrorCode.INVALID_PARTITIONS,
-            f"The topic {topic.name} currently has {present} partition(s); {wanted.count} would not be an increase.",
+            f"The topic {topic.name} currently has {present} partition(s); {requested.count} would not be an increase.",
         )
-    additional = wanted.count - present
+    additional = requested.count - present
     if additional > room:
         raise Refused(ErrorCode.POLICY_VIOLATION, TOO_MANY)
     state = topic.partitions[0]
     factor = len(state.replicas) - len(state.removing)  # what it will have, if it is being moved just now
-    if wanted.assignments is None:
+    if requested.assignments is None:
         return allocator.place(additional, factor)
-    if len(wanted.assignments) != additional:
+    if len(requested.assignments) != additional:
         raise Refused(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            f"Attempted to add {additional} additional partition(s), but only {len(wanted.assignments)} assignment(s) "
-            "were specified.",
+            f"Attempted to add {additional} additional partition(s), but only {len(requested.assignments)} "
+            "assignment(s) were specified.",
         )
     return [
         allocator.manual(present + number, assignment.broker_ids, factor)
-        for number, assignment in enumerate(wanted.assignments)
+        for number, assignment in enumerate(requested.assignments)
     ]

@@ -33,7 +33,7 @@ from tanist.controller.decision import ControllerSettings, Decision
 from tanist.controller.delta import ImageDelta
 from tanist.controller.image import MetadataImage, PartitionState
 from tanist.controller.partition_change import Election, Intent
-from tanist.controller.partition_context import ChangeMaker
+from tanist.controller.partition_context import PartitionChangeBuilder
 from tanist.controller.recovery_strategy import Strategy, recovers_uncleanly, recovery_strategy
 from tanist.wire.ids import TopicIdPartition
 from tanist.wire.schema import MetadataRecord
@@ -94,7 +94,7 @@ class _Recovery:
 class _Inquiry:
     """What one broker is to be asked: one question at a time."""
 
-    wanted: dict[TopicIdPartition, int] = field(default_factory=dict)
+    requested: dict[TopicIdPartition, int] = field(default_factory=dict)
     """Partition -> not before this time."""
     under_way: tuple[TopicIdPartition, ...] = ()
 
@@ -187,19 +187,19 @@ class UncleanRecoveries:
             answer = answers.get(key)
             state = image.partition(*key)
             if answer is None or state is None:
-                inquiry.wanted[key] = now_ms + _RETRY_MS
+                inquiry.requested[key] = now_ms + _RETRY_MS
             elif _fresh(answer, broker_id, state, image):
                 recovery.answers[broker_id] = answer
                 self._marked[key] = None
             else:
-                inquiry.wanted[key] = now_ms + _BEHIND_MS
+                inquiry.requested[key] = now_ms + _BEHIND_MS
 
     def unanswered(self, broker_id: int, now_ms: int) -> None:
         """No answer will come."""
         inquiry = self._inquiries.get(broker_id)
         if inquiry is not None:
             asked, inquiry.under_way = inquiry.under_way, ()
-            inquiry.wanted.update(dict.fromkeys((key for key in asked if key in self._watched), now_ms + _RETRY_MS))
+            inquiry.requested.update(dict.fromkeys((key for key in asked if key in self._watched), now_ms + _RETRY_MS))
 
     # -- time
 
@@ -209,7 +209,7 @@ class UncleanRecoveries:
         if self._marked:
             return 0
         times = [self._timers[0][0]] if self._timers else []
-        times += (min(i.wanted.values()) for i in self._inquiries.values() if i.wanted and not i.under_way)
+        times += (min(i.requested.values()) for i in self._inquiries.values() if i.requested and not i.under_way)
         return min(times, default=None)
 
     def step(self, image: MetadataImage, now_ms: int) -> Decision:
@@ -218,7 +218,7 @@ class UncleanRecoveries:
             key = heappop(self._timers)[1]
             if key in self._watched:
                 self._marked[key] = None
-        maker = ChangeMaker(image, self._settings)
+        builder = PartitionChangeBuilder(image, self._settings)
         enabled = recovers_uncleanly(image, self._settings)
         records: list[MetadataRecord] = []
         reasons: dict[TopicIdPartition, str] = {}
@@ -228,15 +228,15 @@ class UncleanRecoveries:
             if not enabled or state is None or state.has_leader or state.isr:
                 self._forget(key)
                 continue
-            change = maker.change(state, Intent(topic_id=key[0], partition=key[1]))
+            change = builder.change(state, Intent(topic_id=key[0], partition=key[1]))
             if change is not None and change.leader >= 0:
                 records.append(change)  # a member of the ELR is back, by an event that does not elect by itself
                 continue
-            chosen = self._look(key, state, image, maker, now_ms)
+            chosen = self._look(key, state, image, builder, now_ms)
             if chosen is None:
                 continue
             intent = Intent(topic_id=key[0], partition=key[1], election=Election.DESIGNATED, desired_leader=chosen)
-            change = maker.change(state, intent)
+            change = builder.change(state, intent)
             if change is not None:
                 records.append(change)
                 self.finished += 1
@@ -249,31 +249,36 @@ class UncleanRecoveries:
         for broker_id, inquiry in list(self._inquiries.items()):
             if inquiry.under_way:
                 continue
-            due = [key for key, not_before_ms in inquiry.wanted.items() if not_before_ms <= now_ms]
+            due = [key for key, not_before_ms in inquiry.requested.items() if not_before_ms <= now_ms]
             for key in due:
                 if key not in self._watched:
-                    del inquiry.wanted[key]
+                    del inquiry.requested[key]
             chosen = [key for key in due if key in self._watched][:MAX_PARTITIONS_A_QUESTION]
             for key in chosen:
-                del inquiry.wanted[key]
+                del inquiry.requested[key]
             if chosen:
                 # By topic, as the request wants them; the order of partitions within is that of the marking.
                 inquiry.under_way = tuple(sorted(chosen))
                 asked.append(AskReplica(broker_id, inquiry.under_way))
-            elif not inquiry.wanted:
+            elif not inquiry.requested:
                 del self._inquiries[broker_id]
         return asked
 
     # -- one partition
 
     def _look(
-        self, key: TopicIdPartition, state: PartitionState, image: MetadataImage, maker: ChangeMaker, now_ms: int
+        self,
+        key: TopicIdPartition,
+        state: PartitionState,
+        image: MetadataImage,
+        builder: PartitionChangeBuilder,
+        now_ms: int,
     ) -> int | None:
         """Bring one partition up to date with the world; whom to elect, if that is clear."""
         recovery = self._watched.setdefault(key, _Recovery())
         topic = image.topics[key[0]].name
         strategy = self._requested.get(key) or recovery_strategy(image, topic, self._settings.node_id)
-        acceptable = maker.acceptable(state)
+        acceptable = builder.acceptable(state)
         live = [replica for replica in state.replicas if acceptable(replica)]
         needed = _needed(state, image)
         phase = _phase(strategy, state, live, needed)
@@ -304,7 +309,7 @@ class UncleanRecoveries:
     def _ask(self, broker_id: int, key: TopicIdPartition, now_ms: int) -> None:
         inquiry = self._inquiries.setdefault(broker_id, _Inquiry())
         if key not in inquiry.under_way:
-            inquiry.wanted.setdefault(key, now_ms)
+            inquiry.requested.setdefault(key, now_ms)
 
     def _forget(self, key: TopicIdPartition) -> None:
         """It has a leader, or is gone."""

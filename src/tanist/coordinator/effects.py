@@ -1,6 +1,6 @@
 """What a group wants done: answers to be sent, and records to be appended to its partition of `__consumer_offsets`.
 
-A ticket is whatever the caller gave along with a request, so that it finds the asker again; it is not looked at here.
+A ticket is whatever the caller gave along with a request, so that it finds the client again; it is not looked at here.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Answer:
 class Append:
     """Append these records, in one batch. Once they are committed: `Shard.apply`; then, or on failure: `Shard.written`.
 
-    What its asker was told had failed may be committed all the same, and is applied then.
+    An append that was reported as failed may be committed all the same, and is applied then.
     """
 
     group_id: str

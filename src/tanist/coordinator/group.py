@@ -50,7 +50,7 @@ _NEW_MEMBER_PATIENCE_MS: Final = 5 * 60 * 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Asker:
+class JoinContext:
     """Who asks to join, beyond what the request says."""
 
     ticket: object
@@ -86,45 +86,45 @@ class Group(Rebalancing):
 
     # -- JoinGroup
 
-    def join(self, request: JoinGroupRequest, asker: Asker, now_ms: int) -> list[Effect]:
+    def join(self, request: JoinGroupRequest, context: JoinContext, now_ms: int) -> list[Effect]:
         """A member comes, or comes again."""
-        effects = self._join(request, asker, now_ms)
+        effects = self._join(request, context, now_ms)
         self.rescan()
         return effects
 
-    def _join(self, request: JoinGroupRequest, asker: Asker, now_ms: int) -> list[Effect]:
+    def _join(self, request: JoinGroupRequest, context: JoinContext, now_ms: int) -> list[Effect]:
         member_id, instance_id = request.member_id, request.group_instance_id
         protocols = tuple((each.name, each.metadata) for each in request.protocols)
         if self.state is DEAD:
-            return [join_refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, asker.ticket, member_id)]
-        if not self._has_room(member_id):
-            return [join_refused(ErrorCode.GROUP_MAX_SIZE_REACHED, asker.ticket, member_id)]
+            return [join_refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, context.ticket, member_id)]
+        if not self._accepts(member_id):
+            return [join_refused(ErrorCode.GROUP_MAX_SIZE_REACHED, context.ticket, member_id)]
         if not self.supports(request.protocol_type, protocols):
-            return [join_refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, asker.ticket, member_id)]
+            return [join_refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, context.ticket, member_id)]
         if not member_id:
             if instance_id is not None and instance_id in self.static_members:
-                return self._static_member_returns(request, asker, protocols, now_ms)
-            if instance_id is None and asker.needs_known_id:
-                self.pending_members[asker.new_member_id] = now_ms + request.session_timeout_ms
-                return [join_refused(ErrorCode.MEMBER_ID_REQUIRED, asker.ticket, asker.new_member_id)]
-            return self._add(asker.new_member_id, request, asker, protocols, now_ms)
+                return self._static_member_returns(request, context, protocols, now_ms)
+            if instance_id is None and context.needs_known_id:
+                self.pending_members[context.new_member_id] = now_ms + request.session_timeout_ms
+                return [join_refused(ErrorCode.MEMBER_ID_REQUIRED, context.ticket, context.new_member_id)]
+            return self._add(context.new_member_id, request, context, protocols, now_ms)
         if member_id in self.pending_members:
             if instance_id is not None:
-                return [join_refused(ErrorCode.UNKNOWN_MEMBER_ID, asker.ticket, member_id)]
-            return self._add(member_id, request, asker, protocols, now_ms)
+                return [join_refused(ErrorCode.UNKNOWN_MEMBER_ID, context.ticket, member_id)]
+            return self._add(member_id, request, context, protocols, now_ms)
         error = self._member_error(member_id, instance_id)
         if error:
-            return [join_refused(error, asker.ticket, member_id)]
+            return [join_refused(error, context.ticket, member_id)]
         member = self.members[member_id]
         if self.state is COMPLETING and member.protocols == protocols:
             # It has not heard the answer to its first request: the generation is the same.
-            return [self.join_answer(member, asker.ticket)]
+            return [self.join_answer(member, context.ticket)]
         if self.state is STABLE and member_id != self.leader_id and member.protocols == protocols:
-            return [self.join_answer(member, asker.ticket)]
-        effects = self._await_join(member, request, asker, protocols)
+            return [self.join_answer(member, context.ticket)]
+        effects = self._await_join(member, request, context, protocols)
         return effects + self.rebalance(now_ms)
 
-    def _has_room(self, member_id: str) -> bool:
+    def _accepts(self, member_id: str) -> bool:
         if self.state is EMPTY:
             return True
         member = self.members.get(member_id)
@@ -134,7 +134,7 @@ class Group(Rebalancing):
         return member is not None or len(self.members) < self._settings.max_size
 
     def _add(
-        self, member_id: str, request: JoinGroupRequest, asker: Asker, protocols: Protocols, now_ms: int
+        self, member_id: str, request: JoinGroupRequest, context: JoinContext, protocols: Protocols, now_ms: int
     ) -> list[Effect]:
         self.pending_members.pop(member_id, None)
         if self.state is PREPARING and self._initial_left_ms is not None:
@@ -142,54 +142,54 @@ class Group(Rebalancing):
         member = Member(
             member_id=member_id,
             group_instance_id=request.group_instance_id,
-            client_id=asker.client_id,
-            client_host=asker.client_host,
+            client_id=context.client_id,
+            client_host=context.client_host,
             rebalance_timeout_ms=_rebalance_timeout_ms(request),
             session_timeout_ms=request.session_timeout_ms,
             protocols=protocols,
             deadline_ms=now_ms + _NEW_MEMBER_PATIENCE_MS,
-            join_ticket=asker.ticket,
+            join_ticket=context.ticket,
         )
         self.add(member, request.protocol_type)
         return self.rebalance(now_ms)
 
     def _await_join(
-        self, member: Member, request: JoinGroupRequest, asker: Asker, protocols: Protocols
+        self, member: Member, request: JoinGroupRequest, context: JoinContext, protocols: Protocols
     ) -> list[Effect]:
         """The member has joined the coming generation. An older request of its own is over."""
         effects: list[Effect] = []
         if member.join_ticket is not None:
             effects.append(join_refused(ErrorCode.REBALANCE_IN_PROGRESS, member.join_ticket, member.member_id))
-        self._take_over(member, request, asker, protocols)
-        member.join_ticket = asker.ticket
+        self._take_over(member, request, context, protocols)
+        member.join_ticket = context.ticket
         return effects
 
-    def _take_over(self, member: Member, request: JoinGroupRequest, asker: Asker, protocols: Protocols) -> None:
-        member.client_id, member.client_host = asker.client_id, asker.client_host
+    def _take_over(self, member: Member, request: JoinGroupRequest, context: JoinContext, protocols: Protocols) -> None:
+        member.client_id, member.client_host = context.client_id, context.client_host
         member.rebalance_timeout_ms = _rebalance_timeout_ms(request)
         member.session_timeout_ms = request.session_timeout_ms
         member.protocols = protocols
 
     def _static_member_returns(
-        self, request: JoinGroupRequest, asker: Asker, protocols: Protocols, now_ms: int
+        self, request: JoinGroupRequest, context: JoinContext, protocols: Protocols, now_ms: int
     ) -> list[Effect]:
         """A static member was restarted: it takes its own place, and a process that is still in it is fenced."""
         former_leader_id = self.leader_id
-        member = self.rename_static(request.group_instance_id or "", asker.new_member_id)
+        member = self.rename_static(request.group_instance_id or "", context.new_member_id)
         effects = self.refuse_waiting(member, ErrorCode.FENCED_INSTANCE_ID)
-        self._take_over(member, request, asker, protocols)
+        self._take_over(member, request, context, protocols)
         member.deadline_ms = now_ms + member.session_timeout_ms
         if self.state is STABLE and self.select_protocol() == self.protocol_name:
             leads = member.member_id == self.leader_id
             response = self.join_answer(member, None).response
-            if not asker.may_skip_assignment:
+            if not context.may_skip_assignment:
                 # It must not believe that it leads, or it would assign without a rebalance.
                 response.leader, response.members = former_leader_id or "", ()
             else:
                 response.skip_assignment = leads
-            stored = StaticMemberStored(asker.ticket, response)
+            stored = StaticMemberStored(context.ticket, response)
             return [*effects, Append(self.group_id, (self.record(),), stored)]
-        member.join_ticket = asker.ticket
+        member.join_ticket = context.ticket
         return effects + self.rebalance(now_ms)
 
     # -- SyncGroup

@@ -141,10 +141,10 @@ class GroupOffsets:
 
     def forget_topics(self, names: Iterable[str]) -> list[Effect]:
         """Topics were deleted: a new one of the same name begins at its beginning."""
-        doomed = frozenset(names)
+        deleted = frozenset(names)
         effects: list[Effect] = []
         for group_id, committed in self.offsets.items():
-            places = [place for place in committed if place[0] in doomed]
+            places = [place for place in committed if place[0] in deleted]
             if places:
                 effects.append(Append(group_id, tombstones_of(group_id, places), OffsetsDeleted(None, None)))
         return effects

@@ -27,7 +27,7 @@ from tanist.coordinator.effects import (
     OffsetsStored,
     group_error,
 )
-from tanist.coordinator.group import Asker, Group
+from tanist.coordinator.group import Group, JoinContext
 from tanist.coordinator.membership import GroupState
 from tanist.coordinator.offsets import GroupOffsets, offsets_written, tombstones_of
 from tanist.coordinator.rebalance import NEVER_MS, GroupSettings, join_refused, sync_refused
@@ -135,14 +135,14 @@ class Shard(GroupOffsets):
 
     # -- members
 
-    def join(self, request: JoinGroupRequest, asker: Asker, now_ms: int) -> list[Effect]:
+    def join(self, request: JoinGroupRequest, context: JoinContext, now_ms: int) -> list[Effect]:
         error = self._join_error(request)
         if error:
-            return [join_refused(error, asker.ticket, request.member_id)]
+            return [join_refused(error, context.ticket, request.member_id)]
         if request.group_id in self.consumers.groups:
-            return self._of_consumers(request.group_id, self.consumers.join(request, asker, now_ms))
+            return self._of_consumers(request.group_id, self.consumers.join(request, context, now_ms))
         group = self._group(request.group_id)
-        effects = group.join(request, asker, now_ms)
+        effects = group.join(request, context, now_ms)
         self._settle(group)
         return effects
 
@@ -254,7 +254,7 @@ class Shard(GroupOffsets):
     def topics_changed(self) -> None:
         """Topics came, went or grew: with their next heartbeats consumer groups look whether that is for them."""
         for group in self.consumers.groups.values():
-            group.refresh_wanted = True
+            group.refresh_requested = True
 
     def _settle(self, group: Group) -> None:
         """After an event: see when to look at the group again, or forget that it was ever asked for."""

@@ -64,7 +64,7 @@ _unpack_plain = _PLAIN.unpack_from
 _pack_prefix = _PREFIX.pack_into
 
 
-class LogTail:
+class Appender:
     """What an append reads and changes. `Log` adds opening, reading, cutting and flushing."""
 
     def __init__(

@@ -1,6 +1,6 @@
 """The small text files beside the logs.
 
-Owns the text of `*-checkpoint` files, `.kafka_cleanshutdown` (facts 86-89), `partition.metadata` and `meta.properties`,
+Owns the text of `*-checkpoint` files, `.kafka_cleanshutdown` (rules 86-89), `partition.metadata` and `meta.properties`,
 all as Apache Kafka writes them. Pure: bytes in, values out. A reader never trusts a count, and says what is wrong with
 which line; what to do about a damaged file is the caller's decision.
 """
@@ -113,7 +113,7 @@ def decode_clean_shutdown(data: bytes) -> int | None:
 
 
 def previous_broker_epoch(epochs: Iterable[int | None]) -> int:
-    """The epoch to register with: the one all directories agree on, else -1 (fact 87). None = no readable file."""
+    """The epoch to register with: the one all directories agree on, else -1 (rule 87). None = no readable file."""
     distinct = set(epochs)
     if len(distinct) != 1:
         return NO_BROKER_EPOCH

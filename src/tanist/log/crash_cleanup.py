@@ -32,7 +32,7 @@ def tidy(disk: Disk, directory: str, reasons: list[str]) -> set[str]:
     names = set(listed)
     cleaned = [base for name in names if (base := _base_of(name, CLEANED_SUFFIX)) is not None]
     for name in listed:
-        doomed = (
+        obsolete = (
             _base_of(name, DELETED_SUFFIX) is not None
             or _base_of(name, CLEANED_SUFFIX) is not None
             or name in (LEADER_EPOCH_CHECKPOINT + TEMPORARY_SUFFIX, PARTITION_METADATA + TEMPORARY_SUFFIX)
@@ -40,8 +40,8 @@ def tidy(disk: Disk, directory: str, reasons: list[str]) -> set[str]:
         swap = _base_of(name, SWAP_SUFFIX)
         if swap is not None and cleaned and swap >= min(cleaned):
             # Part of a split or cleaning whose output was not complete: the originals still stand.
-            doomed = True
-        if doomed:
+            obsolete = True
+        if obsolete:
             _remove(disk, directory, name, names)
     _swap_in(disk, directory, names, reasons)
     bases = {base for name in names if (base := offset_of(name, LOG_SUFFIX)) is not None}

@@ -1,6 +1,6 @@
 """One entry of `log.dirs`: the logs in it, and the files that speak of all of them.
 
-Owns the checkpoints, the mark of a clean stop (facts 86-89), and how logs come and go. A crash at any moment must
+Owns the checkpoints, the mark of a clean stop (rules 86-89), and how logs come and go. A crash at any moment must
 leave a folder that says the truth or less: the mark is made useless, durably, before anything else is touched (A4); a
 recovery point that has to go down goes down on disk before the log is cut.
 
@@ -44,7 +44,7 @@ class LogDirectory:
         self.directory_id = directory_id
         self.failed: OSError | None = None
         self.logs: dict[tuple[str, int], Log] = {}
-        self.doomed: list[str] = []
+        self.paths_to_delete: list[str] = []
         """Folders that an earlier run has marked for deletion: to be removed at leisure."""
         self.complaints: list[str] = []
         """What was wrong with the directory's own files at the start."""
@@ -91,7 +91,7 @@ class LogDirectory:
         for name in self._disk.list(self.path):
             path = self._file(name)
             if folder_mark(name) == DELETE_SUFFIX:
-                self.doomed.append(path)
+                self.paths_to_delete.append(path)
                 continue
             folder = parse_folder(name)
             if folder is None or folder.topic == METADATA_TOPIC or not self._disk.is_directory(path):
@@ -253,7 +253,7 @@ class LogDirectory:
 
 
 def read_previous_broker_epoch(directories: Iterable[LogDirectory]) -> int:
-    """What to register with: the epoch in all directories' marks, -1 unless all are there and agree (fact 87).
+    """What to register with: the epoch in all directories' marks, -1 unless all are there and agree (rule 87).
 
     A directory that has failed has no readable mark.
     """

@@ -1,7 +1,7 @@
 """Which leader epoch begins at which offset.
 
 Owns the ordered (epoch, start offset) entries of one partition and the answer to "where did epoch E end?", from which
-followers learn where to truncate (facts 109-114). It never touches a disk: `Log` writes `leader-epoch-checkpoint` when
+followers learn where to truncate (rules 109-114). It never touches a disk: `Log` writes `leader-epoch-checkpoint` when
 `dirty` says that the entries changed.
 """
 
@@ -58,7 +58,7 @@ class LeaderEpochCache:
         return self._entries[0] if self._entries else None
 
     def assign(self, epoch: int, start_offset: int) -> bool:
-        """Epoch `epoch` begins at `start_offset`; True if that is news (fact 109).
+        """Epoch `epoch` begins at `start_offset`; True if that is news (rule 109).
 
         Entries that contradict it, of the same or a later epoch or start, were written by a history that has lost.
         """
@@ -74,7 +74,7 @@ class LeaderEpochCache:
         return True
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEndOffset:
-        """The largest epoch not above `epoch`, and where it ended (fact 110)."""
+        """The largest epoch not above `epoch`, and where it ended (rule 110)."""
         entries = self._entries
         if epoch == UNDEFINED_EPOCH or not entries:
             return UNDEFINED
@@ -102,7 +102,7 @@ class LeaderEpochCache:
         return self._entries[index - 1].epoch if index else UNDEFINED_EPOCH
 
     def truncate_from_end(self, end_offset: int) -> bool:
-        """Forget epochs that began at or after `end_offset` (fact 111); a negative offset changes nothing."""
+        """Forget epochs that began at or after `end_offset` (rule 111); a negative offset changes nothing."""
         entries = self._entries
         if end_offset < 0 or not entries or entries[-1].start_offset < end_offset:
             return False
@@ -112,7 +112,7 @@ class LeaderEpochCache:
         return True
 
     def truncate_from_start(self, start_offset: int) -> bool:
-        """Forget what lies before `start_offset`; the epoch that reaches it now begins there (fact 111)."""
+        """Forget what lies before `start_offset`; the epoch that reaches it now begins there (rule 111)."""
         entries = self._entries
         index = bisect_right(entries, start_offset, key=lambda entry: entry.start_offset)
         if index == 0 or (index == 1 and entries[0].start_offset == start_offset):

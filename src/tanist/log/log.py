@@ -1,6 +1,6 @@
 """One partition's log: segments, epochs and producers of one `NAME-N/` folder.
 
-Owns the order of records on this replica: which offset each has, and that batches are appended (`LogTail`), cut and
+Owns the order of records on this replica: which offset each has, and that batches are appended (`Appender`), cut and
 dropped whole. It must not know of high watermarks, ISRs or requests: who reads gives the bound, and who appends knows
 that it may.
 
@@ -16,14 +16,14 @@ from uuid import UUID
 
 from tanist.log import timestamps
 from tanist.log.append import AppendResult
-from tanist.log.appender import LogTail
+from tanist.log.appender import Appender
 from tanist.log.checkpoints import PARTITION_METADATA
 from tanist.log.compaction import Cleanable, find_cleanable, first_dirty_offset
 from tanist.log.config import LogConfig
 from tanist.log.indexes import AbortedTransaction
 from tanist.log.recovery import LoadedLog, LogLoader, RecoveryReport, Rescue, replay_producers
 from tanist.log.retention import expired_segments
-from tanist.log.segment import Place, Segment
+from tanist.log.segment import BatchPosition, Segment
 from tanist.log.segments import LogSlice
 from tanist.log.timestamps import TimestampedOffset
 from tanist.log.topic_id import InconsistentTopicId, settle_topic_id
@@ -39,7 +39,7 @@ __all__ = [
     "OffsetOutOfRange",
     "RecoveryReport",
     "TimestampedOffset",
-    "Truncated",
+    "TruncatedTail",
 ]
 
 
@@ -48,7 +48,7 @@ class OffsetOutOfRange(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Truncated:
+class TruncatedTail:
     """What is about to be cut off, for whoever wants to keep it: handed out before it is gone."""
 
     topic: str
@@ -60,7 +60,7 @@ class Truncated:
     """The bytes in order of offset, readable only during the call."""
 
 
-class Log(LogTail):
+class Log(Appender):
     """A partition's log. Make one with `Log.open`."""
 
     def __init__(
@@ -76,7 +76,7 @@ class Log(LogTail):
         self.topic_id = topic_id
         self.recovery: RecoveryReport = loaded.report
         self.flushed_offset = self.recovery_point = loaded.recovery_point
-        self.on_truncate: Callable[[Truncated], None] | None = None
+        self.on_truncate: Callable[[TruncatedTail], None] | None = None
         self.before_cut: Callable[[Log], None] | None = None
         """Called before anything is cut, with the recovery point lowered: a checkpoint that says more must go first.
 
@@ -216,7 +216,7 @@ class Log(LogTail):
 
     # -- cutting and dropping
 
-    def tail(self, offset: int) -> Truncated | None:
+    def tail(self, offset: int) -> TruncatedTail | None:
         """What `truncate_to(offset)` would drop, as long as nothing is appended; None if that is nothing."""
         self.write_pending()
         offset = max(offset, self.log_start_offset)
@@ -228,7 +228,7 @@ class Log(LogTail):
         place = segment.find(offset)
         ranges = segments.ranges_from(index, segment.size if place is None else place.position)
         begin = offset if place is None else min(offset, place.base_offset)
-        return Truncated(*self.topic_partition, begin, self._log_end_offset, ranges) if ranges else None
+        return TruncatedTail(*self.topic_partition, begin, self._log_end_offset, ranges) if ranges else None
 
     def truncate_to(self, offset: int, now_ms: int | None = None) -> bool:
         """Drop `offset` and what follows, and the batch that it is in; True if anything was there to drop.
@@ -258,7 +258,7 @@ class Log(LogTail):
             self._cut(index, place, end, self._time(now_ms))
         return True
 
-    def _cut(self, index: int, place: Place | None, end: int, now_ms: int) -> None:
+    def _cut(self, index: int, place: BatchPosition | None, end: int, now_ms: int) -> None:
         """Keep the segments up to the one at `index`, and of that what is before `place`."""
         segment = self._segments.at(index)
         self._lower_recovery_point(end, segment.base_offset)
@@ -291,7 +291,7 @@ class Log(LogTail):
     def _hand_out(self, from_offset: int, ranges: tuple[FileRange, ...]) -> None:
         if self.on_truncate is not None and ranges:
             topic, partition = self.topic_partition
-            self.on_truncate(Truncated(topic, partition, from_offset, self._log_end_offset, ranges))
+            self.on_truncate(TruncatedTail(topic, partition, from_offset, self._log_end_offset, ranges))
 
     def _lower_recovery_point(self, end: int, base_offset: int) -> None:
         """What is written from `end` on will not be durable, nor are the indexes of the segment that is cut."""

@@ -1,6 +1,6 @@
 """Opening a partition's folder: what is left of it, and is it whole?
 
-Owns the start of a log (facts 86-89, S22). After a clean stop the segments are taken as they are, and only missing or
+Owns the start of a log (rules 86-89, S22). After a clean stop the segments are taken as they are, and only missing or
 impossible indexes are made anew. Otherwise every batch from the segment that holds the recovery point on is read and
 its CRC checked; the first that is torn or wrong ends the log there, with all that follows. On the way the indexes,
 the epochs and the producers of what was read are rebuilt from the batches alone.

@@ -37,7 +37,7 @@ _LAST: Final = 2**63 - 1
 _NO_SPAN: Final = (0, 0, 0)
 
 
-class Place(NamedTuple):
+class BatchPosition(NamedTuple):
     """Where a batch is in its segment."""
 
     position: int
@@ -193,7 +193,7 @@ class Segment:
 
     # -- finding
 
-    def find(self, offset: int) -> Place | None:
+    def find(self, offset: int) -> BatchPosition | None:
         """The first batch that reaches `offset`; None if none does. `DamagedBatch` if the file is broken on the way."""
         lasts = self._lasts
         if lasts and offset >= self._firsts[0]:
@@ -201,13 +201,13 @@ class Segment:
             return self._place(index) if index < len(lasts) else None
         for position, header in self.walk(offset):
             if header.last_offset >= offset:
-                return Place(position, header.size_bytes, header.base_offset, header.last_offset)
+                return BatchPosition(position, header.size_bytes, header.base_offset, header.last_offset)
         return None
 
-    def _place(self, index: int) -> Place:
+    def _place(self, index: int) -> BatchPosition:
         position = self._positions[index]
         end = self._positions[index + 1] if index + 1 < len(self._positions) else self.size
-        return Place(position, end - position, self._firsts[index], self._lasts[index])
+        return BatchPosition(position, end - position, self._firsts[index], self._lasts[index])
 
     def span(self, offset: int, max_bytes: int, upper_offset: int, at_least_one: bool) -> tuple[int, int, int] | None:
         """(start, end, first offset) of the batches from the one that reaches `offset` on, all wholly below
@@ -384,7 +384,7 @@ class Segment:
         self.size = self._written = position
         self.seal()
 
-    def truncate_to(self, place: Place, now_ms: int) -> None:
+    def truncate_to(self, place: BatchPosition, now_ms: int) -> None:
         """Drop the batch at `place` and all behind it."""
         self.write()
         offset = place.base_offset

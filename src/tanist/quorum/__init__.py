@@ -12,6 +12,7 @@ from tanist.quorum.effects import (
     HighWatermark,
     IllegalTransition,
     LeaderChanged,
+    MetadataTruncated,
     NotLeader,
     QuorumError,
     QuorumInconsistent,
@@ -21,7 +22,6 @@ from tanist.quorum.effects import (
     SnapshotInstalled,
     SteppedDown,
     SyncLog,
-    Truncated,
 )
 from tanist.quorum.memory import MemoryLog
 from tanist.quorum.raft import RaftNode
@@ -44,6 +44,7 @@ __all__ = [
     "LogEnd",
     "MemoryLog",
     "MetadataBatch",
+    "MetadataTruncated",
     "NotLeader",
     "QuorumError",
     "QuorumInconsistent",
@@ -61,7 +62,6 @@ __all__ = [
     "SnapshotInstalled",
     "SteppedDown",
     "SyncLog",
-    "Truncated",
     "UnreadableState",
     "Voter",
     "VoterSet",

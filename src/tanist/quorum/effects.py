@@ -80,7 +80,7 @@ class SteppedDown:
 
 
 @dataclass(frozen=True, slots=True)
-class Truncated:
+class MetadataTruncated:
     """The local log was cut: no record at or above `offset` is left of it. Nothing committed was among them."""
 
     offset: int
@@ -102,7 +102,7 @@ Effect: TypeAlias = (
     | LeaderChanged
     | Elected
     | SteppedDown
-    | Truncated
+    | MetadataTruncated
     | SnapshotInstalled
 )
 

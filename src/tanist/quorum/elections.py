@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tanist.quorum import messages
 from tanist.quorum.effects import QuorumInconsistent, Reply
-from tanist.quorum.leading import Leading
+from tanist.quorum.leader import QuorumLeader
 from tanist.quorum.messages import Answer
 from tanist.quorum.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
 from tanist.quorum.state import Quorum
@@ -24,7 +24,7 @@ from tanist.wire.messages.vote_response import VoteResponse
 
 
 class Elections:
-    def __init__(self, quorum: Quorum, leading: Leading) -> None:
+    def __init__(self, quorum: Quorum, leading: QuorumLeader) -> None:
         self._quorum = quorum
         self._leading = leading
 
@@ -34,11 +34,11 @@ class Elections:
         """Rule 135, its checks in Kafka's order."""
         quorum = self._quorum
         if not self._is_our_cluster(request.cluster_id):
-            quorum.want(Reply(source, VoteResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)))
+            quorum.emit(Reply(source, VoteResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)))
             return
         part = messages.only(request.topics)
         if part is None:
-            quorum.want(Reply(source, VoteResponse(error_code=ErrorCode.INVALID_REQUEST)))
+            quorum.emit(Reply(source, VoteResponse(error_code=ErrorCode.INVALID_REQUEST)))
             return
         ask = messages.vote_ask(part)
         error, granted = ErrorCode.NONE, False
@@ -55,7 +55,7 @@ class Elections:
                 granted = quorum.rules.grants_vote(quorum.role, ask, quorum.log_end)
                 if granted and not ask.pre_vote and quorum.role.voted != ask.candidate:
                     self._cast(ask.candidate, now_ms)
-        quorum.want(
+        quorum.emit(
             Reply(source, messages.vote_reply(quorum.voters, quorum.role.leader_id, quorum.epoch, error, granted))
         )
 
@@ -68,28 +68,28 @@ class Elections:
         """Rule 138."""
         quorum = self._quorum
         if not self._is_our_cluster(request.cluster_id):
-            quorum.want(Reply(source, BeginQuorumEpochResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)))
+            quorum.emit(Reply(source, BeginQuorumEpochResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)))
             return
         part = messages.only(request.topics)
         if part is None:
-            quorum.want(Reply(source, BeginQuorumEpochResponse(error_code=ErrorCode.INVALID_REQUEST)))
+            quorum.emit(Reply(source, BeginQuorumEpochResponse(error_code=ErrorCode.INVALID_REQUEST)))
             return
         error = self._leader_claim_error(part.leader_id, part.leader_epoch)
         if error == ErrorCode.NONE:
             self.learn(part.leader_id, part.leader_epoch, now_ms)
             if not messages.is_for(request.voter_id, part.voter_directory_id, quorum.me):
                 error = ErrorCode.INVALID_VOTER_KEY
-        quorum.want(Reply(source, messages.begin_reply(quorum.voters, quorum.role.leader_id, quorum.epoch, error)))
+        quorum.emit(Reply(source, messages.begin_reply(quorum.voters, quorum.role.leader_id, quorum.epoch, error)))
 
     def end_quorum_epoch(self, source: object, request: EndQuorumEpochRequest, now_ms: int) -> None:
         """Rule 139."""
         quorum = self._quorum
         if not self._is_our_cluster(request.cluster_id):
-            quorum.want(Reply(source, EndQuorumEpochResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)))
+            quorum.emit(Reply(source, EndQuorumEpochResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)))
             return
         part = messages.only(request.topics)
         if part is None:
-            quorum.want(Reply(source, EndQuorumEpochResponse(error_code=ErrorCode.INVALID_REQUEST)))
+            quorum.emit(Reply(source, EndQuorumEpochResponse(error_code=ErrorCode.INVALID_REQUEST)))
             return
         error = self._leader_claim_error(part.leader_id, part.leader_epoch)
         if error == ErrorCode.NONE:
@@ -104,7 +104,7 @@ class Elections:
                 role.deadline_ms = now_ms + wait
                 # The leader itself says that it is leaving, so nobody who asks for a pre-vote is disturbing it.
                 role.leader_lost = True
-        quorum.want(Reply(source, messages.end_reply(quorum.voters, quorum.role.leader_id, quorum.epoch, error)))
+        quorum.emit(Reply(source, messages.end_reply(quorum.voters, quorum.role.leader_id, quorum.epoch, error)))
 
     def _position(self, preferred: tuple[ReplicaKey, ...]) -> int:
         me = self._quorum.me
@@ -220,7 +220,7 @@ class Elections:
             return done
         role = self._quorum.role
         if part.error_code == ErrorCode.NONE and isinstance(role, Resigned):
-            role.untold.discard(voter_id)
+            role.unreported.discard(voter_id)
             return True
         return False
 
@@ -281,7 +281,7 @@ class Elections:
         quorum = self._quorum
         leader = quorum.voters.get(quorum.me.node_id)
         if leader is not None:
-            for voter_id in sorted(role.untold):
+            for voter_id in sorted(role.unreported):
                 if quorum.requests.is_free(voter_id, now_ms):
                     request = messages.end_quorum_epoch(
                         quorum.cluster_id, leader, role.epoch, role.preferred, quorum.config.listener_name

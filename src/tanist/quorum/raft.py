@@ -18,10 +18,10 @@ from tanist.quorum.config import RaftConfig
 from tanist.quorum.describe import QuorumInfo, describe_quorum, quorum_info
 from tanist.quorum.effects import AppendOutcome, Effect, HighWatermark, NotLeader, Reply, SyncLog
 from tanist.quorum.elections import Elections
-from tanist.quorum.following import Following
-from tanist.quorum.leading import Leading
+from tanist.quorum.follower import QuorumFollower
+from tanist.quorum.leader import QuorumLeader
 from tanist.quorum.raft_log import MetadataBatch, RaftLog
-from tanist.quorum.requests import Asked
+from tanist.quorum.requests import PendingRequest
 from tanist.quorum.roles import Follower, Leader, Resigned
 from tanist.quorum.rules import QuorumRules
 from tanist.quorum.state import Quorum
@@ -66,9 +66,9 @@ class RaftNode:
             random,
             rules or QuorumRules(),
         )
-        self._leading = Leading(self._quorum)
+        self._leading = QuorumLeader(self._quorum)
         self._elections = Elections(self._quorum, self._leading)
-        self._following = Following(self._quorum, self._elections)
+        self._following = QuorumFollower(self._quorum, self._elections)
         self._now_ms = 0
         self._started = False
 
@@ -144,7 +144,7 @@ class RaftNode:
             # Recovery read the log from the page cache, which a loss of power would take.
             quorum.log_grew()
         if quorum.high_watermark > 0:
-            quorum.want(HighWatermark(quorum.high_watermark))
+            quorum.emit(HighWatermark(quorum.high_watermark))
         only_voter = quorum.is_voter and len(quorum.voters) == 1
         if only_voter and quorum.role.NAME in ("Unattached", "Follower", "Resigned"):
             quorum.become_prospective(now_ms)
@@ -191,35 +191,35 @@ class RaftNode:
             self._leading.fetch_snapshot(source, request, now_ms)
         elif isinstance(request, DescribeQuorumRequest):
             answer = describe_quorum(self._quorum, request, now_ms, self._leading.wall_offset_ms)
-            self._quorum.want(Reply(source, answer))
+            self._quorum.emit(Reply(source, answer))
         else:
             raise TypeError(f"{type(request).__name__} is not a request of the quorum")
         return self._settle(now_ms)
 
     def response(self, request_id: int, response: Response | None, now_ms: int) -> list[Effect]:
         """The answer to a `Send`; None: there will be none. Answers that nobody waits for any more are dropped."""
-        asked = self._quorum.requests.answered(request_id)
-        if asked is None:
+        pending = self._quorum.requests.answered(request_id)
+        if pending is None:
             return self._settle(now_ms)
         if response is None:
-            self._quorum.requests.failed(asked.to, now_ms)
-        elif self._answered(asked, response, now_ms):
-            self._quorum.requests.helped(asked.to)
+            self._quorum.requests.failed(pending.to, now_ms)
+        elif self._answered(pending, response, now_ms):
+            self._quorum.requests.helped(pending.to)
         else:
-            self._quorum.requests.did_not_help(asked.to, now_ms)
+            self._quorum.requests.did_not_help(pending.to, now_ms)
         return self._settle(now_ms)
 
-    def _answered(self, asked: Asked, response: Response, now_ms: int) -> bool:
+    def _answered(self, pending: PendingRequest, response: Response, now_ms: int) -> bool:
         if isinstance(response, FetchResponse):
-            return self._following.fetch_answered(asked, response, now_ms)
+            return self._following.fetch_answered(pending, response, now_ms)
         if isinstance(response, VoteResponse):
-            return self._elections.vote_answered(asked.to, response, now_ms)
+            return self._elections.vote_answered(pending.to, response, now_ms)
         if isinstance(response, BeginQuorumEpochResponse):
             return self._elections.begin_answered(response, now_ms)
         if isinstance(response, EndQuorumEpochResponse):
-            return self._elections.end_answered(asked.to, response, now_ms)
+            return self._elections.end_answered(pending.to, response, now_ms)
         if isinstance(response, FetchSnapshotResponse):
-            return self._following.snapshot_answered(asked, response, now_ms)
+            return self._following.snapshot_answered(pending, response, now_ms)
         raise TypeError(f"{type(response).__name__} is not a response of the quorum")
 
     # -- the log
@@ -236,7 +236,7 @@ class RaftNode:
         """A `SyncLog` is done: what the log held below `end_offset` when it began is durable."""
         quorum = self._quorum
         if quorum.durability.synced(end_offset, quorum.log.end_offset):
-            quorum.want(SyncLog())
+            quorum.emit(SyncLog())
         if isinstance(quorum.role, Leader):
             self._leading.own_log_durable(quorum.role)
         return self._settle(now_ms)

@@ -1,4 +1,4 @@
-"""What this node has asked of the others and not heard back: one request at a time to each.
+"""The requests of this node that have no answer yet: one at a time to each peer.
 
 Owns request ids, the timeout of each request and the pause after a failure. Answers to requests that were forgotten
 (a change of role forgets them all) find nothing here, which is how a vote of an earlier election is kept from
@@ -16,7 +16,7 @@ MAX_DOUBLINGS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PendingRequest:
     """A request under way."""
 
     request_id: int
@@ -26,46 +26,46 @@ class Asked:
 
 
 class Requests:
-    __slots__ = ("_asked", "_backoff_until_ms", "_next_id", "_retry_backoff_ms", "_timeout_ms", "_unanswered")
+    __slots__ = ("_backoff_until_ms", "_next_id", "_pending", "_retry_backoff_ms", "_timeout_ms", "_unanswered")
 
     def __init__(self, timeout_ms: int, retry_backoff_ms: int) -> None:
         self._timeout_ms = timeout_ms
         self._retry_backoff_ms = retry_backoff_ms
         self._next_id = 1
-        self._asked: dict[int, Asked] = {}
+        self._pending: dict[int, PendingRequest] = {}
         self._backoff_until_ms: dict[int, int] = {}
         self._unanswered: dict[int, int] = {}
         """How many requests to a peer have had no answer since the last that had one."""
 
     @property
     def idle(self) -> bool:
-        return not self._asked
+        return not self._pending
 
     def is_free(self, peer: int, now_ms: int) -> bool:
         """Nothing is under way to `peer`, and it did not just fail."""
-        return peer not in self._asked and now_ms >= self._backoff_until_ms.get(peer, now_ms)
+        return peer not in self._pending and now_ms >= self._backoff_until_ms.get(peer, now_ms)
 
     def is_failing(self, peer: int, now_ms: int) -> bool:
         return now_ms < self._backoff_until_ms.get(peer, now_ms)
 
     def is_asking(self, peer: int) -> bool:
-        return peer in self._asked
+        return peer in self._pending
 
-    def ask(self, peer: int, request: Request, now_ms: int) -> Asked:
-        if peer in self._asked:
+    def ask(self, peer: int, request: Request, now_ms: int) -> PendingRequest:
+        if peer in self._pending:
             raise ValueError(f"a request to {peer} is under way")
-        asked = Asked(self._next_id, peer, request, now_ms + self._timeout_ms)
+        pending = PendingRequest(self._next_id, peer, request, now_ms + self._timeout_ms)
         self._next_id += 1
-        self._asked[peer] = asked
+        self._pending[peer] = pending
         self._backoff_until_ms.pop(peer, None)
-        return asked
+        return pending
 
-    def answered(self, request_id: int) -> Asked | None:
+    def answered(self, request_id: int) -> PendingRequest | None:
         """The request, which is now done with; None if it is not waited for."""
-        for peer, asked in self._asked.items():
-            if asked.request_id == request_id:
-                del self._asked[peer]
-                return asked
+        for peer, pending in self._pending.items():
+            if pending.request_id == request_id:
+                del self._pending[peer]
+                return pending
         return None
 
     def helped(self, peer: int) -> None:
@@ -85,21 +85,21 @@ class Requests:
 
     def lost(self, peer: int, now_ms: int) -> None:
         """The connection to `peer` is gone, and with it the answer."""
-        if self._asked.pop(peer, None) is not None:
+        if self._pending.pop(peer, None) is not None:
             self.failed(peer, now_ms)
 
     def expire(self, now_ms: int) -> None:
-        """Give up what took too long. It is asked again after the pause, if it still matters."""
-        for asked in [asked for asked in self._asked.values() if now_ms >= asked.expires_ms]:
-            del self._asked[asked.to]
-            self.failed(asked.to, now_ms)
+        """Give up what took too long. It is sent again after the pause, if it still matters."""
+        for pending in [pending for pending in self._pending.values() if now_ms >= pending.expires_ms]:
+            del self._pending[pending.to]
+            self.failed(pending.to, now_ms)
 
     def forget_all(self) -> None:
-        self._asked.clear()
+        self._pending.clear()
         self._backoff_until_ms.clear()
 
     def next_deadline_ms(self, now_ms: int) -> int | None:
         """When a request expires or a pause ends, whichever is first."""
-        times = [asked.expires_ms for asked in self._asked.values()]
+        times = [pending.expires_ms for pending in self._pending.values()]
         times += [until for until in self._backoff_until_ms.values() if until > now_ms]
         return min(times, default=None)

@@ -191,7 +191,7 @@ class Resigned(Role):
 
     leader_id: int
     preferred: tuple[ReplicaKey, ...] = ()
-    untold: set[int] = field(default_factory=set)
+    unreported: set[int] = field(default_factory=set)
     """Voters that have not acknowledged the EndQuorumEpoch."""
 
     def grants(self, ask: VoteAsk, up_to_date: bool) -> bool:

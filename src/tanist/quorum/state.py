@@ -73,11 +73,11 @@ class Quorum:
         self.stopping = False
         """The node is shutting down: it no longer stands for election."""
         self._effects: list[Effect] = []
-        self._told: tuple[int | None, int] | None = None
+        self._reported_leader: tuple[int | None, int] | None = None
 
     # -- what is wanted
 
-    def want(self, effect: Effect) -> None:
+    def emit(self, effect: Effect) -> None:
         self._effects.append(effect)
 
     def take_effects(self) -> list[Effect]:
@@ -86,12 +86,12 @@ class Quorum:
 
     def send(self, to: int, request: Request, now_ms: int) -> None:
         asked = self.requests.ask(to, request, now_ms)
-        self.want(Send(asked.request_id, to, request))
+        self.emit(Send(asked.request_id, to, request))
 
     def log_grew(self) -> None:
         """A voter's records must become durable before they count (rule 142); an observer's do not count."""
         if self.is_voter and self.durability.written():
-            self.want(SyncLog())
+            self.emit(SyncLog())
 
     def advance_high_watermark(self, offset: int) -> bool:
         """To `offset`, or to the end of the log if that is not there yet; never back."""
@@ -99,7 +99,7 @@ class Quorum:
         if offset <= self.high_watermark:
             return False
         self.high_watermark = offset
-        self.want(HighWatermark(offset))
+        self.emit(HighWatermark(offset))
         return True
 
     # -- what is known
@@ -138,13 +138,13 @@ class Quorum:
         if stored.epoch < self.log_end.epoch:
             self._enter(Unattached(epoch=self.log_end.epoch, deadline_ms=self._first_election_deadline(now_ms)))
         elif target is Resigned:
-            untold = {voter.node_id for voter in self.voters.others(self.me.node_id)}
+            unreported = {voter.node_id for voter in self.voters.others(self.me.node_id)}
             self._enter(
                 Resigned(
                     epoch=stored.epoch,
                     leader_id=self.me.node_id,
                     voted=stored.voted,
-                    untold=untold,
+                    unreported=unreported,
                     deadline_ms=now_ms + self.rules.election_timeout_ms(self.config, self.random),
                 )
             )
@@ -258,7 +258,7 @@ class Quorum:
                 leader_id=leader.leader_id,
                 voted=leader.voted,
                 preferred=leader.progress.successors(),
-                untold={voter.node_id for voter in self.voters.others(self.me.node_id)},
+                unreported={voter.node_id for voter in self.voters.others(self.me.node_id)},
                 deadline_ms=self._election_deadline(now_ms),
             )
         )
@@ -271,7 +271,7 @@ class Quorum:
             raise IllegalTransition(f"epoch {before.epoch} to {role.epoch}")
         self._enter(role)
         if isinstance(before, Leader) and before.announced:
-            self.want(SteppedDown(before.epoch))
+            self.emit(SteppedDown(before.epoch))
 
     def _enter(self, role: Role) -> None:
         if not self.is_voter and isinstance(role, (Candidate, Prospective, Leader)):
@@ -280,9 +280,9 @@ class Quorum:
         self.requests.forget_all()
         self._store(role.election())
         told = (self.leader_id, role.epoch)
-        if told != self._told:
-            self._told = told
-            self.want(LeaderChanged(*told))
+        if told != self._reported_leader:
+            self._reported_leader = told
+            self.emit(LeaderChanged(*told))
 
     def _store(self, wanted: ElectionState) -> None:
         """Have it saved before anything that is still to come, with one write for all changes of this call.
@@ -295,7 +295,7 @@ class Quorum:
             if earlier:
                 self._effects[earlier[0]] = save
             else:
-                self.want(save)
+                self.emit(save)
         self.stored = wanted
 
     def _follower(self, epoch: int, leader_id: int, voted: ReplicaKey | None, now_ms: int) -> Follower:

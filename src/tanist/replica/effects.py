@@ -45,7 +45,7 @@ class HighWatermarkAdvanced:
 
 @dataclass(frozen=True, slots=True)
 class HighWatermarkSet:
-    """A follower learned another high watermark. It may be lower than the last one (fact 7)."""
+    """A follower learned another high watermark. It may be lower than the last one (rule 7)."""
 
     high_watermark: int
 
@@ -54,8 +54,8 @@ class HighWatermarkSet:
 class ProposeIsr:
     """Send this partition's part of an AlterPartition, `delay_ms` from now.
 
-    `isr` pairs each proposed member with the broker epoch the leader knows it by, -1 for unknown (fact 17). Give the
-    effect back with the answer: that is how a leader knows answers to a proposal that was overtaken (fact 20).
+    `isr` pairs each proposed member with the broker epoch the leader knows it by, -1 for unknown (rule 17). Give the
+    effect back with the answer: that is how a leader knows answers to a proposal that was overtaken (rule 20).
     """
 
     topic_id: UUID
@@ -84,11 +84,11 @@ class IsrUpdateFailed:
 
 
 @dataclass(frozen=True, slots=True)
-class Truncated:
+class LogTruncated:
     """The follower's log was cut from `previous_end_offset` to `offset`, or emptied and restarted there (`fully`).
 
     `previous_high_watermark` above `offset` means that records which had been committed, as far as this replica knew,
-    are gone from it: only an unclean election explains that (fact 115).
+    are gone from it: only an unclean election explains that (rule 115).
     """
 
     offset: int
@@ -134,7 +134,7 @@ Effect: TypeAlias = (
     | ProposeIsr
     | IsrChanged
     | IsrUpdateFailed
-    | Truncated
+    | LogTruncated
     | SalvageFirst
     | FetchAgain
     | AskOffsets

@@ -1,6 +1,6 @@
 """The follower of one partition: what to fetch next, what to cut off, how far is committed.
 
-Owns what a replica does while another broker leads (facts 7, 113-116). It copies the leader's log, so wherever the two
+Owns what a replica does while another broker leads (rules 7, 113-116). It copies the leader's log, so wherever the two
 differ its own is wrong; the leader finds the place from the epoch that the follower last fetched (KIP-101, KIP-279,
 KIP-595) and the follower truncates to it. Its high watermark is what the leader said, one fetch late.
 
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
-from tanist.replica.effects import AskOffsets, Effect, FetchAgain, HighWatermarkSet, SalvageFirst, Truncated
+from tanist.replica.effects import AskOffsets, Effect, FetchAgain, HighWatermarkSet, LogTruncated, SalvageFirst
 from tanist.replica.metadata import NO_EPOCH, NO_LEADER, UNKNOWN_OFFSET, PartitionMetadata, ReplicaConfig
 from tanist.replica.ports import ReplicaLog
 from tanist.replica.salvage import Cut, reason_for
@@ -173,7 +173,7 @@ class FollowerState:
     def offsets_answered(
         self, log_start_offset: int, log_end_offset: int, current_leader_epoch: int, now_ms: int
     ) -> list[Effect]:
-        """The leader has said which offsets it has (fact 116). `current_leader_epoch` is that of the question."""
+        """The leader has said which offsets it has (rule 116). `current_leader_epoch` is that of the question."""
         if self.phase is not Phase.ASKING or current_leader_epoch != self.leader_epoch:
             return []
         self.phase = Phase.FETCHING
@@ -218,7 +218,7 @@ class FollowerState:
         )
 
     def _adopt_high_watermark(self, leader_high_watermark: int) -> list[Effect]:
-        """What the leader had committed when it answered, as far as it is here. May go back (fact 7)."""
+        """What the leader had committed when it answered, as far as it is here. May go back (rule 7)."""
         log = self.log
         high_watermark = max(log.log_start_offset, min(leader_high_watermark, log.log_end_offset))
         if high_watermark == self.high_watermark:
@@ -257,7 +257,7 @@ class FollowerState:
     # ---- rules of truncation
 
     def _truncate_at_start(self) -> list[Effect]:
-        """A log without epochs can't be compared with the leader's, so only what is committed is kept (fact 114).
+        """A log without epochs can't be compared with the leader's, so only what is committed is kept (rule 114).
 
         All others keep their whole log until the leader says where it diverges: truncating to the high watermark would
         drop records that are committed and merely not known to be (KIP-101).
@@ -270,7 +270,7 @@ class FollowerState:
         return self._then_fetch(self._truncate_to(self.truncation_target(epoch, end_offset)[0]))
 
     def truncation_target(self, epoch: int, end_offset: int) -> tuple[int, bool]:
-        """Where to cut when the leader's log has `epoch` up to `end_offset`; and whether that settles it (fact 114).
+        """Where to cut when the leader's log has `epoch` up to `end_offset`; and whether that settles it (rule 114).
 
         It does not when this log has never heard of `epoch`: then all of the later epochs go, and the next fetch gives
         the epoch before them for comparison (KIP-279).
@@ -307,14 +307,14 @@ class FollowerState:
         """A log of batches may have to cut earlier, where the batch begins that has the offset inside."""
         end, high_watermark = self.log.log_end_offset, self.high_watermark
         if cut.fully:
-            # Nothing of this log is left at the leader: begin anew where its log begins (fact 116).
+            # Nothing of this log is left at the leader: begin anew where its log begins (rule 116).
             self.log.truncate_fully_and_start_at(cut.offset)
             self.high_watermark = cut.offset
-            return [Truncated(cut.offset, end, high_watermark, fully=True), HighWatermarkSet(cut.offset)]
+            return [LogTruncated(cut.offset, end, high_watermark, fully=True), HighWatermarkSet(cut.offset)]
         self.log.truncate_to(cut.offset)
-        return self._after_truncation(Truncated(self.log.log_end_offset, end, high_watermark))
+        return self._after_truncation(LogTruncated(self.log.log_end_offset, end, high_watermark))
 
-    def _after_truncation(self, truncated: Truncated) -> list[Effect]:
+    def _after_truncation(self, truncated: LogTruncated) -> list[Effect]:
         """The high watermark never points beyond the log."""
         effects: list[Effect] = [truncated] if truncated.offset < truncated.previous_end_offset else []
         if self.high_watermark > self.log.log_end_offset:

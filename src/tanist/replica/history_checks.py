@@ -23,7 +23,7 @@ _AGREES: Final = (_NONE, None)
 
 
 def check_epoch(given: int, own: int) -> int:
-    """The error for a request that names leader epoch `given`, -1 for none, at a replica in epoch `own` (fact 112)."""
+    """The error for a request that names leader epoch `given`, -1 for none, at a replica in epoch `own` (rule 112)."""
     if given in (own, NO_EPOCH):
         return _NONE
     return _FENCED_LEADER_EPOCH if given < own else _UNKNOWN_LEADER_EPOCH
@@ -32,7 +32,7 @@ def check_epoch(given: int, own: int) -> int:
 def divergence(
     log: ReplicaLog, latest_epoch: int, fetch_offset: int, last_fetched_epoch: int
 ) -> tuple[int, tuple[int, int] | None]:
-    """(error, None), or (0, (epoch, end offset)) where a reader's history stops being a prefix of `log` (fact 113).
+    """(error, None), or (0, (epoch, end offset)) where a reader's history stops being a prefix of `log` (rule 113).
 
     `latest_epoch` is the log's: a reader whose last epoch it is, and who is not beyond the end, needs no look-up.
     """

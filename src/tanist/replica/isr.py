@@ -1,7 +1,7 @@
 """A change of the ISR on its way through the controller.
 
-Owns what a leader knows of its one AlterPartition in flight (facts 5, 9), the shape of the answer, and what each error
-in it means (fact 18). The committed ISR is the controller's; while a change to it is pending the leader must count with
+Owns what a leader knows of its one AlterPartition in flight (rules 5, 9), the shape of the answer, and what each error
+in it means (rule 18). The committed ISR is the controller's; while a change to it is pending the leader must count with
 every ISR the controller might by now have: that is the *maximal ISR*, and it is what the high watermark waits for.
 """
 
@@ -14,7 +14,7 @@ from tanist.replica.effects import ProposeIsr
 from tanist.wire.errors import ErrorCode
 
 RETRY_BACKOFF_MS = 50
-"""Pause before an AlterPartition that failed as a whole is sent again (fact 21)."""
+"""Pause before an AlterPartition that failed as a whole is sent again (rule 21)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ _OVERTAKEN = frozenset(
 
 
 def verdict(error: int) -> Verdict:
-    """Fact 18, for an `error` other than NONE."""
+    """Rule 18, for an `error` other than NONE."""
     if error in _ROLLED_BACK:
         return Verdict.ROLLED_BACK
     if error in _OVERTAKEN:

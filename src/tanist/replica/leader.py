@@ -1,6 +1,6 @@
 """The leader of one partition: the high watermark, the ISR, and when a produce is done.
 
-Owns what a broker may do only while it leads (facts 1-23, 108, 113, 118-120); who is in the ISR is kept by its base,
+Owns what a broker may do only while it leads (rules 1-23, 108, 113, 118-120); who is in the ISR is kept by its base,
 `membership.IsrMembership`. Two rules carry the rest:
 
 * The high watermark never passes a replica of the *maximal* ISR, and never moves while the *committed* ISR has fewer
@@ -54,7 +54,7 @@ class FetchDecision(NamedTuple):
     error: int
     diverging: tuple[int, int] | None
     high_watermark: int
-    """As of before this fetch, so that a follower learns of its own progress one fetch later (fact 8)."""
+    """As of before this fetch, so that a follower learns of its own progress one fetch later (rule 8)."""
     effects: list[Effect]
 
 
@@ -125,7 +125,7 @@ class LeaderState(IsrMembership):
     # ---- events
 
     def started(self, now_ms: int) -> list[Effect]:
-        """Leadership has begun: an ISR of one may commit what the last leader left open (fact 6)."""
+        """Leadership has begun: an ISR of one may commit what the last leader left open (rule 6)."""
         return self._advance(now_ms)
 
     def apply_metadata(self, metadata: PartitionMetadata, now_ms: int) -> list[Effect]:
@@ -134,7 +134,7 @@ class LeaderState(IsrMembership):
         new_epoch = metadata.leader_epoch > before.leader_epoch
         if new_epoch or not self._repeats(metadata):
             # The controller has moved on, so a proposal made before is either in this metadata or will be refused for
-            # its partition epoch (fact 25). Either way the committed ISR of this metadata is the largest possible one.
+            # its partition epoch (rule 25). Either way the committed ISR of this metadata is the largest possible one.
             self.pending = None
         self.metadata = metadata
         self.leader_epoch = metadata.leader_epoch
@@ -191,20 +191,20 @@ class LeaderState(IsrMembership):
             if error:
                 return error, None
         if broker_id not in self.remotes:
-            # Either it or we have yet to hear of its assignment (fact 108).
+            # Either it or we have yet to hear of its assignment (rule 108).
             return (_NOT_LEADER_OR_FOLLOWER if current_leader_epoch == NO_EPOCH else _UNKNOWN_LEADER_EPOCH), None
         return self._divergence(fetch_offset, last_fetched_epoch)
 
     # ---- produce
 
     def check_before_append(self, acks: int) -> int:
-        """The error with which to refuse a produce before anything is appended, or 0 (facts 118, 120)."""
+        """The error with which to refuse a produce before anything is appended, or 0 (rules 118, 120)."""
         if acks == -1:
             return _NOT_ENOUGH_REPLICAS if self._under_min_isr else _NONE
         return _NONE if acks in (0, 1) else _INVALID_REQUIRED_ACKS
 
     def acks_status(self, required_offset: int) -> AckStatus:
-        """Whether what lies below `required_offset` is committed (fact 119)."""
+        """Whether what lies below `required_offset` is committed (rule 119)."""
         if self.high_watermark < required_offset:
             return _WAITING
         return _ACKED if len(self.maximal_isr) >= self._min_isr else _ACKED_TOO_FEW
@@ -212,11 +212,11 @@ class LeaderState(IsrMembership):
     # ---- rules of the high watermark
 
     def _may_advance(self) -> bool:
-        """KIP-966: only with enough members in the *committed* ISR, whatever acks the producers use (fact 1)."""
+        """KIP-966: only with enough members in the *committed* ISR, whatever acks the producers use (rule 1)."""
         return not self._under_min_isr
 
     def _high_watermark_candidate(self, now_ms: int) -> int:
-        """The lowest end offset among the leader, its maximal ISR, and those about to join (fact 4)."""
+        """The lowest end offset among the leader, its maximal ISR, and those about to join (rule 4)."""
         candidate = self.log.log_end_offset
         if self._slowest_member_offset < candidate:
             candidate = self._slowest_member_offset
@@ -226,7 +226,7 @@ class LeaderState(IsrMembership):
         return candidate
 
     def _is_about_to_join(self, remote: RemoteReplica, now_ms: int) -> bool:
-        """Outside the ISR but keeping up: if the HW waits, it need not chase an ever moving one (fact 4)."""
+        """Outside the ISR but keeping up: if the HW waits, it need not chase an ever moving one (rule 4)."""
         lag_ms_max = self.config.replica_lag_time_max_ms
         return remote.is_caught_up(self.log.log_end_offset, now_ms, lag_ms_max) and self._is_eligible(remote)
 
@@ -250,7 +250,7 @@ class LeaderState(IsrMembership):
         return check_epoch(current_leader_epoch, self.leader_epoch)
 
     def _comes_from_former_life(self, broker_epoch: int, remote: RemoteReplica) -> bool:
-        """The broker has registered anew since it sent this: its log may be another one by now (fact 16).
+        """The broker has registered anew since it sent this: its log may be another one by now (rule 16).
 
         Stricter than Apache, which compares with unfenced registrations only, and not with fetches it has seen.
         """
@@ -262,18 +262,18 @@ class LeaderState(IsrMembership):
         return status is not None and broker_epoch < status.epoch
 
     def _divergence(self, fetch_offset: int, last_fetched_epoch: int) -> tuple[int, tuple[int, int] | None]:
-        """Where the follower's log stops being a prefix of this one, if it does (fact 113, KIP-595)."""
+        """Where the follower's log stops being a prefix of this one, if it does (rule 113, KIP-595)."""
         return divergence(self.log, self.leader_epoch, fetch_offset, last_fetched_epoch)
 
     # ---- rules of an epoch
 
     def _begin_epoch(self) -> None:
-        """Record where this leader epoch begins, even if nothing is ever written in it (fact 22)."""
+        """Record where this leader epoch begins, even if nothing is ever written in it (rule 22)."""
         self.leader_epoch_start_offset = self.log.log_end_offset
         self.log.epochs.assign(self.leader_epoch, self.leader_epoch_start_offset)
 
     def _remembers_followers(self, previous_epoch: int, leader_epoch: int) -> bool:
-        """Whether what followers had in the previous epoch can be relied on in this one (fact 14).
+        """Whether what followers had in the previous epoch can be relied on in this one (rule 14).
 
         Each election takes one epoch. If exactly one has passed, this broker was elected to succeed itself and nobody
         can have truncated for another leader in between. If more have, there may have been one: Apache relies on the

@@ -1,6 +1,6 @@
 """Who is in the ISR of a partition that this broker leads, who may join, who must go, and what became of proposals.
 
-Owns the committed and the maximal ISR and the one AlterPartition in flight (facts 2, 5, 9-12, 15, 17-21). The ISR is
+Owns the committed and the maximal ISR and the one AlterPartition in flight (rules 2, 5, 9-12, 15, 17-21). The ISR is
 the controller's: it changes here only when metadata or the answer to a proposal says so. It is the base of
 `LeaderState`, apart from it because its rules are about brokers where the others are about offsets.
 """
@@ -58,7 +58,7 @@ class IsrMembership:
         self.leader_epoch = metadata.leader_epoch
         self.high_watermark = high_watermark
         self.pending: PendingIsr | None = None
-        """The one proposal in flight (fact 9)."""
+        """The one proposal in flight (rule 9)."""
         self.remotes: dict[int, RemoteReplica] = {}
         self.maximal_isr: frozenset[int] = frozenset()
         self.members: list[RemoteReplica] = []
@@ -73,7 +73,7 @@ class IsrMembership:
 
     @property
     def isr(self) -> tuple[int, ...]:
-        """The committed ISR: what the controller is known to have (fact 5)."""
+        """The committed ISR: what the controller is known to have (rule 5)."""
         return self.metadata.isr
 
     @property
@@ -103,14 +103,14 @@ class IsrMembership:
     # ---- events
 
     def check_lag(self, now_ms: int) -> list[Effect]:
-        """Propose to drop members that are late. Due every `replica.lag.time.max.ms` / 2 (facts 10, 12)."""
+        """Propose to drop members that are late. Due every `replica.lag.time.max.ms` / 2 (rules 10, 12)."""
         if self.pending is not None:
             return []
         late = self._late_members(now_ms)
         if late:
             remaining = tuple(broker_id for broker_id in self.isr if broker_id not in late)
             return self._propose(remaining, self._maximal_isr_to_shrink(remaining))
-        # Beyond fact 6: one that was about to join may have held the HW back (fact 4) and given up since.
+        # Beyond rule 6: one that was about to join may have held the HW back (rule 4) and given up since.
         return self._advance(now_ms)
 
     def alter_partition_done(self, proposal: ProposeIsr, result: AlterPartitionResult, now_ms: int) -> list[Effect]:
@@ -119,7 +119,7 @@ class IsrMembership:
             return []
         if result.error:
             return self._on_error(proposal, result.error)
-        # A success may still be older than the metadata that came by the other way (fact 19).
+        # A success may still be older than the metadata that came by the other way (rule 19).
         if result.leader_epoch != self.leader_epoch or result.partition_epoch < self.partition_epoch:
             return []
         before = self.isr
@@ -134,11 +134,11 @@ class IsrMembership:
         return self._isr_difference(before) + self._advance(now_ms)
 
     def alter_partition_failed(self, proposal: ProposeIsr, now_ms: int) -> list[Effect]:
-        """The request had no answer, or failed as a whole: it may have been applied, so ask again (fact 21)."""
+        """The request had no answer, or failed as a whole: it may have been applied, so ask again (rule 21)."""
         return [replace(proposal, delay_ms=RETRY_BACKOFF_MS)] if self._is_awaited(proposal) else []
 
     def min_isr_changed(self, min_insync_replicas: int) -> list[Effect]:
-        """`min.insync.replicas` is another one. That alone moves nothing (fact 6); the next fetch or append does."""
+        """`min.insync.replicas` is another one. That alone moves nothing (rule 6); the next fetch or append does."""
         return self.set_config(replace(self.config, min_insync_replicas=min_insync_replicas))
 
     def set_config(self, config: ReplicaConfig) -> list[Effect]:
@@ -159,7 +159,7 @@ class IsrMembership:
     # ---- rules of the ISR
 
     def _may_join_isr(self, remote: RemoteReplica) -> bool:
-        """Fact 11; asked at every fetch of a follower outside the maximal ISR."""
+        """Rule 11; asked at every fetch of a follower outside the maximal ISR."""
         return (
             self.pending is None
             and self._has_all_committed(remote)
@@ -175,7 +175,7 @@ class IsrMembership:
         return remote.log_end_offset >= self.leader_epoch_start_offset
 
     def _is_eligible(self, remote: RemoteReplica) -> bool:
-        """Unfenced, not shutting down, and the same life of the broker as the one that fetched (fact 15, KIP-903)."""
+        """Unfenced, not shutting down, and the same life of the broker as the one that fetched (rule 15, KIP-903)."""
         if remote.broker_epoch is None:
             return False
         status = self.brokers.registration(remote.broker_id)
@@ -187,7 +187,7 @@ class IsrMembership:
         )
 
     def _late_members(self, now_ms: int) -> frozenset[int]:
-        """Members, other than the leader, that have not caught up within `replica.lag.time.max.ms` (fact 12)."""
+        """Members, other than the leader, that have not caught up within `replica.lag.time.max.ms` (rule 12)."""
         end = self.log.log_end_offset
         lag_ms_max = self.config.replica_lag_time_max_ms
         late = set()
@@ -200,11 +200,11 @@ class IsrMembership:
         return frozenset(late)
 
     def _maximal_isr_to_expand(self, joining: int) -> frozenset[int]:
-        """The controller may have added it by now, and may elect it (fact 5)."""
+        """The controller may have added it by now, and may elect it (rule 5)."""
         return frozenset((*self.isr, joining))
 
     def _maximal_isr_to_shrink(self, remaining: tuple[int, ...]) -> frozenset[int]:
-        """The controller may not have removed anybody yet, and may elect any of them (fact 5)."""
+        """The controller may not have removed anybody yet, and may elect any of them (rule 5)."""
         return frozenset(self.isr)
 
     def _propose(self, proposed: tuple[int, ...], maximal: frozenset[int]) -> list[Effect]:
@@ -214,7 +214,7 @@ class IsrMembership:
             leader_epoch=self.leader_epoch,
             partition_epoch=self.partition_epoch,
             isr=tuple((broker_id, self._known_broker_epoch(broker_id)) for broker_id in proposed),
-            # Having been elected is all the recovery there is, so the first proposal says "recovered" (fact 23).
+            # Having been elected is all the recovery there is, so the first proposal says "recovered" (rule 23).
             recovering=False,
         )
         self.pending = PendingIsr(proposal, maximal)
@@ -222,7 +222,7 @@ class IsrMembership:
         return [proposal]
 
     def _known_broker_epoch(self, broker_id: int) -> int:
-        """The life of a member that the leader vouches for (fact 17)."""
+        """The life of a member that the leader vouches for (rule 17)."""
         if broker_id == self.broker_id:
             status = self.brokers.registration(broker_id)
             return NO_EPOCH if status is None else status.epoch
@@ -230,11 +230,11 @@ class IsrMembership:
         return NO_EPOCH if remote is None else remote.broker_epoch_or_unknown
 
     def _is_awaited(self, proposal: ProposeIsr) -> bool:
-        """An answer to a proposal that metadata has overtaken meanwhile is no news (fact 20)."""
+        """An answer to a proposal that metadata has overtaken meanwhile is no news (rule 20)."""
         return self.pending is not None and self.pending.proposal == proposal
 
     def _on_error(self, proposal: ProposeIsr, error: int) -> list[Effect]:
-        """Fact 18."""
+        """Rule 18."""
         match verdict(error):
             case Verdict.ROLLED_BACK:
                 self._on_rejected()
@@ -256,7 +256,7 @@ class IsrMembership:
     # ---- bookkeeping
 
     def _effective_min_isr(self) -> int:
-        """A partition can't have more replicas in sync than it has replicas (fact 2)."""
+        """A partition can't have more replicas in sync than it has replicas (rule 2)."""
         return min(self.config.min_insync_replicas, len(self.metadata.replicas))
 
     def _slowest_member(self) -> int:

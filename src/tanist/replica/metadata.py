@@ -56,7 +56,7 @@ class BrokerView(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ReplicaConfig:
-    """Settings that decide what a leader may do; defaults are Kafka's (fact 126)."""
+    """Settings that decide what a leader may do; defaults are Kafka's (rule 126)."""
 
     min_insync_replicas: int = 1
     replica_lag_time_max_ms: int = 30_000

@@ -1,6 +1,6 @@
 """One replica of one partition, whatever its role.
 
-Owns the change from role to role as the metadata log says (fact 22), and what outlives it: the log and the high
+Owns the change from role to role as the metadata log says (rule 22), and what outlives it: the log and the high
 watermark. All else is in `LeaderState` and `FollowerState`, which are made anew with each change, so that nothing of an
 old role can leak into the next.
 """
@@ -80,13 +80,13 @@ class Partition:
     # ---- events
 
     def restore_high_watermark(self, checkpointed: int) -> None:
-        """After a restart, before any role is taken: the high watermark that was last written down (fact 117)."""
+        """After a restart, before any role is taken: the high watermark that was last written down (rule 117)."""
         if self.role is not None:
             raise RuntimeError(f"replica {self.broker_id} has a role already, and a high watermark with it")
         self._high_watermark = self._recovered_high_watermark(checkpointed)
 
     def apply_metadata(self, metadata: PartitionMetadata, now_ms: int) -> list[Effect]:
-        """The metadata log says this. Older than what is known: ignored (fact 22)."""
+        """The metadata log says this. Older than what is known: ignored (rule 22)."""
         known = self.metadata
         if known is not None and not self._is_current(known, metadata):
             return []
@@ -116,7 +116,7 @@ class Partition:
     # ---- rules
 
     def _recovered_high_watermark(self, checkpointed: int) -> int:
-        """A crash may have cost records that the checkpoint counts as committed (fact 117)."""
+        """A crash may have cost records that the checkpoint counts as committed (rule 117)."""
         return max(self.log.log_start_offset, min(checkpointed, self.log.log_end_offset))
 
     def _is_current(self, known: PartitionMetadata, metadata: PartitionMetadata) -> bool:

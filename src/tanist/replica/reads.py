@@ -161,7 +161,7 @@ class EpochEnd(NamedTuple):
 
 
 def offsets_for_leader_epoch(partition: Partition, current_leader_epoch: int, leader_epoch: int) -> EpochEnd:
-    """Where `leader_epoch` ended, in the log of a leader (fact 112; the epoch is checked first)."""
+    """Where `leader_epoch` ended, in the log of a leader (rule 112; the epoch is checked first)."""
     error = check_epoch(current_leader_epoch, partition.leader_epoch)
     if error or partition.leader is None:
         return EpochEnd(error or _NOT_LEADER_OR_FOLLOWER)

@@ -1,6 +1,6 @@
 """What a leader knows of one follower: how far it has come and when it last had everything.
 
-Owns the bookkeeping of fetches (facts 12-14, 16). It decides nothing about the ISR; `LeaderState` does, by asking.
+Owns the bookkeeping of fetches (rules 12-14, 16). It decides nothing about the ISR; `LeaderState` does, by asking.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class RemoteReplica:
 
         A follower that asks for the leader's end has caught up now; one that asks for what was the end when it last
         fetched had caught up then. So a follower that keeps pace with a busy leader counts as caught up, although
-        each of its fetches finds something new (fact 13).
+        each of its fetches finds something new (rule 13).
         """
         if fetch_offset >= leader_end_offset:
             caught_up_ms = now_ms
@@ -63,7 +63,7 @@ class RemoteReplica:
         self.broker_epoch = broker_epoch
 
     def forget(self, now_ms: int, *, in_sync: bool) -> None:
-        """The leader knows nothing of it, as yet; a member of the ISR gets the benefit of the doubt (fact 14)."""
+        """The leader knows nothing of it, as yet; a member of the ISR gets the benefit of the doubt (rule 14)."""
         self.broker_epoch = None
         self.log_end_offset = UNKNOWN_OFFSET
         self.log_start_offset = UNKNOWN_OFFSET
@@ -72,13 +72,13 @@ class RemoteReplica:
         self.last_caught_up_ms = now_ms if in_sync else NEVER_MS
 
     def restart_clock(self, leader_end_offset: int, now_ms: int, *, in_sync: bool) -> None:
-        """The same leader goes on in a new epoch: what it has is still known, its punctuality is not (fact 14)."""
+        """The same leader goes on in a new epoch: what it has is still known, its punctuality is not (rule 14)."""
         self.last_fetch_leader_end_offset = leader_end_offset
         self.last_fetch_ms = now_ms if in_sync else NEVER_MS
         self.last_caught_up_ms = now_ms if in_sync else NEVER_MS
 
     def is_caught_up(self, leader_end_offset: int, now_ms: int, lag_ms_max: int) -> bool:
-        """At the leader's end, or was there not longer than `replica.lag.time.max.ms` ago (fact 12)."""
+        """At the leader's end, or was there not longer than `replica.lag.time.max.ms` ago (rule 12)."""
         return self.log_end_offset == leader_end_offset or now_ms - self.last_caught_up_ms <= lag_ms_max
 
     def copy(self) -> RemoteReplica:

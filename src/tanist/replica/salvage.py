@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tanist.log.salvage.manifest import Why
+from tanist.log.salvage.manifest import SalvageReason
 from tanist.replica.ports import ReplicaLog
 
 
@@ -19,7 +19,7 @@ class Cut:
 
     offset: int
     fully: bool
-    why: Why
+    why: SalvageReason
 
     def drops_records(self, log: ReplicaLog) -> bool:
         """A cut at the end of the log concerns epochs without records only."""
@@ -27,13 +27,17 @@ class Cut:
         return log.log_start_offset < end and (self.fully or self.offset < end)
 
 
-def reason_for(offset: int, high_watermark: int, *, fully: bool, leader_recovers: bool) -> Why:
-    """What is cut below the high watermark was committed, and then only an unclean election explains it (fact 115).
+def reason_for(offset: int, high_watermark: int, *, fully: bool, leader_recovers: bool) -> SalvageReason:
+    """What is cut below the high watermark was committed, and then only an unclean election explains it (rule 115).
 
     Above it the elections may have been clean: the records were never committed, though their producers may have been
     told that they were written (acks=1). A leader that recovers from an unclean election may have lost either kind,
     whatever high watermark this replica has heard of.
     """
     if fully:
-        return Why.OUT_OF_RANGE
-    return Why.UNCLEAN_RECOVERY if leader_recovers or offset < high_watermark else Why.FOLLOWER_TRUNCATION
+        return SalvageReason.OUT_OF_RANGE
+    return (
+        SalvageReason.UNCLEAN_RECOVERY
+        if leader_recovers or offset < high_watermark
+        else SalvageReason.FOLLOWER_TRUNCATION
+    )

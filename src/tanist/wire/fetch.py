@@ -3,6 +3,7 @@
 Requests are in `fetch_request`, what a leader answers in `fetch_response`, what a follower reads in `fetch_reply`.
 """
 
+from tanist.wire.fast_path import NodeEndpoint
 from tanist.wire.fetch_reply import FetchReply, parse_fetch_response
 from tanist.wire.fetch_request import (
     END_OF_PLAN,
@@ -15,7 +16,6 @@ from tanist.wire.fetch_request import (
     plan_fetch,
 )
 from tanist.wire.fetch_response import FetchedPartition, encode_fetch_response, encode_fetched
-from tanist.wire.hot import NodeEndpoint
 
 __all__ = [
     "END_OF_PLAN",

@@ -11,8 +11,7 @@ from struct import error as struct_error
 from typing import TypeAlias
 
 from tanist.wire.errors import UnsupportedVersion, WireError
-from tanist.wire.fetch_response import FIRST_VERSION, LAST_VERSION, FetchedPartition
-from tanist.wire.hot import (
+from tanist.wire.fast_path import (
     KNOWN_NAMES,
     NodeEndpoint,
     Topic,
@@ -25,6 +24,7 @@ from tanist.wire.hot import (
     read_topic,
     skip_tags,
 )
+from tanist.wire.fetch_response import FIRST_VERSION, LAST_VERSION, FetchedPartition
 from tanist.wire.primitives import read_uvarint
 
 

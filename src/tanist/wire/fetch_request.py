@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from tanist.wire.errors import EncodingError, UnsupportedVersion, WireError
-from tanist.wire.hot import (
+from tanist.wire.fast_path import (
     KNOWN_NAMES,
     MAX_TOPIC_NAME,
     NAME_BYTES,

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from tanist.ports import Chunk, FileRange
 from tanist.wire.errors import EncodingError
-from tanist.wire.hot import (
+from tanist.wire.fast_path import (
     MAX_TOPIC_NAME,
     NAME_BYTES,
     NodeEndpoint,

@@ -130,7 +130,7 @@ _WRITTEN: Final[dict[type[MetadataRecord], tuple[tuple[int, int], ...]]] = {
     PartitionChangeRecord: ((_ELR, 2), (_DIRECTORIES, 1), (0, 0)),
     BrokerRegistrationChangeRecord: ((_CORDONING, 3), (_DIRECTORIES, 2), (0, 1)),
 }
-"""(metadata.version from which, version of the record), highest first. Other records have one version. Facts 72, 75."""
+"""(metadata.version from which, version of the record), highest first. Other records have one version. Rules 72, 75."""
 
 _RECORDS: Final[dict[int, type[MetadataRecord]]] = {
     record.RECORD_KEY: record

@@ -38,7 +38,7 @@ class BrokerFeature(Struct):
 
 
 class RegisterBrokerRecord(MetadataRecord):
-    """A broker registered: a new incarnation, or a change to this one (facts 75, 82)."""
+    """A broker registered: a new incarnation, or a change to this one (rules 75, 82)."""
 
     broker_id: int = 0
     is_migrating_zk_broker: bool = False
@@ -101,7 +101,7 @@ class TopicRecord(MetadataRecord):
 
 
 class PartitionRecord(MetadataRecord):
-    """A partition was created, or stands in a snapshot (fact 70)."""
+    """A partition was created, or stands in a snapshot (rule 70)."""
 
     partition_id: int = -1
     topic_id: UUID = ZERO_UUID
@@ -160,7 +160,7 @@ class ConfigRecord(MetadataRecord):
 
 
 class PartitionChangeRecord(MetadataRecord):
-    """A partition changed; what is None (or -2, -1) did not (fact 71)."""
+    """A partition changed; what is None (or -2, -1) did not (rule 71)."""
 
     partition_id: int = -1
     topic_id: UUID = ZERO_UUID
@@ -268,7 +268,7 @@ class ProducerIdsRecord(MetadataRecord):
 
 
 class BrokerRegistrationChangeRecord(MetadataRecord):
-    """A broker was fenced, unfenced, is shutting down, or lost directories (fact 76)."""
+    """A broker was fenced, unfenced, is shutting down, or lost directories (rule 76)."""
 
     broker_id: int = 0
     broker_epoch: int = 0
@@ -392,7 +392,7 @@ class RegisterControllerRecord(MetadataRecord):
 
 
 class ClearElrRecord(MetadataRecord):
-    """The ELR and last known leader of a topic, or with an empty name of all topics, are void (facts 54, 55, 74)."""
+    """The ELR and last known leader of a topic, or with an empty name of all topics, are void (rules 54, 55, 74)."""
 
     topic_name: str = ""
 

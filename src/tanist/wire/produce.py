@@ -13,7 +13,7 @@ from struct import error as struct_error
 from typing import Any, Final, NamedTuple
 
 from tanist.wire.errors import EncodingError, UnsupportedVersion, WireError
-from tanist.wire.hot import (
+from tanist.wire.fast_path import (
     KNOWN_NAMES,
     MAX_TOPIC_NAME,
     NAME_BYTES,

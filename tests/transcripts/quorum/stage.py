@@ -23,13 +23,13 @@ from tanist.quorum import (
     Elected,
     ElectionState,
     HighWatermark,
+    MetadataTruncated,
     RaftConfig,
     Reply,
     SaveElectionState,
     Send,
     SnapshotInstalled,
     SteppedDown,
-    Truncated,
 )
 from tanist.quorum.batches import decode_values, read_headers
 from tanist.wire.errors import ErrorCode
@@ -163,7 +163,7 @@ class QuorumTranscript:
             line = f"leads epoch {effect.epoch}, whose records begin at {effect.epoch_start_offset}"
         elif isinstance(effect, SteppedDown):
             line = f"steps down from epoch {effect.epoch}"
-        elif isinstance(effect, Truncated):
+        elif isinstance(effect, MetadataTruncated):
             line = f"cuts its log at {effect.offset}"
         elif isinstance(effect, SnapshotInstalled):
             line = f"begins its log anew after the snapshot, at {effect.snapshot_id.end_offset}"

@@ -24,8 +24,8 @@ from tanist.replica.effects import (
     HighWatermarkSet,
     IsrChanged,
     IsrUpdateFailed,
+    LogTruncated,
     ProposeIsr,
-    Truncated,
 )
 from tanist.replica.memory import Entry
 from tanist.replica.partition import Partition
@@ -109,10 +109,10 @@ class ReplicaTranscript:
                 return f"{broker} counts with ISR {_set(effect.isr)}"
             case IsrUpdateFailed():
                 return f"{broker} is refused: {_error(effect.error)}"
-            case Truncated(fully=False):
+            case LogTruncated(fully=False):
                 below = ", below its HW" if effect.offset < effect.previous_high_watermark else ""
                 return f"{broker} truncates from {effect.previous_end_offset} to {effect.offset}{below}"
-            case Truncated():
+            case LogTruncated():
                 return f"{broker} drops its whole log and starts at {effect.offset}"
             case FetchAgain(delay_ms=delay_ms) if delay_ms:
                 return f"{broker} will fetch again in {delay_ms} ms"

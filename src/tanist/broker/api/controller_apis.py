@@ -22,7 +22,7 @@ def decide(node: Node, request: Any, call: Call) -> None:
 
 
 def heartbeat(node: Node, request: BrokerHeartbeatRequest, call: Call) -> None:
-    """Count the contact before anything is queued (fact 94), and remember whose connection it is."""
+    """Count the contact before anything is queued (rule 94), and remember whose connection it is."""
     host = node.quorum.controller_host
     if host is not None:
         call.connection.broker_identity = (request.broker_id, request.broker_epoch)

@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions (key 75): topics page by page, with ELR and LastKnownElr (KIP-966; facts 121-125)."""
+"""DescribeTopicPartitions (key 75): topics page by page, with ELR and LastKnownElr (KIP-966; rules 121-125)."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def describe(
 ) -> DescribeTopicPartitionsResponse:
     """One page. `InvalidCursor` for a cursor that makes no sense.
 
-    A leader that whoever asks cannot reach is none to them (fact 125), and a replica there is offline. Topics that may
+    A leader that whoever asks cannot reach is none to them (rule 125), and a replica there is offline. Topics that may
     not be described are told after the page, without their ids, if they were asked for by name.
     """
     names = sorted({topic.name for topic in request.topics})

@@ -249,7 +249,7 @@ Answers = list[tuple["str | UUID", list[FetchedPartition]]]
 def _read(node: Node, call: FetchCall, version: int, arriving: bool) -> tuple[Answers, int, bool]:
     """Read; give (what there is, bytes of records in it, must be sent at once: an error, divergence or hint).
 
-    `arriving`: the request is new. A held one that is answered now says nothing new about its follower (fact 13).
+    `arriving`: the request is new. A held one that is answered now says nothing new about its follower (rule 13).
     """
     lookup = node.replicas.by_topic
     left = call.max_bytes

@@ -31,5 +31,5 @@ def handle(node: Node, request: JoinGroupRequest, call: Call) -> None:
         return
     static = request.group_instance_id is not None
     stem = request.group_instance_id if static else call.header.client_id
-    asker = coordinator.asker(call, reply, f"{stem or ''}-{new_uuid(node.random)}", static=static)
-    coordinator.carry_out(found, found.shard.join(request, asker, node.clock.now_ms()))
+    context = coordinator.join_context(call, reply, f"{stem or ''}-{new_uuid(node.random)}", static=static)
+    coordinator.carry_out(found, found.shard.join(request, context, node.clock.now_ms()))

@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch (key 23): where a leader epoch ends in this leader's log (KIP-101, KIP-320; fact 112)."""
+"""OffsetForLeaderEpoch (key 23): where a leader epoch ends in this leader's log (KIP-101, KIP-320; rule 112)."""
 
 from __future__ import annotations
 

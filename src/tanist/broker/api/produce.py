@@ -3,7 +3,7 @@
 A request is parsed to positions in the frame, each batch is validated and queued on its log where it lies
 (`Log.append_as_leader`), and the answer is made at once for acks 0 and 1; the bytes are written, and the answers
 sent, at the end of the turn, in that order. With acks=all the answer waits on the partition until the high watermark
-covers it (facts 118-120). No batch is copied or decoded here, and nothing is allocated per record.
+covers it (rules 118-120). No batch is copied or decoded here, and nothing is allocated per record.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from tanist.broker.replication.leadership import Leads
 from tanist.controller.settings import GROUP_RESOURCE, Levels, resolve_group_config
 from tanist.coordinator.consumer.topics import Topics
 from tanist.coordinator.effects import Append, Effect
-from tanist.coordinator.group import Asker
+from tanist.coordinator.group import JoinContext
 from tanist.coordinator.partitioning import partition_of
 from tanist.coordinator.rebalance import NEVER_MS, ConsumerTiming, GroupSettings
 from tanist.coordinator.shard import Shard
@@ -469,10 +469,10 @@ class Coordinator:
 
     # -- requests
 
-    def asker(self, call: Call, reply: Reply, new_member_id: str, *, static: bool) -> Asker:
+    def join_context(self, call: Call, reply: Reply, new_member_id: str, *, static: bool) -> JoinContext:
         """Who sends this JoinGroup, and what its version can do."""
         client_id, client_host = call.client
-        return Asker(
+        return JoinContext(
             ticket=reply,
             client_id=client_id,
             client_host=client_host,

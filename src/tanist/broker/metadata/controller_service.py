@@ -1,4 +1,4 @@
-"""The controller on its node: decisions become records in the metadata log, answers wait for their commit (fact 149).
+"""The controller on its node: decisions become records in the metadata log, answers wait for their commit (rule 149).
 
 While this node leads the quorum, each request is decided by `controller.Controller` against an image that includes
 what is not committed yet; the decision's records are appended, replayed into that image, and the answer is kept until
@@ -230,7 +230,7 @@ class ControllerHost:
     # -- brokers that vanish
 
     def contact(self, broker_id: int, broker_epoch: int) -> None:
-        """A heartbeat came in (counted before it is queued, fact 94)."""
+        """A heartbeat came in (counted before it is queued, rule 94)."""
         if self.controller.active:
             self.controller.contact(broker_id, broker_epoch, self._node.clock.now_ms())
 
@@ -241,7 +241,7 @@ class ControllerHost:
             self._probe(broker_id)
 
     def _probe_brokers(self) -> None:
-        """A new controller gives every unfenced broker a fresh session (fact 95): see at once who is not there."""
+        """A new controller gives every unfenced broker a fresh session (rule 95): see at once who is not there."""
         for broker_id, broker in list(self.controller.image.brokers.items()):
             if not broker.fenced and broker_id != self._node.node_id:
                 self._probe(broker_id)

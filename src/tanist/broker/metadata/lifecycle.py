@@ -1,4 +1,4 @@
-"""The broker's standing with the controller: registration, heartbeats, unfencing, controlled shutdown (facts 80-97).
+"""The broker's standing with the controller: registration, heartbeats, unfencing, controlled shutdown (rules 80-97).
 
 States are Kafka's: STARTING (not registered, or not caught up with the metadata), RECOVERY (caught up, roles taken
 from metadata), RUNNING (unfenced), PENDING_CONTROLLED_SHUTDOWN, SHUTTING_DOWN. A broker asks to be unfenced only once
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _REGISTRATION_VERSION = 4
 _HEARTBEAT_VERSION = 1
-_STARTING_PACE_MS = 10  # fact 96
+_STARTING_PACE_MS = 10  # rule 96
 _RETRY_MS = 20
 _RETRY_MAX_MS = 500
 
@@ -47,7 +47,7 @@ class Lifecycle:
         self.state = LifecycleState.NOT_RUNNING
         self.incarnation_id = UUID(bytes=node.random.bytes(16), version=4)
         self.broker_epoch = -1
-        # What the last clean shutdown left, or -1 (facts 83, 87).
+        # What the last clean shutdown left, or -1 (rules 83, 87).
         self.previous_broker_epoch = -1
         self._timer: Timer | None = None
         self._in_flight = False

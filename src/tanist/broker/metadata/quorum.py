@@ -22,13 +22,13 @@ from tanist.quorum.effects import (
     Elected,
     HighWatermark,
     LeaderChanged,
+    MetadataTruncated,
     Reply,
     SaveElectionState,
     Send,
     SnapshotInstalled,
     SteppedDown,
     SyncLog,
-    Truncated,
 )
 from tanist.quorum.log import MetadataLog
 from tanist.quorum.raft import RaftNode
@@ -267,7 +267,7 @@ class MetadataQuorum:
                 self.controller_host.stepped_down(self._node.metadata.image.copy())
         elif isinstance(effect, SnapshotInstalled):
             self._load_snapshot()
-        elif isinstance(effect, Truncated):
+        elif isinstance(effect, MetadataTruncated):
             self._node.report("INFO", f"metadata log truncated to {effect.offset}")
 
     def _send(self, effect: Send) -> None:

@@ -66,7 +66,7 @@ class MetadataView:
     # replica.metadata.BrokerView
 
     def registration(self, broker_id: int) -> BrokerStatus | None:
-        """The leader's view of a broker (facts 15, 16)."""
+        """The leader's view of a broker (rules 15, 16)."""
         cached = self._statuses.get(broker_id)
         if cached is not None and cached[0] == self.version:
             return cached[1]

@@ -1,4 +1,4 @@
-"""A broker's own metrics: its replicas, its traffic, how far its followers are behind (facts 129, 131)."""
+"""A broker's own metrics: its replicas, its traffic, how far its followers are behind (rules 129, 131)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a controller knows of the whole cluster (facts 129, 130), KIP-966's metrics among it.
+"""What a controller knows of the whole cluster (rules 129, 130), KIP-966's metrics among it.
 
 Counts of the cluster come from the committed metadata, so every controller tells the same, active or not: take the
 maximum over them. What only an active controller can know (recoveries) is 0 on the others: take the sum.

@@ -1,4 +1,4 @@
-"""What a node counts as it happens, under Kafka's names (facts 129-132).
+"""What a node counts as it happens, under Kafka's names (rules 129-132).
 
 Owns the counters, which only grow and begin at 0 with the process. On the way of a produce or a fetch nothing is done
 for them but additions of integers, one or two a request; what can be computed from the state of the node is computed
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tanist.controller.partition_state import NO_LEADER_CHANGE, RECOVERING
-from tanist.replica.effects import IsrChanged, Truncated
+from tanist.replica.effects import IsrChanged, LogTruncated
 from tanist.wire.ids import NO_LEADER
 from tanist.wire.metadata import MetadataRecord, PartitionChangeRecord
 
@@ -95,7 +95,7 @@ class Metrics:
     def isr_update_failed(self) -> None:
         self.failed_isr_updates += 1
 
-    def truncated(self, effect: Truncated) -> None:
+    def truncated(self, effect: LogTruncated) -> None:
         self.truncated_records += max(0, effect.previous_end_offset - effect.offset)
         self.truncated_below_high_watermark += max(0, effect.previous_high_watermark - effect.offset)
 
@@ -111,7 +111,7 @@ class Metrics:
     # -- metadata
 
     def committed(self, record: MetadataRecord, before: MetadataImage, elapsed_ms: int) -> None:
-        """A record is about to be applied to the image, `elapsed_ms` after it was written (fact 130)."""
+        """A record is about to be applied to the image, `elapsed_ms` after it was written (rule 130)."""
         if type(record) is not PartitionChangeRecord or record.leader in (NO_LEADER_CHANGE, NO_LEADER):
             return
         state = before.partition(record.topic_id, record.partition_id)

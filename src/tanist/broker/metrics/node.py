@@ -1,4 +1,4 @@
-"""What every node has: its place in the metadata quorum (fact 132), its requests and connections, and its queues."""
+"""What every node has: its place in the metadata quorum (rule 132), its requests and connections, and its queues."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def read_for_follower(
 ) -> FetchedPartition:
     """Read for a follower, and take note of what its asking says. `first`: nothing is in the answer yet.
 
-    `arriving`: the request is new. A held one that is answered now says nothing new about its follower (fact 13).
+    `arriving`: the request is new. A held one that is answered now says nothing new about its follower (rule 13).
     """
     leader = hosted.leader
     index = target.partition

@@ -1,4 +1,4 @@
-"""The follower's pull: one fetcher a leader, one long-polled Fetch for all partitions that follow it (facts 109-117).
+"""The follower's pull: one fetcher a leader, one long-polled Fetch for all partitions that follow it (rules 109-117).
 
 The fetcher carries requests and answers; what an answer means for a partition (append, truncate, high watermark, ask
 for the leader's offsets, wait) is decided by `replica.follower`. The next fetch goes out after the turn's writes,
@@ -220,7 +220,7 @@ class Fetcher:
         self._node.effects.apply(hosted, effects)
 
     def _ask_offsets(self, hosted: HostedPartition, follower: FollowerState, leader_epoch: int) -> None:
-        """Fact 116: out of range; where does the leader's log start and end?"""
+        """Rule 116: out of range; where does the leader's log start and end?"""
         answers: dict[int, int] = {}
 
         def ask(timestamp: int) -> None:

@@ -101,7 +101,7 @@ class HostedPartition:
         waiters.append(waiter)
 
     def high_watermark_advanced(self) -> None:
-        """Settle what waits for a high watermark that is reached now (fact 119)."""
+        """Settle what waits for a high watermark that is reached now (rule 119)."""
         leader = self.leader
         if leader is None:
             return

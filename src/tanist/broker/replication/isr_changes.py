@@ -1,4 +1,4 @@
-"""AlterPartition from this broker's leaders to the controller (facts 17-21).
+"""AlterPartition from this broker's leaders to the controller (rules 17-21).
 
 At most one request is under way; what is proposed meanwhile goes into the next one, all partitions together. A leader
 has one proposal out at a time and hears its outcome here; what a leader does with it is `replica.leader`'s business.
@@ -111,7 +111,7 @@ class IsrChanges:
                     continue
                 hosted, leader, proposal = entry
                 if hosted.leader is not leader:
-                    continue  # fact 20: an answer for a state that was replaced meanwhile
+                    continue  # rule 20: an answer for a state that was replaced meanwhile
                 if not answer.error_code and not self._is_known(topic.topic_id, answer):
                     continue  # the leader stays pending, as large as before, until the metadata says so
                 result = AlterPartitionResult(

@@ -18,9 +18,9 @@ from tanist.replica.effects import (
     HighWatermarkSet,
     IsrChanged,
     IsrUpdateFailed,
+    LogTruncated,
     ProposeIsr,
     SalvageFirst,
-    Truncated,
 )
 from tanist.replica.leader import LeaderState
 from tanist.wire.errors import ErrorCode
@@ -82,7 +82,7 @@ class ReplicaEffects:
                 hosted.high_watermark_advanced()
             elif isinstance(effect, IsrUpdateFailed):
                 self._metrics.isr_update_failed()
-            elif isinstance(effect, Truncated):
+            elif isinstance(effect, LogTruncated):
                 self._metrics.truncated(effect)
                 self._truncated(hosted, effect)
             elif isinstance(effect, SalvageFirst):
@@ -99,7 +99,7 @@ class ReplicaEffects:
         if hosted.topic == OFFSETS_TOPIC:
             self.group_leadership_changed(hosted)
 
-    def _truncated(self, hosted: HostedPartition, effect: Truncated) -> None:
+    def _truncated(self, hosted: HostedPartition, effect: LogTruncated) -> None:
         lost = effect.previous_end_offset - effect.offset
         if lost > 0 or effect.fully:
             below = effect.offset < effect.previous_high_watermark

@@ -78,7 +78,7 @@ class Replicas:
     # -- start and stop
 
     def read_previous_broker_epoch(self) -> int:
-        """The broker epoch that the last clean shutdown left in every directory, or -1 (fact 87). Before `load`."""
+        """The broker epoch that the last clean shutdown left in every directory, or -1 (rule 87). Before `load`."""
         try:
             epochs = [directory.read_broker_epoch() for directory in self.directories]
         except OSError:
@@ -96,7 +96,7 @@ class Replicas:
                 continue
             for complaint in directory.complaints:
                 node.report("WARN", complaint)
-            node.delete_later(directory.doomed)
+            node.delete_later(directory.paths_to_delete)
             for log in logs:
                 recovery = log.recovery
                 if recovery.bytes_cut:
@@ -148,7 +148,7 @@ class Replicas:
         return True
 
     def close(self, broker_epoch: int) -> None:
-        """Flush, checkpoint and close all logs, and leave the mark of a clean shutdown (facts 86, 87)."""
+        """Flush, checkpoint and close all logs, and leave the mark of a clean shutdown (rules 86, 87)."""
         self.checkpoint()
         for hosted in self:
             hosted.stale = True
@@ -355,7 +355,7 @@ class Replicas:
     # -- disks
 
     def directory_failed(self, directory: LogDirectory, failure: OSError) -> None:
-        """I/O failed: the directory goes offline with all its partitions (fact 48); without any, the node goes down."""
+        """I/O failed: the directory goes offline with all its partitions (rule 48); without any, the node goes down."""
         if directory in self._reported:
             return
         self._reported.add(directory)
@@ -375,7 +375,7 @@ class Replicas:
         return f"all log directories are offline ({causes})"
 
     def checkpoint(self) -> None:
-        """Write the recovery-point, high-watermark and log-start checkpoints (fact 117)."""
+        """Write the recovery-point, high-watermark and log-start checkpoints (rule 117)."""
         marks: dict[LogDirectory, dict[tuple[str, int], int]] = {d: {} for d in self.directories if d.failed is None}
         for hosted in self:
             if hosted.directory in marks:

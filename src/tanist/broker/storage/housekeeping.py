@@ -36,7 +36,7 @@ class Housekeeping:
     def start(self) -> None:
         config = self._node.config
         self._every("checkpoint", config.replica_high_watermark_checkpoint_interval_ms, self._checkpoint)
-        self._every("lag", max(1, config.replica_lag_time_max_ms // 2), self.check_lag)  # fact 10
+        self._every("lag", max(1, config.replica_lag_time_max_ms // 2), self.check_lag)  # rule 10
         self._every("retention", config.log_retention_check_interval_ms, self.apply_retention)
         self._every("salvage", config.log_retention_check_interval_ms, self._node.salvage.check_bounds)
         self._every("roll", _ROLL_CHECK_MS, self._roll)
@@ -66,7 +66,7 @@ class Housekeeping:
         self._node.replicas.checkpoint()
 
     def check_lag(self) -> None:
-        """Propose to drop followers that have not caught up for `replica.lag.time.max.ms` (facts 10, 12)."""
+        """Propose to drop followers that have not caught up for `replica.lag.time.max.ms` (rules 10, 12)."""
         now_ms = self._node.clock.now_ms()
         for hosted in list(self._node.replicas):
             if hosted.leader is not None:

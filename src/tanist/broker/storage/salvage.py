@@ -22,10 +22,10 @@ from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.controller.catalogue import BROKER_SETTINGS
 from tanist.controller.settings import TOPIC_RESOURCE, Levels, resolve_broker_config, resolve_topic_config
 from tanist.log.directory import LogDirectory
-from tanist.log.log import Log, Truncated
+from tanist.log.log import Log, TruncatedTail
 from tanist.log.recovery import Rescue
-from tanist.log.salvage.manifest import Manifest, Why
-from tanist.log.salvage.quarantine import DoesNotFit, Doomed, Quarantine, Removed, pieces_of
+from tanist.log.salvage.manifest import Manifest, SalvageReason
+from tanist.log.salvage.quarantine import Quarantine, QuarantineTooSmall, RecordsToSave, Removed, pieces_of
 from tanist.log.salvage.reading import sound_batches
 from tanist.log.scan import DamagedBatch
 from tanist.ports import FileRange
@@ -168,7 +168,7 @@ class Salvage:
         if tail is None or not self.enabled(hosted.topic):
             self._go_on(request)
             return
-        doomed = Doomed(
+        records = RecordsToSave(
             hosted.topic,
             hosted.topic_id,
             hosted.index,
@@ -181,10 +181,10 @@ class Salvage:
             pieces_of(tail.ranges, tail.from_offset),
         )
         self._quarantines[hosted.directory].save(
-            doomed, node.clock.wall_ms(), self._number(RETENTION_BYTES), partial(self._saved, request, doomed)
+            records, node.clock.wall_ms(), self._number(RETENTION_BYTES), partial(self._saved, request, records)
         )
 
-    def _saved(self, request: _Request, doomed: Doomed, result: Manifest | Exception) -> None:
+    def _saved(self, request: _Request, records: RecordsToSave, result: Manifest | Exception) -> None:
         if self._stopped:
             return
         directory = request.hosted.directory
@@ -202,7 +202,7 @@ class Salvage:
             request.moved += 1
             self._save(request)
             return
-        self._tell_failed(doomed, result)
+        self._tell_failed(records, result)
         if not self._waits_on_failure:
             self._go_on(request)
             return
@@ -238,11 +238,11 @@ class Salvage:
         def save(from_offset: int, ranges: tuple[FileRange, ...]) -> None:
             if not self.enabled(of.topic) or not _holds_a_batch(ranges):
                 return
-            doomed = Doomed(
+            records = RecordsToSave(
                 of.topic,
                 topic_id,
                 of.partition,
-                Why.RECOVERY_CUT,
+                SalvageReason.RECOVERY_CUT,
                 leader_epoch=-1,
                 high_watermark=directory.high_watermark_checkpoint(*of),
                 from_offset=from_offset,
@@ -252,9 +252,9 @@ class Salvage:
             )
             wall_ms = self._node.clock.wall_ms()
             try:
-                saved = self._quarantines[directory].save_now(doomed, wall_ms, self._number(RETENTION_BYTES))
-            except (OSError, DoesNotFit) as failure:
-                self._tell_failed(doomed, failure)
+                saved = self._quarantines[directory].save_now(records, wall_ms, self._number(RETENTION_BYTES))
+            except (OSError, QuarantineTooSmall) as failure:
+                self._tell_failed(records, failure)
                 if self._waits_on_failure:
                     raise OSError(
                         f"{of} is not opened, for what is behind its damage cannot be saved ({failure}), and "
@@ -309,13 +309,13 @@ class Salvage:
                 f"to {unsaved.to_offset} are NOT saved: {RETENTION_BYTES} leaves no room for them",
             )
 
-    def _tell_failed(self, doomed: Doomed, failure: Exception) -> None:
+    def _tell_failed(self, records: RecordsToSave, failure: Exception) -> None:
         self.failures += 1
         what = "the replica waits" if self._waits_on_failure else "they are dropped"
         self._node.report(
             "ERROR",
-            f"{doomed.topic}-{doomed.partition}: {doomed.size_bytes} bytes from offset {doomed.from_offset} on are NOT "
-            f"saved ({doomed.why.value}), {what}: {failure}",
+            f"{records.topic}-{records.partition}: {records.size_bytes} bytes from offset {records.from_offset} on are "
+            f"NOT saved ({records.why.value}), {what}: {failure}",
         )
 
 
@@ -325,7 +325,7 @@ def _named(manifest: Manifest) -> str:
     return f"{manifest.entry_id} ({where}, offset {manifest.from_offset}{end}, {manifest.size_bytes} bytes)"
 
 
-def _epochs_of(log: Log, tail: Truncated) -> tuple[tuple[int, int], ...]:
+def _epochs_of(log: Log, tail: TruncatedTail) -> tuple[tuple[int, int], ...]:
     """The leader epochs that the tail has records of."""
     entries = log.epochs.entries
     ends = [entry.start_offset for entry in entries[1:]] + [tail.to_offset]

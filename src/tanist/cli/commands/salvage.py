@@ -19,7 +19,7 @@ from tanist.cli.commands.salvage_export import write_jsonl, write_parquet
 from tanist.cli.options import client_options, connect, data_option, json_option
 from tanist.cli.output.tables import print_json, print_table
 from tanist.cli.tree import Group
-from tanist.log.salvage.manifest import Why, timestamp_text
+from tanist.log.salvage.manifest import SalvageReason, timestamp_text
 from tanist.runtime.client.client import Address
 from tanist.runtime.client.merge_back import MergeInterrupted, Outcome, Target, describe_target, merge_back
 from tanist.runtime.client.salvaged import Entry, PartitionSalvage, by_partition, find_entries
@@ -302,7 +302,7 @@ def _left_out(outcome: Outcome) -> str:
 
 def _without_out_of_range(entries: Sequence[Entry]) -> list[Entry]:
     """Whole logs that were dropped because the topic begins beyond them: mostly what has expired there."""
-    kept = [entry for entry in entries if entry.manifest.why is not Why.OUT_OF_RANGE]
+    kept = [entry for entry in entries if entry.manifest.why is not SalvageReason.OUT_OF_RANGE]
     if len(kept) < len(entries):
         click.echo(
             f"left out: {counted(len(entries) - len(kept), 'entry')}, most of whose records will have expired "

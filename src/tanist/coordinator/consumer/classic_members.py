@@ -78,7 +78,7 @@ def join(
     protocols = tuple((each.name, bytes(each.metadata)) for each in request.protocols)
     if request.protocol_type != PROTOCOL_TYPE or not protocols or not _shares_protocol(group, member_id, protocols):
         raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "the group's other members speak other protocols")
-    group.check_room(member_id)
+    group.check_size(member_id)
     before = group.members.get(member_id)
     if request.group_instance_id is not None:
         before = group.replace_static(request.group_instance_id, member_id)
@@ -159,7 +159,7 @@ def heartbeat(group: ConsumerGroup, member_id: str, instance_id: str | None, gen
     group.heard_of(member_id, now_ms)
     waiting = current.state is MemberState.UNRELEASED_PARTITIONS and not _something_is_free(group, member_id)
     settled = current.epoch >= group.epoch and (current.state is MemberState.STABLE or waiting)
-    if settled and not group.refresh_wanted:
+    if settled and not group.refresh_requested:
         return ErrorCode.NONE
     if settled:
         # Topics may have changed: find out, as a member of the new protocol would with its heartbeat.

@@ -95,7 +95,7 @@ class ConsumerGroup(ConsumerTables):
         """When a member's session ends, unless it is heard of before."""
         self.patience: dict[str, tuple[int, int]] = {}
         """Of who is to do something: the epoch in which, and until when."""
-        self.refresh_wanted = True
+        self.refresh_requested = True
         """Topics may have changed since the target was made."""
         self._records: list[GroupRecord] = []
         self._undo: list[GroupRecord] = []
@@ -118,7 +118,7 @@ class ConsumerGroup(ConsumerTables):
         """What was decided cannot be written: be as before."""
         for key, value in undo:
             self.replay(key, value)
-        self.refresh_wanted = True
+        self.refresh_requested = True
         for table in (self.deadlines, self.patience):
             for member_id in table.keys() - self.members.keys():
                 del table[member_id]  # its joining was taken back: who is no member is never overdue
@@ -174,7 +174,7 @@ class ConsumerGroup(ConsumerTables):
         """A member joins, or is there. `Refused` if it is not what it says it is."""
         member_id, joining = beat.member_id, beat.member_epoch == JOINING_EPOCH
         if joining:
-            self.check_room(member_id)
+            self.check_size(member_id)
         reported = _reported(beat)
         self._check_identity(beat, reported)
         before = self.members.get(member_id)
@@ -200,10 +200,10 @@ class ConsumerGroup(ConsumerTables):
             member_id=member_id,
             member_epoch=has.epoch,
             heartbeat_interval_ms=self.settings.timing_of(self.group_id).heartbeat_interval_ms,
-            assignment=_told(has.assigned) if whole or _places(had.assigned) != _places(has.assigned) else None,
+            assignment=_assignment(has.assigned) if whole or _places(had.assigned) != _places(has.assigned) else None,
         )
 
-    def check_room(self, member_id: str) -> None:
+    def check_size(self, member_id: str) -> None:
         if member_id not in self.members and len(self.members) >= self.settings.consumer_max_size:
             raise Refused(
                 ErrorCode.GROUP_MAX_SIZE_REACHED, f"the group has {len(self.members)} members, which is the maximum"
@@ -277,11 +277,11 @@ class ConsumerGroup(ConsumerTables):
             self._forget_regex(before.regex)
         bump = changed
         metadata_hash = self.metadata_hash
-        if changed or self.refresh_wanted:
+        if changed or self.refresh_requested:
             bump = self._refresh_regexes() or bump
             metadata_hash = hash_of(self._found_topics())
             bump = bump or metadata_hash != self.metadata_hash
-            self.refresh_wanted = False
+            self.refresh_requested = False
         if bump or not self.exists:
             self.bump(metadata_hash)
         if self.target_epoch < self.epoch:
@@ -319,10 +319,10 @@ class ConsumerGroup(ConsumerTables):
 
     def reconcile(self, member_id: str, reported: Reported | None, changed: bool) -> Current:
         """Bring a member one step nearer to its target."""
-        wanted: frozenset[UUID] | None = None
+        subscribed: frozenset[UUID] | None = None
         if changed:
             found = (self.topics.find(name) for name in self.topic_names(self.members[member_id]))
-            wanted = frozenset(topic[0] for topic in found if topic is not None)
+            subscribed = frozenset(topic[0] for topic in found if topic is not None)
         current = self.current(member_id)
         has = next_current(
             current,
@@ -330,7 +330,7 @@ class ConsumerGroup(ConsumerTables):
             self.target(member_id),
             reported,
             lambda topic_id, index: (topic_id, index) not in self.owners,
-            wanted=wanted,
+            subscribed=subscribed,
         )
         if has != current or member_id not in self.currents:
             self.emit(MemberCurrentKey(group=self.group_id, member_id=member_id), current_record(has))
@@ -408,7 +408,7 @@ class ConsumerGroup(ConsumerTables):
 
     def loaded(self, now_ms: int) -> None:
         """All records were replayed: members have a session to be heard of."""
-        self.refresh_wanted = True
+        self.refresh_requested = True
         for member_id, subscription in self.members.items():
             self.deadlines[member_id] = now_ms + self.session_timeout_ms(member_id)
             self._be_patient(member_id, self.current(member_id), subscription.rebalance_timeout_ms, now_ms)
@@ -492,7 +492,7 @@ def _places(owned: Owned) -> Mapping[UUID, frozenset[int]]:
     return {topic_id: frozenset(indexes) for topic_id, indexes in owned.items() if indexes}
 
 
-def _told(owned: Owned) -> Assignment:
+def _assignment(owned: Owned) -> Assignment:
     return Assignment(
         topic_partitions=tuple(
             TopicPartitions(topic_id=topic_id, partitions=tuple(sorted(indexes)))

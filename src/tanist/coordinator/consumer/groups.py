@@ -15,7 +15,7 @@ from tanist.coordinator.consumer.group import ConsumerGroup, Decided, Refused
 from tanist.coordinator.consumer.member import LEAVING_EPOCH, LEAVING_STATIC_EPOCH
 from tanist.coordinator.consumer.topics import Topics
 from tanist.coordinator.effects import Answer, Append, ConsumerGroupChanged, Effect, GroupRecord, group_error
-from tanist.coordinator.group import Asker, Group
+from tanist.coordinator.group import Group, JoinContext
 from tanist.coordinator.membership import GroupState
 from tanist.coordinator.rebalance import GroupSettings, join_refused, sync_refused
 from tanist.wire.errors import ErrorCode
@@ -118,12 +118,12 @@ class ConsumerGroups:
         del self._classic[beat.group_id]
         return group, classic
 
-    def join(self, request: JoinGroupRequest, asker: Asker, now_ms: int) -> list[Effect]:
+    def join(self, request: JoinGroupRequest, context: JoinContext, now_ms: int) -> list[Effect]:
         """JoinGroup, to a consumer group."""
         group = self.groups[request.group_id]
         member_id = request.member_id
-        if not member_id and request.group_instance_id is None and asker.needs_known_id:
-            return [join_refused(ErrorCode.MEMBER_ID_REQUIRED, asker.ticket, asker.new_member_id)]
+        if not member_id and request.group_instance_id is None and context.needs_known_id:
+            return [join_refused(ErrorCode.MEMBER_ID_REQUIRED, context.ticket, context.new_member_id)]
         holder = group.static_members.get(request.group_instance_id or "")
         try:
             if member_id and holder not in (None, member_id):
@@ -131,16 +131,16 @@ class ConsumerGroups:
             if member_id and request.group_instance_id is not None and holder is None:
                 raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"member {member_id} is not in the group")
             response = classic_members.join(
-                group, request, member_id or asker.new_member_id, (asker.client_id, asker.client_host), now_ms
+                group, request, member_id or context.new_member_id, (context.client_id, context.client_host), now_ms
             )
         except Refused as refused:
             self._take_back(group, group.decided(), (), now_ms)
-            return [join_refused(refused.error, asker.ticket, request.member_id)]
+            return [join_refused(refused.error, context.ticket, request.member_id)]
 
         def refusal(error: int) -> Any:
             return join_refused(error, None, request.member_id).response
 
-        return self._append(group, [], asker.ticket, response, refusal, (), now_ms)
+        return self._append(group, [], context.ticket, response, refusal, (), now_ms)
 
     def sync(self, request: SyncGroupRequest, ticket: object, now_ms: int) -> list[Effect]:
         """SyncGroup, to a consumer group."""

@@ -23,15 +23,15 @@ def next_current(
     reported: Reported | None,
     is_free: Callable[[UUID, int], bool],
     *,
-    wanted: frozenset[UUID] | None,
+    subscribed: frozenset[UUID] | None,
 ) -> Current:
     """What the member has next.
 
     `reported`: None if it does not say what it has, as it does when nothing has changed. `is_free`: whether nobody has
-    the partition. `wanted`: the topics that it has subscribed to now, if that has changed since the target was made.
+    the partition. `subscribed`: the topics of its subscription, if that has changed since the target was made.
     """
     if current.state is MemberState.STABLE and current.epoch == target_epoch:
-        return current if wanted is None else _without_unwanted(current, wanted, reported)
+        return current if subscribed is None else _without_unsubscribed(current, subscribed, reported)
     if current.state is MemberState.UNREVOKED_PARTITIONS and _has_any(current.revoking, reported):
         return current
     return _computed(current, target_epoch, target, reported, is_free)
@@ -71,12 +71,12 @@ def _computed(
     return Current(target_epoch, previous, state, assigned=kept)
 
 
-def _without_unwanted(current: Current, wanted: frozenset[UUID], reported: Reported | None) -> Current:
+def _without_unsubscribed(current: Current, subscribed: frozenset[UUID], reported: Reported | None) -> Current:
     """The subscription became smaller, and the target is not made anew yet: what it does not want is taken back."""
-    revoking = {topic_id: partitions for topic_id, partitions in current.assigned.items() if topic_id not in wanted}
+    revoking = {topic_id: partitions for topic_id, partitions in current.assigned.items() if topic_id not in subscribed}
     if not revoking:
         return current
-    kept = {topic_id: partitions for topic_id, partitions in current.assigned.items() if topic_id in wanted}
+    kept = {topic_id: partitions for topic_id, partitions in current.assigned.items() if topic_id in subscribed}
     if _has_any(revoking, reported):
         return Current(current.epoch, current.previous_epoch, MemberState.UNREVOKED_PARTITIONS, kept, revoking)
     return Current(current.epoch, current.previous_epoch, MemberState.STABLE, kept)

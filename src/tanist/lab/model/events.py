@@ -540,7 +540,7 @@ class Events:
 
 
 def clean_shutdown_epoch(before: Broker, *, clean: bool) -> int:
-    """What a new process finds of its predecessor's clean shutdown: the broker epoch, or -1 (facts 86-89)."""
+    """What a new process finds of its predecessor's clean shutdown: the broker epoch, or -1 (rules 86-89)."""
     return before.epoch if clean else -1
 
 

@@ -22,6 +22,7 @@ from tanist.quorum import (
     Elected,
     ElectionState,
     MemoryLog,
+    MetadataTruncated,
     QuorumError,
     RaftConfig,
     RaftNode,
@@ -30,7 +31,6 @@ from tanist.quorum import (
     SaveElectionState,
     Send,
     SyncLog,
-    Truncated,
     Voter,
 )
 from tanist.quorum import messages as quorum_messages
@@ -182,7 +182,7 @@ class Node(RaftNode):
         quorum.high_watermark = high_watermark
         quorum.durability.durable_end = durable
         quorum.durability.syncing = durable < quorum.log.end_offset
-        quorum._told = (quorum.leader_id, role.epoch)
+        quorum._reported_leader = (quorum.leader_id, role.epoch)
 
     @property
     def present(self) -> Role:
@@ -253,7 +253,7 @@ class Quorum:
         if isinstance(role, Leader):
             role.unbegun = {peer + 1}
         elif isinstance(role, Resigned):
-            role.untold = {peer + 1}
+            role.unreported = {peer + 1}
         else:
             return None
         sent = [send for send in _sends(node.tick(NOW_MS)) if send.to == peer + 1]
@@ -389,7 +389,7 @@ class Quorum:
                 saved = _saved(effect.state)
             elif isinstance(effect, Elected):
                 elected_at = effect.epoch_start_offset
-            elif isinstance(effect, Truncated):
+            elif isinstance(effect, MetadataTruncated):
                 cut_at = effect.offset
         on_disk = before.on_disk if cut_at < 0 else min(before.on_disk, cut_at)
         return Turn(self._member(node, saved, on_disk, before), elected_at, cut_at)

@@ -5,7 +5,7 @@ a `MemoryLog`) and back. Must never decide anything that a replica decides, and 
 gives depends on its arguments only, so the search may remember it.
 
 Time is the one thing simplified: between any two events a long time may pass, so a follower counts as caught up only
-while it is at the leader's end. (What fact 4 adds for those who were there a moment ago holds the high watermark back;
+while it is at the leader's end. (What rule 4 adds for those who were there a moment ago holds the high watermark back;
 that it may is no question of safety.) A follower that was told it is fenced, or that waits before it tries again, is
 one that does not fetch for a while, which any follower may be.
 """

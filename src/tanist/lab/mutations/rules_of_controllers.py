@@ -22,7 +22,7 @@ from tanist.controller import (
 from tanist.controller.alter_partition import _IsrChange
 from tanist.controller.brokers import Brokers
 from tanist.controller.partition_change import Election
-from tanist.controller.partition_context import ChangeMaker
+from tanist.controller.partition_context import PartitionChangeBuilder
 from tanist.controller.recovery_strategy import Strategy
 from tanist.lab.mutations.patching import Patch, always, fixed, no_records
 from tanist.replica.leader import LeaderState
@@ -211,17 +211,17 @@ def a46_completes_at_once() -> tuple[Patch, ...]:
 
 
 def a29_elects_who_leaves() -> tuple[Patch, ...]:
-    def acceptable(maker: Any, _state: Any) -> Callable[[int], bool]:
+    def acceptable(builder: Any, _state: Any) -> Callable[[int], bool]:
         def test(broker_id: int) -> bool:
-            registration = maker._image.brokers.get(broker_id)
-            return registration is not None and (not registration.fenced or broker_id == maker._arriving)
+            registration = builder._image.brokers.get(broker_id)
+            return registration is not None and (not registration.fenced or broker_id == builder._arriving)
 
         return test
 
-    return (Patch(ChangeMaker, "acceptable", acceptable),)
+    return (Patch(PartitionChangeBuilder, "acceptable", acceptable),)
 
 
-a16_unclean_elections = fixed(ChangeMaker, "election", always(Election.UNCLEAN))
+a16_unclean_elections = fixed(PartitionChangeBuilder, "election", always(Election.UNCLEAN))
 a16_unclean_recoveries = fixed(unclean_recovery, "recovery_strategy", always(Strategy.AGGRESSIVE))
 
 

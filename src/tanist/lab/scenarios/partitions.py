@@ -76,7 +76,7 @@ def described(state: PartitionState) -> dict[str, object]:
 
 
 def comparable(name: str, value: object) -> object:
-    """A field as it is compared: replicas and ISR in order, the ELR's as sets (fact 64)."""
+    """A field as it is compared: replicas and ISR in order, the ELR's as sets (rule 64)."""
     if name in ("elr", "last_known_elr"):
         return frozenset(ids(value, name))
     if name == "recovery":
@@ -171,8 +171,8 @@ def _compare_record(
         raise NotUnderstood(f"not understood: expect.record.{', '.join(sorted(unknown))}")
     values = {name: comparable(name, value) for name, value in wanted.items()}
     fields = _fields_of(record)
-    # What a record says of a field that stays as it is tells nothing; but that there is a record counts (fact 65), and
-    # so does the leader, whoever it is (fact 66).
+    # What a record says of a field that stays as it is tells nothing; but that there is a record counts (rule 65), and
+    # so does the leader, whoever it is (rule 66).
     as_before = described(before)
     told_of = {
         name

@@ -14,7 +14,7 @@ from uuid import UUID
 from tanist.lab.scenarios.fields import Fields, NotUnderstood, event_of
 from tanist.lab.scenarios.outcome import Difference, Mismatch, check, error_name, same, same_error
 from tanist.log.epochs import LeaderEpochCache
-from tanist.replica.effects import AskOffsets, Effect, ProposeIsr, Truncated
+from tanist.replica.effects import AskOffsets, Effect, LogTruncated, ProposeIsr
 from tanist.replica.follower import FetchedPartition, FollowerState
 from tanist.replica.isr import AlterPartitionResult
 from tanist.replica.leader import FollowerFetch, LeaderState
@@ -283,7 +283,7 @@ def out_of_range(item: Fields) -> Sequence[Difference]:
     )
     same("what it asks", asked, [AskOffsets(1, 100)])
     effects = follower.offsets_answered(leader.number("start"), leader.number("end"), 100, START_MS)
-    cut = [effect for effect in effects if isinstance(effect, Truncated)]
+    cut = [effect for effect in effects if isinstance(effect, LogTruncated)]
     truncated = next((effect.offset for effect in cut if not effect.fully), None)
     restarted = next((effect.offset for effect in cut if effect.fully), None)
     expect = item.inner("expect")

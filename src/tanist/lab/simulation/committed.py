@@ -1,7 +1,7 @@
 """What a committed change of a partition says, and by which rule it came: for people.
 
 Pure: two states of a partition and what is known beside them go in, a sentence of what changed and one of why come out.
-The rules are those of docs/rules.md ("fact 41") and of KIP-966. It explains what is there, it does not judge: where a
+The rules are those of docs/rules.md ("rule 41") and of KIP-966. It explains what is there, it does not judge: where a
 rule was broken, the explanation of the change and the change do not fit together, and that is what a reader looks for.
 """
 
@@ -85,7 +85,7 @@ def _election(before: PartitionState, after: PartitionState, situation: Situatio
     if after.leader < 0:
         if before.leader >= 0:
             if after.elr:
-                yield f"nobody of the ELR {_set(after.elr)} can lead now: it waits for one of them (KIP-966, fact 49)"
+                yield f"nobody of the ELR {_set(after.elr)} can lead now: it waits for one of them (KIP-966, rule 49)"
             else:
                 yield "nobody is left who surely has everything"
         return
@@ -94,13 +94,13 @@ def _election(before: PartitionState, after: PartitionState, situation: Situatio
     if after.last_unclean_epoch == after.leader_epoch != before.last_unclean_epoch:
         yield _unclean(before, after, situation)
     elif after.leader == before.leader:
-        yield "a new epoch of the same leader: replicas have gone (fact 67)"
+        yield "a new epoch of the same leader: replicas have gone (rule 67)"
     elif after.leader in before.isr:
-        yield "a live member of the ISR, the first in the order of replicas (facts 30, 32)"
+        yield "a live member of the ISR, the first in the order of replicas (rules 30, 32)"
     elif after.leader in before.elr:
-        yield f"the ISR is empty; {after.leader} is in the ELR, so has all that was committed (KIP-966, facts 31, 35)"
+        yield f"the ISR is empty; {after.leader} is in the ELR, so has all that was committed (KIP-966, rules 31, 35)"
     elif before.reassigning and not after.reassigning:
-        yield f"the reassignment ends, and {after.leader} is the first of those who are in sync then (fact 105)"
+        yield f"the reassignment ends, and {after.leader} is the first of those who are in sync then (rule 105)"
     else:
         yield f"{after.leader} was in neither ISR nor ELR"
 
@@ -109,22 +109,22 @@ def _unclean(before: PartitionState, after: PartitionState, situation: Situation
     eligible = {*before.isr, *before.elr}
     waiting = f"{_set(sorted(eligible))} may lead but cannot" if eligible else "nobody is in ISR or ELR"
     if situation.asked_for:
-        return f"{waiting}; an operator asked for an unclean election (facts 36, 102)"
+        return f"{waiting}; an operator asked for an unclean election (rules 36, 102)"
     if situation.strategy == BALANCED:
         known = f"LastKnownElr {_set(before.last_known_elr)}" if before.last_known_elr else "the replicas"
         return (
             f"{waiting}; strategy Balanced: when all of {known} have answered ({_set(situation.answered)} had), the "
-            "longest log by (last epoch, end) leads (KIP-966, Unclean Recovery; fact 36)"
+            "longest log by (last epoch, end) leads (KIP-966, Unclean Recovery; rule 36)"
         )
     if situation.strategy == AGGRESSIVE:
         return (
             f"{waiting}; strategy Aggressive: the longest log by (last epoch, end) of those who answered, "
-            f"{_set(situation.answered)} (KIP-966, Unclean Recovery; fact 36)"
+            f"{_set(situation.answered)} (KIP-966, Unclean Recovery; rule 36)"
         )
     if situation.strategy == FIRST_PHASE:
         if after.leader in before.last_known_elr:
-            return f"{waiting}; {after.leader} led last, and is taken back whatever it lost (fact 34)"
-        return f"{waiting}; unclean.leader.election.enable: any live replica (fact 32)"
+            return f"{waiting}; {after.leader} led last, and is taken back whatever it lost (rule 34)"
+        return f"{waiting}; unclean.leader.election.enable: any live replica (rule 32)"
     return f"{waiting}; strategy {situation.strategy}: an operator's choice"
 
 
@@ -136,20 +136,20 @@ def _eligible(before: PartitionState, after: PartitionState, situation: Situatio
     entered = sorted(set(after.elr) - set(before.elr))
     if entered:
         stay = "stays" if len(entered) == 1 else "stay"
-        yield f"{size}: {_who(entered)} left it and {stay} eligible, in the ELR (KIP-966, fact 41)"
+        yield f"{size}: {_who(entered)} left it and {stay} eligible, in the ELR (KIP-966, rule 41)"
     gone = sorted(set(before.elr) - set(after.elr) - set(after.isr))
     struck = sorted(set(before.isr) - set(after.isr) - set(after.elr))
     unclean = after.last_unclean_epoch != before.last_unclean_epoch
     if (gone or struck) and enough:
-        yield f"{size}: nobody else is eligible (KIP-966, fact 40)"
+        yield f"{size}: nobody else is eligible (KIP-966, rule 40)"
     elif (gone or struck) and not unclean:
-        yield f"{_who([*gone, *struck])} ended uncleanly, so may lack what was committed: not eligible (fact 46)"
+        yield f"{_who([*gone, *struck])} ended uncleanly, so may lack what was committed: not eligible (rule 46)"
     remembered = sorted(set(after.last_known_elr) - set(before.last_known_elr))
     if remembered:
         rule = (
-            "the last leader is remembered (fact 50)"
+            "the last leader is remembered (rule 50)"
             if situation.strategy == FIRST_PHASE
-            else ("remembered for an unclean recovery (KIP-966, fact 51)")
+            else ("remembered for an unclean recovery (KIP-966, rule 51)")
         )
         yield f"LastKnownElr {_set(after.last_known_elr)}: {rule}"
 
@@ -157,11 +157,11 @@ def _eligible(before: PartitionState, after: PartitionState, situation: Situatio
 def _moves(before: PartitionState, after: PartitionState) -> Iterable[str]:
     joined = sorted(set(after.isr) - set(before.isr))
     if joined and after.leader == before.leader:
-        yield f"its leader asked for {_who(joined)}, who is alive (AlterPartition, facts 25, 26)"
+        yield f"its leader asked for {_who(joined)}, who is alive (AlterPartition, rules 25, 26)"
     if after.reassigning and not before.reassigning:
-        yield "a reassignment begins: the new replicas are added first (fact 104)"
+        yield "a reassignment begins: the new replicas are added first (rule 104)"
     elif before.reassigning and not after.reassigning:
-        yield "the reassignment is over (facts 105, 106)"
+        yield "the reassignment is over (rules 105, 106)"
 
 
 def broker_changed(broker_id: int, before: BrokerRegistration | None, after: BrokerRegistration | None) -> str | None:

@@ -144,7 +144,7 @@ def _fetched(exchanges: Exchanges, request: Any, response: Any) -> Iterator[Said
                     f"your log is another one: epoch {each.diverging_epoch.epoch} ended at "
                     f"{each.diverging_epoch.end_offset}",
                     name,
-                    why="the follower's last epoch does not fit here; it cuts off what differs (facts 113, 114)",
+                    why="the follower's last epoch does not fit here; it cuts off what differs (rules 113, 114)",
                 )
             elif each.records:
                 records = _offsets(each.records)
@@ -234,7 +234,7 @@ def _partition_altered(exchanges: Exchanges, request: Any, response: Any) -> Ite
                 yield Said(f"AlterPartition: ISR is {_set(each.isr)}, partition epoch {each.partition_epoch}", name)
 
 
-_REFUSED = "until it is known what came of it, the leader counts with both ISRs (facts 5, 18)"
+_REFUSED = "until it is known what came of it, the leader counts with both ISRs (rules 5, 18)"
 
 
 def _log_info(exchanges: Exchanges, end: SimConnection, request: Any) -> Iterator[Said]:
@@ -270,10 +270,10 @@ def _register(exchanges: Exchanges, end: SimConnection, request: Any) -> Iterato
     if not exchanges.is_registered(broker) or not exchanges.is_first_request(end):
         yield Said(f"BrokerRegistration of {broker}", None, Weight.DETAIL)
     elif previous >= 0:
-        why = "all its logs were closed: clean, if that is its last registration (fact 83)"
+        why = "all its logs were closed: clean, if that is its last registration (rule 83)"
         yield Said(f"BrokerRegistration of {broker}: ended in good order as broker epoch {previous}", None, why=why)
     else:
-        why = "without the mark it may have lost records, so it is eligible for nothing (KIP-966, facts 46, 83, 89)"
+        why = "without the mark it may have lost records, so it is eligible for nothing (KIP-966, rules 46, 83, 89)"
         yield Said(f"BrokerRegistration of {broker}: no mark of a clean shutdown", None, why=why)
 
 

@@ -82,12 +82,12 @@ class Replicas:
         if before.role != now.role:
             said.append(_role(host.node_id, hosted, now))
             if hosted.leader is not None and now.end > 0:
-                reasons.append(f"its epoch begins at {hosted.leader.leader_epoch_start_offset} (facts 11, 22)")
+                reasons.append(f"its epoch begins at {hosted.leader.leader_epoch_start_offset} (rules 11, 22)")
         if now.end > before.end:
             said.append(f"log {before.end} → {now.end}")
         elif now.end < before.end:
             said.append(f"cuts its log {before.end} → {now.end}")
-            reasons.append("what its leader does not have is cut off, down to where both logs agree (facts 113, 114)")
+            reasons.append("what its leader does not have is cut off, down to where both logs agree (rules 113, 114)")
             weight = Weight.TURN
         if now.high_watermark != before.high_watermark:
             said.append(f"HW {before.high_watermark} → {now.high_watermark}{_known(hosted.leader)}")
@@ -98,7 +98,7 @@ class Replicas:
             if now.maximal_isr - before.maximal_isr:
                 reasons.append(_why_joins(hosted.leader, now.maximal_isr - before.maximal_isr))
             elif hosted.leader.pending is not None and now.isr == before.isr:
-                reasons.append("until the controller has answered it counts with who is to leave, too (fact 5)")
+                reasons.append("until the controller has answered it counts with who is to leave, too (rule 5)")
         return Did(name, ", ".join(said), "; ".join(reasons) or None, weight) if said else None
 
 
@@ -150,10 +150,10 @@ def _known(leader: LeaderState | None) -> str:
 
 
 def _why_committed(node: Node, hosted: HostedPartition, leader: LeaderState) -> str:
-    """Facts 1 and 4; as Kafka says them, not as the leader counted."""
+    """Rules 1 and 4; as Kafka says them, not as the leader counted."""
     needed = min(node.min_insync_replicas(hosted.topic), len(leader.metadata.replicas))
     if len(leader.isr) < needed:
-        return f"ISR {_set(leader.isr)} is below min.insync.replicas {needed}: it has to stand still (KIP-966, fact 1)"
+        return f"ISR {_set(leader.isr)} is below min.insync.replicas {needed}: it has to stand still (KIP-966, rule 1)"
     behind = [
         broker_id
         for broker_id in sorted(leader.maximal_isr)
@@ -161,20 +161,20 @@ def _why_committed(node: Node, hosted: HostedPartition, leader: LeaderState) -> 
     ]
     if behind:
         is_not = "is not" if len(behind) == 1 else "are not"
-        return f"{' and '.join(map(str, behind))} {is_not} known to have it: it has to wait (fact 4)"
+        return f"{' and '.join(map(str, behind))} {is_not} known to have it: it has to wait (rule 4)"
     return (
-        f"all of {_set(sorted(leader.maximal_isr))} have it; ISR {_set(leader.isr)} meets min ISR {needed} (facts 1, 4)"
+        f"all of {_set(sorted(leader.maximal_isr))} have it; ISR {_set(leader.isr)} meets min ISR {needed} (rules 1, 4)"
     )
 
 
 def _why_joins(leader: LeaderState, joining: frozenset[int]) -> str:
-    """Fact 11, with the numbers of who is to join."""
+    """Rule 11, with the numbers of who is to join."""
     high_watermark, start = leader.high_watermark, leader.leader_epoch_start_offset
     ends = {each: leader.remotes[each].log_end_offset for each in sorted(joining) if each in leader.remotes}
     known = ", ".join(f"{broker_id} has {end}" for broker_id, end in ends.items())
     if all(end >= max(high_watermark, start) for end in ends.values()):
-        return f"{known}: the high watermark {high_watermark} and the start of the epoch {start} (fact 11)"
-    return f"{known}, and must have the high watermark {high_watermark} and the start of the epoch {start} (fact 11)"
+        return f"{known}: the high watermark {high_watermark} and the start of the epoch {start} (rule 11)"
+    return f"{known}, and must have the high watermark {high_watermark} and the start of the epoch {start} (rule 11)"
 
 
 def _set(members: list[int] | tuple[int, ...]) -> str:

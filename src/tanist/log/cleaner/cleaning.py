@@ -12,7 +12,7 @@ Owns what a cleaning keeps, which is what Apache Kafka 4.3 keeps (KIP-534 for de
 
 One rule more than Kafka: the first batch of each leader epoch stays, empty if need be. A replica that copies the log
 learns from its batches where epochs began; without that batch it would place the epoch too late, and as a leader not
-tell a follower to cut off what it has of another history (facts 109-114).
+tell a follower to cut off what it has of another history (rules 109-114).
 
 A cleaning is steps: `Job` is to be run off the loop, `Sync` waited for, what lies between is short and on the loop. It
 reads by files of its own, so that retention may drop what it reads. Each group of segments becomes one, under

@@ -34,7 +34,7 @@ _VERSION: Final = 1
 _ENTRY_ID: Final = re.compile(r"([0-9]{1,16})-([0-9]{1,10})-([0-9]{1,10})")
 
 
-class Why(Enum):
+class SalvageReason(Enum):
     """Why records left a log."""
 
     FOLLOWER_TRUNCATION = "follower-truncation"
@@ -79,7 +79,7 @@ class Manifest:
     topic: str
     topic_id: UUID
     partition: int
-    why: Why
+    why: SalvageReason
     wall_ms: int
     """When, by the broker's clock."""
     leader_epoch: int
@@ -143,7 +143,7 @@ class Manifest:
                 _text(value["topic"]),
                 id_from_text(_text(value["topic_id"])),
                 _number(value["partition"]),
-                Why(value["why"]),
+                SalvageReason(value["why"]),
                 _number(value["when_ms"]),
                 _number(value["leader_epoch"]),
                 _number(value["high_watermark"]),

@@ -5,10 +5,10 @@ manifest is written and synced, and the entry gets its name. So a crash at any m
 entry, or both: an entry without a sound manifest is thrown away at the next start, one that lacks only its name gets
 it. The quarantine has a bound in bytes and in time; its oldest entries go first.
 
-Saving is a generator of steps (`Copy`, `Sync`), because it must not hold the loop: `save` takes them off it, one after
-the other; `save_now` is for the start, when there is no loop to hold. Files are opened and closed between the steps,
-on the loop. It decides nothing about truncation, and knows nothing of retention, deletion or reassignment: what leaves
-a log by those was meant to.
+Saving is a generator of steps (`CopyStep`, `SyncStep`), because it must not block the loop: `save` runs them off the
+loop, one after the other; `save_now` runs them at the start, before there is a loop. Files are opened and closed
+between the steps, on the loop. The quarantine does not decide about truncation, and knows nothing of retention,
+deletion or reassignment: records that leave a log by those are not saved.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from tanist.log.salvage.manifest import (
     UNFINISHED_SUFFIX,
     Manifest,
     ManifestError,
+    SalvageReason,
     SavedFile,
     Unsaved,
-    Why,
     entry_id,
     is_entry_id,
 )
@@ -49,7 +49,7 @@ tanist.salvage.retention.ms, or earlier when there are more than tanist.salvage.
 """
 
 
-class DoesNotFit(Exception):
+class QuarantineTooSmall(Exception):
     """Not one batch of what was to be saved fits into the quarantine."""
 
 
@@ -65,13 +65,13 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Doomed:
+class RecordsToSave:
     """What is about to be dropped, and why. -1: not known."""
 
     topic: str
     topic_id: UUID
     partition: int
-    why: Why
+    why: SalvageReason
     leader_epoch: int
     high_watermark: int
     from_offset: int
@@ -85,21 +85,21 @@ class Doomed:
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
+class CopyStep:
     """A step to be done off the loop."""
 
     job: Callable[[], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Sync:
+class SyncStep:
     """A step: make the file durable."""
 
     file: File
 
 
 T = TypeVar("T")
-Steps: TypeAlias = Generator[Copy | Sync, Any, T]
+Steps: TypeAlias = Generator[CopyStep | SyncStep, Any, T]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,19 +122,21 @@ class Quarantine:
 
     # -- saving
 
-    def save(self, doomed: Doomed, wall_ms: int, bytes_max: int, done: Callable[[Manifest | Exception], None]) -> None:
+    def save(
+        self, records: RecordsToSave, wall_ms: int, bytes_max: int, done: Callable[[Manifest | Exception], None]
+    ) -> None:
         """Save off the loop; then call `done` with the entry, or with what has gone wrong (perhaps at once)."""
-        _Saving(self._disk, self._steps(doomed, wall_ms, bytes_max), done).go_on(None)
+        _Saving(self._disk, self._steps(records, wall_ms, bytes_max), done).go_on(None)
 
-    def save_now(self, doomed: Doomed, wall_ms: int, bytes_max: int) -> Manifest:
-        """Save before returning, at a start. `OSError`, or `DoesNotFit`."""
-        steps = self._steps(doomed, wall_ms, bytes_max)
+    def save_now(self, records: RecordsToSave, wall_ms: int, bytes_max: int) -> Manifest:
+        """Save before returning, at a start. `OSError`, or `QuarantineTooSmall`."""
+        steps = self._steps(records, wall_ms, bytes_max)
         result: Any = None
         try:
             while True:
                 step = steps.send(result)
                 try:
-                    if isinstance(step, Copy):
+                    if isinstance(step, CopyStep):
                         result = step.job()
                     else:
                         self._disk.sync_now(step.file)
@@ -148,9 +150,9 @@ class Quarantine:
         """The node stops: what is being copied is given up, for a large copy would hold it for long."""
         self._abandoned = True
 
-    def _steps(self, doomed: Doomed, wall_ms: int, bytes_max: int) -> Steps[Manifest]:
+    def _steps(self, records: RecordsToSave, wall_ms: int, bytes_max: int) -> Steps[Manifest]:
         disk = self._disk
-        pieces, unsaved = yield from self._within(doomed, bytes_max)
+        pieces, unsaved = yield from self._within(records, bytes_max)
         self._make_root()
         name, folder = self._new_entry(wall_ms)
         try:
@@ -160,23 +162,23 @@ class Quarantine:
             manifest = Manifest(
                 name,
                 self._broker_id,
-                doomed.topic,
-                doomed.topic_id,
-                doomed.partition,
-                doomed.why,
+                records.topic,
+                records.topic_id,
+                records.partition,
+                records.why,
                 wall_ms,
-                doomed.leader_epoch,
-                doomed.high_watermark,
-                doomed.from_offset if unsaved is None else unsaved.to_offset,
-                doomed.to_offset,
-                doomed.epochs,
+                records.leader_epoch,
+                records.high_watermark,
+                records.from_offset if unsaved is None else unsaved.to_offset,
+                records.to_offset,
+                records.epochs,
                 tuple(saved),
                 unsaved,
             )
             file = disk.open(f"{folder}/{MANIFEST}")
             try:
                 file.write(0, [manifest.encode()])
-                yield Sync(file)
+                yield SyncStep(file)
             finally:
                 file.close()
             # Not synced: an entry that is complete but for its name is recognised (`tidy`).
@@ -192,8 +194,8 @@ class Quarantine:
         try:
             target = self._disk.open(f"{folder}/{name}")
             try:
-                crc = yield Copy(partial(self._copy, source, piece, target))
-                yield Sync(target)
+                crc = yield CopyStep(partial(self._copy, source, piece, target))
+                yield SyncStep(target)
             finally:
                 target.close()
         finally:
@@ -214,17 +216,17 @@ class Quarantine:
             copied += len(chunk)
         return crc
 
-    def _within(self, doomed: Doomed, bytes_max: int) -> Steps[tuple[list[Piece], Unsaved | None]]:
+    def _within(self, records: RecordsToSave, bytes_max: int) -> Steps[tuple[list[Piece], Unsaved | None]]:
         """The newest batches that fit, and what does not: the end of a log is what others are least likely to have."""
-        if bytes_max < 0 or doomed.size_bytes <= bytes_max:
-            return list(doomed.pieces), None
+        if bytes_max < 0 or records.size_bytes <= bytes_max:
+            return list(records.pieces), None
         room = bytes_max
         kept: list[Piece] = []
-        for piece in reversed(doomed.pieces):
+        for piece in reversed(records.pieces):
             if piece.size_bytes > room:
                 source = self._disk.open(piece.path, create=False)
                 try:
-                    rest: Piece | None = yield Copy(partial(_end_of, source, piece, room))
+                    rest: Piece | None = yield CopyStep(partial(_end_of, source, piece, room))
                 finally:
                     source.close()
                 if rest is not None:
@@ -233,10 +235,10 @@ class Quarantine:
             kept.append(piece)
             room -= piece.size_bytes
         if not kept:
-            raise DoesNotFit(f"{doomed.size_bytes} bytes, and not a batch of them fits into {bytes_max}")
+            raise QuarantineTooSmall(f"{records.size_bytes} bytes, and not a batch of them fits into {bytes_max}")
         kept.reverse()
-        left_out = doomed.size_bytes - sum(piece.size_bytes for piece in kept)
-        return kept, Unsaved(doomed.from_offset, kept[0].base_offset, left_out)
+        left_out = records.size_bytes - sum(piece.size_bytes for piece in kept)
+        return kept, Unsaved(records.from_offset, kept[0].base_offset, left_out)
 
     def _new_entry(self, wall_ms: int) -> tuple[str, str]:
         while True:
@@ -333,9 +335,9 @@ class Quarantine:
 
     def remove(self, entry: str) -> None:
         """Remove an entry: renamed first, so that a crash leaves it whole or not at all."""
-        doomed = f"{self.path}/{entry}{REMOVED_SUFFIX}"
-        self._disk.rename(f"{self.path}/{entry}", doomed)
-        self._disk.remove(doomed)
+        removed = f"{self.path}/{entry}{REMOVED_SUFFIX}"
+        self._disk.rename(f"{self.path}/{entry}", removed)
+        self._disk.remove(removed)
 
 
 class _Saving:
@@ -358,7 +360,7 @@ class _Saving:
         except Exception as failure:  # whatever it is, a follower waits to be told
             self._done(failure)
         else:
-            if isinstance(step, Copy):
+            if isinstance(step, CopyStep):
                 self._disk.run(step.job, self.go_on)
             else:
                 self._disk.sync([step.file], self.go_on)

@@ -180,7 +180,7 @@ def _nobody_eligible(situation: Situation) -> str:
 
 
 def _last_known_leader(situation: Situation) -> str:
-    """The first phase, and Apache Kafka (facts 34, 50): LastKnownElr holds the last leader, and nobody else."""
+    """The first phase, and Apache Kafka (rules 34, 50): LastKnownElr holds the last leader, and nobody else."""
     last = situation.last_known_elr[0] if len(situation.last_known_elr) == 1 else None
     if last is not None and last not in situation.offline:
         return f"{_brokers(last)}, the last known leader, is live and about to be elected ({_PLAN})"

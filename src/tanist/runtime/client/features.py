@@ -1,7 +1,7 @@
 """The features of any Kafka cluster, asked for and changed through `Client` (ApiVersions, UpdateFeatures).
 
 Owns what a client can know of them: which levels the brokers support, which are finalized, and an update with its kinds
-of downgrade. Whether an update is allowed is the controller's decision (facts 58, 60).
+of downgrade. Whether an update is allowed is the controller's decision (rules 58, 60).
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
-from tanist.log.salvage.manifest import Why
+from tanist.log.salvage.manifest import SalvageReason
 from tanist.runtime.client.salvaged import PartitionSalvage, by_partition, find_entries
 
 _READ_BYTES_MAX = 64 << 20
@@ -55,7 +55,7 @@ def _news(salvage: PartitionSalvage) -> SalvageNews:
         tuple(sorted({manifest.broker_id for manifest in manifests})),
         records,
         exact,
-        -1 if last.why is Why.RECOVERY_CUT else last.leader_epoch,
+        -1 if last.why is SalvageReason.RECOVERY_CUT else last.leader_epoch,
         last.wall_ms,
     )
 

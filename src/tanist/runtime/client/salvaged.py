@@ -25,7 +25,7 @@ from tanist.log.salvage.manifest import (
     REMOVED_SUFFIX,
     Manifest,
     ManifestError,
-    Why,
+    SalvageReason,
     is_entry_id,
 )
 from tanist.log.salvage.reading import sound_batches
@@ -169,7 +169,7 @@ class PartitionSalvage:
         for entry_number, entry in enumerate(self.entries):
             manifest = entry.manifest
             # What was cut behind damage need not be in order.
-            least = 0 if manifest.why is Why.RECOVERY_CUT else manifest.from_offset
+            least = 0 if manifest.why is SalvageReason.RECOVERY_CUT else manifest.from_offset
             for file_number in range(len(manifest.files)):
                 with closing(self._open(entry_number, file_number)) as file:
                     for position, header in sound_batches(file, 0, file.size, least):

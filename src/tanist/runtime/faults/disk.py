@@ -39,7 +39,7 @@ class _Troubles:
             if fault.trouble == "disk_error" and _is_below(path, folder):
                 raise OSError(errno.EIO, os.strerror(errno.EIO), path)
 
-    def check_room(self, path: str) -> None:
+    def check_space(self, path: str) -> None:
         """Of what takes room on the disk."""
         self.check(path)
         for folder, fault in self._faults:
@@ -70,7 +70,7 @@ class FaultyFile(DiskFile):
 
     def write(self, offset: int, buffers: Sequence[Buffer]) -> None:
         if offset + sum(map(len, buffers)) > self._size:
-            self.troubles.check_room(self._path)
+            self.troubles.check_space(self._path)
         self.troubles.wait(self._path, write=True)
         super().write(offset, buffers)
 
@@ -101,7 +101,7 @@ class FaultyDisk(RealDisk):
     def open(self, path: str, *, create: bool = True) -> DiskFile:
         self.troubles.check(path)
         if create and not os.path.exists(path):
-            self.troubles.check_room(path)
+            self.troubles.check_space(path)
         file = super().open(path, create=create)
         file.__class__ = self.file_class
         return file
@@ -115,7 +115,7 @@ class FaultyDisk(RealDisk):
         return super().list(path)
 
     def make_directory(self, path: str) -> None:
-        self.troubles.check_room(path)
+        self.troubles.check_space(path)
         super().make_directory(path)
 
     def remove(self, path: str) -> None:
@@ -131,7 +131,7 @@ class FaultyDisk(RealDisk):
         return super().read_file(path)
 
     def write_file(self, path: str, data: Buffer, *, sync: bool = True) -> None:
-        self.troubles.check_room(path)
+        self.troubles.check_space(path)
         self.troubles.wait(path, write=not sync)
         super().write_file(path, data, sync=sync)
 

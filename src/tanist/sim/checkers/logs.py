@@ -12,7 +12,7 @@ from typing import NoReturn
 from tanist.broker.node import Node
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.log.log import Log
-from tanist.log.log import Truncated as CutOff
+from tanist.log.log import TruncatedTail as CutOff
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.events import TopicIdPartition
 from tanist.sim.oracle import Batch, Copy, Truth

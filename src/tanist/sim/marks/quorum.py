@@ -7,7 +7,7 @@ from typing import Any
 from tanist.broker.metadata.quorum import MetadataQuorum
 from tanist.quorum import effects
 from tanist.quorum.elections import Elections
-from tanist.quorum.leading import Leading
+from tanist.quorum.leader import QuorumLeader
 from tanist.quorum.roles import Candidate, Follower, Leader, Prospective
 from tanist.quorum.rules import QuorumRules, Validity
 from tanist.quorum.state import Quorum
@@ -95,7 +95,7 @@ def _watch_logs(marks: Marks) -> None:
 
     def carried_out(quorum: MetadataQuorum, effect: Any) -> None:
         kind = type(effect)
-        if kind is effects.Truncated:
+        if kind is effects.MetadataTruncated:
             marks.hit("quorum: uncommitted records cut off")
         elif kind is effects.SnapshotInstalled:
             marks.hit("quorum: snapshot downloaded")
@@ -110,7 +110,7 @@ def _watch_logs(marks: Marks) -> None:
             who = "a controller" if quorum.controller_host is not None else "a broker"
             marks.hit(f"quorum: snapshot loaded by {who}")
 
-    marks.after(Leading, "_fetch_error", fetch_refused)
+    marks.after(QuorumLeader, "_fetch_error", fetch_refused)
     marks.after(QuorumRules, "fetch_position", position)
     marks.before(MetadataQuorum, "_carry_out", carried_out)
     marks.around(MetadataQuorum, "_load_snapshot", applied, loaded)

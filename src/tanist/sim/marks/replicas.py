@@ -7,9 +7,9 @@ from typing import Any
 from tanist.broker.replication.isr_changes import IsrChanges
 from tanist.broker.replication.replica_effects import ReplicaEffects
 from tanist.broker.storage.salvage import Salvage
-from tanist.log.appender import LogTail
+from tanist.log.appender import Appender
 from tanist.log.producers import ProducerStates
-from tanist.replica.effects import ProposeIsr, SalvageFirst, Truncated
+from tanist.replica.effects import LogTruncated, ProposeIsr, SalvageFirst
 from tanist.replica.follower import FollowerState, Phase
 from tanist.replica.leader import LeaderState
 from tanist.replica.membership import IsrMembership
@@ -193,7 +193,7 @@ def _watch_followers(marks: Marks) -> None:
     def effects(interpreter: ReplicaEffects, hosted: Any, wanted: Any) -> None:
         for effect in wanted:
             kind = type(effect)
-            if kind is Truncated:
+            if kind is LogTruncated:
                 marks.hit("follower: diverging log cut")
                 if effect.offset < effect.previous_high_watermark:
                     marks.hit("follower: cut below its high watermark")
@@ -205,5 +205,5 @@ def _watch_followers(marks: Marks) -> None:
     marks.after(FollowerState, "truncation_target", target)
     marks.around(FollowerState, "_adopt_high_watermark", watermark, adopted)
     marks.before(Salvage, "_saved", saved)
-    marks.after(LogTail, "append_as_follower", appended)
+    marks.after(Appender, "append_as_follower", appended)
     marks.before(ReplicaEffects, "apply", effects)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tanist.log.salvage.manifest import Why
+from tanist.log.salvage.manifest import SalvageReason
 from tanist.runtime.client.client import Address, Client
 from tanist.runtime.client.merge_back import describe_target
 from tanist.runtime.client.records import EARLIEST
@@ -93,7 +93,7 @@ def _require_logs(folder: Path, leaders: Mapping[Place, int]) -> None:
 def of_topics(entries: Sequence[Entry], topics: Sequence[str]) -> tuple[list[PartitionSalvage], int]:
     """What may be merged back of these topics (none: of all), and how many entries are left out."""
     wanted = [each for each in entries if not topics or each.manifest.topic in topics]
-    kept = [each for each in wanted if each.manifest.why is not Why.OUT_OF_RANGE]
+    kept = [each for each in wanted if each.manifest.why is not SalvageReason.OUT_OF_RANGE]
     return by_partition(kept), len(wanted) - len(kept)
 
 

@@ -14,11 +14,11 @@ from tanist.ports import Chunk
 from tanist.quorum import messages
 from tanist.quorum.batches import cut_to_size, encode_leader_change, encode_values
 from tanist.quorum.effects import BatchTooLarge, Elected, NotLeader, Reply
+from tanist.quorum.fetch_purgatory import DelayedFetch, FetchPurgatory
 from tanist.quorum.roles import Leader, Role
 from tanist.quorum.rules import BOOTSTRAP_SNAPSHOT, Validity
 from tanist.quorum.state import Quorum
 from tanist.quorum.voters import ReplicaKey, SnapshotId
-from tanist.quorum.waiting import HeldFetch, HeldFetches
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages import fetch_response, fetch_snapshot_response
 from tanist.wire.messages.fetch_request import FetchPartition, FetchRequest
@@ -27,10 +27,10 @@ from tanist.wire.messages.fetch_snapshot_request import FetchSnapshotRequest
 from tanist.wire.messages.fetch_snapshot_response import FetchSnapshotResponse
 
 
-class Leading:
+class QuorumLeader:
     def __init__(self, quorum: Quorum) -> None:
         self._quorum = quorum
-        self._held = HeldFetches()
+        self._held = FetchPurgatory()
         self.wall_offset_ms = 0
         """Time of day less `now_ms`, as last heard: what the batches' timestamps are made of."""
 
@@ -80,7 +80,7 @@ class Leading:
         quorum = self._quorum
         quorum.log_grew()
         self.own_log_durable(leader)
-        self._answer(self._held.take_news(quorum.log.end_offset, self._told_watermark(leader)))
+        self._answer(self._held.take_news(quorum.log.end_offset, self._reported_high_watermark(leader)))
 
     def own_log_durable(self, leader: Leader) -> None:
         """More of the leader's own log may count now (rule 142)."""
@@ -102,35 +102,37 @@ class Leading:
         quorum = self._quorum
         if not leader.announced and quorum.rules.may_announce(quorum.high_watermark, leader.epoch_start_offset):
             leader.announced = True
-            quorum.want(Elected(leader.epoch, leader.epoch_start_offset))
+            quorum.emit(Elected(leader.epoch, leader.epoch_start_offset))
 
     # -- Fetch
 
     def fetch(self, source: object, request: FetchRequest, now_ms: int, api_version: int) -> None:
         quorum = self._quorum
         if request.cluster_id is not None and request.cluster_id != quorum.cluster_id:
-            quorum.want(Reply(source, FetchResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)))
+            quorum.emit(Reply(source, FetchResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)))
             return
         part = messages.fetch_part(request, api_version)
         if part is None:
-            quorum.want(Reply(source, FetchResponse(error_code=ErrorCode.INVALID_REQUEST)))
+            quorum.emit(Reply(source, FetchResponse(error_code=ErrorCode.INVALID_REQUEST)))
             return
         error = self._fetch_error(request, part)
         if error != ErrorCode.NONE:
-            quorum.want(Reply(source, self._failed(error)))
+            quorum.emit(Reply(source, self._failed(error)))
             return
         leader = cast(Leader, quorum.role)
         replica = messages.fetching_replica(request, part)
         max_bytes = max(0, min(request.max_bytes, quorum.config.fetch_max_bytes))
         expires_ms = now_ms + request.max_wait_ms
-        fetch = HeldFetch(source, replica, part, max_bytes, expires_ms)
+        fetch = DelayedFetch(source, replica, part, max_bytes, expires_ms)
         position = quorum.rules.fetch_position(quorum.log, part.fetch_offset, part.last_fetched_epoch)
         if position.validity is Validity.VALID and replica.node_id >= 0:
             leader.progress.fetched(replica, part.fetch_offset, quorum.log.end_offset, now_ms)
             leader.unbegun.discard(replica.node_id)
             leader.deadline_ms = self._check_quorum_deadline(leader)
             self._commit(leader)
-        has_news = part.fetch_offset < quorum.log.end_offset or part.high_watermark < self._told_watermark(leader)
+        has_news = part.fetch_offset < quorum.log.end_offset or part.high_watermark < self._reported_high_watermark(
+            leader
+        )
         if position.validity is not Validity.VALID or has_news or request.max_wait_ms == 0:
             self._answer([fetch])
         else:
@@ -158,11 +160,11 @@ class Leading:
             return ErrorCode.BROKER_NOT_AVAILABLE
         return error
 
-    def _answer(self, fetches: list[HeldFetch]) -> None:
+    def _answer(self, fetches: list[DelayedFetch]) -> None:
         for fetch in fetches:
-            self._quorum.want(Reply(fetch.source, self._fetched(fetch)))
+            self._quorum.emit(Reply(fetch.source, self._fetched(fetch)))
 
-    def _fetched(self, fetch: HeldFetch) -> FetchResponse:
+    def _fetched(self, fetch: DelayedFetch) -> FetchResponse:
         """The answer as things stand now; a held fetch is examined anew, for the log may have begun elsewhere since."""
         quorum = self._quorum
         error = self._leader_error(fetch.part.current_leader_epoch)
@@ -170,7 +172,7 @@ class Leading:
             return self._failed(error)
         leader = cast(Leader, quorum.role)
         part = fetch_response.PartitionData(
-            high_watermark=self._told_watermark(leader),
+            high_watermark=self._reported_high_watermark(leader),
             log_start_offset=quorum.log.start_offset,
             records=b"",
         )
@@ -192,7 +194,7 @@ class Leading:
         )
         return messages.fetch_reply(quorum.voters, quorum.role.leader_id, quorum.epoch, part)
 
-    def _told_watermark(self, leader: Leader) -> int:
+    def _reported_high_watermark(self, leader: Leader) -> int:
         """Not known (-1) until this epoch has committed something."""
         return -1 if leader.committed is None else leader.committed
 
@@ -202,7 +204,7 @@ class Leading:
         """Rule 148."""
         quorum = self._quorum
         if request.cluster_id is not None and request.cluster_id != quorum.cluster_id:
-            quorum.want(Reply(source, FetchSnapshotResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)))
+            quorum.emit(Reply(source, FetchSnapshotResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)))
             return
         asked = messages.snapshot_part(request)
         part = fetch_snapshot_response.PartitionSnapshot()
@@ -228,7 +230,7 @@ class Leading:
                 part.unaligned_records = _records(quorum.log.snapshot_chunk(snapshot_id, asked.position, length))
                 leader.progress.heard_from(ReplicaKey(request.replica_id, asked.replica_directory_id), now_ms)
                 leader.deadline_ms = self._check_quorum_deadline(leader)
-        quorum.want(Reply(source, messages.snapshot_reply(quorum.voters, quorum.role.leader_id, quorum.epoch, part)))
+        quorum.emit(Reply(source, messages.snapshot_reply(quorum.voters, quorum.role.leader_id, quorum.epoch, part)))
 
     # -- time
 

@@ -8,10 +8,10 @@ word counts for nothing, so it does not wait.
 from __future__ import annotations
 
 from tanist.quorum import messages
-from tanist.quorum.effects import QuorumInconsistent, SnapshotInstalled, Truncated
+from tanist.quorum.effects import MetadataTruncated, QuorumInconsistent, SnapshotInstalled
 from tanist.quorum.elections import Elections
 from tanist.quorum.raft_log import CorruptBatch
-from tanist.quorum.requests import Asked
+from tanist.quorum.requests import PendingRequest
 from tanist.quorum.roles import Download, Follower, Role, Unattached
 from tanist.quorum.state import Quorum
 from tanist.quorum.voters import LogEnd, SnapshotId, Voter
@@ -21,7 +21,7 @@ from tanist.wire.messages.fetch_response import FetchResponse, PartitionData
 from tanist.wire.messages.fetch_snapshot_response import FetchSnapshotResponse, PartitionSnapshot
 
 
-class Following:
+class QuorumFollower:
     def __init__(self, quorum: Quorum, elections: Elections) -> None:
         self._quorum = quorum
         self._elections = elections
@@ -91,7 +91,7 @@ class Following:
 
     # -- Fetch
 
-    def fetch_answered(self, asked: Asked, response: FetchResponse, now_ms: int) -> bool:
+    def fetch_answered(self, pending: PendingRequest, response: FetchResponse, now_ms: int) -> bool:
         """True if the leader is worth asking again at once."""
         part = messages.fetch_answer_part(response)
         if response.error_code != ErrorCode.NONE or part is None:
@@ -100,9 +100,9 @@ class Following:
         if done is not None:
             return done
         role = self._quorum.role
-        if part.error_code != ErrorCode.NONE or not isinstance(role, Follower) or asked.to != role.leader_id:
+        if part.error_code != ErrorCode.NONE or not isinstance(role, Follower) or pending.to != role.leader_id:
             return False
-        if not self._is_about_our_end(asked):
+        if not self._is_about_our_end(pending):
             return True
         if part.diverging_epoch.epoch >= 0:
             self._truncate(LogEnd(part.diverging_epoch.epoch, part.diverging_epoch.end_offset))
@@ -114,9 +114,9 @@ class Following:
         self._leader_lives(role, now_ms)
         return True
 
-    def _is_about_our_end(self, asked: Asked) -> bool:
+    def _is_about_our_end(self, pending: PendingRequest) -> bool:
         """An answer to a question that the log has outgrown is of no use: its records would not follow."""
-        request = asked.request
+        request = pending.request
         if not isinstance(request, FetchRequest):
             return False
         part = request.topics[0].partitions[0]
@@ -151,7 +151,7 @@ class Following:
             raise QuorumInconsistent(f"told to cut the log at {lowest}, and {quorum.high_watermark} is committed")
         quorum.log.truncate_to(offset)
         quorum.durability.cut(offset)
-        quorum.want(Truncated(offset))
+        quorum.emit(MetadataTruncated(offset))
 
     # -- FetchSnapshot
 
@@ -167,7 +167,7 @@ class Following:
         role.download = Download(snapshot_id)
         return True
 
-    def snapshot_answered(self, asked: Asked, response: FetchSnapshotResponse, now_ms: int) -> bool:
+    def snapshot_answered(self, pending: PendingRequest, response: FetchSnapshotResponse, now_ms: int) -> bool:
         part = messages.snapshot_answer_part(response)
         if response.error_code != ErrorCode.NONE or part is None:
             return False
@@ -175,7 +175,7 @@ class Following:
         if done is not None:
             return done
         role = self._quorum.role
-        if not isinstance(role, Follower) or role.download is None or asked.to != role.leader_id:
+        if not isinstance(role, Follower) or role.download is None or pending.to != role.leader_id:
             return False
         gone = part.error_code in (ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE)
         if gone or part.snapshot_id.end_offset < 0 or part.snapshot_id.epoch < 0:
@@ -211,7 +211,7 @@ class Following:
             return False
         role.download = None
         quorum.durability.installed(snapshot_id.end_offset)
-        quorum.want(SnapshotInstalled(snapshot_id))
+        quorum.emit(SnapshotInstalled(snapshot_id))
         quorum.advance_high_watermark(snapshot_id.end_offset)
         return True
 

@@ -16,7 +16,7 @@ MAX_HELD = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class HeldFetch:
+class DelayedFetch:
     source: object
     replica: ReplicaKey
     part: FetchPartition
@@ -24,16 +24,16 @@ class HeldFetch:
     expires_ms: int
 
 
-class HeldFetches:
+class FetchPurgatory:
     __slots__ = ("_held",)
 
     def __init__(self) -> None:
-        self._held: dict[object, HeldFetch] = {}
+        self._held: dict[object, DelayedFetch] = {}
 
     def __len__(self) -> int:
         return len(self._held)
 
-    def hold(self, fetch: HeldFetch) -> list[HeldFetch]:
+    def hold(self, fetch: DelayedFetch) -> list[DelayedFetch]:
         """Those that must be answered now: the same replica's earlier one, or `fetch` itself if there is no room."""
         # A fetch without a replica id is of nobody in particular, so it is known by its connection.
         key: object = fetch.replica if fetch.replica.node_id >= 0 else fetch.source
@@ -43,22 +43,22 @@ class HeldFetches:
         self._held[key] = fetch
         return [] if earlier is None else [earlier]
 
-    def take_all(self) -> list[HeldFetch]:
+    def take_all(self) -> list[DelayedFetch]:
         held = list(self._held.values())
         self._held.clear()
         return held
 
-    def take_news(self, log_end: int, high_watermark: int) -> list[HeldFetch]:
+    def take_news(self, log_end: int, high_watermark: int) -> list[DelayedFetch]:
         """Those that ask for less than the log has, or know of less than is committed."""
         return self._take(lambda f: f.part.fetch_offset < log_end or f.part.high_watermark < high_watermark)
 
-    def take_expired(self, now_ms: int) -> list[HeldFetch]:
+    def take_expired(self, now_ms: int) -> list[DelayedFetch]:
         return self._take(lambda fetch: now_ms >= fetch.expires_ms)
 
     def next_deadline_ms(self) -> int | None:
         return min((fetch.expires_ms for fetch in self._held.values()), default=None)
 
-    def _take(self, is_due: Callable[[HeldFetch], bool]) -> list[HeldFetch]:
+    def _take(self, is_due: Callable[[DelayedFetch], bool]) -> list[DelayedFetch]:
         due = [(key, fetch) for key, fetch in self._held.items() if is_due(fetch)]
         for key, _ in due:
             del self._held[key]
