@@ -149,8 +149,8 @@ def g6b_tells_before_it_is_stored() -> tuple[Patch, ...]:
 def g7_gives_on_what_is_not_given_up() -> tuple[Patch, ...]:
     next_current = vars(consumer_group)["next_current"]
 
-    def free_for_all(current: Any, epoch: int, target: Any, reported: Any, _is_free: Any, *, wanted: Any) -> Any:
-        return next_current(current, epoch, target, reported, always(True), wanted=wanted)
+    def free_for_all(current: Any, epoch: int, target: Any, reported: Any, _is_free: Any, *, subscribed: Any) -> Any:
+        return next_current(current, epoch, target, reported, always(True), subscribed=subscribed)
 
     return (Patch(consumer_group, "next_current", free_for_all),)
 

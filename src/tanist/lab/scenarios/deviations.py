@@ -24,7 +24,7 @@ class Deviation:
     we: str
 
     def __str__(self) -> str:
-        return f"fact {self.fact}: {self.we}" if self.fact else self.we
+        return f"rule {self.fact}: {self.we}" if self.fact else self.we
 
 
 REPLICAS_ONLY = Deviation("62", "ELR and LastKnownElr hold replicas only")
