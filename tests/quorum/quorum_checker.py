@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from tanist.quorum import Effect, Elected, HighWatermark, LeaderChanged, MemoryLog, SnapshotInstalled, MetadataTruncated
+from tanist.quorum import Effect, Elected, HighWatermark, LeaderChanged, MemoryLog, MetadataTruncated, SnapshotInstalled
 from tests.quorum.quorum_network import Machine, Network
 
 
