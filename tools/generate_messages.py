@@ -7,6 +7,9 @@ A development tool: it imports kio, which tanist itself does not need. kio has a
 here the versions are merged. Three things are restored that kio changes on the way from Kafka's schemas: durations and
 timestamps are plain ints again and get their `_ms` back, error codes are plain ints, and a zero uuid is not None.
 
+Only messages that tanist uses are written: requests and responses of the APIs in `tanist.wire.apis.ApiKey`, and
+`NOT_OF_AN_API`. To add an API, add its key there and run this tool.
+
 `OVERRIDES` declares what KIP-966 adds to messages that kio knows. Messages that kio does not know are written by hand,
 in the same style, in the same folder; this tool leaves them alone.
 """
@@ -27,6 +30,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from kio.schema.index import api_key_map, schema_name_map
+
+from tanist.wire.apis import ApiKey
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "src" / "tanist" / "wire" / "messages"
@@ -53,8 +58,19 @@ PYTHON_TYPES = {
 }
 ZEROS: dict[str, object] = {"bool": False, "float64": 0.0, "string": "", "bytes": b"", "records": None}
 RENAMED_MODULES = {"k_raft_version_record": "kraft_version_record"}
-SKIPPED = {"control_record_type_schema"}
-"""Two int16; `wire.control` has it as a Struct."""
+NOT_OF_AN_API = {
+    "consumer_protocol_assignment",
+    "consumer_protocol_subscription",
+    "end_txn_marker",
+    "k_raft_version_record",
+    "leader_change_message",
+    "request_header",
+    "response_header",
+    "snapshot_footer_record",
+    "snapshot_header_record",
+    "voters_record",
+}
+"""Messages beside requests and responses: headers, control records, and the blobs of the classic group protocol."""
 
 # Nullable arrays whose default in Kafka's schemas is null; kio drops the default of an array.
 NULL_BY_DEFAULT = {
@@ -73,6 +89,8 @@ NULL_BY_DEFAULT = {
     ("StreamsGroupHeartbeatResponse", "warmup_tasks"),
     ("StreamsGroupHeartbeatResponse", "partitions_by_user_endpoint"),
 }
+
+USED_KEYS = frozenset(int(key) for key in ApiKey)
 
 Versions = tuple[int, int]
 
@@ -119,7 +137,7 @@ ZERO = object()
 def merged_messages() -> Iterator[MessageModel]:
     keys = {name: key for key, name in api_key_map.items()}
     for name, versions in sorted(schema_name_map.items()):
-        if name in SKIPPED:
+        if name not in NOT_OF_AN_API and keys.get(name) not in USED_KEYS:
             continue
         kinds = sorted({kind for paths in versions.values() for kind in paths}, key=lambda kind: kind.name)
         for kind in kinds:

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from tanist.wire import metadata
+from tanist.wire.apis import ApiKey
 from tanist.wire.schema import ZERO_UUID, ApiMessage, Array, Message, MetadataRecord, Struct
 
 pytestmark = pytest.mark.interop
@@ -41,6 +42,9 @@ ALWAYS_PRESENT = {
     "FetchResponse.SnapshotId",
     "UpdateFeaturesResponse.UpdatableFeatureResult",
 }
+
+KEYS = frozenset(int(key) for key in ApiKey)
+NOT_GENERATED = {"ControlRecordTypeSchema", "DefaultPrincipalData"}
 
 Range = tuple[int, int]
 
@@ -83,7 +87,7 @@ def message_class(schema: dict[str, Any]) -> type[Message] | None:
     if schema["type"] == "metadata":
         found: type[Message] = getattr(metadata, name)
         return found
-    if schema["validVersions"] == "none" or name == "ControlRecordTypeSchema":
+    if schema["validVersions"] == "none" or name in NOT_GENERATED or schema.get("apiKey", 0) not in KEYS:
         return None
     module = importlib.import_module(f"tanist.wire.messages.{snake(name).replace('k_raft', 'kraft')}")
     return typing.cast(type[Message], getattr(module, name))
@@ -177,13 +181,13 @@ def default_of(field: dict[str, Any], is_array: bool, element: str, kind: Any) -
 
 @pytest.mark.parametrize(
     ("jar", "folder", "least"),
-    [("kafka-clients", "common/message/", 180), ("kafka-metadata", "common/metadata/", 26)],
+    [("kafka-clients", "common/message/", 120), ("kafka-metadata", "common/metadata/", 26)],
 )
 def test_field_tables_are_apaches(jar: str, folder: str, least: int) -> None:
     compared = 0
     found = []
     for schema in schemas(jar, folder):
-        compared += 1
+        compared += message_class(schema) is not None
         found += [each for each in differences(schema) if each[:2] not in OURS]
     assert found == []
     assert compared >= least

@@ -14,10 +14,6 @@ from tanist.wire.apis import ApiKey
 from tanist.wire.codec import EncodingError, UnsupportedVersion, WireError, decoder, encoder
 from tanist.wire.frames import decode_request, encode_request, parse_request_header
 from tanist.wire.messages.alter_partition_request import AlterPartitionRequest
-from tanist.wire.messages.alter_user_scram_credentials_request import (
-    AlterUserScramCredentialsRequest,
-    ScramCredentialUpsertion,
-)
 from tanist.wire.messages.api_versions_response import ApiVersion, ApiVersionsResponse, SupportedFeatureKey
 from tanist.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
@@ -30,6 +26,7 @@ from tanist.wire.messages.get_replica_log_info_response import (
     PartitionLogInfo,
     TopicPartitionLogInfo,
 )
+from tanist.wire.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
 from tanist.wire.messages.metadata_request import MetadataRequest
 from tanist.wire.messages.metadata_response import MetadataResponse
 from tanist.wire.primitives import KNOWN_UUIDS, MAX_KNOWN_UUIDS, learn_uuid, read_uvarint, write_uvarint
@@ -103,9 +100,9 @@ def test_null_where_the_version_has_no_null_is_an_encoding_error() -> None:
 def test_numbers_and_strings_that_do_not_fit_are_encoding_errors() -> None:
     with pytest.raises(EncodingError):
         encoder(BrokerHeartbeatRequest, 1)(BrokerHeartbeatRequest(broker_id=2**31))
-    salted: Any = ScramCredentialUpsertion(salt="not bytes")  # type: ignore[arg-type]
+    protocol: Any = JoinGroupRequestProtocol(metadata="not bytes")  # type: ignore[arg-type]
     with pytest.raises(EncodingError):
-        encoder(AlterUserScramCredentialsRequest, 0)(AlterUserScramCredentialsRequest(upsertions=(salted,)))
+        encoder(JoinGroupRequest, 5)(JoinGroupRequest(protocols=(protocol,)))
     response = ApiVersionsResponse(supported_features=(SupportedFeatureKey(name="n" * 40_000),))
     with pytest.raises(EncodingError, match="too long"):
         encoder(ApiVersionsResponse, 3)(response)
