@@ -306,7 +306,7 @@ def main() -> int:
         folder = chosen.folder or Path(scratch)
         began_s = time.monotonic()
         known = folder / "made.json"
-        made = json.loads(known.read_text()) if known.exists() else generate(folder, chosen.rows)
+        made: dict[str, Any] = json.loads(known.read_text()) if known.exists() else generate(folder, chosen.rows)
         made["made_s"] = round(time.monotonic() - began_s, 1)
         print(json.dumps(made | measured(folder, chosen.memory, chosen.plan)))
     return 0

@@ -194,7 +194,7 @@ class Cluster:
                 offset = header.next_offset
 
 
-def put(cluster: Cluster, topic: str, key: bytes | None, value: bytes | None, **how: int) -> Any:
+def put(cluster: Cluster, topic: str, key: bytes | None, value: bytes | None, **how: Any) -> Any:
     """Produce one record; the partition's answer."""
     wall_ms = cluster.client.clock.wall_ms()
     records = bytes(encode_batch([NewRecord(timestamp=how.pop("timestamp", wall_ms), key=key, value=value)], **how))

@@ -120,7 +120,7 @@ class Client:
         return answer
 
     def sync(self, joined: Any, assignment: bytes | None = None) -> Any:
-        assignments = ()
+        assignments: tuple[SyncGroupRequestAssignment, ...] = ()
         if assignment is not None:
             assignments = (SyncGroupRequestAssignment(member_id=joined.member_id, assignment=assignment),)
         request = SyncGroupRequest(

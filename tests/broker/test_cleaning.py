@@ -31,7 +31,7 @@ COMPACT = {"cleanup.policy": "compact", "segment.ms": "1000", "min.cleanable.dir
 
 
 def records_of(log: Log) -> list[tuple[int, bytes | None, bytes | None]]:
-    found = []
+    found: list[tuple[int, bytes | None, bytes | None]] = []
     for view in pieces(log, log.log_start_offset, log.log_end_offset):
         for at, header in iterate_headers(view):
             if header.base_offset >= (found[-1][0] if found else 0):

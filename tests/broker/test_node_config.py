@@ -75,7 +75,7 @@ def _escaped(text: str, *, key: bool) -> str:
     return "".join(out)
 
 
-_text = st.text(st.characters(min_codepoint=9, exclude_categories=("Cs",)), max_size=20)
+_text = st.text(st.characters(min_codepoint=9, exclude_categories=["Cs"]), max_size=20)
 
 
 @given(st.dictionaries(_text, _text, max_size=6))

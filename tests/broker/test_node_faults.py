@@ -38,7 +38,7 @@ def test_a_directory_that_fails_before_the_controller_knows_what_lies_there_take
     """The controller cannot know which replicas a failed directory takes if it was never told where they lie (rule 48):
     their leader would be one that answers nobody."""
     cluster = Cluster(config={"min.insync.replicas": "2", "log.dirs": "/data,/more"})
-    controller = cluster.node(1).quorum.leader_id
+    controller = cluster.node(1).quorum.leader_id or 0
     leader = next(n for n in (3, 2) if n != controller)
     others = [n for n in (1, 2, 3) if n != leader]
     hosts = cluster.world.hosts
@@ -94,7 +94,7 @@ def test_of_two_logs_of_one_partition_the_newer_is_kept() -> None:
     assert (hosted.directory.path, hosted.log.log_end_offset) == ("/data", 2)
     cluster.run(70_000)
     assert not [path for path in host.disk.paths() if path.startswith(f"/more/{folder}")]
-    cluster.until(lambda: len(cluster.hosted("t", newer)[cluster.leader("t", newer)].leader.isr) == 3)
+    cluster.until(lambda: len(cluster.hosted("t", newer)[cluster.leader("t", newer) or 0].leader.isr) == 3)
 
 
 @pytest.mark.parametrize(
@@ -123,11 +123,11 @@ def test_new_replicas_wait_while_too_many_files_are_open(monkeypatch: pytest.Mon
         request = CreateTopicsRequest(
             topics=(CreatableTopic(name=name, num_partitions=2, replication_factor=3),), timeout_ms=5_000
         )
-        cluster.ask(request, 7, to=cluster.node(1).quorum.leader_id)
+        cluster.ask(request, 7, to=cluster.node(1).quorum.leader_id or 0)
     cluster.run(3_000)
     assert set(cluster.hosted("t")) == {2, 3}
     assert not node.replicas.offline_count
-    cluster.ask(DeleteTopicsRequest(topic_names=("gone",), timeout_ms=5_000), 5, to=node.quorum.leader_id)
+    cluster.ask(DeleteTopicsRequest(topic_names=("gone",), timeout_ms=5_000), 5, to=node.quorum.leader_id or 0)
     crowded[0] = False
     cluster.until(lambda: set(cluster.hosted("t")) == {1, 2, 3})
     assert node.replicas.get("gone", 0) is None

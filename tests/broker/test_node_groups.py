@@ -42,6 +42,10 @@ def cluster() -> Cluster:
     return cluster
 
 
+def _is_led_by_another(cluster: Cluster, partition: int, former: int) -> bool:
+    return cluster.leader(OFFSETS_TOPIC, partition) not in (former, None)
+
+
 def test_the_topic_of_groups_is_made_when_a_coordinator_is_first_asked_for(cluster: Cluster) -> None:
     assert cluster.node(1).metadata.image.topic(OFFSETS_TOPIC) is None
     found = cluster.ask(FindCoordinatorRequest(key="g", key_type=0), 3)
@@ -172,7 +176,7 @@ def test_committed_offsets_and_members_outlive_their_coordinator(cluster: Cluste
     for _ in range(2):
         victim = client.coordinator()
         cluster.world.hosts[victim].kill()
-        cluster.until(lambda victim=victim: cluster.leader(OFFSETS_TOPIC, client.partition) not in (victim, None))
+        cluster.until(partial(_is_led_by_another, cluster, client.partition, victim))
         assert client.heartbeat(joined) == 0
         assert client.sync(joined).assignment == b"mine"
         assert other.committed() == 29

@@ -244,11 +244,11 @@ def test_a_replica_that_comes_to_lead_meanwhile_keeps_its_log_and_leaves_no_salv
     def hold(job: Any, done: Any) -> None:
         held.append((job, done))
 
-    node.disk.run = hold
+    node.disk.run = hold  # type: ignore[method-assign]
     story.cluster.until(lambda: bool(held))
     story.world.hosts[5].kill()
     story.cluster.until(lambda: story.cluster.leader("t") == 4, within_ms=60_000)
-    node.disk.run = run
+    node.disk.run = run  # type: ignore[method-assign]
     for job, done in held:
         run(job, done)
     story.cluster.until(lambda: story.cluster.values("t") == [b"common", *LOST])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tanist.wire.errors import ErrorCode
@@ -35,7 +37,7 @@ def cluster() -> Cluster:
     return Cluster(config={"min.insync.replicas": "2"})
 
 
-def metadata(cluster: Cluster, name: str, *, create: bool = False, version: int = 12) -> object:
+def metadata(cluster: Cluster, name: str, *, create: bool = False, version: int = 12) -> Any:
     request = MetadataRequest(topics=(MetadataRequestTopic(name=name),), allow_auto_topic_creation=create)
     return cluster.ask(request, version)
 

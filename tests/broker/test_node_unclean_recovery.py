@@ -20,7 +20,7 @@ from tests.broker.cluster_rig import Cluster
 LONGEST_LOG_AGGRESSIVE, LONGEST_LOG_BALANCED, DESIGNATION = 2, 3, 4
 
 
-def degraded(config: Mapping[str, str] | None = None, **topic: str) -> Cluster:
+def degraded(config: Mapping[str, str] | None = None, **topic: Any) -> Cluster:
     """Seven controllers, a topic on three of them. 3 has left at "one"; 2 at "two"; 1 lost power, and "two" with it.
 
     So nobody is in ISR or ELR once 1 and 2 have come back: 2 alone has both committed records.
@@ -110,7 +110,7 @@ def test_balanced_does_not_take_the_replica_that_is_back_first() -> None:
 
 
 def test_aggressive_does_without_those_that_do_not_come_back() -> None:
-    cluster = degraded(**{"unclean.leader.election.enable": "true"})
+    cluster = degraded(None, **{"unclean.leader.election.enable": "true"})
     began_ms = cluster.world.now_ms
     cluster.world.hosts[3].start()
     cluster.until(lambda: state(cluster).has_leader)
@@ -120,7 +120,7 @@ def test_aggressive_does_without_those_that_do_not_come_back() -> None:
 
 
 def test_aggressive_gives_the_others_time_to_come_back() -> None:
-    cluster = degraded(**{"unclean.recovery.strategy": "Aggressive"})
+    cluster = degraded(None, **{"unclean.recovery.strategy": "Aggressive"})
     cluster.world.hosts[3].start()
     cluster.world.hosts[1].start()
     cluster.run(2_000)
@@ -154,7 +154,7 @@ def test_an_eligible_member_that_returns_ends_the_recovery() -> None:
 
 
 def test_none_waits_for_an_operator_who_designates() -> None:
-    cluster = degraded(**{"unclean.recovery.strategy": "None"})
+    cluster = degraded(None, **{"unclean.recovery.strategy": "None"})
     hosts = cluster.world.hosts
     for node_id in (1, 2, 3):
         hosts[node_id].start()
@@ -171,7 +171,7 @@ def test_none_waits_for_an_operator_who_designates() -> None:
 
 
 def test_the_longest_log_is_elected_on_request_whatever_is_configured() -> None:
-    cluster = degraded(**{"unclean.recovery.strategy": "None"})
+    cluster = degraded(None, **{"unclean.recovery.strategy": "None"})
     hosts = cluster.world.hosts
     hosts[1].start()
     cluster.until(lambda: state(cluster).last_known_elr == (1,))
@@ -187,7 +187,7 @@ def test_the_longest_log_is_elected_on_request_whatever_is_configured() -> None:
 
 
 def test_a_recovery_survives_the_controller() -> None:
-    cluster = degraded(**{"unclean.recovery.strategy": "Aggressive"})
+    cluster = degraded(None, **{"unclean.recovery.strategy": "Aggressive"})
     cluster.world.hosts[3].start()
     cluster.run(2_000)
     assert not state(cluster).has_leader

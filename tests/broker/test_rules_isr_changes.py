@@ -62,10 +62,7 @@ class Listener:
 
 
 def in_sync(cluster: Cluster, partitions: int, count: int) -> bool:
-    return all(
-        len(cluster.hosted("t", partition)[1].leader.isr) == count  # type: ignore[union-attr]
-        for partition in range(partitions)
-    )
+    return all(len(cluster.hosted("t", partition)[1].leader.isr) == count for partition in range(partitions))
 
 
 def test_rule_21_one_request_at_a_time_with_all_that_waits(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ def test_the_high_watermarks_rule_is_guarded_by_no_feature() -> None:
     assert not cluster.node(1).metadata.image.elr_enabled
     cluster.create_topic("t", assignment=[[1, 2]])
     cluster.world.hosts[2].kill()
-    cluster.until(lambda: cluster.hosted("t")[1].leader.isr == (1,))  # type: ignore[union-attr]
+    cluster.until(lambda: cluster.hosted("t")[1].leader.isr == (1,))
     assert cluster.produce("t", [b"x"], acks=1).error_code == 0
     cluster.run(2_000)
     assert (cluster.hosted("t")[1].log.log_end_offset, cluster.fetch("t").high_watermark) == (1, 0)

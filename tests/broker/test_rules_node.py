@@ -62,7 +62,7 @@ def test_rule_10_members_are_looked_at_every_half_lag_time(monkeypatch: pytest.M
     cluster.create_topic("t", assignment=[[leader, follower]])
     part(cluster, leader, follower)
     assert cluster.produce("t", [b"x"], acks=1).error_code == 0
-    cluster.until(lambda: cluster.hosted("t")[leader].leader.isr == (leader,))  # type: ignore[union-attr]
+    cluster.until(lambda: cluster.hosted("t")[leader].leader.isr == (leader,))
     assert {later - earlier for earlier, later in pairwise(looks_ms)} == {4_000}
     assert len(looks_ms) >= 3
 

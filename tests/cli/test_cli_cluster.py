@@ -97,7 +97,7 @@ def test_the_life_of_a_topic(tanist: Tanist) -> None:
 
     def changed() -> bool:
         shown = tanist("configs", "describe", "--group", "g", "--json")
-        return shown == [{"name": "consumer.session.timeout.ms", "value": "50000", "source": "group"}]
+        return bool(shown == [{"name": "consumer.session.timeout.ms", "value": "50000", "source": "group"}])
 
     assert wait_until(changed, 20)
     assert "greater than or equal to" in tanist(

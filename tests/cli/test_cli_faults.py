@@ -257,7 +257,8 @@ def test_a_node_on_a_full_disk_goes_down_and_returns_when_there_is_room(tanist: 
     tanist("produce", "full", stdin="by another leader\n")
 
     def is_down() -> bool:
-        return {broker["id"]: broker["state"] for broker in tanist("status", "--json")["brokers"]}[2] == "crashed"
+        states = {broker["id"]: broker["state"] for broker in tanist("status", "--json")["brokers"]}
+        return bool(states[2] == "crashed")
 
     assert wait_until(is_down, PATIENCE_S)
     assert "No space left on device" in (folder / "node-2" / "node.log").read_text()
@@ -342,7 +343,7 @@ def test_faults_add_up_and_are_healed_by_node(tanist: Tanist, folder: Path) -> N
         "  between 1 and 2: 2 to 3 ms of latency, at most 10000000 bytes a second",
     ]
     tanist("heal")
-    assert load(folder / "faults") == FaultSet(load(folder / "faults").number, load(folder / "faults").ports)  # type: ignore[union-attr]
+    assert load(folder / "faults") == FaultSet(load(folder / "faults").number, load(folder / "faults").ports)
 
 
 def test_orders_that_make_no_sense(tanist: Tanist) -> None:

@@ -37,11 +37,12 @@ def tanist(tmp_path: Path) -> Iterator[Tanist]:
 
 def partition(tanist: Tanist) -> dict[str, Any]:
     (described,) = tanist("topics", "describe", "orders", "--json")
-    return described["partitions"][0]
+    found: dict[str, Any] = described["partitions"][0]
+    return found
 
 
 def values(tanist: Tanist, count: int) -> list[str]:
-    out = tanist("consume", "orders", "--from-beginning", "--max-messages", str(count), "--timeout", "20")
+    out: str = tanist("consume", "orders", "--from-beginning", "--max-messages", str(count), "--timeout", "20")
     return out.splitlines()[:-1]
 
 

@@ -253,7 +253,7 @@ def test_merge_back_of_no_salvage_is_an_error(broker: tuple[Path, str], tmp_path
 
 def test_merge_back_tells_what_has_expired_from_what_was_never_saved(broker: tuple[Path, str], tmp_path: Path) -> None:
     from tanist.log.salvage.manifest import SalvageReason
-    from tests.cli.test_cli_salvage import Broker, at
+    from tests.cli.salvage_rig import Broker, at
 
     saving = Broker(tmp_path, 2)
     saving.append(3, at(0, b"k", b"a"), at(1, b"k", b"b"))

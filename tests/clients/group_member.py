@@ -115,7 +115,7 @@ def kafka_python(bootstrap: str, group: str, topic: str, leaving: Leaving) -> No
 def aiokafka(bootstrap: str, group: str, topic: str, leaving: Leaving) -> None:
     import aiokafka as library
 
-    class Listener(library.ConsumerRebalanceListener):  # type: ignore[misc,name-defined]
+    class Listener(library.ConsumerRebalanceListener):  # type: ignore[misc]
         async def on_partitions_revoked(self, revoked: Any) -> None:
             """What is taken away is in the next assignment no more."""
 

@@ -106,7 +106,8 @@ def test_a_partition_whose_last_known_member_is_lossy_waits_for_an_operator(
 def test_kafka_features_changes_the_level(cluster: Cluster) -> None:
     def level() -> str:
         reported = apache.tool(apache.FEATURES, "--bootstrap-server", cluster.bootstrap, "describe").stdout
-        return dict(re.findall(r"Feature: (\S+)\s.*FinalizedVersionLevel: (\S+)", reported))[ELR]
+        levels: dict[str, str] = dict(re.findall(r"Feature: (\S+)\s.*FinalizedVersionLevel: (\S+)", reported))
+        return levels[ELR]
 
     def change(how: str, to: int, *more: str) -> apache.ToolOutput:
         return apache.try_tool(

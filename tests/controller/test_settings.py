@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -180,7 +182,7 @@ def test_static_configs_are_all_checked() -> None:
 
 
 @given(st.sampled_from([*TOPIC_SETTINGS.values(), *BROKER_SETTINGS.values()]), st.text(max_size=40))
-def test_parsing_any_text_gives_a_value_or_a_sentence(setting, text) -> None:
+def test_parsing_any_text_gives_a_value_or_a_sentence(setting: Any, text: str) -> None:
     try:
         value, words = setting.parse(text), None
     except InvalidConfig as refusal:

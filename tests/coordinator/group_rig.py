@@ -58,7 +58,7 @@ class StandingTopics:
 class Rig:
     """One shard. What it answers is in `answers`, by ticket."""
 
-    def __init__(self, *, commits: bool = True, **settings: int) -> None:
+    def __init__(self, *, commits: bool = True, **settings: Any) -> None:
         self.settings = GroupSettings(**{"initial_rebalance_delay_ms": 0, **settings})
         self.topics = StandingTopics()
         self.shard = Shard(self.settings, self.topics)

@@ -351,7 +351,7 @@ def test_a_member_commits_in_its_epoch_or_what_it_has_had_since_an_older_one(rig
     topic_id = rig.topics.topics["t"][0]
 
     def commit(member_id: str, epoch: int, partition: int) -> int:
-        request_changes = {"member_id": member_id, "generation_id_or_member_epoch": epoch}
+        request_changes: dict[str, Any] = {"member_id": member_id, "generation_id_or_member_epoch": epoch}
         ticket = rig.commit(7, partition=partition, topic_id=topic_id, **request_changes)
         return rig.commit_error(ticket)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tanist.coordinator.membership import GroupState
@@ -269,7 +271,7 @@ def test_who_leaves_is_out_and_the_last_one_leaves_an_empty_group_with_its_gener
         ({"group_instance_id": "nobody"}, ErrorCode.UNKNOWN_MEMBER_ID),
     ],
 )
-def test_a_sync_that_does_not_fit_is_refused(changes: dict[str, object], error: int) -> None:
+def test_a_sync_that_does_not_fit_is_refused(changes: dict[str, Any], error: int) -> None:
     rig = Rig()
     joined = rig.settle(1)[0]
     assert rig.answers[rig.sync(joined, **changes)].error_code == error

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -67,9 +69,9 @@ def test_members_commit_in_their_generation_and_nobody_else_while_there_are_memb
     assert rig.commit_error(rig.commit(1, joined)) == 0
     assert rig.commit_error(rig.commit(2)) == ErrorCode.UNKNOWN_MEMBER_ID
     assert rig.commit_error(rig.commit(2, joined, member_id="who")) == ErrorCode.UNKNOWN_MEMBER_ID
-    later = {"generation_id_or_member_epoch": 9}
+    later: dict[str, Any] = {"generation_id_or_member_epoch": 9}
     assert rig.commit_error(rig.commit(2, joined, **later)) == ErrorCode.ILLEGAL_GENERATION
-    fenced = {"group_instance_id": "nobody"}
+    fenced: dict[str, Any] = {"group_instance_id": "nobody"}
     assert rig.commit_error(rig.commit(2, joined, **fenced)) == ErrorCode.UNKNOWN_MEMBER_ID
     assert rig.committed() == 1
 

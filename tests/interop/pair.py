@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
 from tanist.wire.frames import decode_response, encode_request
 from tanist.wire.schema import Request, Response
@@ -25,7 +25,7 @@ class Asker:
         self.address = address
         self._client = RawClient(*address, timeout_s=30.0)
 
-    def __enter__(self) -> Asker:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -51,14 +52,15 @@ class Fed:
         """A record that makes all before it cleanable; then wait until it is clean."""
         self._produce([Sample(0, FIRST_TIMESTAMP_MS + number * 2 * SEGMENT_MS, b"closing", b"%d" % number)])
         for topic in (KEPT, DROPPED):
-            wait_for(
-                lambda topic=topic: self._clean_to(topic) == len(self.sent) - 1, f"{topic} clean", timeout_s=CLEAN_S
-            )
+            wait_for(partial(self._is_clean, topic), f"{topic} clean", timeout_s=CLEAN_S)
 
     def _produce(self, records: list[Sample], **config: object) -> None:
         for topic in (KEPT, DROPPED):
             produce(self.cluster, topic, records, **config)
         self.sent += records
+
+    def _is_clean(self, topic: str) -> bool:
+        return self._clean_to(topic) == len(self.sent) - 1
 
     def _clean_to(self, topic: str) -> int:
         lines = (self.cluster.log_directory(1) / "cleaner-offset-checkpoint").read_text().splitlines()

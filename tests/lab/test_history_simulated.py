@@ -7,6 +7,7 @@ found is of the partitions that lost something.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,7 +60,7 @@ def test_many_of_which_some_lose(tmp_path: Path) -> None:
     assert sum(not verdict.found for verdict in judged) >= 60
 
 
-def _send(number: int, at_us: int, outcome: str = "ok", offset: int = -1, **fields: bool) -> Send:
+def _send(number: int, at_us: int, outcome: str = "ok", offset: int = -1, **fields: Any) -> Send:
     send = Send("p", number, "t", 0, b"v%d" % number, at_us, **fields)
     send.outcome, send.offset, send.completed_us = outcome, offset, at_us + 5 if outcome != "unknown" else -1
     return send

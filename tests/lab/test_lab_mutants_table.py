@@ -10,7 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tanist.cli.app import app
-from tanist.lab.mutations import examination, table
+from tanist.lab.mutations import table
+from tanist.lab.mutations.catalogue import MUTANTS
 from tanist.lab.mutations.examination import Counterexample, Row, Seen
 
 SEEN = Seen("S4", 7, 123, "S4 at 1.5 s: …")
@@ -83,7 +84,7 @@ def test_a_page_without_a_table_stays_as_it_is(page: str) -> None:
 
 def test_the_page_of_the_documentation_has_a_row_for_each() -> None:
     page = (Path(__file__).parents[2] / "docs" / "mutations.md").read_text()
-    for name in examination.MUTANTS:
+    for name in MUTANTS:
         (row,) = [line for line in page.splitlines() if line.startswith(f"| {name} |")]
         assert "NOT CAUGHT" not in row
         assert "not asked" not in row
@@ -123,8 +124,8 @@ def test_json() -> None:
 
 @pytest.mark.parametrize(("equivalent", "status"), [("", 1), ("it changes nothing", 0)])
 def test_a_mutation_that_is_not_caught(equivalent: str, status: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    harmless = replace(examination.MUTANTS["A11"], patches=tuple, equivalent=equivalent)
-    monkeypatch.setitem(examination.MUTANTS, "A11", harmless)  # type: ignore[arg-type]
+    harmless = replace(MUTANTS["A11"], patches=tuple, equivalent=equivalent)
+    monkeypatch.setitem(MUTANTS, "A11", harmless)
     result = _run("A11", "--seeds", "2..2", "--by", "simulator")
     assert result.exit_code == status
     assert ("NOT CAUGHT: A11" in result.output) == (status == 1)

@@ -7,12 +7,11 @@ import random
 import pytest
 
 from tanist.controller.recovery_strategy import Strategy
-from tanist.lab.model import CONFIGURATIONS
 from tanist.lab.model.components import AlterRequest, Controller, Proposal, Recovery, Registration, Reply
 from tanist.lab.model.controlling import Controlling, Event, moves
-from tanist.lab.model.partition import PartitionModel
 from tanist.lab.model.symmetry import CONTROLLER, NETWORK
 from tanist.wire.errors import ErrorCode
+from tests.lab.models import partition_model
 
 ALL_WELL = Controller(
     leader=0,
@@ -171,7 +170,7 @@ def test_moves_replace_one_replica() -> None:
 @pytest.mark.parametrize("name", ["slow-followers", "controlled-shutdown", "reassignment", "min-isr-changes"])
 def test_epochs_are_compared_and_nothing_else(name: str) -> None:
     """The level on which a question is asked does not matter: with other epochs at hand the answer is the same."""
-    model = PartitionModel(CONFIGURATIONS[name])
+    model = partition_model(name)
     chance = random.Random(7)
     state = model.initial()
     for _ in range(60):

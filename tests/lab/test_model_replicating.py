@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from tanist.lab.model import CONFIGURATIONS, replicating
+from tanist.lab.model import replicating
 from tanist.lab.model.components import AlterAnswer, Answer, Broker, Leading, Registration, Request, View, ids_of
 from tanist.lab.model.partition import PartitionModel
 from tanist.lab.model.replicating import LAG_MS, NOW_MS, Registrations, statuses
@@ -19,6 +19,7 @@ from tanist.replica.memory import MemoryLog
 from tanist.replica.metadata import ReplicaConfig
 from tanist.replica.partition import Partition
 from tanist.replica.remote import NEVER_MS
+from tests.lab.models import partition_model
 
 
 class Live:
@@ -186,7 +187,7 @@ LIVED = ("last-replica-standing", "slow-followers", "two-records", "preferred-le
 @pytest.mark.parametrize("name", LIVED)
 @pytest.mark.parametrize("seed", range(5))
 def test_it_does_the_same(name: str, seed: int) -> None:
-    model = PartitionModel(CONFIGURATIONS[name])
+    model = partition_model(name)
     cluster = Cluster(model)
     chance = random.Random(seed)
     for _ in range(60):

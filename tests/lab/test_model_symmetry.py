@@ -7,9 +7,9 @@ from itertools import permutations
 
 import pytest
 
-from tanist.lab.model import CONFIGURATIONS
 from tanist.lab.model.partition import PartitionModel
 from tanist.lab.model.steps import State
+from tests.lab.models import partition_model
 
 WALKED = (
     "last-replica-standing",
@@ -37,7 +37,7 @@ def _walk(model: PartitionModel, seed: int, steps: int) -> list[State]:
 
 @pytest.mark.parametrize("name", WALKED)
 def test_renamings_have_one_representative(name: str) -> None:
-    model = PartitionModel(CONFIGURATIONS[name])
+    model = partition_model(name)
     for state in _walk(model, 1, 60):
         known = model.representative(state)
         for to in permutations(range(model.configuration.brokers)):
@@ -49,7 +49,7 @@ def test_renamings_have_one_representative(name: str) -> None:
 @pytest.mark.parametrize("name", WALKED)
 def test_a_renamed_state_has_the_renamed_future(name: str) -> None:
     """The soundness of the reduction. It needs that no decision depends on who is who, nor on a replica's place."""
-    model = PartitionModel(CONFIGURATIONS[name])
+    model = partition_model(name)
     chance = random.Random(2)
     for state in chance.sample(_walk(model, 3, 80), 20):
         future = {model.representative(after) for _, after, _ in model.expand(state)}
@@ -59,7 +59,7 @@ def test_a_renamed_state_has_the_renamed_future(name: str) -> None:
 
 
 def test_a_renaming_is_undone_by_its_inverse() -> None:
-    model = PartitionModel(CONFIGURATIONS["slow-followers"])
+    model = partition_model("slow-followers")
     for state in _walk(model, 4, 50):
         for to in permutations(range(3)):
             back = tuple(to.index(name) for name in range(3))
@@ -67,7 +67,7 @@ def test_a_renaming_is_undone_by_its_inverse() -> None:
 
 
 def test_what_is_wrong_stays_wrong_under_other_names() -> None:
-    model = PartitionModel(CONFIGURATIONS["last-replica-standing"])
+    model = partition_model("last-replica-standing")
     state = model.initial()
     for text in ("write 1", "fetch 2", "fetch 3", "fetch 2", "fetch 3"):
         state = next(after for label, after, _ in model.expand(state) if str(label) == text)

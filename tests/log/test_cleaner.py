@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import random
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -11,6 +13,8 @@ from hypothesis import strategies as st
 
 from tanist.log.cleaner.cleaning import CannotClean, Overtaken
 from tanist.log.cleaner.key_map import BYTES_PER_KEY, KeyMap
+from tanist.log.config import LogConfig
+from tanist.log.log import Log
 from tanist.wire.batch import NewRecord, decode_batch, encode_batch
 from tests.log.cleaner_rig import COMPACT, DAY_MS, Left, batches_of, clean, left_in, put, roll_and_flush
 from tests.log.log_batches import GZIP, TRANSACTIONAL, ZSTD, batch, marker
@@ -18,7 +22,9 @@ from tests.log.log_disks import MemoryDisk
 from tests.log.log_rig import FOLDER, open_log, read_all
 
 
-def sealed(pairs, *, config=COMPACT, **how):
+def sealed(
+    pairs: Sequence[tuple[bytes, bytes | None]], *, config: LogConfig = COMPACT, **how: Any
+) -> tuple[MemoryDisk, Log]:
     disk = MemoryDisk()
     log = open_log(disk, config)
     put(log, pairs, **how)
@@ -147,20 +153,20 @@ def test_a_batch_keeps_its_numbers_and_codec() -> None:
         before, _ = batches_of(log)[0]
         log.producers.entries.clear()
         clean(disk, log)
-        ((header, data),) = batches_of(log)
+        ((header, cleaned),) = batches_of(log)
         assert header.compression == codec
         assert (header.base_offset, header.last_offset, header.leader_epoch) == (0, 9, 6)
         assert (header.producer_id, header.producer_epoch, header.base_sequence) == (9, 2, 40)
         assert header.record_count == 4
         assert header.base_timestamp == before.base_timestamp
-        kept = decode_batch(data)
+        kept = decode_batch(cleaned)
         assert [record.offset for record in kept] == [6, 7, 8, 9]
         assert [record.timestamp for record in kept] == [1_042, 1_049, 1_056, 1_063]
         assert [record.sequence for record in kept] == [46, 47, 48, 49]
         assert kept[0].headers == (("h", b"x"), ("n", None))
         reopened = open_log(disk, COMPACT, clean=False)
         assert reopened.recovery.reasons == (), "the CRCs are right"
-        assert read_all(reopened) == data
+        assert read_all(reopened) == cleaned
 
 
 def test_the_last_batch_of_a_producer_stays_empty() -> None:
@@ -291,7 +297,7 @@ def test_records_of_aborted_transactions_go_and_their_marker_follows() -> None:
     assert log.aborted_transactions(0, 6) == []
 
 
-def _offsets(log) -> list[int]:
+def _offsets(log: Log) -> list[int]:
     return [header.base_offset for header, _ in batches_of(log) if header.record_count]
 
 
@@ -323,7 +329,7 @@ def test_segments_that_are_dropped_meanwhile_are_not_swapped(cut: str) -> None:
         disk, log = sealed([(b"k%d" % (number % 8), b"v") for number in range(12)])
         countdown = iter(range(moment, -1, -1))
 
-        def drop(disk=disk, log=log, countdown=countdown) -> None:
+        def drop(disk: MemoryDisk = disk, log: Log = log, countdown: Iterator[int] = countdown) -> None:
             if next(countdown, -1) == 0 and cut == "retention":
                 log.advance_log_start_offset(6)
                 log.delete_old_segments(0, 0, 12)

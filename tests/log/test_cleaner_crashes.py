@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import random
 from dataclasses import replace
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -119,7 +120,7 @@ class Course:
 
     def append(self) -> None:
         chance, log = self.chance, self.log
-        how = {}
+        how: dict[str, Any] = {}
         producer = chance.choice([0, 0, 0, 7, 8])
         if producer:
             entry = log.producers.entries.get(producer)
@@ -196,24 +197,24 @@ class Course:
         assert not left
         end = log.log_end_offset
         assert end >= durable, f"ends at {end}, {durable} was durable"
-        found: dict[int, tuple[bytes, bytes | None, int, int]] = {}
+        found: dict[int, tuple[bytes | None, bytes | None, int, int]] = {}
         least = 0
         for header, data in batches_of(log):
             assert header.base_offset >= least, "offsets ascend"
             least = header.next_offset
             for record in decode_batch(data):
                 found[record.offset] = (record.key, record.value, header.leader_epoch, record.timestamp)
-        for offset, record in found.items():
-            assert self.history.get(offset) == record, f"offset {offset} is not as it was written"
+        for offset, kept in found.items():
+            assert self.history.get(offset) == kept, f"offset {offset} is not as it was written"
         self.history = {offset: record for offset, record in self.history.items() if offset < end}
-        latest = {record[0]: offset for offset, record in self.history.items()}
-        for offset, record in self.history.items():
+        latest = {written[0]: offset for offset, written in self.history.items()}
+        for offset, written in self.history.items():
             if offset in found:
                 continue
             assert offset < self.cleaned_below, f"offset {offset} is gone, cleaned below {self.cleaned_below}"
-            superseded = latest[record[0]] > offset
-            expired = record[1] is None and self.now >= record[3] + CONFIG.delete_retention_ms
-            assert superseded or expired, f"offset {offset}, the latest of {record[0]!r}, is gone"
+            superseded = latest[written[0]] > offset
+            expired = written[1] is None and self.now >= written[3] + CONFIG.delete_retention_ms
+            assert superseded or expired, f"offset {offset}, the latest of {written[0]!r}, is gone"
         self.begun = {epoch: offset for epoch, offset in self.begun.items() if offset < end}
         assert [tuple(entry) for entry in log.epochs.entries] == list(self.begun.items())
         expected = {}

@@ -11,6 +11,7 @@ from tanist.log import crash_cleanup as leftovers
 from tanist.log import log
 from tanist.log.cleaner import cleaning as cleaner
 from tanist.log.cleaner.cleaning import Cleaned, LogCleaning, Sync
+from tanist.log.cleaner.key_map import KeyMap
 from tanist.log.names import SWAP_SUFFIX
 from tanist.log.segments import Segments
 from tests.log.test_cleaner import (
@@ -24,7 +25,7 @@ SEEDS = range(120)
 
 
 def cleans_above_the_high_watermark(patch: pytest.MonkeyPatch) -> None:
-    real = log.find_cleanable
+    real: Any = vars(log)["find_cleanable"]
     patch.setattr(log, "find_cleanable", lambda *args: real(*args[:3], 2**62, *args[4:]))
 
 
@@ -34,7 +35,7 @@ def drops_tombstones_before_their_horizon(patch: pytest.MonkeyPatch) -> None:
 
 
 def drops_what_the_map_does_not_know(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(cleaner.KeyMap, "get", lambda self, key: self._offsets.get(key, 2**62))
+    patch.setattr(KeyMap, "get", lambda self, key: self._offsets.get(key, 2**62))
 
 
 def old_segments_go_before_the_new_one_is_named(patch: pytest.MonkeyPatch) -> None:

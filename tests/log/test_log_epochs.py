@@ -115,7 +115,7 @@ steps = st.lists(
 def test_the_cache_says_what_the_records_say(course: list[tuple[str, int, int]]) -> None:
     """A log as a list of epochs, one a record; the cache must be what one would compute from it."""
     cache = LeaderEpochCache()
-    start, epochs = 0, []
+    start, epochs = 0, list[int]()
     for kind, value, count in course:
         if kind == "append":
             epoch = max([*epochs, 0]) + (value == 6)

@@ -7,6 +7,7 @@ real log may have lost what was not synced, from the end, and nothing else; the 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import hypothesis.strategies as st
 from hypothesis import settings
@@ -89,7 +90,9 @@ class LogMachine(RuleBasedStateMachine):
         self.epoch += new_epoch
         self.now += 1
         sequence = -1 if producer < 0 else self.model.next_sequences().get(producer, 0)
-        how = {} if producer < 0 else {"producer_id": producer, "producer_epoch": 0, "sequence": sequence}
+        how: dict[str, Any] = {}
+        if producer >= 0:
+            how = {"producer_id": producer, "producer_epoch": 0, "sequence": sequence}
         data = batch([b"x" * size] * count, timestamps=self.now, **how)
         result = self.log.append_as_leader(data, self.epoch, self.now, self.now)
         assert result[:3] == (0, self.model.end, self.model.end + count - 1), result.message

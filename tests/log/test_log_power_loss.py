@@ -11,6 +11,7 @@ import contextlib
 import itertools
 import random
 import struct
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -121,7 +122,7 @@ class Course:
 
     def append(self) -> None:
         chance, log = self.chance, self.log
-        how = {}
+        how: dict[str, Any] = {}
         if chance.random() < 0.4:
             producer = chance.choice([7, 8])
             entry = log.producers.entries.get(producer)

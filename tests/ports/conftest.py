@@ -24,14 +24,25 @@ from tanist.sim.world.scheduler import Process, Scheduler
 class World(Protocol):
     """One set of ports, and the power to let its time pass."""
 
-    clock: Clock
-    disk: Disk
-    network: Network
-    random: Random
-    folder: str
-    """An existing, empty folder of `disk`."""
-    host: str
-    """A host that `network` can listen on and connect to."""
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def disk(self) -> Disk: ...
+
+    @property
+    def network(self) -> Network: ...
+
+    @property
+    def random(self) -> Random: ...
+
+    @property
+    def folder(self) -> str:
+        """An existing, empty folder of `disk`."""
+
+    @property
+    def host(self) -> str:
+        """A host that `network` can listen on and connect to."""
 
     def run_until(self, condition: Callable[[], bool], what: str = "") -> None:
         """Let time pass until the condition holds; fail the test if it does not come to hold."""

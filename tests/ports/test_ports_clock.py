@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tanist.ports import Timer
+
 
 def test_now_does_not_go_back_and_timers_run_when_due(world: Any) -> None:
     clock = world.clock
@@ -42,6 +44,7 @@ def test_a_timer_can_cancel_another_that_is_due_with_it(world: Any) -> None:
     clock = world.clock
     ran: list[str] = []
     now_ms = clock.now_ms()
+    second: Timer
     clock.call_at(now_ms, lambda: (ran.append("first"), second.cancel()))
     second = clock.call_at(now_ms, lambda: ran.append("second"))
     clock.call_at(now_ms + 3, lambda: ran.append("last"))

@@ -331,9 +331,9 @@ def snapshot_part(
     return messages.snapshot_reply(VOTERS, leader_id, epoch, part)
 
 
-def part_of(response: Response) -> Any:
-    """The one partition of any response of the quorum."""
-    topics = getattr(response, "topics", None) or getattr(response, "responses", ())
+def part_of(message: Request | Response | None) -> Any:
+    """The one partition of any request or response of the quorum."""
+    topics: Any = getattr(message, "topics", None) or getattr(message, "responses", ())
     return topics[0].partitions[0]
 
 

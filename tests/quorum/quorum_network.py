@@ -9,6 +9,7 @@ import heapq
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 from uuid import UUID
 
 from tanist.ports import FileRange
@@ -42,6 +43,7 @@ FETCH_VERSION = 18
 
 def materialize(response: object) -> None:
     """What a node does on sending: the ranges of files in a response become bytes."""
+    parts: list[tuple[object, str]]
     if isinstance(response, FetchResponse):
         parts = [(part, "records") for topic in response.responses for part in topic.partitions]
     elif isinstance(response, FetchSnapshotResponse):
@@ -424,7 +426,8 @@ class Network:
         self._wire += 1
 
     def _reply(self, machine: Machine, reply: Reply) -> None:
-        node_id, life, request_id = reply.source  # type: ignore[misc]
+        source: Any = reply.source
+        node_id, life, request_id = source
         materialize(reply.response)
         target = self.machines[node_id]
         if not self._linked(machine.node_id, node_id) or self.chance.chance(self.faults.loss):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -138,11 +140,12 @@ class TestElection:
         asked = kit.sent(VoteRequest)
         assert [send.to for send in asked] == [1, 2]
         for send in asked:
-            part = send.request.topics[0].partitions[0]
+            request: Any = send.request
+            part = part_of(request)
             assert (part.pre_vote, part.replica_epoch) == (True, 5)
             assert (part.last_offset_epoch, part.last_offset) == (5, 3)
             assert part.replica_directory_id == directory(ME)
-            assert (send.request.voter_id, part.voter_directory_id) == (send.to, directory(send.to))
+            assert (request.voter_id, part.voter_directory_id) == (send.to, directory(send.to))
         assert not [effect for effect in kit.effects[before:] if isinstance(effect, SaveElectionState)]
 
     def test_a_majority_of_pre_votes_leads_to_candidacy_whose_vote_is_saved_before_it_is_told(self) -> None:
@@ -153,7 +156,7 @@ class TestElection:
         kinds = [type(effect) for effect in effects]
         assert effects[kinds.index(SaveElectionState)] == SaveElectionState(ElectionState(6, None, SELF))
         assert kinds.index(SaveElectionState) < kinds.index(Send)
-        assert not kit.last_sent(VoteRequest).request.topics[0].partitions[0].pre_vote
+        assert not part_of(kit.last_sent(VoteRequest).request).pre_vote
 
     def test_a_majority_of_votes_makes_a_leader(self) -> None:
         kit = Kit(stored=ElectionState(5, None, SELF))
@@ -175,7 +178,7 @@ class TestElection:
         assert (kit.node.role, kit.node.epoch) == ("Candidate", 6)
 
         def asked() -> list[int]:
-            sent = (send for send in kit.sent(VoteRequest) if not send.request.topics[0].partitions[0].pre_vote)
+            sent = (send for send in kit.sent(VoteRequest) if not part_of(send.request).pre_vote)
             return sorted(send.to for send in sent)
 
         assert asked() == []
@@ -220,6 +223,7 @@ class TestElection:
     def test_a_refused_candidate_waits_out_its_timeout_and_asks_nobody(self) -> None:
         kit = Kit(stored=ElectionState(5, None, SELF))
         deadline = kit.node._quorum.role.deadline_ms
+        assert deadline is not None
         for send in kit.sent(VoteRequest):
             kit.respond(send, granted(5, grant=False))
         count = len(kit.sent(VoteRequest))
@@ -296,7 +300,7 @@ class TestVoteRequest:
         assert error_of(Kit(stored=ElectionState(5)).ask(vote(6, 1, 0, 0, cluster_id=None))) == "NONE"
 
     @pytest.mark.parametrize(("to_id", "to_directory"), [(2, directory(2)), (ME, directory(9))])
-    def test_a_vote_for_another_voter_raises_the_epoch_and_is_refused(self, to_id: int, to_directory: object) -> None:
+    def test_a_vote_for_another_voter_raises_the_epoch_and_is_refused(self, to_id: int, to_directory: UUID) -> None:
         kit = Kit(stored=ElectionState(5))
         response = kit.ask(vote(6, 1, 0, 0, to_id=to_id, to_directory=to_directory))
         assert error_of(response) == "INVALID_VOTER_KEY"
@@ -333,7 +337,7 @@ class TestVoteRequest:
         assert saved[-1] == ElectionState(6, None, key(1))
         kinds = [type(effect) for effect in effects]
         assert kinds.index(Reply) > max(i for i, kind in enumerate(kinds) if kind is SaveElectionState)
-        assert kit.node._quorum.role.deadline_ms >= 900 + 1000
+        assert (kit.node._quorum.role.deadline_ms or 0) >= 900 + 1000
 
     def test_a_pre_vote_stores_nothing(self) -> None:
         kit = Kit(stored=ElectionState(5))
@@ -416,7 +420,7 @@ class TestBeginQuorumEpoch:
         kit = Kit(stored=ElectionState(5, None, SELF))
         kit.become_leader()
         assert sorted(send.to for send in kit.sent(BeginQuorumEpochRequest)) == [1, 2]
-        part = kit.last_sent(BeginQuorumEpochRequest).request.topics[0].partitions[0]
+        part = part_of(kit.last_sent(BeginQuorumEpochRequest).request)
         assert (part.leader_id, part.leader_epoch) == (ME, 5)
         for send in kit.sent(BeginQuorumEpochRequest):
             kit.respond(send, None)
@@ -459,7 +463,8 @@ class TestEndQuorumEpoch:
         kit.take(kit.node.resign(kit.now_ms))
         assert (kit.node.role, kit.node.leader_id) == ("Resigned", None)
         one, two = kit.sent(EndQuorumEpochRequest)
-        assert one.request.leader_endpoints[0].host == "node0"
+        request: Any = one.request
+        assert request.leader_endpoints[0].host == "node0"
         kit.respond(one, Kit(stored=ElectionState(5, ME), node_id=1).ask(end(ME, 5, [1, 2])))
         kit.respond(two, None)
         kit.pass_time(kit.config.retry_backoff_ms)
@@ -512,7 +517,7 @@ class TestCheckQuorum:
         assert kit.node.is_leader
         kit.pass_time(1)
         assert kit.node.role == "Resigned"
-        assert [send.request.topics[0].partitions[0].leader_epoch for send in kit.sent(EndQuorumEpochRequest)] == [5, 5]
+        assert [part_of(send.request).leader_epoch for send in kit.sent(EndQuorumEpochRequest)] == [5, 5]
 
     def test_an_only_voter_does_not(self) -> None:
         kit = Kit((ME,))
@@ -553,7 +558,10 @@ class TestLostLeader:
             second = Kit(stored=ElectionState(5, 2), node_id=1, seed=seed)
             for kit in (first, second):
                 kit.take(kit.node.peer_lost(2, 0))
-            assert first.node._quorum.role.deadline_ms < 50 <= second.node._quorum.role.deadline_ms < 100
+            sooner, later = (kit.node._quorum.role.deadline_ms for kit in (first, second))
+            assert sooner is not None
+            assert later is not None
+            assert sooner < 50 <= later < 100
 
     def test_whoever_also_lost_it_grants_the_pre_vote(self) -> None:
         kit = Kit(stored=ElectionState(5, 1))

@@ -13,9 +13,12 @@ from tanist.wire.messages import begin_quorum_epoch_request, end_quorum_epoch_re
 from tanist.wire.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
 from tanist.wire.messages.describe_quorum_request import DescribeQuorumRequest
 from tanist.wire.messages.end_quorum_epoch_request import EndQuorumEpochRequest
+from tanist.wire.messages.end_quorum_epoch_response import EndQuorumEpochResponse
 from tanist.wire.messages.fetch_request import FetchRequest
+from tanist.wire.messages.fetch_response import FetchResponse
 from tanist.wire.messages.fetch_snapshot_request import FetchSnapshotRequest
 from tanist.wire.messages.vote_request import VoteRequest
+from tanist.wire.messages.vote_response import VoteResponse
 from tanist.wire.schema import Request
 from tests.quorum.quorum_kit import ME, VOTERS, Kit, fetch, fetch_snapshot, log_of, vote
 from tests.quorum.quorum_network import directory
@@ -104,7 +107,7 @@ RESPONSES: st.SearchStrategy[Any] = st.one_of(
         NUMBER,
         st.sampled_from([0, 42, 74, 75]),
     ),
-    st.sampled_from([messages.VoteResponse(), messages.FetchResponse(), messages.EndQuorumEpochResponse()]),
+    st.sampled_from([VoteResponse(), FetchResponse(), EndQuorumEpochResponse()]),
 )
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tanist.ports import FileRange
 from tanist.quorum import (
     BatchTooLarge,
+    Effect,
     Elected,
     ElectionState,
     HighWatermark,
@@ -83,6 +86,7 @@ class TestLeaderChange:
         assert (kit.log.end_offset, kit.log.last_epoch) == (4, 5)
         chunk = kit.log.read(3, 1000)
         assert chunk is not None
+        assert not isinstance(chunk, FileRange)
         header, (record,) = decode_control_batch(chunk)
         assert (header.base_offset, header.leader_epoch, header.base_timestamp) == (3, 5, WALL_MS + kit.now_ms)
         message = record.message
@@ -339,7 +343,11 @@ class TestLongPoll:
         assert part_of(kit.reply_to(kit.pass_time(1), "a")).error_code == 0
 
     def test_or_until_leadership_ends(self) -> None:
-        for event in (lambda k: k.receive(vote(6, 2, 5, 1)), lambda k: k.take(k.node.resign(k.now_ms))):
+        events: tuple[Callable[[Kit], list[Effect]], ...] = (
+            lambda k: k.receive(vote(6, 2, 5, 1)),
+            lambda k: k.take(k.node.resign(k.now_ms)),
+        )
+        for event in events:
             kit = elected()
             self.hold(kit, "a", 1)
             response = kit.reply_to(event(kit), "a")
@@ -390,11 +398,12 @@ class TestFollower:
     def test_asks_for_what_follows_its_log(self) -> None:
         kit = self.follow(log=log_of([(2, 3)]))
         send = kit.last_sent(FetchRequest)
-        part = send.request.topics[0].partitions[0]
+        part = part_of(send.request)
         assert send.to == 1
         assert (part.current_leader_epoch, part.fetch_offset, part.last_fetched_epoch) == (5, 3, 2)
         assert (part.high_watermark, part.replica_directory_id) == (0, directory(ME))
-        assert (send.request.max_wait_ms, send.request.replica_state.replica_id) == (500, ME)
+        request: Any = send.request
+        assert (request.max_wait_ms, request.replica_state.replica_id) == (500, ME)
 
     def test_appends_learns_what_is_committed_and_asks_on(self) -> None:
         kit = self.follow()
@@ -402,7 +411,7 @@ class TestFollower:
         effects = kit.respond(kit.last_sent(FetchRequest), fetched(1, 5, high_watermark=1, records=records))
         assert HighWatermark(1) in effects
         assert (kit.log.end_offset, kit.log.last_epoch) == (2, 5)
-        part = kit.last_sent(FetchRequest).request.topics[0].partitions[0]
+        part = part_of(kit.last_sent(FetchRequest).request)
         assert (part.fetch_offset, part.last_fetched_epoch, part.high_watermark) == (2, 5, 1)
 
     def test_a_voter_asks_for_more_when_what_it_has_is_durable(self) -> None:
@@ -412,14 +421,14 @@ class TestFollower:
         kit.respond(kit.last_sent(FetchRequest), fetched(1, 5, records=self.batch(kit, b"a")))
         assert len(kit.sent(FetchRequest)) == count
         kit.take(kit.node.log_synced(1, 0))
-        assert kit.last_sent(FetchRequest).request.topics[0].partitions[0].fetch_offset == 1
+        assert part_of(kit.last_sent(FetchRequest).request).fetch_offset == 1
 
     def test_an_observer_does_not_wait_for_its_disk(self) -> None:
         kit = Kit((1, 2), node_id=ME, stored=ElectionState(5, 1))
         kit.auto_sync = False
         effects = kit.respond(kit.last_sent(FetchRequest), fetched(1, 5, records=self.batch(kit, b"a")))
         assert SyncLog() not in effects
-        assert kit.last_sent(FetchRequest).request.topics[0].partitions[0].fetch_offset == 1
+        assert part_of(kit.last_sent(FetchRequest).request).fetch_offset == 1
 
     def test_the_watermark_is_no_further_than_its_log_and_never_back(self) -> None:
         kit = self.follow()
@@ -490,7 +499,7 @@ class TestFollower:
 
     def test_a_peer_that_is_down_is_tried_less_and_less_often(self) -> None:
         kit = self.follow(config=RaftConfig(fetch_timeout_ms=60_000))
-        tried = []
+        tried: list[int] = []
         for _ in range(7):
             kit.respond(kit.last_sent(FetchRequest), None)
             before = kit.now_ms
@@ -547,7 +556,7 @@ class TestTruncation:
         effects = kit.respond(kit.last_sent(FetchRequest), fetched(1, 5, diverging=leader_end))
         assert (kit.log.end_offset, kit.log.last_epoch) == (end, last_epoch)
         assert [type(e) for e in effects if isinstance(e, MetadataTruncated)] == [MetadataTruncated]
-        part = kit.last_sent(FetchRequest).request.topics[0].partitions[0]
+        part = part_of(kit.last_sent(FetchRequest).request)
         assert (part.fetch_offset, part.last_fetched_epoch) == (end, last_epoch)
 
     def test_never_below_what_is_committed(self) -> None:
@@ -641,7 +650,7 @@ class TestSnapshot:
         half = len(data) // 2
         for start, piece in ((0, data[:half]), (half, data[half:])):
             send = kit.last_sent(FetchSnapshotRequest)
-            part = send.request.topics[0].partitions[0]
+            part = part_of(send.request)
             assert (part.position, part.current_leader_epoch) == (start, 5)
             effects = kit.respond(send, snapshot_part(1, 5, self.ID, size=len(data), position=start, data=piece))
         kinds = [type(effect) for effect in effects]
@@ -649,7 +658,7 @@ class TestSnapshot:
         assert (kit.log.start_offset, kit.log.end_offset, kit.log.last_epoch) == (3, 3, 2)
         assert kit.node.high_watermark == 3
         assert [v for batch in kit.log.read_snapshot(self.ID) for v in batch.values] == [b"a", b"b"]
-        part = kit.last_sent(FetchRequest).request.topics[0].partitions[0]
+        part = part_of(kit.last_sent(FetchRequest).request)
         assert (part.fetch_offset, part.last_fetched_epoch) == (3, 2)
 
     @pytest.mark.parametrize("error", [ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE])
@@ -771,7 +780,8 @@ class TestDescribe:
 
     def test_silent_observers_are_forgotten_and_their_number_is_bounded(self) -> None:
         kit = elected()
-        progress = kit.node._quorum.role.progress
+        role: Any = kit.node._quorum.role
+        progress = role.progress
         for node_id in range(100, 100 + MAX_OBSERVERS + 5):
             progress.fetched(ReplicaKey(node_id), 0, 1, 0)
         assert len(progress.observers) == MAX_OBSERVERS

@@ -7,6 +7,7 @@ which must be found out, and for the right reason.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -292,7 +293,7 @@ def a47_late_success(stage: Stage) -> None:
     stage.check()
 
 
-SCENARIOS: dict[str, tuple[Play, set[str], dict[str, int]]] = {
+SCENARIOS: dict[str, tuple[Play, set[str], dict[str, Any]]] = {
     "A1": (a1_fence_the_other, {"S4"}, {}),
     "A8": (a8_commit_while_three_joins, {"S2", "S3"}, {}),
     "A9": (a9_commit_while_three_leaves, {"S2", "S3"}, {}),

@@ -78,7 +78,7 @@ def test_config_reaches_every_role() -> None:
 def test_config_must_make_sense() -> None:
     for wrong in ({"min_insync_replicas": 0}, {"replica_lag_time_max_ms": -1}, {"replica_fetch_backoff_ms": -1}):
         with pytest.raises(ValueError):
-            ReplicaConfig(**wrong)
+            ReplicaConfig(**wrong)  # type: ignore[arg-type]
 
 
 def play(alone: Alone) -> list[object]:

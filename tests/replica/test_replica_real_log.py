@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 from uuid import UUID
 
 from tanist.log.config import LogConfig
@@ -103,5 +104,6 @@ def test_a_story_on_real_logs() -> None:
     stage.check()
     assert [entry.value for entry in stage.log(1).entries] == ["a", "b", "c", "d", "e", "f"]
     assert [entry.leader_epoch for entry in stage.log(1).entries] == [0, 0, 0, 0, 1, 1]
-    data = [stage.log(broker)._bytes(0, 1 << 20) for broker in (1, 2, 3)]
+    logs: list[Any] = [stage.log(broker) for broker in (1, 2, 3)]
+    data = [log._bytes(0, 1 << 20) for log in logs]
     assert data[0] == data[1] == data[2]

@@ -39,7 +39,7 @@ class Broker(Client):
         self.requests.append(request)
         page = describe(self.image, request, self.limit)
         if self.stuck and request.cursor is not None:
-            page.next_cursor = request.cursor  # type: ignore[assignment]
+            page.next_cursor = request.cursor
         return page
 
 

@@ -46,7 +46,7 @@ class Controller(Client):
         for topic, partitions, leaders in asked:
             outcomes = []
             for place, partition in enumerate(partitions):
-                code = ErrorCode.REQUEST_LIMIT_REACHED
+                code: int = ErrorCode.REQUEST_LIMIT_REACHED
                 if left > 0:
                     left -= 1
                     code = self.decide(topic, partition, None if leaders is None else leaders[place])

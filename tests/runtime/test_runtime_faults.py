@@ -18,10 +18,11 @@ from hypothesis import strategies as st
 from tanist.runtime.cluster.processes import wait_until
 from tanist.runtime.faults import settings as vocabulary
 from tanist.runtime.faults.disk import FaultyDisk
-from tanist.runtime.faults.node_agent import ORDER_SIGNAL, applied_path, obey_faults
+from tanist.runtime.faults.node_agent import obey_faults
 from tanist.runtime.faults.settings import (
     CLEAR,
     CLIENTS,
+    ORDER_SIGNAL,
     BadDisk,
     Fault,
     FaultSet,
@@ -29,6 +30,7 @@ from tanist.runtime.faults.settings import (
     Partition,
     Slow,
     Way,
+    applied_path,
 )
 from tanist.runtime.ports.disk import RealDisk
 from tanist.runtime.ports.network import SocketNetwork

@@ -6,6 +6,7 @@ import errno
 import os
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,7 @@ def test_broken_in_one_directory(runner: Any, disk: RealDisk, tmp_path: Path) ->
     assert fails_with(errno.EIO, lambda: bad.truncate(0))
     assert fails_with(errno.EIO, lambda: disk.sync_now(bad))
     for access in (disk.open, disk.read_file, disk.exists, disk.remove):
-        assert fails_with(errno.EIO, lambda access=access: access(f"{path}/log"))
+        assert fails_with(errno.EIO, partial(access, f"{path}/log"))
     assert fails_with(errno.EIO, lambda: disk.list(path))
     assert fails_with(errno.EIO, lambda: disk.rename(f"{path}/log", f"{path}/other"))
     assert fails_with(errno.EIO, lambda: disk.write_file(f"{path}/log", b""))

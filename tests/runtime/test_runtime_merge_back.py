@@ -110,7 +110,7 @@ class OnePartition:
     def _ProduceRequest(self, request: ProduceRequest) -> Any:  # noqa: N802
         if self.refuse_after is not None and self.produced >= self.refuse_after:
             raise KafkaError(int(ErrorCode.INVALID_TIMESTAMP), "too old")
-        data = bytes(request.topic_data[0].partition_data[0].records)
+        data = bytes(request.topic_data[0].partition_data[0].records or b"")
         header = read_header(data)
         assert header.producer_id >= 700, "merge-back is idempotent"
         self.has(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -47,7 +48,7 @@ class End:
 class Net:
     """Two hosts, a listener on `b`."""
 
-    def __init__(self, **conditions: int) -> None:
+    def __init__(self, **conditions: Any) -> None:
         self.scheduler = Scheduler()
         self.network = SimNetwork(self.scheduler, stream(5, "network"), NetworkConditions(**conditions))
         self.a, self.b = Process("a"), Process("b")

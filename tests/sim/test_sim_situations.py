@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sized
 from typing import Any
 
 import pytest
@@ -21,7 +22,13 @@ SEED = 2
 
 
 def test_there_are_many_and_no_name_is_used_twice() -> None:
-    tables = (REPLICA_SITUATIONS, CONTROLLER_SITUATIONS, QUORUM_SITUATIONS, NODE_SITUATIONS, CLIENT_SITUATIONS)
+    tables: tuple[Sized, ...] = (
+        REPLICA_SITUATIONS,
+        CONTROLLER_SITUATIONS,
+        QUORUM_SITUATIONS,
+        NODE_SITUATIONS,
+        CLIENT_SITUATIONS,
+    )
     assert len(SITUATIONS) == sum(map(len, tables)) >= 60
     assert set(SITUATIONS) <= set(EXPECTED)
 

@@ -56,7 +56,7 @@ def test_an_error_names_the_packages_functions_and_no_folder(monkeypatch: pytest
 
 def test_of_an_error_there_is_its_traceback_too() -> None:
     with pytest.raises(KeyError) as raised:
-        {}[3]
+        dict[int, int]()[3]
     violation = Violation.of_error(raised.value, 5)
     assert (violation.property_id, violation.error, violation.message, violation.now_us) == (
         CRASH,

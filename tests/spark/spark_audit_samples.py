@@ -166,7 +166,7 @@ def plant(scene: Scene, seed: int, faults: int) -> Scene:
                     if each.base_offset == batch.base_offset and at < len(each.values):
                         each.values[at] = value
         elif kind == 5:  # polled, and sent by nobody
-            line = {"process": "c3", "type": "ok", "f": "poll", "time_ns": 10**15 + number}
+            line: dict[str, Any] = {"process": "c3", "type": "ok", "f": "poll", "time_ns": 10**15 + number}
             scene.lines.append({**line, "records": {place: [[3, f"nobody/{number}"]]}})
         elif kind == 6:  # in the log and polled, though it failed
             sends = [each for each in scene.lines if each["f"] == "send" and each["type"] == "ok"]
@@ -180,10 +180,10 @@ def plant(scene: Scene, seed: int, faults: int) -> Scene:
                 for each in replicas[replica]:
                     if each.base_offset == batch.base_offset and len(each.values) == len(batch.values):
                         each.values[one], each.values[other] = each.values[other], each.values[one]
-            told = {batch.values[one].decode(): other, batch.values[other].decode(): one}
+            places = {batch.values[one].decode(): other, batch.values[other].decode(): one}
             for line in scene.lines:
-                if line["f"] == "send" and line.get("value") in told and "offset" in line:
-                    line["offset"] = batch.base_offset + {**told}[line["value"]]
+                if line["f"] == "send" and line.get("value") in places and "offset" in line:
+                    line["offset"] = batch.base_offset + places[line["value"]]
         elif kind == 8 and number == 8:  # a replica lacks a whole range, more than a bucket
             first = scene.high_watermarks[partition] // 3
             last = first + 5_000
@@ -237,9 +237,9 @@ def _judge(
     place = f"{TOPIC}-{partition}"
     places: dict[str, list[int]] = defaultdict(list)
     for offset in sorted(log):
-        _, value, control = log[offset]
+        _, stored, control = log[offset]
         if not control:
-            places[value.decode()].append(offset)
+            places[stored.decode()].append(offset)
     sends: dict[str, list[dict[str, Any]]] = defaultdict(list)
     seen: dict[str, set[int]] = defaultdict(set)
     for line in lines:

@@ -85,7 +85,8 @@ def test_a_folder_of_parquet_leaves_out_a_batch_that_was_cut_short(spark: Any, t
 
 
 def test_a_table_without_its_checkpoint_is_refused(spark: Any, table: Path) -> None:
-    from tanist.spark.jobs.ingest import TableSink, TableUnfit, ingest, read_table
+    from tanist.spark.jobs.ingest import TableSink, ingest, read_table
+    from tanist.spark.jobs.tables import TableUnfit
 
     TableSink(table, "delta").take(batch(spark, 0, 1), 0)
     (table / "_checkpoint" / "metadata").unlink()

@@ -30,7 +30,7 @@ KINDS = {
 
 
 def batch(rows: Iterable[Record], damages: int = 0) -> Any:
-    lines = [(epoch, offset, mark, None, control, value) for epoch, offset, mark, control, value in rows]
+    lines: list[Any] = [(epoch, offset, mark, None, control, value) for epoch, offset, mark, control, value in rows]
     lines += [(None, None, None, "torn", None, None)] * damages
     columns = zip(*lines) if lines else ([] for _ in KINDS)
     return pa.RecordBatch.from_pydict({name: pa.array(column, KINDS[name]) for name, column in zip(KINDS, columns)})

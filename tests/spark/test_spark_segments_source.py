@@ -89,8 +89,8 @@ def test_filters_leave_files_and_bytes_alone(spark: Any, cluster: Path) -> None:
     def planned(*filters: Any) -> tuple[int, int]:
         made = reader(cluster)
         list(made.pushFilters(list(filters)))
-        found = [each for each in made.partitions() if each.path]  # type: ignore[attr-defined]
-        return len(found), sum(each.end - each.start for each in found)  # type: ignore[attr-defined]
+        found = [each for each in made.partitions() if each.path]
+        return len(found), sum(each.end - each.start for each in found)
 
     files, size = planned()
     assert files == 5

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -36,7 +38,9 @@ def rows_of(records: list[tuple[bytes | None, bytes | None, list[tuple[str, byte
     st.lists(st.tuples(BYTES, BYTES, HEADER_LISTS), min_size=1, max_size=200), st.integers(0, 4), st.integers(0, 5),
     st.booleans(),
 )  # fmt: skip
-def test_what_is_encoded_is_read_by_the_decoder(records: list, compression: int, skipped: int, headers: bool) -> None:
+def test_what_is_encoded_is_read_by_the_decoder(
+    records: list[Any], compression: int, skipped: int, headers: bool
+) -> None:
     rows = rows_of([(b"not", b"seen", [("no", None)])] * skipped + records).cut(skipped, skipped + len(records))
     if not headers:
         rows = Rows(rows.key, rows.value, None)

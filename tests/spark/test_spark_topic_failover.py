@@ -76,5 +76,5 @@ def test_batches_on_their_way_to_a_leader_that_dies_are_in_the_log_once_and_in_o
     producer.flush()
     producer.close()
     for partition in (0, 1):
-        records = read(client, "t", partition, 0, list_offset(client, "t", partition, LATEST))
-        assert [int(record.value or b"") for record in records] == list(range(RECORDS))
+        stored = read(client, "t", partition, 0, list_offset(client, "t", partition, LATEST))
+        assert [int(record.value or b"") for record in stored] == list(range(RECORDS))

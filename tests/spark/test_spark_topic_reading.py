@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -38,8 +39,8 @@ class Scripted(Client):
             topic = list_offsets_response.ListOffsetsTopicResponse(name="t", partitions=(partition,))
             return list_offsets_response.ListOffsetsResponse(topics=(topic,))
         end = epoch_response.EpochEndOffset(leader_epoch=3, end_offset=self.epoch_end)
-        topic = epoch_response.OffsetForLeaderTopicResult(topic="t", partitions=(end,))
-        return epoch_response.OffsetForLeaderEpochResponse(topics=(topic,))
+        ends = epoch_response.OffsetForLeaderTopicResult(topic="t", partitions=(end,))
+        return epoch_response.OffsetForLeaderEpochResponse(topics=(ends,))
 
     def metadata(self, *_: Any, **__: Any) -> ClusterView:
         partition = PartitionView(0, 1, 0, (1,), (1,), ())
@@ -131,7 +132,7 @@ def test_records_that_expired_since_the_plan() -> None:
 def test_a_log_that_was_truncated_since_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     """An unclean election cut it off below the end that was committed: nothing comes, for long."""
     clock = iter(range(0, 1000, 3))
-    monkeypatch.setattr(topic_reading.time, "monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
     nothing = [fetched() for _ in range(9)]
     with pytest.raises(DataLoss, match=r"offsets 110 to 130 were there .* the log ends at 100"):
         offsets(Scripted(*nothing), 110, 130)

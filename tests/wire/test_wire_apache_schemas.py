@@ -117,7 +117,7 @@ def field_differences(
 ) -> Iterator[tuple[str, str, object, object]]:
     tables = {field.name: field for field in cls.FIELDS}
     plain = cls()
-    defaults = {declared.name: getattr(plain, declared.name) for declared in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    defaults = {declared.name: getattr(plain, declared.name) for declared in dataclasses.fields(cls)}
     order = []
     for field in fields:
         name = snake(field["name"])

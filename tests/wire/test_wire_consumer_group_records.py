@@ -65,6 +65,8 @@ def ours(fields: tuple[Field, ...]) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_fields_are_apaches(name: str) -> None:
+    key: Any
+    value: Any
     key, value = PAIRS[name]
     for cls, part in ((key, "Key"), (value, "Value")):
         apaches = schema(name + part)

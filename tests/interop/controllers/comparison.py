@@ -238,8 +238,9 @@ class Comparison:
     # -- the defect of rule 55
 
     def _has_crashed(self, step: Asked, theirs: Answer) -> bool:
-        lost = isinstance(step, Unregister) or (isinstance(step, Register) and not step.clean)
-        return lost and theirs["error"] == "UNKNOWN_SERVER_ERROR" and step.broker_id in self._ghosts
+        if not isinstance(step, Unregister | Register) or (isinstance(step, Register) and step.clean):
+            return False
+        return theirs["error"] == "UNKNOWN_SERVER_ERROR" and step.broker_id in self._ghosts
 
     def _remember(self, moment: _Moment, ours: Answer) -> None:
         step = moment.step

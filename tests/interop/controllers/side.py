@@ -94,7 +94,7 @@ class Side:
         if part.error_code or part.snapshot_id.epoch >= 0:
             raise AssertionError(f"{self.node.name}: fetching the metadata log gives {part}")
         self._replay(memoryview(bytes(part.records)), part.high_watermark)
-        return 0 <= part.high_watermark <= self.position
+        return bool(0 <= part.high_watermark <= self.position)
 
     def _replay(self, records: memoryview, high_watermark: int) -> None:
         for position, header in read_headers(records):

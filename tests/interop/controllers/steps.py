@@ -182,7 +182,11 @@ class AlterPartition:
 
     def act(self, side: Side) -> Answer:
         state = side.partition(self.topic, self.partition)
-        by_epoch = {"present": side.epoch, "unknown": lambda _: -1, "stale": lambda broker: side.epoch(broker) - 1}
+        by_epoch: dict[str, Callable[[int], int]] = {
+            "present": side.epoch,
+            "unknown": lambda _: -1,
+            "stale": lambda broker: side.epoch(broker) - 1,
+        }
         response: Any = side.ask(
             requests.alter_partition(
                 sender=self.sender,

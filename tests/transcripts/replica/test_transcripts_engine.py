@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
+
+Perform = Callable[[str, "Echo"], str]
 
 
 class Echo:
@@ -12,7 +16,7 @@ class Echo:
         return "" if command == "quiet" else f"{command}!\n\n  and again"
 
 
-def test_output_is_written_below_its_command(transcript_perform) -> None:
+def test_output_is_written_below_its_command(transcript_perform: Perform) -> None:
     text = "# A story\n\n> hello\n    old\n        lines\n> quiet\nprose goes on\n\n> bye\n"
     assert transcript_perform(text, Echo()) == (
         "# A story\n\n> hello\n    hello!\n      and again\n> quiet\nprose goes on\n\n"
@@ -20,7 +24,7 @@ def test_output_is_written_below_its_command(transcript_perform) -> None:
     )
 
 
-def test_what_was_played_plays_the_same_again(transcript_perform) -> None:
+def test_what_was_played_plays_the_same_again(transcript_perform: Perform) -> None:
     once = transcript_perform("> a\n\nprose\n> quiet\n", Echo())
     assert transcript_perform(once, Echo()) == once
 
@@ -33,6 +37,6 @@ def test_what_was_played_plays_the_same_again(transcript_perform) -> None:
         ("prose\n\n> fail\n", "line 3, `> fail`: ZeroDivisionError: as asked"),
     ],
 )
-def test_what_can_not_be_played_is_refused(transcript_perform, text: str, complaint: str) -> None:
+def test_what_can_not_be_played_is_refused(transcript_perform: Perform, text: str, complaint: str) -> None:
     with pytest.raises(Exception, match=complaint):
         transcript_perform(text, Echo())
