@@ -17,6 +17,7 @@ import pytest
 
 from tanist.ports import Connection, FileRange
 from tanist.runtime.ports import connection as connection_module
+from tanist.runtime.ports import receive_buffer
 from tanist.runtime.ports.disk import RealDisk
 from tanist.runtime.ports.network import SocketNetwork
 
@@ -180,7 +181,7 @@ def test_a_declared_length_alone_takes_no_memory(runner: Any, serve: Any) -> Non
     runner.until(lambda: len(server.handlers) == 1 and server.handlers[0].connection._received.written == 14)
     client.sendall(b"y")
     runner.until(lambda: server.handlers[0].connection._received.written == 15)
-    assert len(server.handlers[0].connection._received.view) <= connection_module.RECEIVE_BYTES_KEPT
+    assert len(server.handlers[0].connection._received.view) <= receive_buffer.RECEIVE_BYTES_KEPT
 
 
 def test_a_buffer_grows_for_a_big_frame_and_is_given_back_when_idle(runner: Any, serve: Any) -> None:
@@ -207,7 +208,7 @@ def test_a_buffer_grows_for_a_big_frame_and_is_given_back_when_idle(runner: Any,
     client.setblocking(True)
     client.sendall(frame(b"small"))
     runner.until(lambda: len(server.handlers[0].frames) == 2)
-    assert len(served._received.view) == connection_module.RECEIVE_BYTES_MIN
+    assert len(served._received.view) == receive_buffer.RECEIVE_BYTES_MIN
 
 
 def test_a_busy_connection_of_small_frames_gives_back_what_a_big_one_took(runner: Any, serve: Any) -> None:
@@ -221,7 +222,7 @@ def test_a_busy_connection_of_small_frames_gives_back_what_a_big_one_took(runner
     client.sendall(frame(b"small"))
     runner.until(lambda: len(server.handlers[0].frames) == 2)
     assert served.shrink()
-    assert len(served._received.view) == connection_module.RECEIVE_BYTES_MIN
+    assert len(served._received.view) == receive_buffer.RECEIVE_BYTES_MIN
 
 
 def test_the_sizes_of_a_sockets_buffers_are_the_kernels_unless_they_are_set(runner: Any, serve: Any) -> None:
