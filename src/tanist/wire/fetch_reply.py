@@ -1,6 +1,6 @@
-"""Fetch responses as a follower reads them, by hand.
+"""Fetch responses (key 1), versions 4-18, as a follower reads them, by hand.
 
-The records stay where they arrived: what is given out are views of the frame. Versions 4 to 18.
+The records stay where they arrived: what is given out are views of the frame.
 """
 
 from __future__ import annotations

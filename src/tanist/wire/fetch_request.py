@@ -1,6 +1,6 @@
-"""Fetch requests, by hand: what consumers and followers ask for, many times a second.
+"""Fetch requests (key 1), versions 4-18, by hand: what consumers and followers ask for, many times a second.
 
-Versions 4 to 18: sessions from 7, flexible from 12, topic ids from 13, the replica's state (id and broker epoch) as a
+Sessions from 7, flexible from 12, topic ids from 13, the replica's state (id and broker epoch) as a
 tagged field from 15.
 """
 

@@ -1,7 +1,7 @@
-"""Fetch responses, by hand: what batches go out with.
+"""Fetch responses (key 1), versions 4-18, by hand: what batches go out with.
 
 A response is a list of chunks in which record data stands as it was given: a range of a file, or a buffer. It is never
-copied here. Versions 4 to 18: errors and sessions from 7, flexible from 12, topic ids from 13.
+copied here. Errors and sessions from 7, flexible from 12, topic ids from 13.
 """
 
 from __future__ import annotations

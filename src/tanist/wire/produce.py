@@ -1,7 +1,7 @@
-"""Produce, by hand: what every batch comes in with.
+"""Produce (key 0), versions 3-13, by hand: what every batch comes in with.
 
 A request is not turned into objects but into positions: which bytes of the frame are the records of which partition.
-The caller appends them from where they are. Versions 3 to 13; flexible from 9, topic ids instead of names from 13.
+The caller appends them from where they are. Flexible from 9, topic ids instead of names from 13.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs (key 44) and AlterConfigs (key 33) on a broker's listener.
+"""IncrementalAlterConfigs (key 44), versions 0-1, and AlterConfigs (key 33), versions 0-2, on a broker's listener.
 
 The active controller decides; what only this broker can judge is judged before: whether the values of a BROKER resource
 go with what else the broker has, its properties file included (`controller.relations`). What is refused here does not

@@ -1,4 +1,4 @@
-"""ApiVersions (key 18): what this listener serves, and the cluster's features.
+"""ApiVersions (key 18), versions 0-4: what this listener serves, and the cluster's features.
 
 A client that is newer than us asks in a version we do not know; it hears v0 with UNSUPPORTED_VERSION and our list, and
 asks again in a version both know (KIP-511).

@@ -1,4 +1,4 @@
-"""DeleteRecords (key 21): give up everything below an offset, on all replicas (KIP-107)."""
+"""DeleteRecords (key 21), versions 0-2: give up everything below an offset, on all replicas (KIP-107)."""
 
 from __future__ import annotations
 

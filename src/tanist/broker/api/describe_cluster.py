@@ -1,4 +1,4 @@
-"""DescribeCluster (key 60): the brokers, or on a controller's listener the controllers.
+"""DescribeCluster (key 60), versions 0-2: the brokers, or on a controller's listener the controllers.
 
 A node that hears from no active controller says so, and how old its answer is, in a tag of our own that Kafka's clients
 pass over: whoever looks at a cluster without a quorum must not take what it was for what it is.

@@ -1,4 +1,4 @@
-"""DescribeConfigs (key 32): topics, brokers, groups, client metrics subscriptions, each value with its source.
+"""DescribeConfigs (key 32), versions 1-4: topics, brokers, groups, client metrics subscriptions, with the sources.
 
 A broker resource with an id is answered by that broker (clients send it there), because its static file is known to no
 other; on a controller's listener the controller answers for itself. There are no loggers whose level could be set.

@@ -1,4 +1,4 @@
-"""DescribeLogDirs (key 35): what lies in which log directory, and how big it is."""
+"""DescribeLogDirs (key 35), versions 1-5: what lies in which log directory, and how big it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DescribeProducers (key 61): the idempotent producers a leader remembers (KIP-664)."""
+"""DescribeProducers (key 61), version 0: the idempotent producers a leader remembers (KIP-664)."""
 
 from __future__ import annotations
 

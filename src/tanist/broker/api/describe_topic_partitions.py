@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions (key 75): topics page by page, with ELR and LastKnownElr (KIP-966; rules 121-125)."""
+"""DescribeTopicPartitions (key 75), version 0: pages of topics, with ELR and LastKnownElr (KIP-966; rules 121-125)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Envelope (key 58): a request that a broker passes on for its client (KIP-590), on the controller's listener."""
+"""Envelope (key 58), version 0: a client's request that a broker forwards (KIP-590), on the controller's listener."""
 
 from __future__ import annotations
 

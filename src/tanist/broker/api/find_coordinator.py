@@ -1,4 +1,4 @@
-"""FindCoordinator (key 10): who has the partition of `__consumer_offsets` that a group is in.
+"""FindCoordinator (key 10), versions 0-6: who has the partition of `__consumer_offsets` that a group is in.
 
 The topic is made when it is first asked for, with as many replicas as it is to have and there are brokers for. There
 are no transactions and no share groups yet: a transactional producer can't do without a coordinator, so it is refused

@@ -1,4 +1,4 @@
-"""GetReplicaLogInfo (KIP-966): how far this broker's logs go, for a controller that has to choose a leader.
+"""GetReplicaLogInfo (key 32093, ours), version 0 (KIP-966): where this broker's logs end, for the election of a leader.
 
 The answer names the broker epoch, so that one given before a restart is recognised, and the leader epoch by which this
 replica acts, so that the asker can tell whether the replica has left its last leader: a follower that still believes

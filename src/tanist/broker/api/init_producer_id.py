@@ -1,4 +1,4 @@
-"""InitProducerId (key 22): an id for an idempotent producer. Transactions are not there yet."""
+"""InitProducerId (key 22), versions 0-5: an id for an idempotent producer. Transactions are not there yet."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""ListOffsets (key 2): earliest, latest, by timestamp, of the largest timestamp; only leaders answer (KIP-207,
-KIP-734).
+"""ListOffsets (key 2), versions 1-11: earliest, latest, by timestamp, of the largest timestamp.
+
+Only leaders answer (KIP-207, KIP-734).
 """
 
 from __future__ import annotations

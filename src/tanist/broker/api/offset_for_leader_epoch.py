@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch (key 23): where a leader epoch ends in this leader's log (KIP-101, KIP-320; rule 112)."""
+"""OffsetForLeaderEpoch (key 23), versions 2-4: where an epoch ends in the leader's log (KIP-101, KIP-320; rule 112)."""
 
 from __future__ import annotations
 
