@@ -19,6 +19,7 @@ from tanist.sim.workload.group_client import BACKOFF_MS, REQUEST_TIMEOUT_MS, Gro
 from tanist.wire.consumer_protocol import decode_assignment, encode_protocol
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest, TopicPartitions
+from tanist.wire.messages.consumer_group_heartbeat_response import Assignment
 from tanist.wire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
 from tanist.wire.messages.consumer_protocol_assignment import TopicPartition as AssignedTopic
 from tanist.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
@@ -333,6 +334,8 @@ class ConsumerMember(GroupMember):
         """Its last heartbeat may not have been heard."""
         self._has_changed = False
         """What it has is not what it last said."""
+        self._unresolved: Assignment | None = None
+        """The last assignment, while it names topics that are not known here yet."""
         self._ids = 0
 
     def _begin(self) -> None:
@@ -374,24 +377,42 @@ class ConsumerMember(GroupMember):
             if error in _EXPELLED and self.epoch:
                 self._lose(list(self.owned))
                 self.epoch = 0
+                self._unresolved = None
             self.later(BACKOFF_MS, self._heartbeat)
             return
         self._says_all = False
         self.epoch = response.member_epoch
         pause_ms = response.heartbeat_interval_ms
-        if response.assignment is not None:
-            names = {topic_id: name for name, (topic_id, _) in self.partitions.items()}
-            parts = {
-                (names[topic.topic_id], index)
-                for topic in response.assignment.topic_partitions
-                for index in topic.partitions
-            }
-            if parts != self.owned.keys():
-                # What it has given up or taken over is said at once: others may wait for it.
-                self._has_changed = True
-                pause_ms = 0
-            self._own(parts)
+        if response.assignment is not None and self._assign(response.assignment):
+            pause_ms = 0
         self.later(pause_ms, self._heartbeat)
+
+    def _assign(self, assignment: Assignment) -> bool:
+        """Take what is assigned, of topics whose names are known; whether that is a change.
+
+        Another broker may have assigned a topic that this client has not heard of: it asks, as clients do (KIP-848).
+        """
+        names = {topic_id: name for name, (topic_id, _) in self.partitions.items()}
+        parts = {
+            (names[topic.topic_id], index)
+            for topic in assignment.topic_partitions
+            if topic.topic_id in names
+            for index in topic.partitions
+        }
+        if any(topic.topic_id not in names for topic in assignment.topic_partitions):
+            self._unresolved = assignment
+            self.later(BACKOFF_MS, lambda: self.learn_topics(lambda: self._assign_again(assignment)))
+        else:
+            self._unresolved = None
+        # What it has given up or taken over is said at once: others may wait for it.
+        changes = parts != self.owned.keys()
+        self._has_changed = self._has_changed or changes
+        self._own(parts)
+        return changes
+
+    def _assign_again(self, assignment: Assignment) -> None:
+        if self._unresolved is assignment and self.epoch > 0:
+            self._assign(assignment)
 
     def _refused_commit(self, error: int) -> None:
         pass  # its next heartbeat tells it what there is to know
