@@ -193,25 +193,30 @@ class Cluster:
             self._stop(cluster, [node], patience_s)
             self._note_stopped(cluster)
 
-    def start(self, node_id: int, patience_s: float = READY_PATIENCE_S) -> None:
-        """Start a node that is down; returns when it takes part in the cluster again."""
+    def start(self, *node_ids: int, patience_s: float = READY_PATIENCE_S) -> None:
+        """Start nodes that are down, at the same time; returns when they take part in the cluster again."""
         with locked_existing(self.folder) as cluster:
-            node = cluster.node(node_id)
-            if node.alive:
-                raise ClusterError(f"node {node_id} is running already")
-            controllers = sum(1 for other in cluster.controllers if other.alive or other is node)
+            nodes = [cluster.node(node_id) for node_id in dict.fromkeys(node_ids)]
+            for node in nodes:
+                if node.alive:
+                    raise ClusterError(f"node {node.node_id} is running already")
+            controllers = sum(1 for other in cluster.controllers if other.alive or other in nodes)
             try:
                 with self._starter.launcher() as (launcher, readiness):
-                    self._starter.launch(launcher, cluster, [node])
-                    if is_cut_off(self.folder, node_id):
-                        self._say(f"node {node_id} is started, but cut off: `tanist faults` shows why")
-                    elif controllers * 2 > len(cluster.controllers):
-                        self._starter.await_ready(readiness, cluster, [node], patience_s)
-                    else:
+                    self._starter.launch(launcher, cluster, nodes)
+                    joining = [node for node in nodes if not is_cut_off(self.folder, node.node_id)]
+                    for node in nodes:
+                        if node not in joining:
+                            self._say(f"node {node.node_id} is started, but cut off: `tanist faults` shows why")
+                    if joining and controllers * 2 > len(cluster.controllers):
+                        self._starter.await_ready(readiness, cluster, joining, patience_s)
+                    elif joining:
                         votes = f"{controllers} of {len(cluster.controllers)} controllers run"
-                        self._say(f"node {node_id} waits for a majority: {votes}")
+                        for node in joining:
+                            self._say(f"node {node.node_id} waits for a majority: {votes}")
             except BaseException:
-                self._kill(node)
+                for node in nodes:
+                    self._kill(node)
                 raise
 
     # -- inner

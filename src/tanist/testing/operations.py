@@ -1,0 +1,371 @@
+"""What a test does to a cluster and asks of it: the same on a cluster of its own, on a test's view of it, and on any
+other Kafka, where each fault that cannot be had raises `NotAvailable`.
+
+Every operation on a node does what the command of its name does (`tanist crash`, `partition`, `slow` and so on) and
+returns when it is done.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from tanist.runtime.client import admin
+from tanist.runtime.client.client import Address, Client
+from tanist.runtime.cluster import cluster as runtime
+from tanist.runtime.cluster.addresses import addresses_of
+from tanist.runtime.cluster.cluster_file import ClusterFile, load_existing
+from tanist.runtime.cluster.fault_requests import FaultOrders
+from tanist.runtime.cluster.layout import log_directories
+from tanist.runtime.faults.settings import CLIENTS, BadDisk, DiskTrouble, Fault, Partition, Side, Slow, names, side
+from tanist.testing import history, observations
+from tanist.testing.conditions import Condition, wait_for, wait_for_true
+from tanist.testing.errors import ClusterError, NotAvailable, answered
+from tanist.testing.history import Event
+from tanist.testing.observations import PartitionState, SalvageEntry
+from tanist.wire.batch import Record
+
+CLIENT_ID = "tanist"
+"""Requests of this client are left out of faults by request, as those of all tools are."""
+
+Member: TypeAlias = int | Literal["clients"]
+"""A node id, or every client."""
+Lost: TypeAlias = Literal["page-cache"] | None
+DiskState: TypeAlias = Literal["full", "failed", "slow"]
+
+_TROUBLES: dict[str, DiskTrouble] = {"full": "disk_full", "failed": "disk_error", "slow": "disk_slow"}
+_PATIENCE_S = 30.0
+
+
+@dataclass(slots=True)
+class Backend:
+    """The cluster behind the operations."""
+
+    bootstrap: tuple[Address, ...]
+    local: runtime.Cluster | None = None
+    """None: a Kafka that was not started here."""
+    did: list[Event] = field(default_factory=list)
+    """What was done to it, for reports."""
+    refused: set[str] = field(default_factory=set)
+    """The operations that were not to be had."""
+
+
+class Operations:
+    """Everything that can be done to a cluster, and asked of it."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    @property
+    def backend(self) -> Backend:
+        """The cluster behind this object, which a namespace shares."""
+        return self._backend
+
+    # -- what it is
+
+    @property
+    def bootstrap(self) -> str:
+        """`host:port,host:port` of every broker: what clients take as bootstrap.servers."""
+        return ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in self._addresses())
+
+    @property
+    def brokers(self) -> tuple[int, ...]:
+        """The ids of all brokers; of another Kafka, of those that are alive."""
+        if self._backend.local is not None:
+            return tuple(node.node_id for node in self._file().brokers)
+        with answered("brokers"), self._client() as client:
+            return tuple(sorted(client.metadata(()).brokers))
+
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        """The ids of brokers and of controllers in processes of their own."""
+        self._need("nodes", "list controllers")
+        return tuple(node.node_id for node in self._file().nodes)
+
+    @property
+    def data(self) -> Path:
+        """The data folder, for the commands of `tanist` (`--data`)."""
+        return self._need("data", "show its folder").folder
+
+    @property
+    def down(self) -> tuple[int, ...]:
+        """The nodes that do not run."""
+        self._need("down", "say which nodes run")
+        return tuple(node.node_id for node in self._file().nodes if not node.alive)
+
+    # -- nodes
+
+    def crash(self, *nodes: int, lose: Lost = None) -> None:
+        """Kill nodes with SIGKILL. With `lose="page-cache"` as if the power had failed: what was not synced is gone."""
+        if lose not in (None, "page-cache"):
+            raise ValueError(f'crash: lose is None or "page-cache", not {lose!r}')
+        cluster = self._need("crash", "kill a node")
+        listed = ", ".join(map(str, _named("crash", nodes)))
+        self._note(f"crash({listed})" if lose is None else f"crash({listed}, lose={lose!r})")
+        for node in nodes:
+            cluster.crash(node, lose_page_cache=lose is not None)
+
+    def stop(self, *nodes: int) -> None:
+        """Shut nodes down cleanly; returns when their processes have ended."""
+        cluster = self._need("stop", "stop a node")
+        self._note(f"stop({', '.join(map(str, _named('stop', nodes)))})")
+        for node in nodes:
+            cluster.stop(node)
+
+    def start(self, *nodes: int) -> None:
+        """Start nodes that are down, all of them by default; returns when they take part in the cluster again."""
+        cluster = self._need("start", "start a node")
+        if chosen := nodes or self.down:
+            self._note(f"start({', '.join(map(str, chosen))})")
+            cluster.start(*chosen)
+
+    def pause(self, *nodes: int) -> None:
+        """Freeze nodes (SIGSTOP): they say nothing, and their connections stay open."""
+        orders = self._orders("pause", "freeze a node")
+        for node in _named("pause", nodes):
+            self._note(f"pause({node})")
+            orders.pause(node)
+
+    def resume(self, *nodes: int) -> None:
+        """Let paused nodes go on, all of them by default."""
+        orders = self._orders("resume", "resume a node")
+        for node in nodes or orders.paused():
+            self._note(f"resume({node})")
+            orders.resume(node)
+
+    # -- links and disks
+
+    def partition(
+        self, a: Iterable[Member], b: Iterable[Member] | None = None, *, one_way: bool = False, clients: bool = False
+    ) -> None:
+        """Cut the links between two groups of nodes; without `b`, between `a` and all other nodes.
+
+        `"clients"` in a group means everything that is not a node; `clients=True` puts it on the side of `a`, or on the
+        other side if only `a` is named. `one_way`: only what `a` sends is lost.
+        """
+        orders = self._orders("partition", "cut a link")
+        self._set(orders, Partition(*self._sides("partition", a, b, clients), one_way))
+
+    def slow(
+        self,
+        a: Iterable[Member],
+        b: Iterable[Member] | None = None,
+        *,
+        latency_s: float = 0.0,
+        jitter_s: float = 0.0,
+        rate_bytes: int = 0,
+        one_way: bool = False,
+        clients: bool = False,
+    ) -> None:
+        """Make the links between two groups slow: latency each way, jitter on top, at most `rate_bytes` a second."""
+        orders = self._orders("slow", "slow a link down")
+        if not (latency_s or jitter_s or rate_bytes):
+            raise ValueError("slow: say how slow, with latency_s, jitter_s or rate_bytes")
+        ends = self._sides("slow", a, b, clients)
+        self._set(orders, Slow(*ends, one_way, round(latency_s * 1000), round(jitter_s * 1000), rate_bytes))
+
+    def disk(
+        self,
+        node: int,
+        state: DiskState,
+        *,
+        log_dir: str | None = None,
+        latency_s: float = 0.1,
+        writes: bool = False,
+    ) -> None:
+        """Make a node's disk, or one of its log directories, full, failed or slow.
+
+        A slow one takes `latency_s` longer for each sync and, with `writes`, for each write.
+        """
+        orders = self._orders("disk", "break a disk")
+        if state not in _TROUBLES:
+            raise ValueError(f"disk: a disk can be {', '.join(map(repr, _TROUBLES))}, not {state!r}")
+        path = None if log_dir is None else self._log_dir(node, log_dir)
+        slow = state == "slow"
+        self._set(
+            orders, BadDisk(node, _TROUBLES[state], path, round(latency_s * 1000) if slow else 0, slow and writes)
+        )
+
+    def heal(self, *members: Member) -> None:
+        """End all faults of links, disks and requests, and resume what is paused; or only those of some nodes."""
+        orders = self._orders("heal", "heal a fault")
+        orders.heal({_member("heal", member) for member in members} or None)
+        self._note(f"heal({', '.join(map(repr, members))})")
+
+    def faults(self) -> list[str]:
+        """The faults that are in force, a sentence each."""
+        if self._backend.local is None:
+            return []
+        orders = FaultOrders(self._backend.local.folder)
+        paused = [f"node {node} is paused" for node in orders.paused()]
+        down = [f"node {node} is down" for node in self.down]
+        return [str(fault) for fault in orders.present().faults] + paused + down
+
+    # -- topics
+
+    def create_topic(
+        self,
+        name: str,
+        *,
+        partitions: int = 1,
+        replicas: int = -1,
+        assignment: Iterable[Iterable[int]] = (),
+        config: Mapping[str, str] | None = None,
+    ) -> str:
+        """Create a topic and wait until its partitions have leaders; gives its name.
+
+        `replicas`: -1 is the cluster's default. `assignment` places the replicas of each partition instead.
+        """
+        placed = [tuple(each) for each in assignment]
+        with answered(f"create_topic({name!r})"), self._client() as client:
+            admin.create_topic(
+                client, name, partitions=partitions, replication_factor=replicas, assignment=placed, config=config
+            )
+        self.wait_until(Condition(name), timeout=_PATIENCE_S)
+        return name
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic."""
+        with answered(f"delete_topic({name!r})"), self._client() as client:
+            admin.delete_topic(client, name)
+
+    def topics(self) -> list[str]:
+        """The names of all topics but Kafka's internal ones."""
+        with answered("topics"), self._client() as client:
+            return [name for name, _, internal in admin.list_topics(client) if not internal]
+
+    # -- looking
+
+    def partition_state(self, topic: str, partition: int = 0) -> PartitionState:
+        """Leader, epoch, replicas, ISR, ELR, LastKnownElr and offsets of a partition now."""
+        recovering = None
+        if self._backend.local is not None:
+            recovering = history.recovering(self._backend.local.folder, topic, partition)
+        with answered(f"partition_state({topic!r}, {partition})"), self._client() as client:
+            return observations.partition_state(client, topic, partition, recovering)
+
+    def partition_states(self, topic: str) -> list[PartitionState]:
+        """The state of every partition of a topic."""
+        with answered(f"partition_states({topic!r})"), self._client() as client:
+            (described,) = admin.describe_topics(client, [topic])
+        return [self.partition_state(topic, each.partition) for each in described.partitions]
+
+    def records(self, topic: str, partition: int | None = None) -> list[Record]:
+        """What consumers can read: all records of a topic, or of one partition, in the order of their offsets."""
+        with answered(f"records({topic!r})"), self._client() as client:
+            chosen = [partition]
+            if partition is None:
+                (described,) = admin.describe_topics(client, [topic])
+                chosen = [each.partition for each in described.partitions]
+            return [record for index in chosen for record in observations.records(client, topic, index or 0)]
+
+    def salvage(self, topic: str | None = None) -> list[SalvageEntry]:
+        """What replicas have dropped and saved before, with the records; of one topic or of all, the oldest first."""
+        return observations.salvage(self._need("salvage", "show what replicas dropped").folder, topic)
+
+    def events(self, *topics: str) -> list[Event]:
+        """What happened to the partitions of these topics and what was done to the cluster, as one sequence."""
+        local = self._need("events", "show its metadata log")
+        found = [*history.partition_events(local.folder, topics), *self._backend.did]
+        return sorted(found, key=lambda event: event.wall_ms)
+
+    def wait_until(
+        self,
+        condition: Condition | Callable[[], object] | None = None,
+        *,
+        topic: str | None = None,
+        partition: int | None = None,
+        isr: int | None = None,
+        leader: int | None = None,
+        timeout: float = _PATIENCE_S,
+    ) -> None:
+        """Wait until a condition holds: `led(topic)`, `in_sync(topic)`, any function, or `topic=..., isr=2, leader=1`.
+
+        `NotInTime` after `timeout` seconds; its text says what was missing last.
+        """
+        if condition is None:
+            if topic is None:
+                raise ValueError("wait_until: say what to wait for: a condition, or topic=...")
+            condition = Condition(topic, partition, leader, isr=isr)
+        elif topic is not None or isr is not None or leader is not None or partition is not None:
+            raise ValueError("wait_until: give a condition, or topic=, partition=, isr= and leader=, not both")
+        if isinstance(condition, Condition):
+            with answered("wait_until"):
+                wait_for(condition, self._client, timeout)
+        else:
+            wait_for_true(condition, timeout)
+
+    # -- inner
+
+    def _client(self) -> Client:
+        local = self._backend.local
+        if local is None:
+            return Client(self._backend.bootstrap, client_id=CLIENT_ID, timeout_s=_PATIENCE_S)
+        return Client(addresses_of(self._file(), local.folder), client_id=CLIENT_ID, timeout_s=_PATIENCE_S)
+
+    def _addresses(self) -> list[Address]:
+        if self._backend.local is None:
+            return list(self._backend.bootstrap)
+        file = self._file()
+        return [(file.host, node.broker_port) for node in file.brokers]
+
+    def _file(self) -> ClusterFile:
+        return load_existing(self._need("cluster", "show its nodes").folder)
+
+    def _need(self, operation: str, verb: str) -> runtime.Cluster:
+        """The cluster that was started here. `NotAvailable` if there is none."""
+        local = self._backend.local
+        if local is None:
+            self._backend.refused.add(operation)
+            raise NotAvailable(
+                f"{operation}: only clusters that tanist.testing has started can {verb}, and {self.bootstrap} is not "
+                "one: use tanist.testing.Cluster(), or run without --tanist-bootstrap"
+            )
+        return local
+
+    def _orders(self, operation: str, verb: str) -> FaultOrders:
+        return FaultOrders(self._need(operation, verb).folder)
+
+    def _set(self, orders: FaultOrders, fault: Fault) -> None:
+        self._note(f"fault: {fault}")
+        orders.set(fault)
+
+    def _sides(
+        self, operation: str, a: Iterable[Member], b: Iterable[Member] | None, clients: bool
+    ) -> tuple[Side, Side]:
+        source = side(_member(operation, member) for member in a)
+        if b is not None:
+            target = side(_member(operation, member) for member in b)
+            return (side((*source, CLIENTS)) if clients else source), target
+        others = [node for node in self.nodes if node not in source]
+        target = side([*others, CLIENTS] if clients else others)
+        if not source or not target:
+            raise ValueError(f"{operation}: there is no node on the other side of {names(source)}: name both sides")
+        return source, target
+
+    def _log_dir(self, node: int, wanted: str) -> str:
+        paths = log_directories(self.data, node)
+        for path in paths:
+            if wanted in (path, Path(path).name):
+                return path
+        raise ClusterError(f"node {node} has no log directory {wanted}; it has {', '.join(paths)}")
+
+    def _note(self, text: str) -> None:
+        self._backend.did.append(Event(time.time_ns() // 1_000_000, "test", text))
+
+
+def _member(operation: str, member: Member) -> int:
+    if member == "clients":
+        return CLIENTS
+    if isinstance(member, int):
+        return member
+    raise ValueError(f'{operation}: {member!r} is neither a node id nor "clients"')
+
+
+def _named(operation: str, nodes: tuple[int, ...]) -> tuple[int, ...]:
+    if not nodes:
+        raise ValueError(f"{operation}: say which node, for instance {operation}(1)")
+    return nodes

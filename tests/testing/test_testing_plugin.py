@@ -1,0 +1,182 @@
+"""The pytest plugin as a test suite meets it: options, fixtures, the report of a failure, what it costs unused."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tanist.runtime.cluster.cluster import Cluster as RunningCluster
+from tanist.testing import Cluster
+
+FAILING = """
+    from tanist.testing import in_sync
+
+    def test_loses(kafka):
+        topic = kafka.create_topic(kafka.topic("orders"), assignment=[(2, 1)])
+        kafka.crash(2)
+        kafka.wait_until(topic=topic, isr=1)
+        kafka.slow([1], ["clients"], latency_s=0.001)
+        assert False, "lost"
+
+    def test_after(kafka):
+        assert kafka.down == ()
+        assert kafka.faults() == []
+"""
+
+
+def run(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
+    return pytester.runpytest_inprocess("-p", "no:cacheprovider", *arguments)
+
+
+def test_a_test_s_topics_and_groups_are_gone_after_it(pytester: pytest.Pytester) -> None:
+    pytester.makepyprojecttoml("""
+        [tool.pytest.ini_options]
+        tanist_brokers = "2"
+        tanist_min_isr = "1"
+        tanist_config = ["num.partitions=3"]
+    """)
+    pytester.makepyfile("""
+        from tanist.runtime.client.client import Client, parse_bootstrap
+        from tanist.runtime.client.groups import commit_offsets
+
+        names = set()
+
+        def make(kafka):
+            topic = kafka.create_topic(kafka.topic("orders"))
+            other = kafka.create_topic("made-by-the-application")
+            with Client(parse_bootstrap(kafka.bootstrap)) as client:
+                commit_offsets(client, kafka.group("readers"), {(topic, 0): 0})
+            assert sorted(kafka.topics()) == sorted([topic, other])
+            assert kafka._all_groups() == [kafka.group("readers")]
+            names.add(topic)
+
+        def test_one(kafka, kafka_cluster):
+            assert len(kafka.brokers) == 2
+            make(kafka)
+
+        def test_two(kafka):
+            make(kafka)
+            assert len(names) == 2
+
+        def test_three(kafka_cluster):
+            assert kafka_cluster.topics() == []
+    """)
+    run(pytester).assert_outcomes(passed=3)
+
+
+def test_a_failure_s_report(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(FAILING)
+    result = run(pytester, "--tanist-brokers", "2", "--tanist-min-isr=1")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*tanist: what happened*",
+            "* orders-??????-0 * created: leader 2, replicas {2, 1}, ISR {2, 1}",
+            "* test * crash(2)",
+            "* orders-??????-0 * leader 2 -> 1 (epoch 1), ISR {1}*",
+            "* test * fault: between 1 and clients: 1 ms of latency",
+            "*tanist: partitions now*",
+            "orders-??????-0: leader 1 (epoch 1), ISR {1}*",
+            "*tanist: faults in force*",
+            "between 1 and clients: 1 ms of latency",
+            "node 2 is down",
+            "*tanist: data folder*",
+            "*tanist*",
+            "data of the failed tests: *",
+        ]
+    )
+    folder = Path(re.findall(r"data of the failed tests: (\S+)", result.stdout.str())[0])
+    try:
+        with Cluster(folder=folder) as kept:
+            assert [name for name in kept.topics() if name.startswith("orders-")]
+    finally:
+        RunningCluster(folder).down(wipe=True)
+
+
+def test_nothing_is_kept_of_a_run_that_passes(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("""
+        def test_passes(kafka):
+            open("folder", "w").write(str(kafka.data))
+    """)
+    result = run(pytester, "--tanist-brokers=1", "--tanist-config", "num.partitions=2")
+    result.assert_outcomes(passed=1)
+    assert "data of the failed tests" not in result.stdout.str()
+    assert not Path((pytester.path / "folder").read_text()).exists()
+
+
+def test_reuse_keeps_the_cluster_between_runs(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("""
+        def test_it(kafka):
+            with open("clusters", "a") as file:
+                file.write(kafka.bootstrap + "\\n")
+    """)
+    try:
+        for _ in range(2):
+            run(pytester, "--tanist-brokers=1", "--tanist-reuse=cluster").assert_outcomes(passed=1)
+        first, second = (pytester.path / "clusters").read_text().split()
+        assert first == second
+    finally:
+        RunningCluster(pytester.path / "cluster").down(wipe=True)
+
+
+def test_another_kafka_says_which_faults_are_not_to_be_had(pytester: pytest.Pytester, kafka_cluster: Cluster) -> None:
+    pytester.makepyfile("""
+        def test_crash(kafka):
+            kafka.create_topic(kafka.topic("orders"))
+            kafka.crash(1, lose="page-cache")
+
+        def test_topics(kafka):
+            assert kafka.topics() == []
+    """)
+    result = run(pytester, f"--tanist-bootstrap={kafka_cluster.bootstrap}", "-rs")
+    result.assert_outcomes(passed=1, skipped=1)
+    result.stdout.fnmatch_lines(["SKIPPED*crash: only clusters that tanist.testing has started can kill a node*"])
+    assert [name for name in kafka_cluster.topics() if name.startswith("orders-")] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--tanist-brokers=three"], "--tanist-brokers three: give a number"),
+        (["--tanist-config=flush.messages"], "--tanist-config flush.messages: give KEY=VALUE"),
+        (
+            ["--tanist-config=num.partition=1"],
+            "num.partition is not a setting of a broker; did you mean num.partitions",
+        ),
+        (["--tanist-bootstrap=localhost:1"], "no broker answers"),
+    ],
+)
+def test_wrong_options_are_one_line(pytester: pytest.Pytester, arguments: list[str], message: str) -> None:
+    pytester.makepyfile("def test_it(kafka): pass")
+    result = run(pytester, *arguments)
+    result.assert_outcomes(errors=1)
+    assert message in result.stdout.str() + result.stderr.str()
+    assert "Traceback" not in result.stdout.str()
+
+
+def test_the_plugin_costs_nothing_unused() -> None:
+    program = "import sys, pytest; old = set(sys.modules); import tanist.testing.plugin; print(*set(sys.modules) - old)"
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert sorted(found.split()) == ["tanist", "tanist.testing", "tanist.testing.plugin"]
+
+
+def test_each_worker_of_xdist_has_a_cluster(pytester: pytest.Pytester) -> None:
+    pytest.importorskip("xdist")
+    pytester.makepyfile("""
+        import pytest
+
+        @pytest.mark.parametrize("number", range(4))
+        def test_it(kafka, number, worker_id):
+            with open(f"cluster-{worker_id}", "a") as file:
+                file.write(kafka.bootstrap + "\\n")
+    """)
+    run(pytester, "-n2", "--tanist-brokers=1").assert_outcomes(passed=4)
+    seen = [set(path.read_text().split()) for path in pytester.path.glob("cluster-*")]
+    assert all(len(clusters) == 1 for clusters in seen)
+    assert len(set().union(*seen)) == len(seen)
+    shutil.rmtree(pytester.path)
