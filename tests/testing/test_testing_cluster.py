@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import inspect
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -147,9 +149,9 @@ def test_pause_slow_partition_and_disks_are_in_force_until_healed(kafka: Kafka) 
         (lambda kafka: kafka.wait_until(led("t"), isr=2), "not both"),
     ],
 )
-def test_wrong_arguments_are_value_errors(kafka: Kafka, call: object, message: str) -> None:
+def test_wrong_arguments_are_value_errors(kafka: Kafka, call: Callable[[Any], None], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        call(kafka)  # type: ignore[operator]
+        call(kafka)
 
 
 def test_a_wait_that_ends_says_what_was_missing(kafka: Kafka) -> None:
@@ -173,7 +175,7 @@ def test_any_other_kafka_has_no_faults(kafka_cluster: Cluster) -> None:
         name = other.create_topic("of-another-kafka")
         assert other.partition_state(name).leader in other.brokers
         other.delete_topic(name)
-        for operation, call in {
+        calls: dict[str, Callable[[], object]] = {
             "crash": lambda: other.crash(1),
             "stop": lambda: other.stop(1),
             "start": lambda: other.start(1),
@@ -184,7 +186,8 @@ def test_any_other_kafka_has_no_faults(kafka_cluster: Cluster) -> None:
             "disk": lambda: other.disk(1, "full"),
             "heal": lambda: other.heal(),
             "salvage": lambda: other.salvage(),
-        }.items():
+        }
+        for operation, call in calls.items():
             with pytest.raises(
                 NotAvailable, match=rf"^{operation}: only clusters that tanist\.testing has started can"
             ):
