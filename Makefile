@@ -26,7 +26,7 @@ help:
 	@echo "make interpreters"
 	@echo "              the simulator's digests under other Pythons and under WebAssembly (skips what is not there)"
 	@echo "make digests  the simulator's digests written down anew, after a change that is meant to change them"
-	@echo "make check    lint, types, architecture"
+	@echo "make check    lint, types, import rules, dead code"
 	@echo "make bench    the benchmark"
 	@echo "               (clients, interop, stories, spark and test take TESTS=path to run only some)"
 	@echo "make wheel    dist/*.whl, installed and run in an empty environment"
@@ -55,6 +55,7 @@ check: setup
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/vulture
 
 format: setup
 	$(BIN)/ruff check --fix

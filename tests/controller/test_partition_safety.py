@@ -61,7 +61,6 @@ class Cluster(RuleBasedStateMachine):
         self.epochs = 100
         self.complete = {number: set(replicas) for number, replicas in PARTITIONS.items()}
         self.lost = {number: set[int]() for number in PARTITIONS}
-        self.was_small: dict[int, bool] = {}
         self.image.replay(FeatureLevelRecord(name=METADATA_VERSION, feature_level=30))
         self.image.replay(FeatureLevelRecord(name=ELR_VERSION, feature_level=1))
         for broker in BROKERS:

@@ -440,10 +440,6 @@ class ApacheCluster:
             node.output.close()
             node.output = None
 
-    def wait_ended(self, node_id: int, timeout_s: float = 30.0) -> None:
-        """Wait until a node's process has ended by itself."""
-        wait_for(lambda: self.pid(node_id) is None, f"node {node_id} ends", timeout_s=timeout_s)
-
 
 def environment_note() -> str:
     """One line for reports: which Java runs Apache Kafka, on how many cores."""

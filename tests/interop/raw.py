@@ -167,14 +167,6 @@ class RawClient:
             length -= len(piece)
         return b"".join(pieces)
 
-    def api_versions(self) -> dict[int, tuple[int, int]]:
-        """What the node advertises: API key -> (min, max)."""
-        reader = self.request(API_VERSIONS, 0, b"")
-        error = reader.int16()
-        if error:
-            raise ProtocolError(f"ApiVersions: error {error}")
-        return {reader.int16(): (reader.int16(), reader.int16()) for _ in range(reader.int32())}
-
     def metadata(self, topics: Sequence[str] | None = None) -> ClusterState:
         """The brokers that are alive, and the named topics (all of them for None). Never creates a topic."""
         if topics is None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -160,98 +158,6 @@ class MemoryDisk:
     def sync_now(self, file: File) -> None:
         assert isinstance(file, MemoryFile)
         file.inode.synced = file.size
-
-    def run(self, job: Callable[[], Any], done: Callable[[Any], None]) -> None:
-        done(job())
-
-
-class FolderFile:
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        self._synced = 0
-
-    @property
-    def path(self) -> str:
-        return self._path
-
-    @property
-    def size(self) -> int:
-        return os.fstat(self._fd).st_size
-
-    @property
-    def synced(self) -> int:
-        return self._synced
-
-    def read(self, offset: int, length: int) -> bytes:
-        return os.pread(self._fd, length, offset)
-
-    def write(self, offset: int, buffers: Sequence[Buffer]) -> None:
-        self._synced = min(self._synced, offset)
-        for start in range(0, len(buffers), 1000):
-            offset += os.pwritev(self._fd, buffers[start : start + 1000], offset)
-
-    def truncate(self, size: int) -> None:
-        self._synced = min(self._synced, size)
-        os.ftruncate(self._fd, size)
-
-    def close(self) -> None:
-        os.close(self._fd)
-
-    def sync(self) -> None:
-        os.fsync(self._fd)
-        self._synced = self.size
-
-
-class FolderDisk:
-    """The machine's own files, for what Apache Kafka is to read, or has written."""
-
-    def open(self, path: str, *, create: bool = True) -> FolderFile:
-        if not create and not os.path.exists(path):
-            raise FileNotFoundError(path)
-        return FolderFile(path)
-
-    def exists(self, path: str) -> bool:
-        return os.path.exists(path)
-
-    def list(self, path: str) -> list[str]:
-        return sorted(os.listdir(path))
-
-    def is_directory(self, path: str) -> bool:
-        return os.path.isdir(path)
-
-    def crowded(self) -> bool:
-        return False
-
-    def make_directory(self, path: str) -> None:
-        os.makedirs(path, exist_ok=True)
-
-    def remove(self, path: str) -> None:
-        if os.path.isdir(path):
-            shutil.rmtree(path)
-        elif os.path.exists(path):
-            os.remove(path)
-
-    def rename(self, source: str, target: str) -> None:
-        os.replace(source, target)
-
-    def read_file(self, path: str) -> bytes:
-        with open(path, "rb") as file:
-            return file.read()
-
-    def write_file(self, path: str, data: Buffer, *, sync: bool = True) -> None:
-        with open(path + ".tmp", "wb") as file:
-            file.write(data)
-        os.replace(path + ".tmp", path)
-
-    def sync(self, files: Sequence[File], done: Callable[[OSError | None], None]) -> None:
-        for file in files:
-            self.sync_now(file)
-        done(None)
-
-    def sync_now(self, file: File) -> None:
-        assert isinstance(file, FolderFile)
-        file.sync()
 
     def run(self, job: Callable[[], Any], done: Callable[[Any], None]) -> None:
         done(job())

@@ -25,7 +25,6 @@ class End:
     frames: list[bytes] = field(default_factory=list)
     closed: list[str] = field(default_factory=list)
     opened_us: int = -1
-    closed_us: int = -1
     kept: list[memoryview] = field(default_factory=list)
 
     def on_open(self, connection: Connection) -> None:
@@ -38,7 +37,6 @@ class End:
 
     def on_close(self, reason: str) -> None:
         self.closed.append(reason)
-        self.closed_us = self.scheduler.now_us
 
     def send(self, data: bytes) -> None:
         assert self.connection is not None

@@ -251,10 +251,6 @@ class Node:
     def turn_ms(self) -> int:
         return self.clock.now_ms()
 
-    @property
-    def turn_wall_ms(self) -> int:
-        return self.clock.wall_ms()
-
     # -- connections
 
     def _listen(self, name: str, host: str, port: int) -> None:

@@ -186,7 +186,6 @@ _REAL = re.compile(r"[+-]?([0-9]{1,400}\.?[0-9]{0,400}|\.[0-9]{1,400})([eE][+-]?
 _INTEGER_BITS = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
 _COMMA = re.compile(r"\s*,\s*")
 
-INT_MAX = (1 << 31) - 1
 LONG_MAX = (1 << 63) - 1
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, fields
 from tanist.wire.compression import Compression
 
 LONG_MAX = 2**63 - 1
-INT_MAX = 2**31 - 1
 
 DAY_MS = 24 * 60 * 60 * 1000
 

@@ -19,8 +19,6 @@ SEGMENT_SUFFIXES: Final = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDE
 INDEX_SUFFIXES: Final = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
 
 DELETE_SUFFIX: Final = "-delete"
-FUTURE_SUFFIX: Final = "-future"
-STRAY_SUFFIX: Final = "-stray"
 _MARKED: Final = re.compile(r".+\.[0-9a-f]+(-delete|-future|-stray)")
 _NAME_BYTES_MAX: Final = 255
 

@@ -126,10 +126,6 @@ class SnapshotFiles:
         for later in [each for each in self.offsets if each > offset]:
             self.remove(later)
 
-    def remove_up_to(self, offset: int) -> None:
-        for earlier in [each for each in self.offsets if each <= offset]:
-            self.remove(earlier)
-
     def remove_strays(self, base_offsets: Collection[int]) -> None:
         """Keep those at a segment's start, and the latest of all if it lies above every segment: a clean stop's."""
         keep = set(base_offsets)

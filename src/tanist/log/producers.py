@@ -15,7 +15,6 @@ from typing import Final, NamedTuple
 
 from tanist.wire.errors import ErrorCode
 
-NO_PRODUCER_ID: Final = -1
 NO_PRODUCER_EPOCH: Final = -1
 NO_SEQUENCE: Final = -1
 NO_COORDINATOR_EPOCH: Final = -1
@@ -145,11 +144,6 @@ class ProducerStates:
         self._ongoing: dict[int, int] = {}
         """First offset -> producer id, in ascending order of offset."""
         self._unreplicated: list[CompletedTransaction] = []
-
-    @property
-    def ongoing_transactions(self) -> dict[int, int]:
-        """First offset -> producer id of the transactions that no marker has ended yet."""
-        return dict(self._ongoing)
 
     def check(
         self,

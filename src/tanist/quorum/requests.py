@@ -48,9 +48,6 @@ class Requests:
     def is_failing(self, peer: int, now_ms: int) -> bool:
         return now_ms < self._backoff_until_ms.get(peer, now_ms)
 
-    def is_asking(self, peer: int) -> bool:
-        return peer in self._pending
-
     def ask(self, peer: int, request: Request, now_ms: int) -> PendingRequest:
         if peer in self._pending:
             raise ValueError(f"a request to {peer} is under way")

@@ -27,7 +27,6 @@ class Noted:
         self.down: set[int] = set()
         self.silent: set[int] = set()
         self.leader = 2
-        self.broken_disk: int | None = None
         self.waited_s = 0.0
 
     def view(self, address: Address, topic: str) -> View | None:

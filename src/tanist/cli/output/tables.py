@@ -18,11 +18,6 @@ def print_json(value: Any) -> None:
     click.echo(json.dumps(value, indent=2, default=_plain))
 
 
-def print_json_line(value: Any) -> None:
-    """One value of many: a line each, as programs read a stream."""
-    click.echo(json.dumps(value, default=_plain))
-
-
 def _plain(value: Any) -> Any:
     """What results hold beside JSON's own types."""
     match value:

@@ -29,7 +29,6 @@ from tanist.quorum import (
     messages,
 )
 from tanist.quorum.roles import Unattached
-from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_UUID
 from tanist.wire.messages import fetch_request, fetch_response, vote_request
 from tanist.wire.schema import Request, Response
@@ -297,7 +296,3 @@ def part_of(response: Response) -> Any:
 def error_of(response: Any) -> int:
     """The error of the response, or else of its partition."""
     return int(response.error_code or part_of(response).error_code)
-
-
-def error_name_of(response: Any) -> str:
-    return ErrorCode.name_of(error_of(response))

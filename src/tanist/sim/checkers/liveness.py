@@ -190,9 +190,6 @@ class Peace:
     def _states(self) -> dict[TopicIdPartition, PartitionState]:
         return self._checkers.replicas.states
 
-    def _all_lead(self) -> bool:
-        return all(state.leader >= 0 for state in self._states().values())
-
     def _leaderless(self) -> str:
         replicas = self._checkers.replicas
         waiting = [(replicas.truth(key), state) for key, state in self._states().items() if state.leader < 0]

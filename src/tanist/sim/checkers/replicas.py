@@ -102,13 +102,6 @@ class ReplicaChecks:
                 found.thinnings = Thinnings(found)
         return found
 
-    def is_whole(self, core: frozenset[int]) -> bool:
-        """Every replica in the core is in its ISR, and nothing is on the move."""
-        return all(
-            set(state.isr) >= core.intersection(state.replicas) and not state.adding and not state.removing
-            for state in self.states.values()
-        )
-
     # -- what happens
 
     def look(self, host: Host, node: Node) -> None:

@@ -1,0 +1,91 @@
+"""Names that vulture sees no use of, and why each is used. `make check` reads this file; nothing runs it.
+
+Take a name out when its code goes. A name that is in no list here, and that nothing uses, fails the check.
+"""
+
+# Frameworks call these by name.
+_.command_class  # click: the class of a group's commands
+_.group_class
+_.format_commands
+_.connection_made  # asyncio.Protocol
+_.data_received
+_.exc
+_.log_message  # http.server
+_.on_partitions_assigned  # kafka-python and aiokafka: listeners of a rebalance
+_.on_partitions_revoked
+_.batchId  # Spark's Python Data Source API
+_.getDefaultReadLimit
+_.initialOffset
+_.latestOffset
+_.prepareForTriggerAvailableNow
+_.reportLatestOffset
+_.streamReader
+_.streamWriter
+_.__getattr__  # Python: the names of tanist.spark are imported when they are first asked for
+_.log_errors  # re2.Options
+
+# Looked up by a name that is made at run time.
+_._rolling  # sim/faults/nemesis.py: each fault's method
+_._crash
+_._blackout
+_._reborn
+_._skew
+_._disk_slow
+_._disk_error
+_._disk_full
+_._rot
+_._preferred  # sim/workload/operations.py: each operation's method
+_.quorum_request  # broker/api/table.py
+_._producer_perf  # bench/measure.py: each workload's method
+_._consumer_perf
+_._kcat
+
+# Used by people: pipelines, pytest.
+_.attach  # examples/pipelines
+_.TestCommittedOffsets  # a rule-based machine, as pytest finds it
+_.libraries  # a fixture for what it does: confluent-kafka becomes importable
+
+# Members of Kafka's enumerations and layouts, which are there as a whole.
+_.LOW
+_.PREPARING_REBALANCE
+_.BASE_SEQUENCE_AT
+_.BASE_TIMESTAMP_AT
+_.LAST_OFFSET_DELTA_AT
+_.PRODUCER_EPOCH_AT
+_.PRODUCER_ID_AT
+_.MV_4_0
+
+# Fields that are read by their position, or compared as part of a tuple.
+_.fewer_records  # runtime/client/salvaged.py: the order of batches
+_.restarts  # lab/model/components.py: budgets of the search
+_.fences
+_.cancellations
+_.failovers
+_.old_fetches
+_.old_replies
+
+# Set to see that it cannot be set.
+_.nome
+
+# Properties that are read by their names in Kafka, not from the parsed configuration.
+_.log_cleaner_dedupe_buffer_size
+_.log_flush_scheduler_interval_ms
+_.message_max_bytes
+_.metadata_max_idle_interval_ms
+
+# Properties of Kafka's that are accepted and have no effect: GAPS.md lists them.
+_.append_linger_ms
+_.controlled_shutdown_enable
+_.log_dir_failure_timeout_ms
+_.log_flush_offset_checkpoint_interval_ms
+_.log_flush_start_offset_checkpoint_interval_ms
+_.metadata_log_max_snapshot_interval_ms
+_.queued_max_requests
+_.replica_socket_receive_buffer_bytes
+_.socket_listen_backlog_size
+_.transaction_max_timeout_ms
+_.transaction_state_log_min_isr
+_.transaction_state_log_num_partitions
+_.transaction_state_log_replication_factor
+_.transaction_state_log_segment_bytes
+_.transactional_id_expiration_ms
