@@ -10,7 +10,7 @@ SPARK := .venv/.spark
 DEFAULT_TESTS := not slow and not clients and not interop and not stories and not spark and not interpreters and not ui
 
 .DEFAULT_GOAL := help
-.PHONY: help setup spark-setup up demo test check format bench clients interop stories spark interpreters digests lock wheel clean
+.PHONY: help setup spark-setup up demo test check format bench clients interop stories spark interpreters digests lock wheel web clean
 
 help:
 	@echo "make setup    install everything into .venv (again only when a lock has changed)"
@@ -29,6 +29,7 @@ help:
 	@echo "make check    lint, types, import rules, dead code"
 	@echo "make bench    the benchmark"
 	@echo "               (clients, interop, stories, spark and test take TESTS=path to run only some)"
+	@echo "make web      the page of tanist ui, from web/ (needs Node.js 20 and npm; the built page is in git)"
 	@echo "make wheel    dist/*.whl, installed and run in an empty environment"
 
 setup: $(SETUP)
@@ -88,6 +89,13 @@ digests: setup
 $(SPARK): $(SETUP) requirements/spark.lock
 	$(INSTALL) --require-hashes -r requirements/spark.lock
 	@touch $@
+
+web: web/node_modules/.package-lock.json
+	cd web && npm run --silent check
+	cd web && npm run --silent build
+
+web/node_modules/.package-lock.json: web/package-lock.json
+	cd web && npm ci --no-fund --no-audit
 
 wheel: setup
 	rm -rf dist build/wheel-venv

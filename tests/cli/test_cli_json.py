@@ -24,6 +24,7 @@ WITHOUT_JSON = {
     "completion": "a script for a shell",
     "serve": "a node: its output is its log",
     "spark story": "a story, for people",
+    "ui": "a server until Ctrl-C; tests/web starts it and reads the address",
 }
 
 

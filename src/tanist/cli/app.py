@@ -26,6 +26,7 @@ TREE: dict[str, dict[str, str]] = {
         "reset": "tanist.cli.commands.clusters",
         "status": "tanist.cli.commands.status",
         "top": "tanist.cli.commands.top",
+        "ui": "tanist.cli.commands.ui",
         "wait": "tanist.cli.commands.wait",
         "logs": "tanist.cli.commands.logs",
         "start": "tanist.cli.commands.clusters",

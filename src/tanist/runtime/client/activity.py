@@ -64,7 +64,8 @@ def sample(client: Client, *, internal: bool = False) -> Sample:
             committed[listing.group] = of_groups.committed_offsets(client, listing.group)
     except (KafkaError, Unreachable):
         pass  # a coordinator is on the move
-    return Sample(time.monotonic(), brokers, controller, partitions, _ends(client, partitions), committed)
+    leaders = {place: each.leader for place, each in partitions.items()}
+    return Sample(time.monotonic(), brokers, controller, partitions, high_watermarks(client, leaders), committed)
 
 
 def rates(before: Sample, after: Sample) -> dict[Place, float]:
@@ -75,11 +76,12 @@ def rates(before: Sample, after: Sample) -> dict[Place, float]:
     }
 
 
-def _ends(client: Client, partitions: Mapping[Place, PartitionDescription]) -> dict[Place, int]:
+def high_watermarks(client: Client, leaders: Mapping[Place, int]) -> dict[Place, int]:
+    """Of the partitions that have a leader: each leader is asked once. Without those that could not be asked."""
     by_leader: dict[int, list[Place]] = {}
-    for place, partition in partitions.items():
-        if partition.leader >= 0:
-            by_leader.setdefault(partition.leader, []).append(place)
+    for place, leader in leaders.items():
+        if leader >= 0:
+            by_leader.setdefault(leader, []).append(place)
     found: dict[Place, int] = {}
     for leader, places in sorted(by_leader.items()):
         request = ListOffsetsRequest(replica_id=-1, topics=_asked(places), timeout_ms=_TIMEOUT_MS)

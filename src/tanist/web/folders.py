@@ -1,0 +1,152 @@
+"""What the files of a dead node say of its replicas, without opening a log.
+
+Owns the reading of checkpoints, and the walk over the batches of the last segment from the last entry of its offset
+index on. A log that was read is not read again until its files change. It changes nothing; a file that cannot be read
+is a position that is not known.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from struct import Struct
+from typing import Final
+
+from tanist.log.checkpoints import (
+    HIGH_WATERMARK_CHECKPOINT,
+    LEADER_EPOCH_CHECKPOINT,
+    LOG_START_CHECKPOINT,
+    CheckpointError,
+    decode_epochs,
+    decode_offsets,
+)
+from tanist.log.names import LOG_SUFFIX, folder_name, offset_of
+from tanist.log.scan import DamagedBatch, UnsupportedFormatError, scan_headers
+from tanist.runtime.client.salvaged import SavedFile
+from tanist.runtime.ports.synced_lengths import LEDGER_NAME, read_ledger
+from tanist.web.state import ReplicaPositions
+
+_INDEX_ENTRY: Final = Struct(">ii")
+_INDEX_BYTES_MAX: Final = 32 << 20
+_CACHED: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    start: int
+    end: int
+    synced: int | None
+    note: str | None
+
+
+class DeadNode:
+    """The log directories of a node whose process has ended."""
+
+    def __init__(self, broker: int, directories: list[str]) -> None:
+        self._broker = broker
+        self._directories = [Path(each) for each in directories]
+        self._read: dict[tuple[str, int, int], _Found] = {}
+
+    def replica(self, topic: str, partition: int, since_ms: int | None) -> ReplicaPositions:
+        """One replica, as far as its files say it."""
+        for directory in self._directories:
+            folder = directory / folder_name(topic, partition)
+            if folder.is_dir():
+                return self._replica(directory, folder, topic, partition, since_ms)
+        note = "it has no log of this partition"
+        return ReplicaPositions(self._broker, "dead", False, note=note, since_ms=since_ms)
+
+    def _replica(
+        self, directory: Path, folder: Path, topic: str, partition: int, since_ms: int | None
+    ) -> ReplicaPositions:
+        epochs: list[tuple[int, int]] = []
+        with suppress(OSError, CheckpointError):
+            path = folder / LEADER_EPOCH_CHECKPOINT
+            epochs = decode_epochs(path.read_bytes(), str(path))
+        found = self._log(directory, folder)
+        start = _offset(directory / LOG_START_CHECKPOINT, topic, partition)
+        if found is None:
+            note = "its log cannot be read"
+            return ReplicaPositions(self._broker, "dead", False, epochs=tuple(epochs), note=note, since_ms=since_ms)
+        high_watermark = _offset(directory / HIGH_WATERMARK_CHECKPOINT, topic, partition)
+        return ReplicaPositions(
+            self._broker,
+            "dead",
+            False,
+            start=max(found.start, start or 0),
+            end=found.end,
+            high_watermark=None if high_watermark is None else min(high_watermark, found.end),
+            synced=found.synced,
+            epochs=tuple((epoch, first) for epoch, first in epochs if first < found.end),
+            note=found.note,
+            since_ms=since_ms,
+        )
+
+    def _log(self, directory: Path, folder: Path) -> _Found | None:
+        try:
+            bases = sorted(base for name in os.listdir(folder) if (base := offset_of(name, LOG_SUFFIX)) is not None)
+            if not bases:
+                return None
+            path = folder / f"{bases[-1]:020d}{LOG_SUFFIX}"
+            status = path.stat()
+            key = (str(path), status.st_size, status.st_mtime_ns)
+            if key not in self._read:
+                if len(self._read) >= _CACHED:
+                    self._read.clear()
+                ledger = _synced(self._directories[0])
+                synced = None if ledger is None else ledger.get((status.st_dev, status.st_ino))
+                self._read[key] = _walk(path, bases[0], bases[-1], synced)
+            return self._read[key]
+        except (OSError, ValueError):
+            return None
+
+
+def _synced(directory: Path) -> dict[tuple[int, int], int] | None:
+    try:
+        return read_ledger(directory / LEDGER_NAME)
+    except (OSError, ValueError):
+        return None
+
+
+def _walk(path: Path, first: int, base: int, synced_bytes: int | None) -> _Found:
+    """The end of the last segment, and the offset at which what was synced ends. Files before it are synced."""
+    end, synced, note = base, base, None
+    with closing(SavedFile(path)) as file:
+        durable = file.size if synced_bytes is None else min(synced_bytes, file.size)
+        position = _indexed(path, min(durable, file.size))
+        try:
+            for batch in scan_headers(file, position, file.size):
+                end = batch.header.next_offset
+                if batch.end <= durable:
+                    synced = end
+        except (DamagedBatch, UnsupportedFormatError):
+            note = "behind its end stand bytes that are no whole batch"
+    return _Found(first, end, synced if synced_bytes is not None else None, note)
+
+
+def _indexed(path: Path, most: int) -> int:
+    """The last position in the segment's offset index that is not beyond `most`; 0 without an index."""
+    index = path.with_suffix(".index")
+    try:
+        if index.stat().st_size > _INDEX_BYTES_MAX:
+            return 0
+        data = index.read_bytes()
+    except OSError:
+        return 0
+    found = 0
+    for _, position in _INDEX_ENTRY.iter_unpack(data[: len(data) // _INDEX_ENTRY.size * _INDEX_ENTRY.size]):
+        if position <= found or position > most:
+            if position == 0 and found:
+                break
+            continue
+        found = position
+    return found
+
+
+def _offset(path: Path, topic: str, partition: int) -> int | None:
+    try:
+        return decode_offsets(path.read_bytes(), str(path)).get((topic, partition))
+    except (OSError, CheckpointError):
+        return None

@@ -1,0 +1,96 @@
+"""The faults that the page can ask for on a cluster of processes: the same that `tanist crash`, `pause`, ... do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from tanist.runtime.cluster.cluster import Cluster
+from tanist.runtime.cluster.cluster_file import ClusterError, load_existing
+from tanist.runtime.cluster.fault_requests import FaultOrders
+from tanist.runtime.faults.settings import BadDisk, Partition, Side, Slow, side
+from tanist.text import counted
+
+SLOW_MS: Final = 200
+
+
+def act(folder: Path, action: str, node: int | None) -> str:
+    """Carry it out, and say what was done. `ClusterError` if it cannot be."""
+    if action == "heal" and node is None:
+        FaultOrders(folder).heal()
+        return "all faults are healed"
+    if action not in _ACTS:
+        raise ClusterError(f"there is no fault {action!r} here")
+    if node is None:
+        raise ClusterError(f"{action} needs a node")
+    load_existing(folder).node(node)
+    return _ACTS[action](folder, node)
+
+
+def _crash(folder: Path, node: int) -> str:
+    Cluster(folder).crash(node)
+    return f"node {node} is killed; the page cache still has what it wrote"
+
+
+def _crash_page_cache(folder: Path, node: int) -> str:
+    cuts = Cluster(folder).crash(node, lose_page_cache=True)
+    lost = counted(sum(cut.lost_bytes for cut in cuts), "byte")
+    return f"node {node} is killed, and {lost} that were not synced are gone"
+
+
+def _stop(folder: Path, node: int) -> str:
+    Cluster(folder).stop(node)
+    return f"node {node} has shut down cleanly"
+
+
+def _start(folder: Path, node: int) -> str:
+    Cluster(folder).start(node)
+    return f"node {node} is started"
+
+
+def _pause(folder: Path, node: int) -> str:
+    FaultOrders(folder).pause(node)
+    return f"node {node} is paused"
+
+
+def _others(folder: Path, node: int) -> Side:
+    others = [each.node_id for each in load_existing(folder).nodes if each.node_id != node]
+    if not others:
+        raise ClusterError("there is no other node to cut it off from")
+    return side(others)
+
+
+def _cut_off(folder: Path, node: int) -> str:
+    FaultOrders(folder).set(Partition(side([node]), _others(folder, node)))
+    return f"node {node} is cut off from all other nodes"
+
+
+def _slow(folder: Path, node: int) -> str:
+    FaultOrders(folder).set(Slow(side([node]), _others(folder, node), latency_ms=SLOW_MS))
+    return f"the links of node {node} take {SLOW_MS} ms each way"
+
+
+def _disk_full(folder: Path, node: int) -> str:
+    FaultOrders(folder).set(BadDisk(node, "disk_full"))
+    return f"the disk of node {node} is full"
+
+
+def _heal(folder: Path, node: int) -> str:
+    FaultOrders(folder).heal({node})
+    return f"the faults of node {node} are healed"
+
+
+_ACTS: Final[dict[str, Callable[[Path, int], str]]] = {
+    "crash": _crash,
+    "crash-page-cache": _crash_page_cache,
+    "pause": _pause,
+    "cut-off": _cut_off,
+    "slow": _slow,
+    "disk-full": _disk_full,
+    "stop": _stop,
+    "start": _start,
+    "heal": _heal,
+}
+
+ACTIONS: Final = tuple(_ACTS)

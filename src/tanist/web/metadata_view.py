@@ -1,0 +1,319 @@
+"""The metadata log as the view shows it: partitions, their successions, and each change with a sentence of why.
+
+Owns a metadata image that grows with the log. The sentences are those of `tanist topics describe --explain`, and who
+would lead after a death is the controller's own decision (`partition_change`). Whoever has the records in their order
+can use it: a live cluster reads them from a node's log, the simulator takes them from its nodes.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from uuid import UUID
+
+from tanist.controller.decision import ControllerSettings
+from tanist.controller.delta import ImageDelta
+from tanist.controller.image import BROKER, TOPIC, MetadataImage
+from tanist.controller.partition_change import Intent, merge
+from tanist.controller.partition_context import PartitionChangeBuilder
+from tanist.controller.partition_state import PartitionState
+from tanist.controller.recovery_strategy import elr_in_force, recovers_uncleanly, recovery_strategy
+from tanist.controller.registration import BrokerRegistration
+from tanist.runtime.client.explain import Situation, explain
+from tanist.text import counted
+from tanist.web.standing import Succession
+from tanist.web.state import Json, MetadataEvent, PartitionView, danger_of, plain
+from tanist.wire.internal_topics import INTERNAL_TOPICS
+from tanist.wire.metadata import (
+    BrokerRegistrationChangeRecord,
+    ConfigRecord,
+    FeatureLevelRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+)
+from tanist.wire.schema import MetadataRecord
+
+EVENTS_MAX = 400
+_BURST = 24
+"""So many partition changes of one moment are shown one by one: a broker that is fenced may change ten thousand."""
+_UNSET = "its default"
+
+
+class MetadataView:
+    """All that follows from the metadata log."""
+
+    def __init__(
+        self, static_configs: Mapping[str, str] | None = None, settings: ControllerSettings | None = None
+    ) -> None:
+        self.image = MetadataImage(static_configs)
+        self.settings = settings or ControllerSettings()
+        self.next_offset = 0
+        self._events: OrderedDict[str, Json] = OrderedDict()
+        self._partitions: dict[str, Json] = {}
+        self._dirty: dict[tuple[UUID, int], None] = {}
+        self._burst = (-1, 0)
+
+    # -- growing
+
+    def replay(self, offset: int, at_ms: int, record: MetadataRecord, *, quiet: bool = False) -> None:
+        """Apply one record. `quiet`: it is part of a snapshot, and no change. `ImageError` if it does not fit."""
+        delta = ImageDelta()
+        self.image.replay(record, delta)
+        self.next_offset = max(self.next_offset, offset + 1)
+        self._mark(delta)
+        if not quiet:
+            for event in self._changes(offset, at_ms, record, delta):
+                self._add(event)
+
+    def note(self, event: MetadataEvent) -> None:
+        """An event that is no record of the metadata: a leader of the quorum."""
+        self.next_offset = max(self.next_offset, event.offset + 1)
+        self._add(event)
+
+    def _add(self, event: MetadataEvent) -> None:
+        key = f"e/{event.offset}"
+        if event.partition is not None and event.weight < 2:
+            moment, number = self._burst
+            number = number + 1 if moment == event.at_ms else 1
+            self._burst = event.at_ms, number
+            if number > _BURST:
+                more = counted(number - _BURST, "more partition")
+                event = MetadataEvent(event.offset, event.at_ms, event.record, f"and {more} changed", weight=1)
+                last = next(reversed(self._events), None)
+                if last is not None and self._events[last]["text"].startswith("and "):
+                    del self._events[last]
+        self._events[key] = plain(event)
+        while len(self._events) > EVENTS_MAX:
+            self._events.popitem(last=False)
+
+    def _mark(self, delta: ImageDelta) -> None:
+        for topic_id, partitions in delta.partitions.items():
+            self._dirty.update(dict.fromkeys((topic_id, each) for each in partitions))
+        for deleted in delta.deleted_topics.values():
+            for index in deleted.partitions:
+                self._partitions.pop(f"p/{deleted.name}/{index}", None)
+        for broker_id, before in delta.brokers.items():
+            after = self.image.brokers.get(broker_id)
+            if (
+                before is None
+                or after is None
+                or (before.active, before.directories)
+                != (
+                    after.active,
+                    after.directories,
+                )
+            ):
+                self._dirty.update(dict.fromkeys(self.image.partitions_on(broker_id)))
+        for kind, name in delta.configs:
+            self._mark_topics(name if kind == TOPIC else None)
+        if delta.features:
+            self._mark_topics(None)
+
+    def _mark_topics(self, name: str | None) -> None:
+        for topic_id, topic in self.image.topics.items():
+            if name is None or topic.name == name:
+                self._dirty.update(dict.fromkeys((topic_id, index) for index in topic.partitions))
+
+    # -- what there is
+
+    @property
+    def events(self) -> Mapping[str, Json]:
+        """The latest changes, by key, the oldest first."""
+        return self._events
+
+    def partitions(self) -> Mapping[str, Json]:
+        """All partitions, by key. Only those that something has changed are worked out again."""
+        for topic_id, index in self._dirty:
+            topic = self.image.topics.get(topic_id)
+            if topic is not None and index in topic.partitions:
+                self._partitions[f"p/{topic.name}/{index}"] = plain(self.view(topic_id, index, topic.partitions[index]))
+        self._dirty.clear()
+        return self._partitions
+
+    def state(self, topic: str, partition: int) -> PartitionState | None:
+        topic_id = self.image.topic_ids.get(topic)
+        return None if topic_id is None else self.image.partition(topic_id, partition)
+
+    def view(self, topic_id: UUID, index: int, state: PartitionState) -> PartitionView:
+        """A partition in one of its states, in the cluster as it is now."""
+        name = self.image.topics[topic_id].name
+        situation = self._situation(name, state)
+        return PartitionView(
+            topic=name,
+            partition=index,
+            leader=state.leader,
+            leader_epoch=state.leader_epoch,
+            replicas=state.replicas,
+            isr=state.isr,
+            danger=danger_of(
+                leader=state.leader,
+                leader_epoch=state.leader_epoch,
+                isr=len(state.isr),
+                replicas=len(state.replicas),
+                min_isr=situation.effective_min_isr,
+                recovering=state.recovering,
+                last_unclean_epoch=state.last_unclean_epoch,
+            ),
+            why=explain(situation),
+            min_isr=situation.effective_min_isr,
+            elr=state.elr,
+            last_known_elr=state.last_known_elr,
+            partition_epoch=state.partition_epoch,
+            recovering=state.recovering,
+            last_unclean_epoch=state.last_unclean_epoch,
+            strategy=situation.strategy if situation.recovery_manager else None,
+            internal=name in INTERNAL_TOPICS,
+        )
+
+    def successions(self, topic: str, partition: int) -> dict[int, Succession]:
+        """For each live replica: what the controller would decide if it were fenced now."""
+        topic_id = self.image.topic_ids.get(topic)
+        state = None if topic_id is None else self.image.partition(topic_id, partition)
+        if topic_id is None or state is None:
+            return {}
+        found = {}
+        builder = PartitionChangeBuilder(self.image, self.settings)
+        for broker in state.replicas:
+            registration = self.image.brokers.get(broker)
+            if registration is None or registration.fenced:
+                continue
+            intent = Intent(
+                topic_id=topic_id,
+                partition=partition,
+                target_isr=tuple(each for each in state.isr if each != broker),
+                election=builder.election(topic_id),
+                removed_broker=broker,
+            )
+            record = builder.change(state, intent)
+            after = state if record is None else merge(state, record)
+            why = explain(self._situation(topic, after, without=broker))
+            found[broker] = Succession(after.leader, after.isr, after.elr, why)
+        return found
+
+    def _situation(self, topic: str, state: PartitionState, *, without: int | None = None) -> Situation:
+        image = self.image
+
+        def serves(broker: int) -> bool:
+            registration = image.brokers.get(broker)
+            return (
+                registration is not None
+                and broker != without
+                and registration.active
+                and registration.has_online_directory(state.directory_of(broker))
+            )
+
+        return Situation(
+            leader=state.leader,
+            replicas=state.replicas,
+            isr=state.isr,
+            elr=state.elr,
+            last_known_elr=state.last_known_elr,
+            offline=frozenset(each for each in state.replicas if not serves(each)),
+            unregistered=frozenset(each for each in state.replicas if each not in image.brokers),
+            min_isr=image.min_insync_replicas(topic),
+            elr_enabled=elr_in_force(image),
+            recovery_manager=recovers_uncleanly(image, self.settings),
+            strategy=recovery_strategy(image, topic, -1).value,
+            last_unclean_epoch=state.last_unclean_epoch,
+            unclean_election=image.unclean_election_enabled(topic),
+        )
+
+    # -- a record in words
+
+    def _changes(self, offset: int, at_ms: int, record: MetadataRecord, delta: ImageDelta) -> Iterator[MetadataEvent]:
+        name = type(record).__name__
+        for topic_id, topic_name in delta.created_topics.items():
+            if topic_id not in delta.partitions:
+                yield MetadataEvent(offset, at_ms, name, f"topic {topic_name} is created", topic=topic_name)
+        for deleted in delta.deleted_topics.values():
+            yield MetadataEvent(offset, at_ms, name, f"topic {deleted.name} is deleted", topic=deleted.name, weight=2)
+        if not isinstance(record, PartitionRecord):
+            for topic_id, partitions in delta.partitions.items():
+                for index, before in partitions.items():
+                    yield self._partition_event(offset, at_ms, name, topic_id, index, before)
+        for broker_id, registered in delta.brokers.items():
+            yield self._broker_event(offset, at_ms, record, broker_id, registered)
+        if isinstance(record, ConfigRecord):
+            of = {TOPIC: "topic", BROKER: "broker"}.get(record.resource_type, "resource")
+            whose = f"{of} {record.resource_name}" if record.resource_name else "all brokers"
+            text = f"{record.name} of {whose} is {_UNSET if record.value is None else record.value}"
+            topic = record.resource_name if record.resource_type == TOPIC else None
+            yield MetadataEvent(offset, at_ms, name, text, topic=topic)
+        elif isinstance(record, FeatureLevelRecord):
+            yield MetadataEvent(offset, at_ms, name, f"feature {record.name} is at level {record.feature_level}")
+
+    def _partition_event(
+        self, offset: int, at_ms: int, record: str, topic_id: UUID, index: int, before: PartitionState | None
+    ) -> MetadataEvent:
+        after = self.image.topics[topic_id].partitions[index]
+        view = self.view(topic_id, index, after)
+        led = before is None or before.leader != after.leader
+        unclean = after.last_unclean_epoch == after.leader_epoch and led
+        return MetadataEvent(
+            offset,
+            at_ms,
+            record,
+            f"{view.topic}-{index}: {_change(before, after)}",
+            topic=view.topic,
+            partition=index,
+            why=view.why,
+            weight=2 if unclean or after.leader < 0 or (led and before is not None) else 1,
+            after=view,
+        )
+
+    def _broker_event(
+        self, offset: int, at_ms: int, record: MetadataRecord, broker_id: int, before: BrokerRegistration | None
+    ) -> MetadataEvent:
+        after = self.image.brokers.get(broker_id)
+        weight = 2
+        if after is None:
+            text = "is unregistered"
+        elif isinstance(record, RegisterBrokerRecord):
+            text, weight = f"registers with broker epoch {after.epoch}", 1
+        elif before is not None and before.fenced != after.fenced:
+            text = "is fenced" if after.fenced else "is unfenced"
+        elif after.in_controlled_shutdown:
+            text = "shuts down in a controlled way"
+        else:
+            text, weight = "changes its registration", 0
+        if (
+            isinstance(record, BrokerRegistrationChangeRecord)
+            and before is not None
+            and after is not None
+            and len(after.directories) < len(before.directories)
+        ):
+            text, weight = f"loses {counted(len(before.directories) - len(after.directories), 'log directory')}", 2
+        name = type(record).__name__
+        return MetadataEvent(offset, at_ms, name, f"broker {broker_id} {text}", broker=broker_id, weight=weight)
+
+
+def _change(before: PartitionState | None, after: PartitionState) -> str:
+    """What is different, in the order in which one looks for it."""
+    if before is None:
+        return f"leader {_broker(after.leader)}, ISR {_set(after.isr)}"
+    said = []
+    if before.leader != after.leader:
+        said.append(f"leader {_broker(before.leader)} → {_broker(after.leader)} in epoch {after.leader_epoch}")
+    if after.last_unclean_epoch != before.last_unclean_epoch:
+        said.append("unclean election")
+    for name, old, new in (
+        ("ISR", before.isr, after.isr),
+        ("ELR", before.elr, after.elr),
+        ("LastKnownElr", before.last_known_elr, after.last_known_elr),
+        ("replicas", before.replicas, after.replicas),
+    ):
+        if set(old) != set(new):
+            said.append(f"{name} {_set(old)} → {_set(new)}")
+    if before.recovering != after.recovering:
+        said.append("recovering" if after.recovering else "recovered")
+    if not said and before.leader_epoch != after.leader_epoch:
+        said.append(f"leader epoch {after.leader_epoch}")
+    return ", ".join(said) or "nothing that shows"
+
+
+def _broker(broker: int) -> str:
+    return "none" if broker < 0 else str(broker)
+
+
+def _set(brokers: tuple[int, ...]) -> str:
+    return ",".join(map(str, brokers)) or "∅"

@@ -1,0 +1,143 @@
+"""Where acknowledged records stand, and what the death of one broker would cost: from replicas' positions, purely.
+
+A replica has a record if its log covers the offset with the same leader epoch as the reference, which is the leader's
+log, or the furthest one where there is no leader: two logs with the same epoch at an offset have the same record there.
+Who would lead is not decided here; the caller gives the controller's own decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from tanist.text import counted
+from tanist.web.state import IfDies, PartitionPositions, ReplicaPositions, Stretch
+
+
+@dataclass(frozen=True, slots=True)
+class Succession:
+    """How the controller would leave a partition when a broker is fenced."""
+
+    leader: int
+    isr: tuple[int, ...]
+    elr: tuple[int, ...]
+    why: str
+
+
+def positions(
+    topic: str,
+    partition: int,
+    leader: int,
+    replicas: Sequence[ReplicaPositions],
+    successions: Mapping[int, Succession],
+) -> PartitionPositions:
+    """A partition with what follows from the positions of its replicas."""
+    reference = _reference(leader, replicas)
+    acknowledged = _acknowledged(leader, replicas)
+    if reference is None or acknowledged is None:
+        return PartitionPositions(topic, partition, tuple(replicas))
+    stretches = _stretches(reference, acknowledged, replicas)
+    deaths = tuple(
+        _if_dies(each, reference, acknowledged, replicas, successions[each.broker])
+        for each in replicas
+        if each.alive and each.broker in successions
+    )
+    return PartitionPositions(topic, partition, tuple(replicas), acknowledged, stretches, deaths)
+
+
+def _reference(leader: int, replicas: Sequence[ReplicaPositions]) -> ReplicaPositions | None:
+    known = [each for each in replicas if each.end is not None]
+    for each in known:
+        if each.broker == leader:
+            return each
+    return max(known, key=lambda each: (each.epochs[-1][0] if each.epochs else -1, each.end or 0), default=None)
+
+
+def _acknowledged(leader: int, replicas: Sequence[ReplicaPositions]) -> int | None:
+    for each in replicas:
+        if each.broker == leader and each.high_watermark is not None:
+            return each.high_watermark
+    return max((each.high_watermark for each in replicas if each.high_watermark is not None), default=None)
+
+
+def epoch_at(replica: ReplicaPositions, offset: int) -> int:
+    """The leader epoch of a record; -1 if the replica does not say."""
+    found = -1
+    for epoch, start in replica.epochs:
+        if start > offset:
+            break
+        found = epoch
+    return found
+
+
+def _has(replica: ReplicaPositions, reference: ReplicaPositions, offset: int) -> bool:
+    return (
+        replica.end is not None
+        and (replica.start or 0) <= offset < replica.end
+        and epoch_at(replica, offset) == epoch_at(reference, offset)
+    )
+
+
+def _cuts(reference: ReplicaPositions, acknowledged: int, replicas: Sequence[ReplicaPositions]) -> list[int]:
+    """The offsets at which the number of copies may change: nothing changes between two of them."""
+    first = reference.start or 0
+    points = {first, acknowledged}
+    for each in replicas:
+        points.update(point for point in (each.start, each.end, each.synced) if point is not None)
+        points.update(start for _, start in each.epochs)
+    return sorted(point for point in points if first <= point <= acknowledged)
+
+
+def _stretches(
+    reference: ReplicaPositions, acknowledged: int, replicas: Sequence[ReplicaPositions]
+) -> tuple[Stretch, ...]:
+    cuts = _cuts(reference, acknowledged, replicas)
+    found: list[Stretch] = []
+    for start, end in pairwise(cuts):
+        holders = [each for each in replicas if _has(each, reference, start)]
+        synced = sum(each.synced is not None and each.synced >= end for each in holders)
+        stretch = Stretch(start, end, len(holders), synced, sum(each.alive for each in holders))
+        last = found[-1] if found else None
+        if last is not None and (last.copies, last.synced, last.live) == (stretch.copies, stretch.synced, stretch.live):
+            found[-1] = Stretch(last.start, end, last.copies, last.synced, last.live)
+        else:
+            found.append(stretch)
+    return tuple(found)
+
+
+def _if_dies(
+    dying: ReplicaPositions,
+    reference: ReplicaPositions,
+    acknowledged: int,
+    replicas: Sequence[ReplicaPositions],
+    succession: Succession,
+) -> IfDies:
+    heir = next((each for each in replicas if each.broker == succession.leader), None)
+    only_here = destroyed = missing = 0
+    cuts = _cuts(reference, acknowledged, replicas)
+    for start, end in pairwise(cuts):
+        here = _has(dying, reference, start)
+        if here and not any(_has(each, reference, start) for each in replicas if each is not dying):
+            only_here += end - start
+            destroyed += 0 if dying.synced is not None and dying.synced >= end else end - start
+        if heir is not None and not _has(heir, reference, start):
+            missing += end - start
+    text = _text(dying.broker, succession, only_here, missing)
+    return IfDies(dying.broker, succession.leader, succession.isr, succession.elr, only_here, destroyed, missing, text)
+
+
+def _text(broker: int, succession: Succession, only_here: int, missing: int) -> str:
+    if succession.leader < 0:
+        leads = succession.why
+    else:
+        leads = f"broker {succession.leader} leads"
+    if missing:
+        lost = f"it lacks {counted(missing, 'acknowledged record')}"
+    elif only_here:
+        lost = (
+            f"{counted(only_here, 'acknowledged record')} {'is' if only_here == 1 else 'are'} only on broker {broker}"
+        )
+    else:
+        lost = "nothing is lost"
+    return f"{leads}; {lost}"

@@ -1,0 +1,148 @@
+// The connection to the server, and what the page shows of it: now, or a moment of the past.
+
+import { History, type Moment, events, partitions } from "./history";
+import type { Change, Cluster, Look, MetadataEvent, Partition } from "./state";
+import { DANGERS } from "./state";
+
+const DANGER_ORDER = new Map(DANGERS.map((danger, index) => [danger, index]));
+
+export type Connection = "connecting" | "live" | "lost";
+
+export class Feed {
+  connection = $state<Connection>("connecting");
+  look = $state.raw<Look>({});
+  partitions = $state.raw<Partition[]>([]);
+  events = $state.raw<MetadataEvent[]>([]);
+  moments = $state.raw<Moment[]>([]);
+  // The moment that is shown; null: now.
+  at = $state<number | null>(null);
+  // The latest turning point, for screen readers.
+  news = $state("");
+  readonly token: string | null;
+
+  private history: History | null = null;
+  private now: Look = {};
+  private page = "";
+  private watched: [string, number][] = [];
+  private drawing = 0;
+
+  constructor() {
+    this.token = new URLSearchParams(location.search).get("token");
+  }
+
+  get cluster(): Cluster | undefined {
+    return this.look.cluster as Cluster | undefined;
+  }
+
+  connect(): void {
+    const source = new EventSource("/api/events");
+    source.addEventListener("begin", (message) => {
+      const begin = JSON.parse((message as MessageEvent<string>).data) as {
+        page: string;
+        at: number;
+        state: Look;
+        later: Change[];
+      };
+      this.page = begin.page;
+      this.history = new History(begin.at, begin.state, begin.later);
+      this.now = this.history.last();
+      this.connection = "live";
+      this.draw(true);
+      void this.sendWatched();
+    });
+    source.addEventListener("change", (message) => {
+      const change = JSON.parse((message as MessageEvent<string>).data) as Change;
+      this.history?.add(change);
+      this.now = { ...this.now, ...change.set };
+      for (const key of change.gone) delete this.now[key];
+      for (const [key, value] of Object.entries(change.set)) {
+        const event = value as MetadataEvent;
+        if (key.startsWith("e/") && event.weight >= 2) this.news = event.text;
+      }
+      this.draw(false);
+    });
+    source.addEventListener("error", () => {
+      this.connection = "lost"; // the browser tries again by itself, and the stream begins anew
+    });
+  }
+
+  show(at: number | null): void {
+    this.at = at;
+    this.draw(true);
+  }
+
+  watch(wanted: [string, number][]): void {
+    if (JSON.stringify(wanted) === JSON.stringify(this.watched)) return;
+    this.watched = wanted;
+    void this.sendWatched();
+  }
+
+  private async sendWatched(): Promise<void> {
+    if (!this.page) return;
+    await this.post("/api/watch", { page: this.page, partitions: this.watched }).catch(() => undefined);
+  }
+
+  async post(path: string, body: unknown): Promise<{ done?: string }> {
+    const headers: Record<string, string> = { "content-type": "application/json" };
+    if (this.token) headers["x-tanist-token"] = this.token;
+    const response = await fetch(path, { method: "POST", headers, body: JSON.stringify(body) });
+    const text = await response.text();
+    const found = text.startsWith("{") ? (JSON.parse(text) as { done?: string; error?: string }) : { error: text.trim() };
+    if (!response.ok) throw new Error(found.error || `the server answers ${response.status}`);
+    return found;
+  }
+
+  async get<T>(path: string): Promise<T> {
+    const response = await fetch(path);
+    const found = (await response.json()) as T & { error?: string };
+    if (!response.ok) throw new Error(found.error ?? `the server answers ${response.status}`);
+    return found;
+  }
+
+  // Once a frame, however many changes come.
+  private draw(all: boolean): void {
+    if (all) {
+      this.redraw();
+      return;
+    }
+    if (this.drawing) return;
+    this.drawing = requestAnimationFrame(() => this.redraw());
+    if (document.hidden) {
+      cancelAnimationFrame(this.drawing);
+      this.redraw();
+    }
+  }
+
+  private redraw(): void {
+    this.drawing = 0;
+    const history = this.history;
+    if (!history) return;
+    const before = this.look;
+    const look = this.at === null ? this.now : history.at(this.at);
+    this.look = look;
+    this.moments = history.moments();
+    if (differs(before, look, "p/")) {
+      this.partitions = partitions(look).sort(
+        (one, other) =>
+          (DANGER_ORDER.get(one.danger) ?? 9) - (DANGER_ORDER.get(other.danger) ?? 9) ||
+          Number(one.internal) - Number(other.internal) ||
+          one.topic.localeCompare(other.topic) ||
+          one.partition - other.partition,
+      );
+    }
+    if (differs(before, look, "e/")) this.events = events(look);
+  }
+}
+
+function differs(before: Look, after: Look, prefix: string): boolean {
+  let known = 0;
+  for (const key in after) {
+    if (!key.startsWith(prefix)) continue;
+    if (before[key] !== after[key]) return true;
+    known += 1;
+  }
+  for (const key in before) if (key.startsWith(prefix)) known -= 1;
+  return known !== 0;
+}
+
+export const feed = new Feed();

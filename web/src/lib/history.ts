@@ -1,0 +1,110 @@
+// What was seen so far: a beginning and the changes since. Any moment of it can be shown again.
+
+import type { Change, Look, MetadataEvent, Partition } from "./state";
+import { place } from "./state";
+
+const CHANGES_MAX = 3600;
+
+// A point on the time line. `change` is -1 for what only the metadata log tells, from before the looking began.
+export interface Moment {
+  at: number;
+  change: number;
+  event?: MetadataEvent;
+}
+
+function apply(look: Look, change: Change): void {
+  Object.assign(look, change.set);
+  for (const key of change.gone) delete look[key];
+}
+
+export class History {
+  private base: Look;
+  private baseAt: number;
+  private changes: Change[];
+  private dropped = 0;
+
+  constructor(at: number, state: Look, later: Change[]) {
+    this.base = { ...state };
+    this.baseAt = at;
+    this.changes = [...later];
+  }
+
+  add(change: Change): void {
+    if (!this.baseAt) {
+      this.base = { ...change.set };
+      this.baseAt = change.at;
+      return;
+    }
+    this.changes.push(change);
+    while (this.changes.length > CHANGES_MAX) {
+      const oldest = this.changes.shift();
+      if (!oldest) break;
+      this.baseAt = oldest.at;
+      this.dropped += 1;
+      apply(this.base, oldest);
+    }
+  }
+
+  get began(): number {
+    return this.baseAt;
+  }
+
+  last(): Look {
+    return this.at(Number.POSITIVE_INFINITY);
+  }
+
+  // How things were at a time. From before the looking: only what the changes in the metadata log say.
+  at(time: number): Look {
+    if (time < this.baseAt) return this.fromEvents(time);
+    const look = { ...this.base };
+    for (const change of this.changes) {
+      if (change.at > time) break;
+      apply(look, change);
+    }
+    return look;
+  }
+
+  moments(): Moment[] {
+    const found: Moment[] = [];
+    for (const value of events(this.base)) found.push({ at: value.at_ms, change: -1, event: value });
+    const before = found.filter((each) => each.at < this.baseAt);
+    before.push({ at: this.baseAt, change: 0 });
+    this.changes.forEach((change, index) => {
+      before.push({ at: change.at, change: this.dropped + index + 1, event: heaviest(change) });
+    });
+    return before;
+  }
+
+  private fromEvents(time: number): Look {
+    const look: Look = {};
+    if (this.base.cluster) look.cluster = { ...(this.base.cluster as object), faults: [], problem: undefined };
+    for (const value of events(this.base)) {
+      if (value.at_ms > time) break;
+      look[`e/${value.offset}`] = value;
+      if (value.after) look[`p/${place(value.after.topic, value.after.partition)}`] = value.after;
+    }
+    return look;
+  }
+}
+
+function heaviest(change: Change): MetadataEvent | undefined {
+  let found: MetadataEvent | undefined;
+  for (const [key, value] of Object.entries(change.set)) {
+    if (!key.startsWith("e/")) continue;
+    const event = value as MetadataEvent;
+    if (!found || event.weight >= found.weight) found = event;
+  }
+  return found;
+}
+
+export function events(look: Look): MetadataEvent[] {
+  const found: MetadataEvent[] = [];
+  for (const key in look) if (key.startsWith("e/")) found.push(look[key] as MetadataEvent);
+  return found.sort((one, other) => one.offset - other.offset);
+}
+
+export function partitions(look: Look): Partition[] {
+  const found: Partition[] = [];
+  for (const key in look) if (key.startsWith("p/")) found.push(look[key] as Partition);
+  return found;
+}

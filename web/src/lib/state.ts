@@ -1,0 +1,181 @@
+// The form of a look: the same as `tanist.web.state`, which says what each field means. Absent: the source does not say.
+
+export type Danger =
+  | "offline"
+  | "recovering"
+  | "under-min-isr"
+  | "at-min-isr"
+  | "under-replicated"
+  | "unclean"
+  | "healthy";
+
+export const DANGERS: Danger[] = [
+  "offline",
+  "recovering",
+  "under-min-isr",
+  "at-min-isr",
+  "under-replicated",
+  "unclean",
+  "healthy",
+];
+
+export const DANGER_WORDS: Record<Danger, string> = {
+  offline: "no leader",
+  recovering: "recovering",
+  "under-min-isr": "below min ISR",
+  "at-min-isr": "at min ISR",
+  "under-replicated": "under-replicated",
+  unclean: "unclean election",
+  healthy: "healthy",
+};
+
+export interface NodeState {
+  id: number;
+  roles: string[];
+  state: string;
+  why?: string;
+  fenced?: boolean;
+  since_ms?: number;
+}
+
+export interface Cluster {
+  source: "cluster" | "bootstrap" | "simulator";
+  cluster_id?: string;
+  controller?: number;
+  quorum_epoch?: number;
+  nodes: NodeState[];
+  faults: { kind: string; nodes: number[]; text: string }[];
+  problem?: string;
+  absent: string[];
+  actions: string[];
+  options: string;
+}
+
+export interface Partition {
+  topic: string;
+  partition: number;
+  leader: number;
+  leader_epoch: number;
+  replicas: number[];
+  isr: number[];
+  danger: Danger;
+  why: string;
+  min_isr: number;
+  elr?: number[];
+  last_known_elr?: number[];
+  partition_epoch?: number;
+  recovering?: boolean;
+  last_unclean_epoch: number;
+  strategy?: string;
+  internal: boolean;
+}
+
+export interface Replica {
+  broker: number;
+  role: string;
+  alive: boolean;
+  start?: number;
+  end?: number;
+  high_watermark?: number;
+  synced?: number;
+  epochs: [number, number][];
+  note?: string;
+  since_ms?: number;
+}
+
+export interface Stretch {
+  start: number;
+  end: number;
+  copies: number;
+  synced: number;
+  live: number;
+}
+
+export interface IfDies {
+  broker: number;
+  leader: number;
+  isr: number[];
+  elr: number[];
+  only_here: number;
+  destroyed: number;
+  missing: number;
+  text: string;
+}
+
+export interface Positions {
+  topic: string;
+  partition: number;
+  replicas: Replica[];
+  acknowledged?: number;
+  stretches: Stretch[];
+  if_dies: IfDies[];
+}
+
+export interface MetadataEvent {
+  offset: number;
+  at_ms: number;
+  record: string;
+  text: string;
+  topic?: string;
+  partition?: number;
+  broker?: number;
+  why?: string;
+  weight: number;
+  after?: Partition;
+}
+
+export interface Group {
+  group: string;
+  kind: string;
+  state: string;
+  lag?: number;
+  partitions: { topic: string; partition: number; committed: number; end?: number }[];
+}
+
+export interface Salvage {
+  id: string;
+  topic: string;
+  partition: number;
+  broker: number;
+  start: number;
+  end: number;
+  why: string;
+  at_ms: number;
+  leader_epoch: number;
+  epochs: [number, number][];
+}
+
+export type Look = Record<string, unknown>;
+
+export interface Change {
+  at: number;
+  set: Look;
+  gone: string[];
+}
+
+export function place(topic: string, partition: number): string {
+  return `${topic}/${partition}`;
+}
+
+const numbers = new Intl.NumberFormat("en-US");
+
+export function count(value: number | undefined): string {
+  return value === undefined ? "?" : numbers.format(value);
+}
+
+export function counted(value: number, one: string, many = one + "s"): string {
+  return `${numbers.format(value)} ${value === 1 ? one : many}`;
+}
+
+export function clock(ms: number): string {
+  const at = new Date(ms);
+  const two = (value: number) => String(value).padStart(2, "0");
+  return `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}.${String(at.getMilliseconds()).padStart(3, "0")}`;
+}
+
+export function ago(ms: number, now: number): string {
+  const seconds = Math.max(0, Math.round((now - ms) / 1000));
+  if (seconds < 120) return `${seconds} s ago`;
+  if (seconds < 7200) return `${Math.round(seconds / 60)} min ago`;
+  return `${Math.round(seconds / 3600)} h ago`;
+}
