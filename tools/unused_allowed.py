@@ -89,3 +89,6 @@ _.transaction_state_log_num_partitions
 _.transaction_state_log_replication_factor
 _.transaction_state_log_segment_bytes
 _.transactional_id_expiration_ms
+
+# Set for uvicorn, which reads it (tests/web).
+_.should_exit
