@@ -90,5 +90,6 @@ _.transaction_state_log_replication_factor
 _.transaction_state_log_segment_bytes
 _.transactional_id_expiration_ms
 
-# Set for uvicorn, which reads it (tests/web).
+# Read by `tanist.web.state.plain`, field by field; set for uvicorn, which reads it (tests/web).
+_.quorum_epoch
 _.should_exit
