@@ -1,4 +1,4 @@
-"""May these bytes be appended? What the leader asks of a client's batches, and a follower of its leader's.
+"""The checks before an append: a leader's of a client's batches, and a follower's of its leader's.
 
 Owns the checks and their order, which is Apache Kafka 4's, and the answer `AppendResult`. Header checks and the CRC
 need no record to be decoded; a compacted topic's records are decoded, to find those without a key. Nothing here
@@ -34,9 +34,10 @@ _RECORD_ERRORS_MAX: Final = 1000
 
 
 class AppendResult(NamedTuple):
-    """What came of an append.
+    """The result of an append.
 
-    A named tuple, as one is made for every produce: a frozen dataclass costs three times as much.
+    A named tuple, because one is made for every produce: a frozen dataclass costs three
+    times as much.
     """
 
     error: int = 0
@@ -45,7 +46,7 @@ class AppendResult(NamedTuple):
     append_time_ms: int = -1
     """-1 unless the topic's timestamps are of the append."""
     duplicate: bool = False
-    """Nothing was appended: the offsets are those of the batch that this one repeats."""
+    """Nothing was appended; the offsets are those of the batch that this one repeats."""
     message: str | None = None
     record_errors: tuple[tuple[int, str], ...] = ()
     """(index in the batch, what is wrong with it): which records made the broker refuse all of them."""
@@ -84,7 +85,9 @@ def split(batches: memoryview, max_message_bytes: int) -> list[Examined] | Appen
 
 
 def examine_fetched(batches: memoryview) -> list[Examined] | AppendResult:
-    """The whole batches a leader has sent, their CRCs checked. The last may be cut off by the size of the fetch."""
+    """The whole batches that a leader has sent, with their CRCs checked. The last may be cut off by the size of the
+    fetch.
+    """
     found: list[Examined] = []
     start, end = 0, len(batches)
     while end - start >= HEADER_BYTES:
@@ -100,21 +103,21 @@ def examine_fetched(batches: memoryview) -> list[Examined] | AppendResult:
     return found
 
 
-def header_fault(header: BatchHeader, room: int) -> AppendResult | None:
-    """What is wrong with the frame of a batch, before its CRC is worth looking at."""
+def header_fault(header: BatchHeader, available: int) -> AppendResult | None:
+    """The fault of a batch's frame, checked before its CRC; None if it is sound."""
     if header.magic in (0, 1):
         return refuse(ErrorCode.INVALID_RECORD, f"magic {header.magic}: only record batches of format v2 are accepted")
     if header.magic != MAGIC or header.size_bytes < HEADER_BYTES:
         return refuse(ErrorCode.CORRUPT_MESSAGE, f"magic {header.magic}, {header.size_bytes} bytes: not a batch")
-    if header.size_bytes > room:
-        return refuse(ErrorCode.INVALID_RECORD, f"a batch of {header.size_bytes} bytes is cut off after {room}")
+    if header.size_bytes > available:
+        return refuse(ErrorCode.INVALID_RECORD, f"a batch of {header.size_bytes} bytes is cut off after {available}")
     return None
 
 
 def examine(
     batches: memoryview, config: LogConfig, wall_ms: int | None, *, internal: bool
 ) -> list[Examined] | AppendResult:
-    """What a leader may append as it is, batch by batch; or why it may not."""
+    """The batches that a leader may append as they are, or the refusal."""
     found = split(batches, config.max_message_bytes)
     if isinstance(found, AppendResult):
         return found
@@ -140,7 +143,7 @@ def examine(
 def recompress(
     batches: memoryview, found: list[Examined], config: LogConfig
 ) -> tuple[memoryview, list[Examined]] | AppendResult:
-    """The batches in the topic's own compression, where it has one and they are in another."""
+    """The batches, recompressed if the topic has a codec of its own and they have another."""
     target = config.compression
     if target is None or all(header.compression == target or header.is_control for _, header in found):
         return batches, found
@@ -183,7 +186,7 @@ def _header_sense_fault(header: BatchHeader) -> AppendResult | None:
 
 
 def _client_fault(header: BatchHeader) -> AppendResult | None:
-    """What a coordinator or the quorum may write and a client may not."""
+    """The fault of a batch that only a coordinator or the quorum may write; None if a client may write it."""
     if header.base_offset != 0:
         return refuse(ErrorCode.INVALID_RECORD, f"a producer's batch begins at offset 0, not {header.base_offset}")
     if header.is_control:

@@ -1,8 +1,7 @@
 """The end of a partition's log, where batches are appended.
 
-Owns the two ways in: the leader's, which gives a client's batch its offsets, and the follower's, which takes what the
-leader sent byte for byte; and with them the roll to the next segment, and what an append teaches the epoch cache and
-the producers.
+Owns both kinds of append: the leader's gives a client's batch its offsets, the follower's takes the leader's batches
+byte for byte. It also owns the roll to the next segment, and the updates of the epoch cache and the producers.
 
 An append is visible at once and written later: a leader's batches are queued as views of the request's memory until
 `write_pending`. After a failed write the log is `failed`: its end is ahead of its file, so it refuses appends and
@@ -47,13 +46,15 @@ from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import TopicPartition
 
 _PREFIX: Final = Struct(">qii")
-"""Base offset, length, partition leader epoch: what lies before the CRC and is patched without touching it."""
+"""Base offset, length, partition leader epoch: they lie before the CRC, so that they can be patched without touching
+it.
+"""
 _MAX_TIMESTAMP: Final = Struct(">q")
 _ATTRIBUTES: Final = Struct(">h")
 _PLAIN_ATTRIBUTES_MAX: Final = int(max(Compression))
-"""Attributes up to this say how the batch is compressed, and nothing else."""
+"""Attributes up to this hold the compression and nothing else."""
 _PENDING_MAX: Final = 1024
-"""So many queued views are written in the middle of a turn: the queue has a bound."""
+"""The bound of the queue: so many views are written in the middle of a turn."""
 _SEQUENCE_MASK: Final = 2**31 - 1
 _RELATIVE_MAX: Final = 2**31 - 1
 
@@ -106,7 +107,7 @@ class Appender:
         return self._config
 
     def set_config(self, config: LogConfig) -> None:
-        """Obey another configuration from the next append on."""
+        """Use another configuration from the next append on."""
         self._config = self._segments.config = config
         self._plain = not (config.compacts or config.log_append_time or config.compression is not None)
         self._batch_bytes_max = min(config.max_message_bytes, config.segment_bytes)
@@ -118,7 +119,7 @@ class Appender:
     def _set_roll_time(self) -> None:
         """`segment.ms`, or `max.compaction.lag.ms`, less a jitter: segments differ in it, so not all logs roll at once.
 
-        Chance would do; a hash of the segment's name does too, and is the same in every run.
+        The jitter is a hash of the segment's name, so that it is the same in every run.
         """
         longest_ms = self._config.segment_ms_max
         jitter_ms = min(self._config.segment_jitter_ms, longest_ms)
@@ -138,7 +139,7 @@ class Appender:
         *,
         internal: bool = False,
     ) -> AppendResult:
-        """Append what a producer sent: one batch, which gets its offsets, and the leader epoch, written into the view.
+        """Append a producer's batch: its offsets and the leader epoch are written into the view.
 
         `internal` is for batches of the quorum and the coordinators: several at once, control batches, any
         timestamps. The view must stay as it is until `write_pending`. A refused append changes nothing. Timestamps
@@ -152,10 +153,10 @@ class Appender:
         return self._append_examined(batches, leader_epoch, now_ms, wall_ms, internal=internal)
 
     def append_plain(self, batch: memoryview, leader_epoch: int, now_ms: int, wall_ms: int) -> int:
-        """`append_as_leader` for what is nearly always sent: one sound batch, as new as it should be.
+        """The fast path of `append_as_leader`: one sound batch with a recent timestamp.
 
-        Its first offset, if it was appended. -1 if it is anything else, however wrong: nothing has changed then, and
-        `append_as_leader` does it, or knows what to answer.
+        Its first offset, if it was appended. -1 for anything else: nothing has changed then, and `append_as_leader`
+        appends or refuses it.
         """
         size = len(batch)
         if size < HEADER_BYTES or not self._plain or self.failed is not None:
@@ -219,7 +220,7 @@ class Appender:
     def _append_examined(
         self, batches: memoryview, leader_epoch: int, now_ms: int, wall_ms: int | None, *, internal: bool
     ) -> AppendResult:
-        """The long way: any number of batches, every check with its own answer."""
+        """The general path: any number of batches, every check with its own error."""
         if self.failed is not None:
             return refuse(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.directory}: {self.failed}")
         found = examine(batches, self._config, wall_ms, internal=internal)
@@ -265,12 +266,12 @@ class Appender:
         return AppendResult(0, first_offset, self._log_end_offset - 1, append_time_ms)
 
     def _fail(self, error: OSError) -> AppendResult:
-        """The disk has failed in the middle of an append; the next `write_pending` raises it for all to know."""
+        """The disk failed in the middle of an append; the next `write_pending` raises the error."""
         self.failed = error
         return refuse(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.directory}: {error}")
 
     def append_as_follower(self, batches: memoryview, now_ms: int | None = None) -> AppendResult:
-        """Append what the leader sent, as it is, and write it. A batch that is cut off at the end is passed over.
+        """Append the leader's batches as they are, and write them. A batch that is cut off at the end is skipped.
 
         An error (and nothing appended) if a CRC does not match or an offset is not beyond the log's end; `OSError` if
         the disk fails.
@@ -337,8 +338,8 @@ class Appender:
         """Write `leader-epoch-checkpoint`, durably only when asked.
 
         Kafka syncs each assignment; a thousand of them at a change of leaders would stop this one thread for seconds.
-        What recovery reads again, from the recovery point on, gives back the epochs that began there, so the file only
-        has to be durable before the recovery point passes them: `unflushed_files` sees to that.
+        Recovery reads the batches from the recovery point on again and so restores the epochs that began there. The
+        file only has to be durable before the recovery point passes them: `unflushed_files` sees to that.
         """
         if self.epochs.dirty or sync:
             self._disk.write_file(
@@ -350,7 +351,7 @@ class Appender:
     # -- writing
 
     def write_pending(self) -> None:
-        """Write what is queued, with one `File.write`: before the memory of the queued views is used again."""
+        """Write the queue with one `File.write`, before the memory of the queued views is used again."""
         if self.failed is not None:
             raise self.failed
         segment = self._segments.active
@@ -376,7 +377,7 @@ class Appender:
         )
 
     def _roll(self, base_offset: int, now_ms: int) -> Segment:
-        """Go on in a new segment; the producers as of its start are kept beside it."""
+        """Roll to a new segment, and keep the producers as of its start beside it."""
         with self._disk_in_use():
             segment = self._segments.roll(base_offset, now_ms)
             if base_offset > self._snapshots.latest:
@@ -385,14 +386,14 @@ class Appender:
         return segment
 
     def _time(self, now_ms: int | None) -> int:
-        """The time, as of the last call that told it."""
+        """The time given, else that of the last call that gave one."""
         if now_ms is not None:
             self._now_ms = now_ms
         return self._now_ms
 
     @contextmanager
     def _disk_in_use(self) -> Iterator[None]:
-        """Whatever the disk fails in, halfway through a change: nothing may be built on what is left."""
+        """An `OSError` halfway through a change fails the log: nothing may be built on the rest."""
         try:
             yield
         except OSError as error:
@@ -404,23 +405,22 @@ class Appender:
         return self._log_end_offset == self.log_start_offset
 
     def _restart_at(self, base_offset: int, now_ms: int) -> None:
-        """An empty log begins lower than it thought, at the start of a batch. What is visible of it stays the same."""
+        """An empty log restarts at a lower offset, the start of a batch. Its visible range stays the same."""
         self._segments.replace_all(base_offset, now_ms)
         self._write_epochs(sync=True)
         self._log_end_offset = base_offset
 
 
 def _base_before(segment: Segment, first_offset: int, last_offset: int) -> int:
-    """Where a segment begins that is to hold this batch: where the last ends, also if compaction has left a hole.
-
-    So that a start can tell what was lost between two segments from what was never there.
+    """The base offset of a new segment for this batch: the end of the last segment, even if compaction left a hole. So
+    a start can tell records lost between two segments from records that were never there.
     """
     end_offset = segment.next_offset
     return end_offset if last_offset - end_offset <= _RELATIVE_MAX else first_offset
 
 
 def _stamp(batches: memoryview, batch: Examined, wall_ms: int) -> Examined:
-    """Give a batch the time of its append, and the CRC that goes with it."""
+    """Give a batch its append time, and the CRC that goes with it."""
     start, header = batch
     attributes = header.attributes | LOG_APPEND_TIME
     _ATTRIBUTES.pack_into(batches, start + ATTRIBUTES_AT, attributes)

@@ -1,8 +1,8 @@
 """The small text files beside the logs.
 
 Owns the text of `*-checkpoint` files, `.kafka_cleanshutdown` (rules 86-89), `partition.metadata` and `meta.properties`,
-all as Apache Kafka writes them. Pure: bytes in, values out. A reader never trusts a count, and says what is wrong with
-which line; what to do about a damaged file is the caller's decision.
+all as Apache Kafka writes them. Pure: bytes in, values out. A reader never trusts a count, and names the faulty line;
+the caller decides what to do about a damaged file.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LONG_MAX = 2**63 - 1
 
 
 class CheckpointError(ValueError):
-    """A file that can't be what it should be. The text names the file, the line and the fault."""
+    """A malformed file. The text names the file, the line and the fault."""
 
 
 class MetaPropertiesMismatch(CheckpointError):
@@ -103,7 +103,7 @@ def encode_clean_shutdown(broker_epoch: int) -> bytes:
 
 
 def decode_clean_shutdown(data: bytes) -> int | None:
-    """The broker epoch, None when the file does not say one: then the shutdown counts as unclean to the controller."""
+    """The broker epoch; None when the file has none, and then the controller counts the shutdown as unclean."""
     try:
         content = json.loads(data)
     except (ValueError, RecursionError):
@@ -151,7 +151,7 @@ def decode_partition_metadata(data: bytes, path: str) -> UUID:
 
 @dataclass(frozen=True, slots=True)
 class MetaProperties:
-    """Whose data folder this is: `meta.properties`, version 1."""
+    """The owner of a data folder: `meta.properties`, version 1."""
 
     cluster_id: str
     node_id: int
@@ -194,7 +194,7 @@ class MetaProperties:
 
 
 def _properties(data: bytes, path: str) -> dict[str, str]:
-    """A Java properties file, as far as Kafka writes one: comments, `name=value`, backslash escapes."""
+    """The subset of Java properties files that Kafka writes: comments, `name=value`, backslash escapes."""
     try:
         lines = data.decode().splitlines()
     except UnicodeDecodeError as error:

@@ -41,7 +41,7 @@ class Cleanable:
 
 
 def first_dirty_offset(checkpoint: int | None, log_start_offset: int, log_end_offset: int) -> int:
-    """Where cleaning goes on; the log's start if the checkpoint speaks of a log that was another."""
+    """The offset at which cleaning goes on; the log's start if the checkpoint does not fit this log."""
     if checkpoint is None or not log_start_offset <= checkpoint <= log_end_offset:
         return log_start_offset
     return checkpoint
@@ -50,7 +50,7 @@ def first_dirty_offset(checkpoint: int | None, log_start_offset: int, log_end_of
 def find_cleanable(
     segments: Segments, config: LogConfig, first_dirty: int, last_stable_offset: int, recovery_point: int, wall_ms: int
 ) -> Cleanable:
-    """What could be cleaned of a log now."""
+    """The part of a log that could be cleaned now."""
     limit = min(last_stable_offset, recovery_point, segments.active.base_offset)
     sealed = [segment for segment in segments if segment is not segments.active]
     dirty = [segment for index, segment in enumerate(sealed) if segments.end_offset(index, LONG_MAX) > first_dirty]

@@ -1,7 +1,7 @@
-"""What a topic's configuration means to its logs.
+"""The topic configuration that a log obeys.
 
-Owns the names, Kafka's defaults and the parsing of those topic configs that a log obeys. Validation of what an operator
-may set belongs to the controller; here a value that cannot be read is an error, and an unknown name is somebody else's.
+Owns the names, Kafka's defaults and the parsing of these topic configs. The controller validates what an operator sets;
+here an unreadable value is an error, and an unknown name is ignored.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class LogConfig:
 
     @property
     def segment_ms_max(self) -> int:
-        """How old an active segment may become. One that is active cannot be compacted, however late it is."""
+        """The greatest age of an active segment. An active segment cannot be compacted, however late it is."""
         if self.compacts and self.max_compaction_lag_ms > 0:
             return min(self.segment_ms, self.max_compaction_lag_ms)
         return self.segment_ms

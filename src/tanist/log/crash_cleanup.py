@@ -1,8 +1,8 @@
-"""What a crash has left in a partition's folder: files on their way in or out.
+"""Crash cleanup of a partition's folder: files that were being swapped in or deleted.
 
-Owns which of them are finished and which are undone, by Kafka's rules: `.deleted` and `.cleaned` go, a `.swap` takes
-its place unless the cleaning that made it was not complete, and an index without its segment goes. Names that mean
-nothing to a log are somebody else's, and left alone.
+Owns the choice which of them are finished and which are undone, by Kafka's rules: `.deleted` and `.cleaned` go, a
+`.swap` takes its place unless the cleaning that made it was not complete, and an index without its segment goes. Files
+with other names are left alone.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tanist.ports import Disk
 def tidy(disk: Disk, directory: str, reasons: list[str]) -> set[str]:
     """Finish or undo what a crash has interrupted; the names that remain.
 
-    `reasons` is told what was not as it should be.
+    Each repair adds a line to `reasons`.
     """
     listed = disk.list(directory)
     names = set(listed)

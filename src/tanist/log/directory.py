@@ -1,8 +1,8 @@
-"""One entry of `log.dirs`: the logs in it, and the files that speak of all of them.
+"""One entry of `log.dirs`: its logs, and the files about all of them.
 
-Owns the checkpoints, the mark of a clean stop (rules 86-89), and how logs come and go. A crash at any moment must
-leave a folder that says the truth or less: the mark is made useless, durably, before anything else is touched (A4); a
-recovery point that has to go down goes down on disk before the log is cut.
+Owns the checkpoints, the mark of a clean stop (rules 86-89), and the creation and removal of logs. A crash at any
+moment must leave a folder that never claims too much: the mark is invalidated, durably, before anything else changes
+(A4); a recovery point that has to go down goes down on disk before the log is cut.
 
 An `OSError` of any method means that the disk has failed: it is kept in `failed`, and everything here is offline.
 """
@@ -47,13 +47,13 @@ class LogDirectory:
         self.paths_to_delete: list[str] = []
         """Folders that an earlier run has marked for deletion: to be removed at leisure."""
         self.complaints: list[str] = []
-        """What was wrong with the directory's own files at the start."""
+        """Faults of the directory's own files at the start."""
         self.was_clean = False
         """Whether the last run has stopped in good order."""
         self.rescue: Callable[[TopicPartition, UUID], Rescue] | None = None
-        """For `load`: who is told what recovery cuts off a log."""
+        """For `load`: called with the bytes that recovery cuts off a log."""
         self._written: dict[str, bytes] = {}
-        """What each checkpoint says, as far as this run has written it."""
+        """The content of each checkpoint, as far as this run has written it."""
         self._high_watermarks: dict[tuple[str, int], int] = {}
         self._recovery_points: dict[tuple[str, int], int] = {}
         """As they are on the disk."""
@@ -112,7 +112,7 @@ class LogDirectory:
                     rescue=None if self.rescue is None else partial(self.rescue, TopicPartition(*folder)),
                 )
             except CheckpointError as error:
-                # Whose log this is can't be said. To take it for another topic's would delete it.
+                # The log's topic is not known. To take it for another topic's would delete it.
                 raise OSError(f"{error}. Restore the file, or move {path} away to have it replicated anew.") from error
             self._adopt(log)
         if any(recovery_points.get(key, 0) > log.recovery_point for key, log in self.logs.items()):
@@ -121,7 +121,7 @@ class LogDirectory:
         return list(self.logs.values())
 
     def _forget_clean_shutdown(self) -> None:
-        """Emptied first, durably: a removal alone may be undone by a loss of power, and vouch for this run."""
+        """Emptied first, durably: a loss of power may undo a removal, and the mark would then vouch for this run."""
         path = self._file(CLEAN_SHUTDOWN)
         if self._disk.exists(path):
             self._disk.write_file(path, b"", sync=True)
@@ -228,7 +228,7 @@ class LogDirectory:
         self._write_offsets(HIGH_WATERMARK_CHECKPOINT, self._high_watermarks, sync=False)
 
     def checkpoint_log_starts(self) -> None:
-        """Of the logs whose start is not that of a segment: records deleted on request must not come back."""
+        """For logs whose start is within a segment: records deleted on request must not come back."""
         starts = {
             key: log.log_start_offset
             for key, log in self.logs.items()
@@ -253,7 +253,7 @@ class LogDirectory:
 
 
 def read_previous_broker_epoch(directories: Iterable[LogDirectory]) -> int:
-    """What to register with: the epoch in all directories' marks, -1 unless all are there and agree (rule 87).
+    """The epoch to register with: the one in all directories' marks, -1 unless all are there and agree (rule 87).
 
     A directory that has failed has no readable mark.
     """

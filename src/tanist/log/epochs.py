@@ -1,8 +1,8 @@
 """Which leader epoch begins at which offset.
 
-Owns the ordered (epoch, start offset) entries of one partition and the answer to "where did epoch E end?", from which
-followers learn where to truncate (rules 109-114). It never touches a disk: `Log` writes `leader-epoch-checkpoint` when
-`dirty` says that the entries changed.
+Owns the ordered (epoch, start offset) entries of one partition and the answer to "where did epoch E end?", which tells
+followers where to truncate (rules 109-114). It never touches a disk: `Log` writes `leader-epoch-checkpoint` when
+`dirty` is set.
 """
 
 from __future__ import annotations

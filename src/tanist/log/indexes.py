@@ -12,8 +12,8 @@ loses nothing: only the indexes of segments from the recovery point on can lack 
 rebuilt. Kafka makes the index of an active segment 10 MB long and cuts it later; such zeros at the end are read over,
 and never written.
 
-An index is never trusted: what does not ascend, or lies outside its segment, raises `CorruptIndexError`, and it is
-rebuilt.
+An index is never trusted: an entry that does not ascend, or lies outside its segment, raises `CorruptIndexError`, and
+the index is rebuilt.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ class AbortedTransaction(NamedTuple):
 
 
 class _SortedIndex:
-    """Fixed-size entries whose key ascends: what the two kinds have in common."""
+    """Fixed-size entries with an ascending key: the base of both kinds."""
 
-    __slots__ = ("_count", "_disk", "_file", "_tail", "base_offset", "max_entries", "path", "room")
+    __slots__ = ("_count", "_disk", "_file", "_tail", "base_offset", "entries_left", "max_entries", "path")
 
     _entry: ClassVar[Struct]
     _key: ClassVar[int]
@@ -74,7 +74,7 @@ class _SortedIndex:
         self.path = path
         self.base_offset = base_offset
         self.max_entries = max(1, max_bytes // self._entry.size)
-        self.room = self.max_entries - self._spare
+        self.entries_left = self.max_entries - self._spare
         """How many more entries fit; right once the file has been opened."""
 
     @property
@@ -85,7 +85,7 @@ class _SortedIndex:
     @property
     def full(self) -> bool:
         self._load()
-        return self.room <= 0
+        return self.entries_left <= 0
 
     @property
     def file(self) -> File:
@@ -169,14 +169,14 @@ class _SortedIndex:
         return start + bisect_right(keys, key) - 1
 
     def _recount(self) -> None:
-        self.room = self.max_entries - self._spare - self._count - len(self._tail) // self._entry.size
+        self.entries_left = self.max_entries - self._spare - self._count - len(self._tail) // self._entry.size
 
     def _append(self, first: int, second: int) -> None:
         if self._file is None:
             self._load()
         tail = self._tail
         tail += self._entry.pack(first, second)
-        self.room -= 1
+        self.entries_left -= 1
         if len(tail) >= _WRITE_BEHIND_BYTES:
             self.write()
 
@@ -215,7 +215,7 @@ class _SortedIndex:
         self._cut(low)
 
     def reset(self) -> None:
-        """Start anew, whatever the file holds: before a rebuild."""
+        """Empty the index before a rebuild."""
         if self._file is None:
             self._file = self._disk.open(self.path)
         self._tail = bytearray()

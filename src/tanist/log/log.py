@@ -1,8 +1,8 @@
 """One partition's log: segments, epochs and producers of one `NAME-N/` folder.
 
-Owns the order of records on this replica: which offset each has, and that batches are appended (`Appender`), cut and
-dropped whole. It must not know of high watermarks, ISRs or requests: who reads gives the bound, and who appends knows
-that it may.
+Owns the order of records on this replica: the offset of each, and that batches are appended (`Appender`), cut and
+dropped whole. It must not know of high watermarks, ISRs or requests: a reader gives the bound, and an appender has
+checked its right to append.
 
 No lock, task or clock: `now_ms` is monotonic time, `wall_ms` the time of day, with which record timestamps are
 compared.
@@ -49,7 +49,7 @@ class OffsetOutOfRange(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TruncatedTail:
-    """What is about to be cut off, for whoever wants to keep it: handed out before it is gone."""
+    """A part of a log that is about to be truncated, handed out before it is gone."""
 
     topic: str
     partition: int
@@ -78,9 +78,8 @@ class Log(Appender):
         self.flushed_offset = self.recovery_point = loaded.recovery_point
         self.on_truncate: Callable[[TruncatedTail], None] | None = None
         self.before_cut: Callable[[Log], None] | None = None
-        """Called before anything is cut, with the recovery point lowered: a checkpoint that says more must go first.
-
-        It would keep recovery from looking at what is written in the place of what was cut.
+        """Called before a cut, with the recovery point lowered: a higher checkpoint must go down first, because it
+        would keep recovery from reading the records that replace those that were cut.
         """
         self._last_flush_ms = 0
         self._cut_since_cleaned: int | None = None
@@ -105,7 +104,7 @@ class Log(Appender):
         """Open the folder `directory`, or make it. `InconsistentTopicId` if it is of another topic.
 
         A `topic_id` of zero takes what the folder says. `clean`: the broker that wrote it has stopped in good order.
-        `rescue`, of the topic's id, is told what recovery cuts off.
+        `rescue` is called with the topic's id, and its result with the bytes that recovery cuts off.
         """
         disk.make_directory(directory)
         topic_id = settle_topic_id(disk, f"{directory}/{PARTITION_METADATA}", topic_id)
@@ -132,7 +131,7 @@ class Log(Appender):
     def __repr__(self) -> str:
         return f"Log({self.topic_partition}, {self.log_start_offset}..{self._log_end_offset})"
 
-    # -- what it is
+    # -- properties
 
     @property
     def size_bytes(self) -> int:
@@ -204,7 +203,7 @@ class Log(Appender):
         return timestamps.max_timestamp(self._segments, self.log_start_offset)
 
     def last_stable_offset(self, high_watermark: int) -> int:
-        """Up to where a `read_committed` consumer may read."""
+        """The offset up to which a `read_committed` consumer may read."""
         stable_offset = self.producers.last_stable_offset(high_watermark)
         if stable_offset == high_watermark:
             return high_watermark
@@ -217,7 +216,9 @@ class Log(Appender):
     # -- cutting and dropping
 
     def tail(self, offset: int) -> TruncatedTail | None:
-        """What `truncate_to(offset)` would drop, as long as nothing is appended; None if that is nothing."""
+        """The part that `truncate_to(offset)` would drop, as long as nothing is appended; None if it would drop
+        nothing.
+        """
         self.write_pending()
         offset = max(offset, self.log_start_offset)
         if offset >= self._log_end_offset:
@@ -233,8 +234,8 @@ class Log(Appender):
     def truncate_to(self, offset: int, now_ms: int | None = None) -> bool:
         """Drop `offset` and what follows, and the batch that it is in; True if anything was there to drop.
 
-        Epochs and producers become what they were at the new end. What is dropped is gone durably on return: a loss of
-        power could otherwise bring it back, among what is written next, or into a log that was stopped in good order.
+        Epochs and producers become what they were at the new end. Dropped records are gone durably on return: otherwise
+        a loss of power could bring them back, among later records or into a log that was stopped cleanly.
         """
         if offset < 0:
             raise ValueError(f"{self.topic_partition} can't be truncated to {offset}")
@@ -259,7 +260,7 @@ class Log(Appender):
         return True
 
     def _cut(self, index: int, place: BatchPosition | None, end: int, now_ms: int) -> None:
-        """Keep the segments up to the one at `index`, and of that what is before `place`."""
+        """Keep the segments up to the one at `index`, and its batches before `place`."""
         segment = self._segments.at(index)
         self._lower_recovery_point(end, segment.base_offset)
         self._snapshots.remove_above(end)
@@ -294,7 +295,7 @@ class Log(Appender):
             self.on_truncate(TruncatedTail(topic, partition, from_offset, self._log_end_offset, ranges))
 
     def _lower_recovery_point(self, end: int, base_offset: int) -> None:
-        """What is written from `end` on will not be durable, nor are the indexes of the segment that is cut."""
+        """Records written from `end` on are not durable yet, nor are the indexes of the segment that is cut."""
         self.flushed_offset = min(self.flushed_offset, end)
         if self._cut_since_cleaned is None or base_offset < self._cut_since_cleaned:
             self._cut_since_cleaned = base_offset
@@ -375,9 +376,9 @@ class Log(Appender):
     # -- cleaning
 
     def cleanable(self, checkpoint: int | None, high_watermark: int, wall_ms: int) -> Cleanable:
-        """What could be compacted now, if cleaning has come to `checkpoint`."""
+        """The part that could be compacted now, if cleaning has come to `checkpoint`."""
         if checkpoint is not None and self._cut_since_cleaned is not None:
-            # What was cut off and written anew is not clean, though it lies below.
+            # Records that replaced truncated ones are not clean, though they lie below.
             checkpoint = min(checkpoint, self._cut_since_cleaned)
         return find_cleanable(
             self._segments,
@@ -448,7 +449,7 @@ class Log(Appender):
         return self._segments.unsynced_files(self.flushed_offset)
 
     def mark_flushed(self, offset: int, now_ms: int | None = None) -> None:
-        """A sync that began when the log ended at `offset` is done. What the files do not confirm does not count."""
+        """A sync that began when the log ended at `offset` is done. Only what the files confirm counts."""
         self._last_flush_ms = self._time(now_ms)
         flushed = self._segments.confirmed(self.flushed_offset, min(offset, self._log_end_offset))
         self.flushed_offset = max(self.flushed_offset, flushed)

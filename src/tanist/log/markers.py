@@ -1,7 +1,7 @@
-"""What a batch in the log means for its producer: the next sequence, the beginning of a transaction, or its end.
+"""The effect of a batch on its producer's state: the next sequence, the beginning of a transaction, or its end.
 
-Owns the reading of COMMIT and ABORT markers. An append, a replica's fetch and recovery all tell the producers of a
-batch by the one `note_batch`, so that each of them comes to the same state.
+Owns the reading of COMMIT and ABORT markers. An append, a replica's fetch and recovery all use `note_batch`, so that
+they come to the same state.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ def parse_marker(batch: Buffer) -> Marker | None:
 def note_batch(
     producers: ProducerStates, header: BatchHeader, base_offset: int, read: Callable[[], Buffer]
 ) -> AbortedTransaction | None:
-    """Let the producers know of a batch at `base_offset`; the transaction that it aborts, for the `.txnindex`.
+    """Record a batch at `base_offset` with the producers; the transaction that it aborts, for the `.txnindex`.
 
-    `read` gives the bytes of the batch. Only a marker is looked into.
+    `read` gives the bytes of the batch. Only a marker is decoded.
     """
     if header.producer_id < 0:
         return None

@@ -1,4 +1,4 @@
-"""The file and folder names of a log directory: what they mean, and which mean nothing to us."""
+"""The file and folder names of a log directory."""
 
 from __future__ import annotations
 

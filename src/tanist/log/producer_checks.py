@@ -1,7 +1,7 @@
-"""May the producers of these batches write them? The leader's question, before anything is appended.
+"""A leader's checks of the producers of batches, before anything is appended.
 
-Owns what is asked of whom: a client's batch must follow the last one of its producer; what a coordinator writes must
-only be of the producer's epoch, as its sequences are nobody's; and a marker must come from the coordinator in office.
+Owns the rules by kind of writer: a client's batch must follow the last one of its producer; a coordinator's batch must
+have the producer's epoch, and its sequences do not count; a marker must come from the current coordinator.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tanist.wire.errors import ErrorCode
 def check_producers(
     producers: ProducerStates, batches: memoryview, found: list[Examined], config: LogConfig, *, internal: bool
 ) -> AppendResult | None:
-    """None: append them. Else the refusal, or where the batch that this one repeats has been appended."""
+    """None: append them. Else the refusal, or the offsets of the batch that this one repeats."""
     tried: dict[int, ProducerEntry] = {}
     for start, header in found:
         producer_id, epoch = header.producer_id, header.producer_epoch

@@ -1,8 +1,8 @@
-"""What a partition remembers of its producers: enough to refuse a gap, recognise a retry, and know what is undecided.
+"""The producers of a partition: their state is enough to refuse a gap, recognise a retry, and find undecided records.
 
-Owns, per producer id, the epoch and the last five batches (KIP-98, KIP-360), the table of ongoing transactions, and
-the transactions whose marker may not be replicated yet: together they give the last stable offset. Checks are what
-Apache Kafka 4 does: an unknown producer may begin with any sequence, so UNKNOWN_PRODUCER_ID is never the answer.
+Owns, per producer id, the epoch and the last five batches (KIP-98, KIP-360), the table of ongoing transactions, and the
+transactions whose marker may not be replicated yet: together they give the last stable offset. The checks are Apache
+Kafka 4's: an unknown producer may begin with any sequence, so UNKNOWN_PRODUCER_ID is never the answer.
 
 It never touches a disk (`producer_snapshots` does), and a check changes nothing.
 """
@@ -31,7 +31,7 @@ def sequence_after(sequence: int, increment: int) -> int:
 
 
 class BatchMetadata(NamedTuple):
-    """One batch a producer has written, as far as a retry of it can be told."""
+    """One batch that a producer has written, with the fields that identify a retry of it."""
 
     last_sequence: int
     last_offset: int
@@ -48,7 +48,7 @@ class BatchMetadata(NamedTuple):
 
 
 class ProducerEntry:
-    """What is known of one producer id. Mutable: it is looked up and updated for every idempotent batch."""
+    """The state of one producer id. Mutable: it is looked up and updated for every idempotent batch."""
 
     __slots__ = (
         "batches",
@@ -92,7 +92,7 @@ class ProducerEntry:
         return twin
 
     def duplicate_of(self, epoch: int, first_sequence: int, last_sequence: int) -> BatchMetadata | None:
-        """The remembered batch with exactly these sequences: what is offered is its retry."""
+        """The remembered batch with exactly these sequences: the offered batch is its retry."""
         if epoch == self.epoch:
             for batch in self.batches:
                 if batch.last_sequence == last_sequence and batch.first_sequence == first_sequence:
@@ -187,7 +187,7 @@ class ProducerStates:
         return _APPEND
 
     def check_epoch(self, entry: ProducerEntry | None, epoch: int) -> Verdict:
-        """May a coordinator's batch be appended? Its sequences are nobody's, its producer epoch counts."""
+        """May a coordinator's batch be appended? Its producer epoch counts, its sequences do not."""
         if entry is not None and epoch < entry.epoch:
             return Verdict(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
@@ -250,13 +250,12 @@ class ProducerStates:
         return completed
 
     def stable_offset_after(self, completed: CompletedTransaction) -> int:
-        """The last stable offset once `completed` is replicated: what its `.txnindex` entry carries."""
+        """The last stable offset once `completed` is replicated, for its `.txnindex` entry."""
         return next(iter(self._ongoing), completed.last_offset + 1)
 
     def last_stable_offset(self, high_watermark: int) -> int:
-        """Where the first undecided transaction begins, or one decided at or above the high watermark.
-
-        Else that itself.
+        """The start of the first transaction that is undecided, or decided at or above the high watermark; else the
+        high watermark itself.
         """
         if self._unreplicated:
             self._unreplicated = [txn for txn in self._unreplicated if txn.last_offset >= high_watermark]
@@ -283,7 +282,7 @@ class ProducerStates:
         self._unreplicated = [txn for txn in self._unreplicated if txn.last_offset >= log_start_offset]
 
     def load(self, entries: Iterable[ProducerEntry]) -> None:
-        """Begin anew, with what a snapshot says."""
+        """Replace everything by the content of a snapshot."""
         self.clear()
         for entry in entries:
             self.entries[entry.producer_id] = entry

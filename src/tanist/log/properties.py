@@ -1,6 +1,6 @@
 """The text of a properties file, as `java.util.Properties` reads it.
 
-Owns only the syntax: comments, continuation lines, separators, escapes. What the keys mean is `config`'s business.
+Owns only the syntax: comments, continuation lines, separators, escapes. `config` gives the keys their meaning.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class PropertiesError(ValueError):
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """Keys and values; of a key that stands twice the last value counts. `PropertiesError` for a bad \\u escape."""
+    """Keys and values; the last value of a repeated key counts. `PropertiesError` for a bad \\u escape."""
     properties: dict[str, str] = {}
     for number, line in _logical_lines(text):
         end = _key_end(line)

@@ -1,12 +1,12 @@
-"""Opening a partition's folder: what is left of it, and is it whole?
+"""Opening a partition's folder: loading its log, and recovering it after an unclean stop.
 
 Owns the start of a log (rules 86-89, S22). After a clean stop the segments are taken as they are, and only missing or
 impossible indexes are made anew. Otherwise every batch from the segment that holds the recovery point on is read and
-its CRC checked; the first that is torn or wrong ends the log there, with all that follows. On the way the indexes,
-the epochs and the producers of what was read are rebuilt from the batches alone.
+its CRC checked; the first torn or wrong batch ends the log there. The indexes, the epochs and the producers of these
+batches are rebuilt on the way.
 
-Hostile files never crash it: names that mean nothing are passed over, numbers are checked before they are used, and
-no more than `scan.CHUNK_BYTES` of a segment is in memory at once.
+Hostile files never crash it: unknown names are skipped, numbers are checked before they are used, and no more than
+`scan.CHUNK_BYTES` of a segment is in memory at once.
 """
 
 from __future__ import annotations
@@ -43,24 +43,26 @@ from tanist.ports import Disk, File, FileRange
 from tanist.wire.batch import BatchHeader
 
 Rescue = Callable[[int, tuple[FileRange, ...]], None]
-"""Told what recovery is about to cut off: from which offset on, and the bytes. An `OSError` of it ends the opening."""
+"""Called before recovery cuts records off, with their first offset and their bytes. An `OSError` from it ends the
+opening.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class RecoveryReport:
-    """What opening the log has found, for the operator and the tests."""
+    """The findings of an opening, for the operator and the tests."""
 
     segments_scanned: int = 0
     bytes_cut: int = 0
     cut_at_offset: int | None = None
     """The log end offset after the cut; None when nothing was cut."""
     reasons: tuple[str, ...] = ()
-    """Everything that was not as it should have been."""
+    """Each fault that was found."""
 
 
 @dataclass(slots=True)
 class LoadedLog:
-    """What `Log` is made of."""
+    """The parts from which a `Log` is made."""
 
     segments: list[Segment]
     epochs: LeaderEpochCache
@@ -151,7 +153,7 @@ class LogLoader:
         )
 
     def _durable_below(self, end: int) -> int:
-        """The recovery point to begin with. What has been read again and re-indexed is yet to be synced."""
+        """The initial recovery point. Segments that were read and indexed again are not synced yet."""
         point = end if self._clean else min(self._recovery_point, end)
         return point if self._scanned_from is None else min(point, self._scanned_from)
 
@@ -254,13 +256,13 @@ class LogLoader:
         return self._next_offset >= 0 and self._recovery_point <= missing_from < offset
 
     def _scan_damaged(self, damage: DamagedBatch) -> None:
-        """A segment that was to be trusted is not whole: read it, and all behind it."""
+        """A trusted segment is not whole: read it, and all behind it."""
         self._reasons.append(str(damage))
         paths = [segment.file.path for segment in self._segments]
         self._scan_from(paths.index(damage.path))
 
     def _scan(self, segment: Segment, limit: int) -> DamagedBatch | None:
-        """Read one segment; where it is damaged, if it is."""
+        """Read one segment; the position of its damage, if it has any."""
         segment.reset_indexes()
         segment.txn_index.reset()
         least = segment.base_offset
@@ -300,7 +302,7 @@ class LogLoader:
         return None
 
     def _hand_out(self, index: int, position: int) -> None:
-        """All from `position` of a segment on is about to go: whoever wants to keep some of it may."""
+        """Hand out everything from `position` of a segment on before it is cut off."""
         if self._rescue is None:
             return
         ranges = []
@@ -311,7 +313,7 @@ class LogLoader:
         self._rescue(max(self._next_offset, 0), tuple(ranges))
 
     def _drop_from(self, index: int) -> None:
-        """End the log here. What follows has lost its place: a replica fetches it again from the leader."""
+        """End the log here. A replica fetches the rest again from its leader."""
         for segment in reversed(self._segments[index:]):
             self._bytes_cut += segment.size
             self._cut = True
@@ -334,7 +336,7 @@ class LogLoader:
             return self._segments[-1].resume()
 
     def _start_over(self) -> int:
-        """The log start offset lies beyond the log: nothing of it is to be seen any more."""
+        """The log start offset lies beyond the log: none of it is visible any more."""
         self._reasons.append(f"log start offset {self._log_start_offset} is beyond the log: it begins anew there")
         for segment in reversed(self._segments):
             self._released += segment.release()

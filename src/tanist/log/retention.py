@@ -1,7 +1,8 @@
 """Which of the oldest segments may go.
 
 Owns the three rules of `delete_old_segments`, in Kafka's order: below the log start offset, over `retention.bytes`,
-older than `retention.ms`; compacted-only topics know the first alone. Pure: it counts, and the log does the rest.
+older than `retention.ms`; compacted-only topics know the first alone. Pure: it returns a count, and the log drops the
+segments.
 """
 
 from __future__ import annotations
@@ -50,6 +51,6 @@ def expired_segments(
 
 
 def _age_ms(segment: Segment, now_ms: int, wall_ms: int) -> int:
-    """By the latest timestamp; where no record has one, by how long the segment is known to be there."""
+    """Its age by the latest timestamp; where no record has one, since this broker first saw the segment."""
     latest = segment.latest_timestamp().timestamp
     return wall_ms - latest if latest >= 0 else now_ms - segment.created_ms

@@ -1,8 +1,8 @@
 """Walking the batches of a segment file by bounded reads.
 
-Owns the one rule for what a batch in a file must look like, used by lookups (headers only) and by recovery (CRCs
-too). Nothing here reads more than `CHUNK_BYTES` at a time, whatever the file claims, except `read_batch`, whose bound
-is the size of a batch that is there in full.
+Owns the one rule for the shape of a batch in a file, used by lookups (headers only) and by recovery (CRCs too). Nothing
+here reads more than `CHUNK_BYTES` at a time, whatever the file claims, except `read_batch`, whose bound is the size of
+a batch that is there in full.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LEGACY_BYTES_MIN: Final = 14
 
 
 class DamagedBatch(Exception):
-    """What stands at `position` is no whole batch. `reason` is for people."""
+    """There is no whole batch at `position`. `reason` is for the operator."""
 
     def __init__(self, path: str, position: int, reason: str) -> None:
         super().__init__(f"{path} at byte {position}: {reason}")
@@ -69,14 +69,14 @@ def scan_headers(file: File, start: int, end: int) -> Iterator[BatchAt]:
         length = CHUNK_BYTES if position - chunk_start <= len(chunk) else _FIRST_CHUNK_BYTES
 
 
-def fault_of(header: BatchHeader, room: int) -> str | None:
-    """What keeps a header from being that of a whole batch within `room` bytes, None if nothing does."""
+def fault_of(header: BatchHeader, available: int) -> str | None:
+    """The reason why a header cannot be that of a whole batch within `available` bytes; None if it can."""
     if header.size_bytes < HEADER_BYTES:
         return f"a batch of {header.size_bytes} bytes is smaller than its header"
     if header.magic != MAGIC:
         return f"magic {header.magic}, expected {MAGIC}"
-    if header.size_bytes > room:
-        return f"a batch of {header.size_bytes} bytes is cut off after {room}"
+    if header.size_bytes > available:
+        return f"a batch of {header.size_bytes} bytes is cut off after {available}"
     if header.last_offset_delta < 0 or header.base_offset < 0 or header.last_offset >= 2**63:
         return f"offsets {header.base_offset} + {header.last_offset_delta} can't be"
     return None

@@ -1,11 +1,11 @@
-"""One segment: a `.log` file, its indexes, and where in it an offset is.
+"""One segment: a `.log` file, its indexes, and the positions of offsets in it.
 
 Owns positions. A batch that is appended waits in `pending` (not copied) until `write` hands all of them to the file
-with one call, so `size` may be ahead of the file's. The last batches are also known in memory: a fetch at the tail,
-which is what replicas and live consumers do, finds its bytes by bisection and does no I/O. Older ones are found by
-the index and a walk over headers.
+with one call, so `size` may be ahead of the file's. The last batches are also known in memory: a fetch at the tail, as
+replicas and live consumers send it, finds its bytes by bisection and does no I/O. Older ones are found by the index and
+a walk over headers.
 
-A segment does not validate what it is given, and knows nothing of epochs or producers.
+A segment does not validate batches, and knows nothing of epochs or producers.
 """
 
 from __future__ import annotations
@@ -153,12 +153,12 @@ class Segment:
             if self.max_timestamp > self._indexed_timestamp:
                 self.time_index.append(self.max_timestamp, self.max_timestamp_offset)
                 self._indexed_timestamp = self.max_timestamp
-            self.index_full = self.offset_index.room <= 0 or self.time_index.room <= 0
+            self.index_full = self.offset_index.entries_left <= 0 or self.time_index.entries_left <= 0
             self._since_index = 0
         self._since_index += size
 
     def write(self) -> None:
-        """Hand what is queued to the file, in one call."""
+        """Write the queue to the file, in one call."""
         pending = self.pending
         if pending:
             self.pending = []
@@ -186,7 +186,7 @@ class Segment:
             index.write()
 
     def files(self) -> list[File]:
-        """What has to be synced for the segment to survive, once sealed."""
+        """The files to sync for the segment to survive, once sealed."""
         files = [self.file, self.offset_index.file, self.time_index.file]
         transactions = self.txn_index.file
         return files if transactions is None else [*files, transactions]
@@ -379,7 +379,7 @@ class Segment:
         self.index_full = False
 
     def cut_file(self, position: int) -> None:
-        """End the file where recovery has found it damaged: what was indexed and noted lies before."""
+        """End the file at the damage that recovery found: all indexed and noted batches lie before it."""
         self.file.truncate(position)
         self.size = self._written = position
         self.seal()
@@ -440,7 +440,7 @@ class Segment:
         return marked
 
     def release(self) -> list[File]:
-        """The open files, for whoever closes them once nothing is being sent from them."""
+        """The open files, to be closed once nothing is being sent from them."""
         self.pending = []
         indexes = (self.offset_index.release(), self.time_index.release(), self.txn_index.release())
         return [self.file, *(file for file in indexes if file is not None)]

@@ -1,7 +1,7 @@
-"""The segments of one log, in order: which holds an offset, which is written to, which are gone.
+"""The segments of one log, in order.
 
 Owns the list, reads across it, and which sealed segments are not yet durable. A dropped segment's files are renamed at
-once and closed later; their paths are handed out by `drain_deleted`, for whoever removes them.
+once and closed later; `drain_deleted` hands out their paths, to be removed later.
 """
 
 from __future__ import annotations
@@ -204,10 +204,10 @@ class Segments:
         return segments[-1] is not self.active and len(here) == len(segments) and all(map(is_, here, segments))
 
     def replace(self, old: Sequence[Segment], cleaned: Segment, now_ms: int) -> None:
-        """Put what a cleaning has made of neighbours in their place.
+        """Put a cleaned segment in the place of the neighbours from which it was made.
 
-        Kafka's order, in which a start can finish or undo what a crash has interrupted at any point
-        (`log.crash_cleanup`). The names are durable when the caller has made the folder so.
+        The order is Kafka's: a start can finish or undo it after a crash at any point (`log.crash_cleanup`). The names
+        are durable when the caller has made the folder so.
         """
         base_offset = cleaned.base_offset
         transactions = cleaned.txn_index.file is not None
@@ -251,7 +251,7 @@ class Segments:
     # -- durability
 
     def unsynced_files(self, from_offset: int) -> list[File]:
-        """What has to be synced to make all that is written durable, if everything below `from_offset` is."""
+        """The files to sync so that everything written is durable, if everything below `from_offset` is."""
         sealed = (file for segment in self._unsynced for file in segment.files())
         # An empty index is synced as well: a name that is lost makes recovery read its segment.
         files = [file for file in sealed if file.synced < file.size or file.size == 0]
@@ -262,7 +262,7 @@ class Segments:
         return files
 
     def confirmed(self, flushed_offset: int, offset: int) -> int:
-        """How much of what is between the two the files themselves say is synced: `offset`, or the segment that isn't.
+        """How far the files between the two offsets are synced: `offset`, or the base of the first segment that is not.
 
         A sync may have begun before a truncation, and confirm bytes that are others by now.
         """

@@ -1,4 +1,4 @@
-"""Which offset has which time: ListOffsets by timestamp, and the latest timestamp.
+"""Search by time: ListOffsets by timestamp, and the latest timestamp.
 
 Owns the search down to the record. The time index leads to a batch, and that one batch is decoded.
 """

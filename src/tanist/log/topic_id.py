@@ -1,7 +1,7 @@
-"""Whose log a folder holds: the topic id in `partition.metadata`.
+"""The topic of a folder's log: the topic id in `partition.metadata`.
 
-A topic that is deleted and made anew has the same name and another id. To serve the old log as the new topic's would
-give out records that nobody has written to it (A50).
+A topic that is deleted and made anew has the same name and another id. If the old log were served as the new topic's,
+consumers would get records that were never written to it (A50).
 """
 
 from __future__ import annotations

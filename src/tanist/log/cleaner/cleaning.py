@@ -1,23 +1,25 @@
 """One cleaning of one log: the keys of the dirty part are mapped, then all segments up to there are written anew.
 
-Owns what a cleaning keeps, which is what Apache Kafka 4.3 keeps (KIP-534 for delete horizons, KIP-98 for transactions):
+Owns the choice of what a cleaning keeps, the same as Apache Kafka 4.3's (KIP-534 for delete horizons, KIP-98 for
+transactions):
 
-* of each key that the map knows, the record at its latest offset, and all that lies behind the mapped part;
+* of each key in the map, the record at its latest offset, and everything behind the mapped part;
 * a tombstone until its horizon, which it gets when a cleaning first comes by;
-* the last batch of each producer that is remembered, empty if need be, so that its sequences do not fall back. Of those
-  in the cleaned part, that is: Kafka looks at the last of all, which a crash or another leader may take away again;
+* the last batch, in the cleaned part, of each producer that is remembered, empty if need be, so that its sequences do
+  not fall back. (Kafka takes its last batch of all, which a crash or another leader may remove again);
 * the last batch of each new segment (Kafka: of the round), so that its end does not, and the next start sees that
   nothing was lost behind it;
-* what `cleaner.transactions` says of markers and aborted records.
+* the markers that `cleaner.transactions` names, and no aborted records.
 
 One rule more than Kafka: the first batch of each leader epoch stays, empty if need be. A replica that copies the log
-learns from its batches where epochs began; without that batch it would place the epoch too late, and as a leader not
-tell a follower to cut off what it has of another history (rules 109-114).
+learns from its batches where epochs began; without that batch it would place the epoch too late, and as a leader it
+would not make a follower truncate records of another history (rules 109-114).
 
-A cleaning is steps: `Job` is to be run off the loop, `Sync` waited for, what lies between is short and on the loop. It
-reads by files of its own, so that retention may drop what it reads. Each group of segments becomes one, under
-`.cleaned`, and is swapped in when it is durable (`Log.swap_in`); then the next. A crash at any point leaves the old or
-the new segments, whole. It must never be used on a log without the last stable offset in its `Cleanable`.
+A cleaning is a generator of steps: `Job` is run off the loop, `Sync` is waited for, and the code between is short and
+runs on the loop. It opens the files itself, so that retention may drop segments meanwhile. Each group of segments
+becomes one, under `.cleaned`, and is swapped in when it is durable (`Log.swap_in`); then the next. A crash at any point
+leaves the old or the new segments, whole. It must never be used on a log without the last stable offset in its
+`Cleanable`.
 """
 
 from __future__ import annotations
@@ -43,21 +45,21 @@ from tanist.wire.crc import crc32c
 from tanist.wire.errors import WireError
 
 SLICE_BYTES: Final = 128 * 1024
-"""What one job reads: so long other threads may have to wait for the interpreter."""
+"""The bytes that one job reads: it bounds how long other threads wait for the interpreter."""
 _POSITION_MAX: Final = 2**31 - 1
 
 
 class CannotClean(Exception):
-    """The log is not as it must be to be cleaned; it stays as it is."""
+    """The log cannot be cleaned in this state; nothing changes."""
 
 
 class Overtaken(Exception):
-    """Retention, a truncation or the end of the replica was faster: what was begun is dropped."""
+    """Retention, a truncation or the end of the replica came first: the unfinished part is dropped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """To be run off the loop. It gives how many bytes it has read and written."""
+    """A step to run off the loop. It returns the number of bytes read and written."""
 
     run: Callable[[], int]
 
@@ -71,7 +73,7 @@ class Sync:
 
 @dataclass(frozen=True, slots=True)
 class Cleaned:
-    """What came of a cleaning."""
+    """The result of a cleaning."""
 
     end_offset: int
     """The log is clean up to here."""
@@ -209,7 +211,7 @@ class LogCleaning:
         return walk.position - read_from + cleaned.size - written_from
 
     def _kept(self, header: BatchHeader, batch: memoryview, transactions: CleanedTransactions) -> Buffer | None:
-        """What stays of a batch: itself, a part of it, its empty header, or None."""
+        """The part of a batch that stays: all, some records, its empty header, or None."""
         begins_epoch = header.leader_epoch > self._epoch
         if begins_epoch:
             self._epoch = header.leader_epoch
@@ -260,7 +262,7 @@ class LogCleaning:
         return with_records(header, body, kept, new_horizon_ms)
 
     def _is_last_of_producer(self, header: BatchHeader) -> bool:
-        """Does the producer's state, its last sequence or at least its epoch, hang on this batch?"""
+        """Does the producer's state (its last sequence, or at least its epoch) depend on this batch?"""
         last = self._producers.get(header.producer_id) if header.producer_id >= 0 else None
         if last is None:
             return False
@@ -284,7 +286,7 @@ class LogCleaning:
 
     def _new_segment(self, base_offset: int) -> Segment:
         log = self._log
-        for suffix in SEGMENT_SUFFIXES:  # of a cleaning that was given up, if the disk did not let them go then
+        for suffix in SEGMENT_SUFFIXES:  # files of an abandoned cleaning that the disk did not remove then
             self._disk.remove(f"{log.directory}/{offset_file(base_offset, suffix)}{CLEANED_SUFFIX}")
         cleaned = Segment(self._disk, log.directory, base_offset, log.config, self._now_ms, mark=CLEANED_SUFFIX)
         for index in (cleaned.offset_index, cleaned.time_index):
@@ -363,7 +365,7 @@ def _seal(cleaned: Segment) -> int:
 
 
 def _max_timestamp(batch: Buffer) -> int:
-    """Of its records: none of an empty batch, so that a search by time is not led to one."""
+    """The latest timestamp of its records; none for an empty batch, so that a search by time skips it."""
     if batch[RECORD_COUNT_AT:HEADER_BYTES] == bytes(4):
         return -1
     return int.from_bytes(batch[MAX_TIMESTAMP_AT : MAX_TIMESTAMP_AT + 8], "big", signed=True)

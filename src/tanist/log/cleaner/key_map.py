@@ -1,10 +1,9 @@
 """The key map of a cleaning: the latest offset of each key in the part of the log that is not yet clean.
 
-Owns the bound of its memory (`log.cleaner.dedupe.buffer.size`). When it is full it says so, and the part of the log
-that it knows of ends before; another pass does the rest. Kafka counts 24 bytes a key, 16 of them its MD5. A Python dict
-takes `BYTES_PER_KEY`, and counts them: the setting is a promise about memory. Keys below 16 bytes stand for themselves,
-of longer ones 16 bytes of BLAKE2b: nobody can find two keys that share it, one of which would then delete the other's
-records.
+Owns the bound of its memory (`log.cleaner.dedupe.buffer.size`). When it is full, the mapped part of the log ends there,
+and another pass does the rest. Kafka counts 24 bytes a key, 16 of them its MD5. A Python dict takes `BYTES_PER_KEY`,
+and counts them: the setting is a promise about memory. Keys below 16 bytes are kept as they are, longer ones as 16
+bytes of BLAKE2b: collisions cannot be constructed, and a collision would delete the other key's records.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """`cleaner-offset-checkpoint`: how far each log of a directory is clean, in Kafka's file.
 
 Owns the file's reading and writing. An older one costs a cleaning that finds little to do, so it is not synced; one
-that says more than is true would keep records that are superseded, so an entry is written behind the swap of which it
-speaks.
+that is ahead of the log would keep superseded records, so an entry is written after the swap that it describes.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ class CleanerOffsets:
         self._path = f"{path}/{CLEANER_OFFSET_CHECKPOINT}"
         self._offsets: dict[tuple[str, int], int] = {}
         self.complaint: str | None = None
-        """What is wrong with the file that was found; all is dirty then."""
+        """The fault of the file; with one, everything counts as dirty."""
         try:
             self._offsets = decode_offsets(disk.read_file(self._path), self._path)
         except FileNotFoundError:
@@ -36,7 +35,7 @@ class CleanerOffsets:
         return self._offsets.get(log)
 
     def set(self, log: tuple[str, int], offset: int, there: Collection[tuple[str, int]]) -> None:
-        """The log is clean up to `offset`. Those that are not `there` any more are forgotten."""
+        """The log is clean up to `offset`. Logs that are not `there` any more are forgotten."""
         self._offsets = {key: known for key, known in self._offsets.items() if key in there}
         self._offsets[log] = offset
         self._disk.write_file(self._path, encode_offsets(self._offsets), sync=False)

@@ -1,13 +1,13 @@
-"""A batch with some of its records: reading the keys, and writing what is left.
+"""A batch with some of its records: reading the keys, and writing the remaining records.
 
-Owns the bytes. Records are found by their lengths; of each only offset, time and key are looked at, and what is kept is
-copied as it stands, headers and all. The rewritten batch has the same base and last offset, leader epoch, producer and
-codec as before (followers and idempotent producers must see the same numbers), and another length, count and CRC.
+Owns the bytes. Records are found by their lengths; only offset, time and key of each are read, and kept records are
+copied whole, headers included. The rewritten batch has the same base and last offset, leader epoch, producer and codec
+as before (followers and idempotent producers must see the same numbers), and another length, count and CRC.
 
-A delete horizon (KIP-534) is kept where a batch has no other room for it: in its base timestamp, with attribute bit 6;
-the records' timestamp deltas are then counted from there, so that their times stay what they were.
+A delete horizon (KIP-534) takes the place of the batch's base timestamp, marked by attribute bit 6; the records'
+timestamp deltas then count from it, so that their times do not change.
 
-It never decides what is kept.
+It never decides which records are kept.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LEAST_RECORD_BYTES: Final = 7
 
 
 class StoredRecord(NamedTuple):
-    """Where a record is in the body of its batch, and what compaction asks about it."""
+    """A record's place in the body of its batch, and the properties that compaction needs."""
 
     start: int
     """Of the record's length."""

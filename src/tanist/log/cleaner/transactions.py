@@ -1,7 +1,7 @@
 """Which batches and markers of transactions a cleaning may drop, and what goes into the cleaned `.txnindex`.
 
 Owns Kafka's rules: the records of an aborted transaction go at once, its ABORT marker when no batch of it is left, and
-a COMMIT marker when no batch of its transaction was met. The batches are told in order of offset, each once.
+a COMMIT marker when no batch of its transaction was met. Batches are reported in order of offset, each once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tanist.wire.primitives import Buffer
 
 
 class CleanedTransactions:
-    """What a walk over a log has learned of its transactions."""
+    """The state of the transactions during a walk over a log."""
 
     __slots__ = ("_aborting", "_coming", "_committing", "keep")
 
@@ -26,9 +26,9 @@ class CleanedTransactions:
         self._aborting: dict[int, tuple[AbortedTransaction, bool]] = {}
         """Producer id -> its aborted transaction that the walk is in, and whether a batch of it was met."""
         self._committing: set[int] = set()
-        """Producers of which transactional batches were met that were not aborted. Only asked whether one is in it."""
+        """Producers with transactional batches that were not aborted. Only asked whether one is in it."""
         self.keep: Callable[[AbortedTransaction], None] | None = None
-        """Told of the transactions that belong into the index of what is being written."""
+        """Called with each transaction that belongs in the index of the segment being written."""
 
     def expect(self, aborted: Iterable[AbortedTransaction]) -> None:
         """These aborted transactions reach into the segment that comes next."""

@@ -1,1 +1,1 @@
-"""Records that a truncation removes: kept beside the log, described by a manifest, read back."""
+"""Records that a truncation removes: kept in a quarantine with a manifest, and read back."""

@@ -1,12 +1,12 @@
-"""What a quarantined piece of a log says about itself, and what things in the quarantine are called.
+"""The manifest of a quarantine's entry, and the names in a quarantine.
 
-Owns the names and the text of `manifest.json`, which is written last and vouches for the files beside it: of which
-topic, partition and epochs the records are, why and when they were dropped, and how large the files must be. A reader
-believes nothing: a manifest is JSON that anybody may have written, and its file names must be those of segments.
+Owns the names and the text of `manifest.json`, which is written last and vouches for the files beside it: the topic,
+partition and epochs of the records, why and when they were dropped, and the sizes of the files. A reader validates
+everything, and file names must be those of segments.
 
 The quarantine is a folder of the log directory. Apache Kafka takes every folder there for a partition's and refuses to
 start when it cannot read the name, but for one kind: `NAME-N.ANYTHING-stray`, a log that is not in service, which it
-opens and leaves alone. So that is what the quarantine is called; to Kafka it is an empty stray log.
+opens and leaves alone. The quarantine has a name of that kind: to Kafka it is an empty stray log.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class SalvageReason(Enum):
 
 
 class ManifestError(ValueError):
-    """A manifest that can't be one. The text says which and what is wrong."""
+    """A malformed manifest. The text names it and its fault."""
 
 
 @dataclass(frozen=True, slots=True)

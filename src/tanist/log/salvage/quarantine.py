@@ -1,9 +1,9 @@
-"""The quarantine of one log directory: where dropped records are kept, for a while.
+"""The quarantine of one log directory: it keeps dropped records for a while.
 
-Owns the files. What is to be dropped is *copied* before it is dropped, segment by segment, and synced; then the
-manifest is written and synced, and the entry gets its name. So a crash at any moment leaves the original, or a whole
-entry, or both: an entry without a sound manifest is thrown away at the next start, one that lacks only its name gets
-it. The quarantine has a bound in bytes and in time; its oldest entries go first.
+Owns the files. Records are *copied* before they are dropped, segment by segment, and synced; then the manifest is
+written and synced, and the entry gets its name. So a crash at any moment leaves the original, or a whole entry, or
+both: an entry without a sound manifest is thrown away at the next start, one that lacks only its name gets it. The
+quarantine has a bound in bytes and in time; its oldest entries go first.
 
 Saving is a generator of steps (`CopyStep`, `SyncStep`), because it must not block the loop: `save` runs them off the
 loop, one after the other; `save_now` runs them at the start, before there is a loop. Files are opened and closed
@@ -66,7 +66,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class RecordsToSave:
-    """What is about to be dropped, and why. -1: not known."""
+    """Records that are about to be dropped, and why. -1: not known."""
 
     topic: str
     topic_id: UUID
@@ -86,7 +86,7 @@ class RecordsToSave:
 
 @dataclass(frozen=True, slots=True)
 class CopyStep:
-    """A step to be done off the loop."""
+    """A step to run off the loop."""
 
     job: Callable[[], Any]
 
@@ -125,7 +125,7 @@ class Quarantine:
     def save(
         self, records: RecordsToSave, wall_ms: int, bytes_max: int, done: Callable[[Manifest | Exception], None]
     ) -> None:
-        """Save off the loop; then call `done` with the entry, or with what has gone wrong (perhaps at once)."""
+        """Save off the loop; then call `done` with the entry, or with the exception (perhaps at once)."""
         _Saving(self._disk, self._steps(records, wall_ms, bytes_max), done).go_on(None)
 
     def save_now(self, records: RecordsToSave, wall_ms: int, bytes_max: int) -> Manifest:
@@ -147,7 +147,7 @@ class Quarantine:
             return manifest
 
     def abandon(self) -> None:
-        """The node stops: what is being copied is given up, for a large copy would hold it for long."""
+        """The node stops: give up the present copy, because a large one would delay the stop."""
         self._abandoned = True
 
     def _steps(self, records: RecordsToSave, wall_ms: int, bytes_max: int) -> Steps[Manifest]:
@@ -217,23 +217,23 @@ class Quarantine:
         return crc
 
     def _within(self, records: RecordsToSave, bytes_max: int) -> Steps[tuple[list[Piece], Unsaved | None]]:
-        """The newest batches that fit, and what does not: the end of a log is what others are least likely to have."""
+        """The newest batches that fit, and the rest: other replicas are least likely to have the end of a log."""
         if bytes_max < 0 or records.size_bytes <= bytes_max:
             return list(records.pieces), None
-        room = bytes_max
+        bytes_left = bytes_max
         kept: list[Piece] = []
         for piece in reversed(records.pieces):
-            if piece.size_bytes > room:
+            if piece.size_bytes > bytes_left:
                 source = self._disk.open(piece.path, create=False)
                 try:
-                    rest: Piece | None = yield CopyStep(partial(_end_of, source, piece, room))
+                    rest: Piece | None = yield CopyStep(partial(_end_of, source, piece, bytes_left))
                 finally:
                     source.close()
                 if rest is not None:
                     kept.append(rest)
                 break
             kept.append(piece)
-            room -= piece.size_bytes
+            bytes_left -= piece.size_bytes
         if not kept:
             raise QuarantineTooSmall(f"{records.size_bytes} bytes, and not a batch of them fits into {bytes_max}")
         kept.reverse()
@@ -264,7 +264,7 @@ class Quarantine:
     # -- what there is
 
     def tidy(self) -> list[str]:
-        """At a start: finish or undo what a crash has interrupted; what was done, for people."""
+        """At a start: finish or undo what a crash has interrupted; a line for the operator about each repair."""
         done = []
         for name in self._names():
             path = f"{self.path}/{name}"
@@ -357,7 +357,7 @@ class _Saving:
                 step = self._steps.send(result)
         except StopIteration as end:
             self._done(end.value)
-        except Exception as failure:  # whatever it is, a follower waits to be told
+        except Exception as failure:  # any exception: a follower waits for the result
             self._done(failure)
         else:
             if isinstance(step, CopyStep):
@@ -367,7 +367,7 @@ class _Saving:
 
 
 def pieces_of(ranges: Iterable[FileRange], from_offset: int) -> tuple[Piece, ...]:
-    """The parts of segments that a log hands out as about to be dropped."""
+    """The parts of segments that a log hands out before it drops them."""
     pieces = []
     for each in ranges:
         base_offset = offset_of(each.file.path.rpartition("/")[2], LOG_SUFFIX)
@@ -390,12 +390,12 @@ def _copy(source: File, piece: Piece, target: File) -> int:
     return crc
 
 
-def _end_of(source: File, piece: Piece, room: int) -> Piece | None:
-    """The batches at the piece's end that fit into `room` bytes; None if not one does. In a thread."""
+def _end_of(source: File, piece: Piece, bytes_max: int) -> Piece | None:
+    """The batches at the piece's end that fit into `bytes_max`; None if none does. In a thread."""
     end = piece.position + piece.size_bytes
     try:
         for position, header in scan_headers(source, piece.position, end):
-            if end - position <= room:
+            if end - position <= bytes_max:
                 return Piece(piece.path, header.base_offset, position, end - position)
     except DamagedBatch:
         pass

@@ -1,9 +1,9 @@
-"""Sound batches among bytes that need not be sound.
+"""Reading of sound batches from bytes that may be damaged.
 
-Owns the reading of what was cut off a log: a tail that a truncation dropped is whole, but one that recovery has cut
-begins with the damage, and what is wanted are the batches behind it. A batch counts when its header can be one and its
-CRC is right. Behind a damaged batch the next is looked for first where the damaged one says that it ends (so that
-batches inside of records are not taken for the log's own), then byte by byte.
+Owns the reading of bytes that were cut off a log: a tail that a truncation dropped is whole, but one that recovery cut
+begins with the damage, and the batches behind it must be found. A batch counts when its header is possible and its CRC
+is right. Behind a damaged batch the next is looked for first at the end that the damaged one states (so that batches
+inside of records are not taken for the log's own), then byte by byte.
 
 Reads are bounded by the scan's, whatever the bytes claim.
 """
@@ -42,7 +42,7 @@ def _behind(file: File, position: int, end: int, least_offset: int) -> int:
     if len(head) == HEADER_BYTES:
         header = BatchHeader(*HEADER.unpack_from(head))
         if _can_be(header, end - position, least_offset):
-            # Its length may be what is wrong with it: it is believed if the offsets go on where it is said to end.
+            # Its length may be wrong: it is believed if the offsets go on at the end that it states.
             following = position + header.size_bytes
             batch = _sound_at(file, following, end)
             if following == end or (batch is not None and batch.header.base_offset == header.next_offset):
@@ -78,9 +78,9 @@ def _candidates(file: File, start: int, end: int, least_offset: int) -> Iterator
         position += last + 1
 
 
-def _can_be(header: BatchHeader, room: int, least_offset: int) -> bool:
+def _can_be(header: BatchHeader, available: int, least_offset: int) -> bool:
     return (
-        fault_of(header, room) is None
+        fault_of(header, available) is None
         and header.base_offset >= least_offset
         and header.attributes & ~_ATTRIBUTES_KNOWN == 0
         and 0 <= header.record_count <= header.last_offset_delta + 1
