@@ -1,5 +1,5 @@
-"""Metadata as decisions: what the cluster is (the image) and what is to become of it (records).
+"""Metadata as decisions: the present state of the cluster (the image) and its changes (records).
 
-A controller never changes its picture of the cluster directly. It *decides*, which gives metadata records; replaying a
-record is the one thing that changes a `MetadataImage`, on the active controller, on its standbys and on every broker.
+A controller never changes its image of the cluster directly. A *decision* gives metadata records; only replaying a
+record changes a `MetadataImage`, on the active controller, on its standbys and on every broker.
 """

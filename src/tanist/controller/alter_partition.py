@@ -1,8 +1,8 @@
-"""AlterPartition: a leader asks for another ISR.
+"""AlterPartition: a leader proposes another ISR.
 
-Owns the checks of rules 24-26, in Kafka's order, and the answers of 27-29. The broker epochs of KIP-903 keep a replica
-out of the ISR whose log is that of an earlier life (safety A5, A6); partition epochs keep an old request from undoing
-a newer change (A7). Must never change a partition by other means than `partition_change`.
+Owns the checks of rules 24-26, in Kafka's order, and the answers of 27-29. Because of the broker epochs of KIP-903, a
+replica whose log is that of an earlier incarnation stays out of the ISR (safety A5, A6); partition epochs keep an old
+request from undoing a newer change (A7). Must change partitions only by `partition_change`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ANY_EPOCH = -1
 
 
 def alter_partition(image: MetadataImage, request: AlterPartitionRequest, settings: ControllerSettings) -> Decision:
-    """Rule 24, then each partition by itself; as none depends on another, the records may be cut into batches."""
+    """Rule 24, then each partition by itself; none depends on another, so the records may be split into batches."""
     registration = image.brokers.get(request.broker_id)
     if registration is None or registration.epoch != request.broker_epoch:
         return Decision(response=AlterPartitionResponse(error_code=ErrorCode.STALE_BROKER_EPOCH))
@@ -41,7 +41,7 @@ def alter_partition(image: MetadataImage, request: AlterPartitionRequest, settin
 
 
 class _IsrChange:
-    """One request at work. A partition named twice is judged the second time by what the first has made of it."""
+    """One request. A partition that is named twice is judged the second time by its state after the first."""
 
     __slots__ = ("_builder", "_changed", "_image", "_sender", "records")
 
@@ -72,7 +72,7 @@ class _IsrChange:
         )
         record = self._builder.change(before, intent)
         after = before
-        if record is not None:  # rule 28: without a change there is no record, and that is a success
+        if record is not None:  # rule 28: no change, no record: a success
             after = self._changed[key] = merge(before, record)
             self.records.append(record)
         if after.leader != self._sender:
@@ -91,7 +91,7 @@ class _IsrChange:
     def _error(self, before: PartitionState, proposed: Proposed, members: tuple[BrokerState, ...]) -> ErrorCode:
         """Rule 25; the order matters to the leader, which treats the answers differently (rule 18)."""
         if proposed.leader_epoch > before.leader_epoch or proposed.partition_epoch > before.partition_epoch:
-            return ErrorCode.NOT_CONTROLLER  # the leader knows more than we do: we are not the controller any more
+            return ErrorCode.NOT_CONTROLLER  # the leader knows a newer epoch: this node is no longer the controller
         if proposed.leader_epoch < before.leader_epoch:
             return ErrorCode.FENCED_LEADER_EPOCH
         if self._sender != before.leader:

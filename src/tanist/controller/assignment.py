@@ -1,7 +1,7 @@
-"""Lists of replicas: what a reassignment adds and removes, when it is complete, and what cancelling it leaves.
+"""Replica lists of a reassignment: those that it adds and removes, when it is complete, and the result of a cancel.
 
-Owns the arithmetic of KIP-455 (rules 104-106). Pure functions over tuples of broker ids; must never look at an image,
-at who is alive, or at a configuration.
+Owns the arithmetic of KIP-455 (rules 104-106). Pure functions over tuples of broker ids; must never read an image, a
+broker's state, or a configuration.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class Reversal:
-    """What is left when a reassignment is cancelled. `unclean`: nobody who stays was in sync."""
+    """The replicas after a cancelled reassignment. `unclean`: none of the remaining replicas was in sync."""
 
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
@@ -37,8 +37,8 @@ def reassign(current: tuple[int, ...], target: tuple[int, ...], adding: tuple[in
     """Rule 104: the target's order first, then the replicas that are to go.
 
     `current` is the whole present list, of which `adding` is still on its way by a first reassignment. A second one
-    removes those that it does not want, and those that it wants are still being added: the same wish twice is the
-    wish once, and can be cancelled.
+    removes those that are not in its target, and its own targets are still being added: the same reassignment twice
+    equals one, and can be cancelled.
     """
     removing = tuple(sorted(set(current) - set(target)))
     adding = tuple(sorted(set(target) - (set(current) - set(adding))))
@@ -48,8 +48,8 @@ def reassign(current: tuple[int, ...], target: tuple[int, ...], adding: tuple[in
 def complete(moving: Reassignment, isr: tuple[int, ...]) -> Completion | None:
     """Rule 105: the final lists, if this in-sync set allows the reassignment to end.
 
-    All added replicas must be in sync without those that go. When more go than come, everybody who stays must be: with
-    fewer newcomers than leavers the newcomers alone would not keep the number of copies.
+    All added replicas must be in sync without those that go. When more replicas go than come, all that stay must be in
+    sync: the new ones alone would not keep the number of copies.
     """
     if not moving.removing and not moving.adding:
         return None
@@ -63,7 +63,7 @@ def complete(moving: Reassignment, isr: tuple[int, ...]) -> Completion | None:
 
 
 def revert(moving: Reassignment, isr: tuple[int, ...]) -> Reversal:
-    """Rule 106: back to the replicas that were not being added. Their first order is not restored.
+    """Rule 106: back to the replicas that were not being added. Their original order is not restored.
 
     If none of them is in sync, the first is declared to be, which may lose records: `unclean`.
     """

@@ -1,10 +1,10 @@
-"""Brokers and controllers coming and going: registration, heartbeats, fencing, controlled shutdown, unregistration.
+"""The life of brokers and controllers: registration, heartbeats, fencing, controlled shutdown, unregistration.
 
 Owns the records about a broker itself, and their order among the partition changes that `elections` computes for the
 same event (rule 78): a fence is written after the changes, an unfence before them, a registration last of all. Rules
 80-97. Decisions that touch many partitions are not atomic, and cutting them anywhere is safe because of that order.
 
-Must never keep anything that has to survive a failover: sessions live in `heartbeats`, all else in the image.
+Must never keep state that has to survive a failover: sessions live in `heartbeats`, all else in the image.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ FENCE, UNFENCE = 1, -1
 IN_CONTROLLED_SHUTDOWN = 1
 
 CLEAN_SHUTDOWN_SINCE = 3
-"""The version of BrokerRegistration from which brokers say which epoch they shut down cleanly in (rule 83)."""
+"""The version of BrokerRegistration from which brokers name the epoch of their last clean shutdown (rule 83)."""
 
 _NO_STORED_EPOCH = -2
-"""Differs from -1, what a broker without a clean-shutdown file sends: such a broker is never clean (rule 83)."""
+"""Differs from -1, which a broker without a clean-shutdown file sends: such a broker is never clean (rule 83)."""
 
 _RESERVED_DIRECTORIES = 100
 """Directory ids below this are not ids of directories (KIP-858)."""
@@ -80,7 +80,7 @@ class Brokers:
             return Decision(response=BrokerRegistrationResponse(error_code=error, broker_epoch=-1))
         records: list[MetadataRecord] = []
         if stored is not None and stored.incarnation_id == request.incarnation_id:
-            # Rule 82: the same process again, so it has lost nothing.
+            # Rule 82: the same process again, so it has lost no records.
             epoch, fenced, shutting_down = stored.epoch, stored.fenced, stored.in_controlled_shutdown
         else:
             stored_epoch = stored.epoch if stored is not None else _NO_STORED_EPOCH
@@ -150,7 +150,7 @@ class Brokers:
         return ErrorCode.NONE if METADATA_VERSION in ranges else ErrorCode.INVALID_REGISTRATION
 
     def register_controller(self, image: MetadataImage, request: ControllerRegistrationRequest) -> Decision:
-        """ControllerRegistration: so that everybody knows where the controllers are and what they can do."""
+        """ControllerRegistration: it publishes the controllers' endpoints and features."""
         if image.metadata_version < CONTROLLER_REGISTRATION_FROM:
             return Decision(
                 response=ControllerRegistrationResponse(
@@ -180,7 +180,7 @@ class Brokers:
         return Decision((record,), ControllerRegistrationResponse(error_code=ErrorCode.NONE, error_message=None))
 
     def unregister(self, image: MetadataImage, request: UnregisterBrokerRequest) -> Decision:
-        """UnregisterBroker: an operator says that this broker will not come back."""
+        """UnregisterBroker: an operator removes a broker that will not come back."""
         stored = image.brokers.get(request.broker_id)
         if stored is None:
             return Decision(
@@ -198,7 +198,7 @@ class Brokers:
     # -- heartbeats
 
     def contact(self, image: MetadataImage, broker_id: int, epoch: int, now_ms: int) -> None:
-        """A heartbeat has come in, though it may wait for its turn (rule 94). Strangers leave no trace."""
+        """A heartbeat has arrived, though it may be queued (rule 94). Unknown brokers are ignored."""
         stored = image.brokers.get(broker_id)
         if stored is not None and stored.epoch == epoch:
             self.heartbeats.contact(broker_id, epoch, now_ms)
@@ -206,7 +206,7 @@ class Brokers:
     def heartbeat(
         self, image: MetadataImage, request: BrokerHeartbeatRequest, now_ms: int, *, next_offset: int
     ) -> Decision:
-        """BrokerHeartbeat: rules 90-93. At most one thing happens to a broker in one heartbeat."""
+        """BrokerHeartbeat: rules 90-93. A heartbeat changes at most one state of its broker."""
         stored = image.brokers.get(request.broker_id)
         if stored is None or stored.epoch != request.broker_epoch:
             return Decision(response=BrokerHeartbeatResponse(error_code=ErrorCode.STALE_BROKER_EPOCH))
@@ -216,8 +216,8 @@ class Brokers:
         register_offset = table.register_offset(stored.id)
         after = next_state(
             before,
-            # There is no way back from a controlled shutdown but a new registration (rule 76 has no value for it).
-            # DEVIATION from rule 90: an unfence would make it leader (A29).
+            # Only a new registration ends a controlled shutdown (rule 76 has no value for it). DEVIATION from rule 90:
+            # an unfence would make it leader (A29).
             want_fence=request.want_fence or (stored.fenced and stored.in_controlled_shutdown),
             want_shut_down=request.want_shut_down,
             metadata_offset=request.current_metadata_offset,
@@ -229,8 +229,8 @@ class Brokers:
         records: list[MetadataRecord] = []
         lost = frozenset(request.offline_log_dirs) & frozenset(stored.directories)
         if lost and not after.fenced and after is not BrokerState.CONTROLLED_SHUTDOWN:
-            # DEVIATION from rule 48: before anything else, for an unfence could elect it for what it keeps in a failed
-            # directory. The broker repeats its list, so whatever else it asked for comes with the next heartbeat.
+            # DEVIATION from rule 48: before anything else, because an unfence could elect it for a replica in a failed
+            # directory. The broker repeats its list, so its other requests come with the next heartbeat.
             after = before
             records = self._directories_lost(image, stored, lost)
         elif after is not before:
@@ -238,7 +238,7 @@ class Brokers:
         # DEVIATION from rule 92: Apache forgets it where this heartbeat changes the registration.
         table.set_metadata_offset(stored.id, request.current_metadata_offset)
         if after is BrokerState.SHUTDOWN_NOW:
-            # DEVIATION from rule 81: it exits now, and its next life need not wait for this one's session to expire.
+            # DEVIATION from rule 81: it exits now, and its next incarnation need not wait for this session to expire.
             table.end_session(stored.id)
         elif after is BrokerState.CONTROLLED_SHUTDOWN and before is not after:
             table.set_controlled_shutdown_offset(stored.id, next_offset + len(records) - 1)
@@ -294,7 +294,7 @@ class Brokers:
         return None
 
     def _fence(self, image: MetadataImage, stored: BrokerRegistration) -> list[MetadataRecord]:
-        if stored.fenced:  # a fenced broker that is told to shut down: nothing is left to change
+        if stored.fenced:  # a fenced broker that may shut down: nothing is left to change
             return []
         records = elections.broker_fenced(image, stored.id, self.settings)
         records.append(BrokerRegistrationChangeRecord(broker_id=stored.id, broker_epoch=stored.epoch, fenced=FENCE))
@@ -302,7 +302,7 @@ class Brokers:
 
 
 def _usable_directories(image: MetadataImage, broker_id: int, directories: Sequence[UUID]) -> bool:
-    """Some, no reserved ids, none twice, none that another broker has."""
+    """At least one directory, no reserved ids, none twice, none of another broker."""
     if not directories or len(set(directories)) != len(directories):
         return False
     if any(directory.int < _RESERVED_DIRECTORIES for directory in directories):

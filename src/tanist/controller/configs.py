@@ -1,11 +1,11 @@
 """Dynamic configuration: IncrementalAlterConfigs and AlterConfigs.
 
-Owns the way from a request to ConfigRecords, and what a change of min.insync.replicas entails for the ELR. Rules 54
-and 57. Each resource of a request succeeds or fails by itself. Must never read or write a value that `validation` has
-not judged: brokers take what is in the log at its word.
+Owns the step from a request to ConfigRecords, and the effect of a change of min.insync.replicas on the ELR. Rules 54
+and 57. Each resource of a request succeeds or fails by itself. Must never write a value that `validation` has not
+judged: brokers trust the log.
 
-Differs from Apache: the values of brokers are judged here, also when a client asks the controller itself (Apache's
-brokers judge them before they forward the request, and its controller takes what it gets).
+Differs from Apache: brokers' values are validated here, also when a client asks the controller directly (Apache's
+brokers validate them before they forward the request, and its controller accepts them).
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ _OPERATION_NAMES = {APPEND: "APPEND", SUBTRACT: "SUBTRACT"}
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why one resource was not changed."""
+    """The reason why one resource was not changed."""
 
     error: ErrorCode
     message: str
 
 
 def incremental_alter_configs(image: MetadataImage, request: IncrementalAlterConfigsRequest) -> Decision:
-    """Set, delete, append to and subtract from single names; everything else stays."""
+    """Set, delete, append to and subtract from single names; other names stay."""
     named = Counter((resource.resource_type, resource.resource_name) for resource in request.resources)
     records: list[ConfigRecord] = []
     responses = []
@@ -86,7 +86,7 @@ def incremental_alter_configs(image: MetadataImage, request: IncrementalAlterCon
 
 
 def alter_configs(image: MetadataImage, request: AlterConfigsRequest) -> Decision:
-    """The old way: a resource has exactly the values of the request afterwards."""
+    """AlterConfigs: the resource has exactly the values of the request afterwards."""
     named = Counter((resource.resource_type, resource.resource_name) for resource in request.resources)
     records: list[ConfigRecord] = []
     responses = []
@@ -124,7 +124,7 @@ def _decision(image: MetadataImage, records: list[ConfigRecord], *, validate_onl
 
 
 def _emptied_elrs(image: MetadataImage, records: Iterable[ConfigRecord]) -> list[MetadataRecord]:
-    """What a change of min.insync.replicas means for the ELR (A32).
+    """The effect of a change of min.insync.replicas on the ELR (A32).
 
     KIP: "when updating the config min.insync.replicas, if the new min ISR <= current ISR, the ELR will be removed": the
     high watermark moves from then on, without the members of the ELR. DEVIATION from rules 54 and 55: Apache writes a
@@ -193,7 +193,7 @@ def changes_of(
 
 
 def _no_list(resource_type: int, name: str, operation: int) -> str:
-    """Brokers and the controller have words of their own in Apache Kafka."""
+    """Apache Kafka's brokers and its controller word this differently."""
     if resource_type != BROKER_RESOURCE:
         return f"Can't {_OPERATION_NAMES[operation]} to key {name} because its type is not LIST."
     setting = BROKER_SETTINGS.get(name)
@@ -225,7 +225,7 @@ def _changed(
     """The records of some changes to one resource, all of them or none."""
     resource_type, name = resource
     current = image.configs.get(resource, {})
-    # Of a broker even a value that it has already is written, as Apache does: brokers reload keystores by it.
+    # A broker's unchanged value is written too, as in Apache: brokers reload keystores by it.
     effective = {
         key: value for key, value in changes.items() if resource_type == BROKER_RESOURCE or value != current.get(key)
     }
@@ -264,7 +264,7 @@ def _forbidden(image: MetadataImage, resource: tuple[int, str], changes: Mapping
 
 
 def _with(image: MetadataImage, resource: tuple[int, str], changes: Mapping[str, str | None]) -> dict[str, str]:
-    """All that the resource has after the changes."""
+    """All values of the resource after the changes."""
     values = {**image.configs.get(resource, {}), **changes}
     return {key: value for key, value in values.items() if value is not None}
 
@@ -292,7 +292,7 @@ def _broker_refusal(image: MetadataImage, name: str, changes: Mapping[str, str |
             return Refusal(ErrorCode.INVALID_REQUEST, "Unable to parse broker name as a base 10 number.")
         if name[0] == "-":
             return Refusal(ErrorCode.INVALID_REQUEST, "Invalid negative broker ID.")
-    # A value can always be taken away, whatever it is.
+    # Any value can be deleted.
     complaint = validate_broker_configs(
         {key: value for key, value in changes.items() if value is not None}, cluster=name == CLUSTER
     )

@@ -1,12 +1,10 @@
-"""The controller as its node sees it: requests and time go in, decisions come out.
+"""The controller of a node: requests and time go in, decisions come out.
 
-Owns the dispatch of requests to the modules that decide them, the periodic tasks and their deadlines, and the two
-moments when it becomes active and ceases to be (rule 149). A `Decision` is only a proposal until the node has it
-committed; the image here contains what is proposed, so that decisions build on each other, and is replaced when
-leadership is lost.
+Owns the dispatch of requests to the modules that decide them, the periodic tasks and their deadlines, and its
+activation and deactivation (rule 149). A `Decision` is a proposal until the node has committed it. The image here
+includes proposals, so that decisions build on each other, and is replaced when leadership is lost.
 
-Must never change the image but by `replay`, and never answer while it is not active: what it believes then may be
-old.
+Must change the image only by `replay`, and never answer while it is not active: its image may be old then.
 """
 
 from __future__ import annotations
@@ -90,10 +88,10 @@ class Controller:
     # -- leadership
 
     def activate(self, epoch: int, now_ms: int, next_offset: int) -> Decision:
-        """This node leads the quorum and has replayed all that came before (rule 149, A49).
+        """This node leads the quorum and has replayed all earlier records (rule 149, A49).
 
-        Gives the records that begin this reign: an end to a metadata transaction that its predecessor left open, or the
-        first records of a new cluster.
+        Returns the first records of this leadership: the end of a metadata transaction that its predecessor left open,
+        or the first records of a new cluster.
         """
         if epoch <= self.epoch:
             raise ValueError(f"controller {self.node_id} activated in epoch {epoch} after {self.epoch}")
@@ -117,7 +115,7 @@ class Controller:
         return METADATA_VERSION not in image.features and not (image.brokers or image.topics or image.configs)
 
     def deactivate(self, image: MetadataImage) -> None:
-        """Another node leads: drop what was only proposed. `image` is what the committed records make."""
+        """Another node leads: drop the proposals. `image` is that of the committed records."""
         self.active = False
         self.image = image
         self._heartbeats.clear()
@@ -126,7 +124,7 @@ class Controller:
         self._next_balance_ms = self._next_unclean_sweep_ms = None
 
     def replay(self, record: MetadataRecord) -> None:
-        """Take a record into the image: one of its own at once, one of another controller's as it is committed."""
+        """Replay a record: one of its own at once, another controller's when it is committed."""
         if not self.active:
             self.image.replay(record)
             return
@@ -137,7 +135,7 @@ class Controller:
     # -- requests
 
     def handle(self, request: Any, now_ms: int, *, next_offset: int, api_version: int) -> Decision:
-        """Decide one request. `next_offset` is where the first of the decision's records will be in the log."""
+        """Decide one request. `next_offset` is the offset of the decision's first record."""
         if not self.active:
             return Decision(response=not_controller_response(request))
         decide = _DECIDE.get(type(request))
@@ -158,7 +156,7 @@ class Controller:
         return None if decision is None else self._noted(decision, now_ms)
 
     def replica_answered(self, broker_id: int, answers: Mapping[TopicIdPartition, LogInfo] | None, now_ms: int) -> None:
-        """What came of a question of `questions`; None: nothing."""
+        """The answer to a question of `questions`; None: there is none."""
         if not self.active:
             return
         if answers is None:
@@ -167,11 +165,11 @@ class Controller:
             self.recoveries.answered(broker_id, answers, self.image, now_ms)
 
     def questions(self, now_ms: int) -> list[AskReplica]:
-        """Whom to ask for logs now, for unclean recoveries. To be called after every event."""
+        """The log inquiries to send now, for unclean recoveries. Call it after every event."""
         return self.recoveries.questions(now_ms) if self.active else []
 
     def settled(self, now_ms: int) -> list[ElectionWait]:
-        """Waits of decisions that are over: their answers may be sent once what was decided is committed."""
+        """Finished waits: their answers may be sent once their records are committed."""
         done = [wait for wait in self._waits if settle(wait, self.image, self.recoveries, now_ms)]
         self._waits = [wait for wait in self._waits if not wait.done]
         return done
@@ -187,7 +185,7 @@ class Controller:
 
     @property
     def next_deadline_ms(self) -> int | None:
-        """When `tick` has something to do next; it may lie in the past."""
+        """When `tick` is due next; it may lie in the past."""
         if not self.active:
             return None
         deadlines = (self._next_due_ms, self.recoveries.next_deadline_ms)
@@ -195,7 +193,7 @@ class Controller:
 
     @property
     def _next_due_ms(self) -> int | None:
-        """When something is due that was set for its time: being late there means that the process stood still."""
+        """The next deadline of a timer: if it passed long ago, the process stood still."""
         expiry_ms = self._heartbeats.next_expiry_ms
         deadlines = (
             # More than one may have expired, and each tick fences one (rule 94): the next is due at once.
@@ -251,7 +249,7 @@ class Controller:
         return Decision(tuple(records), atomic=False)
 
     def _show_progress(self, now_ms: int) -> Decision | None:
-        """An idle log gets a record that says nothing, so that those who read it can tell idle from stuck."""
+        """An idle log gets a NoOpRecord, so that its readers can tell idle from stuck."""
         if not self._idle_interval_ms or now_ms < self._last_append_ms + self._idle_interval_ms:
             return None
         return Decision((NoOpRecord(),))
@@ -313,4 +311,4 @@ _DECIDE: dict[type, _Decide] = {
         c.image, request, c.settings
     ),
 }
-"""Every request a controller decides. The order of arguments: request, now_ms, next_offset, api_version."""
+"""Every request that a controller decides. The order of arguments: request, now_ms, next_offset, api_version."""

@@ -1,7 +1,7 @@
-"""What a decision of the controller is made of, and the static settings that decisions depend on.
+"""The value of a controller's decision, and the static settings on which decisions depend.
 
-Owns the two values that every module of this package shares: `Decision` (what is to be written and answered) and
-`ControllerSettings` (what the operator wrote in the properties file). Holds no state and decides nothing.
+Owns the two values that every module of this package shares: `Decision` (the records and the answer) and
+`ControllerSettings` (the operator's properties file). Holds no state and decides nothing.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ class Decision:
     response: object | None = None
     atomic: bool = True
     reasons: Mapping[TopicIdPartition, str] = field(default_factory=dict)
-    """Why a partition had an unclean election; reported once its record is committed."""
+    """The reason of a partition's unclean election; reported once its record is committed."""
     wait: ElectionWait | None = None
-    """Instead of a response: it will come when this is complete."""
+    """Instead of a response, which follows when this is complete."""
 
 
 @dataclass(frozen=True, slots=True)
 class ControllerSettings:
-    """The controller's static configuration: what holds where no dynamic configuration says otherwise."""
+    """The controller's static configuration: it holds where no dynamic configuration overrides it."""
 
     min_insync_replicas: int = 1
     unclean_leader_election_enable: bool = False
@@ -56,10 +56,10 @@ class ControllerSettings:
     """KIP-966's roll-out switch. Off: its first phase, as Apache ships it; LastKnownElr names the last leader then."""
 
     unclean_recovery_timeout_ms: int = 300_000
-    """How long an unclean recovery waits for answers of replicas that it could do without."""
+    """How long an unclean recovery waits for answers that it does not need."""
 
     unclean_recovery_grace_ms: int = 5_000
-    """How long an Aggressive recovery waits for replicas that are not there."""
+    """How long an Aggressive recovery waits for absent replicas."""
 
     node_id: int = -1
     """This controller's own id: its per-broker dynamic configuration comes before the cluster's (rule 100)."""
@@ -68,7 +68,7 @@ class ControllerSettings:
     """Other properties as written, by Kafka's name: the last place where a configuration is looked up."""
 
     def topic_defaults(self) -> dict[str, str]:
-        """The static values of the topic configurations that decisions read, as `MetadataImage` wants them."""
+        """The static values of the topic configurations that decisions read, for `MetadataImage`."""
         defaults = dict(self.static_configs)
         defaults.setdefault(MIN_INSYNC_REPLICAS, str(self.min_insync_replicas))
         defaults.setdefault(UNCLEAN_LEADER_ELECTION_ENABLE, str(self.unclean_leader_election_enable).lower())

@@ -1,11 +1,11 @@
-"""What a configuration name is: its type, default, checks, and where it may be changed.
+"""The definition of a configuration name: its type, default, checks, and where it may be changed.
 
 Owns the vocabulary (`Setting`, `ConfigType`, `Update`, the checks), the parsing of one value, and how Kafka writes it.
 The tables written in it are the `catalogue`; `settings` resolves, `validation` judges, `description` describes. It must
-never know about an image or a node.
+not know about an image or a node.
 
-Values travel as text everywhere (records, requests, properties files), so parsing is also the only validation. The
-words of a refusal are those that Kafka's own tools and tests look for.
+Values travel as text everywhere (records, requests, properties files), so parsing is also the only validation. Error
+messages have the wording that Kafka's own tools and tests expect.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class ConfigSource(IntEnum):
 
 
 class Update(Enum):
-    """How a broker setting may be changed while the broker runs."""
+    """How a broker setting may be changed at run time."""
 
     READ_ONLY = "read-only"
     PER_BROKER = "per-broker"
@@ -63,7 +63,7 @@ class Importance(Enum):
 
 Value: TypeAlias = bool | int | float | str | tuple[str, ...] | None
 Check: TypeAlias = Callable[[Value], str | None]
-"""Gives the complaint about a parsed value, or None. Where an element is to blame it raises `InvalidConfig` itself."""
+"""Returns the complaint about a parsed value, or None. It raises `InvalidConfig` itself for a faulty element."""
 
 
 class InvalidConfig(ValueError):
@@ -99,7 +99,7 @@ class Setting:
     internal: bool = False
     importance: Importance = Importance.MEDIUM
     has_effect: bool = True
-    """Whether anything here obeys it."""
+    """Whether it has an effect here."""
 
     @property
     def is_dynamic_only(self) -> bool:
@@ -137,7 +137,7 @@ class Setting:
                 raise InvalidConfig(self._refusal(text, f"Not a number of type {kind.name}"))
             return number
         if kind is ConfigType.DOUBLE:
-            # Java also reads 0.5f, 0x1p-1 and NaN; not everybody who reads the value later could.
+            # Java also reads 0.5f, 0x1p-1 and NaN; other readers of the value could not.
             if _REAL.fullmatch(trimmed) is None:
                 raise InvalidConfig(self._refusal(text, "Not a number of type DOUBLE"))
             return float(trimmed)

@@ -1,8 +1,8 @@
-"""What a batch of metadata records changed, for those who act on changes.
+"""The changes of a batch of metadata records.
 
-Owns `ImageDelta`, filled in by `MetadataImage.replay(record, delta)`: per thing that changed, what it was *before the
-first change of the batch* (what it is now, the image knows). Its size is that of the batch, never that of the cluster.
-Must never be kept across batches: take a fresh one each time. `image_changes` reads it beside the image.
+Owns `ImageDelta`, filled in by `MetadataImage.replay(record, delta)`: for each changed object its state *before the
+first change of the batch* (the image has the present state). Its size is that of the batch, not of the cluster. Must
+not be kept across batches: use a new one each time. `image_changes` reads it beside the image.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class ImageDelta:
     def topic_deleted(self, topic_id: UUID, name: str, partitions: dict[int, PartitionState]) -> None:
         changed = self.partitions.pop(topic_id, {})
         if self.created_topics.pop(topic_id, None) is not None:
-            return  # came and went within the batch: nobody has seen it
-        # What a replica holder must drop is what it held before the batch, not what the last record said.
+            return  # created and deleted within the batch: never visible
+        # A broker must drop the replicas that it held before the batch, not those of the last record.
         before: dict[int, PartitionState] = {}
         for number, last in partitions.items():
             state = changed.get(number, last)

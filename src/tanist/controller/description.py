@@ -1,4 +1,4 @@
-"""What DescribeConfigs says: each name's value, where it comes from, and the values that it takes precedence over.
+"""The answer of DescribeConfigs: each name's value, its source, and the values that it overrides.
 
 Owns the entries, with Kafka's rules for synonyms: the levels that have a value, highest first, of the name itself and
 of those it falls back to; but from the first that bears the name on, so that a broker's `log.retention.hours` is no
@@ -38,7 +38,7 @@ _CHAIN_OF = {name: chain for chain in _CHAINS for name in chain} | {
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """What DescribeConfigs says of one name. `synonyms` are all levels that have a value, the one in force first."""
+    """The entry of one name in DescribeConfigs. `synonyms` are all levels that have a value, the one in force first."""
 
     name: str
     value: str | None
@@ -51,7 +51,7 @@ class ConfigEntry:
 
 
 def describe_topic(topic: Mapping[str, str], levels: Levels, names: Iterable[str] | None = None) -> list[ConfigEntry]:
-    """DescribeConfigs of a TOPIC resource: every public name, or those asked for. Names nobody knows are left out."""
+    """DescribeConfigs of a TOPIC resource: every public name, or the requested ones. Unknown names are left out."""
     return [
         _fallen_back(
             setting, resolve_topic_config(setting.name, topic, levels), _broker_chain(setting, levels), topic,
@@ -92,9 +92,10 @@ def describe_client_metrics(subscription: Mapping[str, str], names: Iterable[str
 
 
 def describe_broker(levels: Levels, names: Iterable[str] | None = None) -> list[ConfigEntry]:
-    """DescribeConfigs of a BROKER resource with an id: every public name and what else is set, or those asked for.
+    """DescribeConfigs of a BROKER resource with an id: every public name and others that are set, or the requested
+    ones.
 
-    What nobody knows is as secret as a password, for it may be one, and has no type.
+    An unknown name is treated as a password, because it may be one, and has no type.
     """
     others = dict.fromkeys(name for _, configs in levels.in_order() for name in configs if _is_public_once_set(name))
     if names is None:
@@ -120,13 +121,13 @@ def _is_public(name: str) -> bool:
 
 
 def _is_public_once_set(name: str) -> bool:
-    """What nobody knows, and what Kafka knows as dynamic only (the rates of throttled replicas)."""
+    """An unknown name, or one that Kafka has as dynamic only (the rates of throttled replicas)."""
     setting = BROKER_SETTINGS.get(name)
     return setting is None or setting.is_dynamic_only
 
 
 def _read_only(name: str) -> bool:
-    """What stands for one listener alone is described as read-only, as in Kafka, though it can be set."""
+    """A property of one listener is described as read-only, as in Kafka, though it can be set."""
     return name not in BROKER_SETTINGS or BROKER_SETTINGS[name].update is Update.READ_ONLY
 
 

@@ -1,8 +1,7 @@
-"""Which of a broker's directories holds which replica (KIP-858).
+"""The directories of replicas on a broker (KIP-858).
 
-Owns AssignReplicasToDirs: a broker with several log directories chooses one for a new replica and says which. A
-replica whose directory the broker has lost meanwhile leaves the ISR at once (rule 48). Must never move a replica by
-itself.
+Owns AssignReplicasToDirs: a broker with several log directories chooses one for a new replica and reports it. A replica
+whose directory has failed meanwhile leaves the ISR at once (rule 48). Must never move a replica by itself.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _RESERVED_DIRECTORIES = 100
 def assign_replicas_to_dirs(
     image: MetadataImage, request: AssignReplicasToDirsRequest, settings: ControllerSettings
 ) -> Decision:
-    """Each replica succeeds or fails by itself. One that is where it is said to be writes no record."""
+    """Each replica succeeds or fails by itself. A replica that already has the reported directory writes no record."""
     if image.metadata_version < DIRECTORY_ASSIGNMENT_FROM:
         return Decision(response=AssignReplicasToDirsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION))
     broker = image.brokers.get(request.broker_id)
@@ -63,7 +62,7 @@ def assign_replicas_to_dirs(
 
 
 class _Assigner:
-    """One request at work."""
+    """One request."""
 
     def __init__(self, image: MetadataImage, broker: BrokerRegistration, settings: ControllerSettings) -> None:
         self._image = image
@@ -95,7 +94,7 @@ class _Assigner:
         broker_id = self._broker.id
         if directory in self._broker.directories:
             return Intent(topic_id=topic_id, partition=partition, target_directories={broker_id: directory})
-        # It chose a directory that has failed since. One record says both: where the replica is, and that it is gone.
+        # The chosen directory has failed since. One record says both: the replica's directory, and that it is offline.
         # DEVIATION from rule 79: Apache writes two.
         return Intent(
             topic_id=topic_id,

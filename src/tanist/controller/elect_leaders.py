@@ -1,10 +1,9 @@
 """ElectLeaders: elections that an operator asks for.
 
-Owns the request's five types: preferred and unclean as Kafka has them (rules 102, 103), and KIP-966's three, which
-are for partitions without a leader only: the replica with the longest log (an unclean recovery by the strategy that
-is asked for, whatever is configured), and designation ("electing the given replica to be the leader"). The longest
-log takes questions to the replicas, so its answer comes later: `ElectionWait`. Must never change a partition by other
-means than `partition_change`.
+Owns the request's five types: preferred and unclean as Kafka has them (rules 102, 103), and KIP-966's three, which are
+for partitions without a leader only: the replica with the longest log (an unclean recovery by the requested strategy,
+whatever is configured), and designation ("electing the given replica to be the leader"). The longest log needs
+inquiries to the replicas, so its answer comes later: `ElectionWait`. Must change partitions only by `partition_change`.
 """
 
 from __future__ import annotations
@@ -79,9 +78,9 @@ def elect_leaders(
 
 
 def settle(wait: ElectionWait, image: MetadataImage, recoveries: UncleanRecoveries, now_ms: int) -> bool:
-    """See what became of the partitions that are waited for; True when the answer is complete.
+    """Check the awaited partitions; True when the answer is complete.
 
-    At the deadline the operator's wish ends with the wait: an election by surprise, hours later, is worse than none.
+    At the deadline the operator's request ends with the wait: an unexpected election hours later is worse than none.
     """
     for key in list(wait.pending):
         state = image.partition(*key)
@@ -112,7 +111,7 @@ def _all_partitions(image: MetadataImage) -> Iterable[TopicPartitions]:
 
 
 class _Elections:
-    """One request at work."""
+    """One request."""
 
     def __init__(
         self,
@@ -153,7 +152,7 @@ class _Elections:
             self._wait.add(topic_name, partition, outcome_or_later)
 
     def _elect(self, key: TopicIdPartition, state: PartitionState, desired: int | None) -> ElectionResult | None:
-        """What came of it; None means that it will be seen."""
+        """The result; None means that it follows later."""
         needed = state.leader != state.preferred_leader if self._type == PREFERRED else not state.has_leader
         if not needed:
             return ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition."
@@ -193,7 +192,7 @@ class _Elections:
         intent = Intent(topic_id=topic_id, partition=key[1], election=election, desired_leader=desired)
         record = self._builder.change(state, intent)
         # Success is any new leader, also another than the preferred one when that one is dead (rule 102). A change that
-        # elects nobody is not what was asked for, and is left to the event that calls for it.
+        # elects no leader does not fulfil the request, and is left to the event that causes it.
         if record is None or record.leader <= NO_LEADER:
             return unavailable
         self.records.append(record)

@@ -1,4 +1,4 @@
-"""A request for elections whose answer comes later, when the last of them is decided.
+"""An ElectLeaders request whose answer waits for its last election.
 
 Owns `ElectionWait`: the partitions of one ElectLeaders in the order of the request, and the result of each. It decides
 nothing: `elect_leaders` fills it in.
@@ -19,12 +19,12 @@ class ElectionWait:
     def __init__(self, everything: bool, deadline_ms: int) -> None:
         self.deadline_ms = deadline_ms
         self.pending: dict[TopicIdPartition, int] = {}
-        """Undecided partition -> its place in the request."""
+        """Undecided partition -> its index in the request."""
         self._everything = everything
         self._partitions: list[tuple[str, int]] = []
         """As the request lists them."""
         self._results: dict[int, ElectionResult] = {}
-        """Place in the request -> what came of it."""
+        """Index in the request -> its result."""
 
     def add(self, topic: str, partition: int, result: ElectionResult) -> None:
         """The next partition of the request."""
@@ -32,7 +32,7 @@ class ElectionWait:
         self._partitions.append((topic, partition))
 
     def add_pending(self, topic: str, partition: int, key: TopicIdPartition) -> None:
-        """The next partition of the request; what comes of it is for `resolve` to say."""
+        """The next partition of the request; `resolve` will set its result."""
         self.pending[key] = len(self._partitions)
         self._partitions.append((topic, partition))
 

@@ -1,9 +1,9 @@
-"""Leader elections that nobody asked for: those that a broker's coming or going causes, and the periodic ones.
+"""Leader elections without a request: those that a broker event causes, and the periodic ones.
 
 Owns the partition changes of every broker event (rules 43-48, 78, 79), the preferred-leader task (98, 99) and the
-unclean sweep (100). Each broker event gives partition changes only, computed from the image as
-it is; the record about the broker itself is written by `brokers`, before or after them (rule 78). Must never change a
-partition by other means than `partition_change`.
+unclean sweep (100). Each broker event returns partition changes only, computed from the present image; the record about
+the broker itself is written by `brokers`, before or after them (rule 78). Must change partitions only by
+`partition_change`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tanist.wire.schema import MetadataRecord
 
 
 def broker_fenced(image: MetadataImage, broker_id: int, settings: ControllerSettings) -> list[MetadataRecord]:
-    """Rule 43: it leaves every ISR it is in, perhaps for the ELR. Where it is in the ELR it stays."""
+    """Rule 43: it leaves every ISR, perhaps for the ELR. It stays in every ELR."""
     builder = PartitionChangeBuilder(image, settings)
     return _leave_isr(image, builder, broker_id, image.partitions_in_isr(broker_id))
 
@@ -30,12 +30,12 @@ def broker_fenced(image: MetadataImage, broker_id: int, settings: ControllerSett
 def broker_controlled_shutdown(
     image: MetadataImage, broker_id: int, settings: ControllerSettings
 ) -> list[MetadataRecord]:
-    """Rule 45: to its partitions the same as a fence."""
+    """Rule 45: its partitions change as for a fence."""
     return broker_fenced(image, broker_id, settings)
 
 
 def broker_unfenced(image: MetadataImage, broker_id: int, settings: ControllerSettings) -> list[MetadataRecord]:
-    """Rule 44: every partition without a leader is looked at again. Where somebody leads, nothing changes."""
+    """Rule 44: every partition without a leader may elect. A partition with a leader does not change."""
     builder = PartitionChangeBuilder(image, settings, arriving=broker_id)
     records: list[MetadataRecord] = []
     for topic_id, partition in image.leaderless_partitions():
@@ -48,7 +48,7 @@ def broker_unfenced(image: MetadataImage, broker_id: int, settings: ControllerSe
 def broker_new_incarnation(
     image: MetadataImage, broker_id: int, settings: ControllerSettings, clean: bool
 ) -> list[MetadataRecord]:
-    """Rule 46: a broker restarted. After a clean shutdown that is a fence; else it also leaves the ELR, for good.
+    """Rule 46: a broker restarted. After a clean shutdown that is a fence; else it also leaves the ELR.
 
     KIP: "if the broker had an unclean shutdown, the controller will remove the broker from ISR and ELR before
     persisting the registration record". DEVIATION with ELR off: a leftover ELR (rule 38) loses it too.
@@ -59,9 +59,9 @@ def broker_new_incarnation(
 def broker_unregistered(image: MetadataImage, broker_id: int, settings: ControllerSettings) -> list[MetadataRecord]:
     """The broker leaves the cluster, hence every ISR and ELR.
 
-    DEVIATION from rule 47: Apache leaves it in the ELR. It cannot return to that place, since a broker that registers
-    without a known epoch counts as shut down uncleanly (rule 83), but there it would keep LastKnownElr (rule 34) and an
-    unclean recovery from ever being tried.
+    DEVIATION from rule 47: Apache leaves it in the ELR. It cannot return to the ELR, since a broker that registers
+    without a known epoch counts as shut down uncleanly (rule 83); but its entry would block LastKnownElr (rule 34) and
+    unclean recovery for ever.
     """
     return _lost(image, broker_id, settings)
 
@@ -69,9 +69,9 @@ def broker_unregistered(image: MetadataImage, broker_id: int, settings: Controll
 def directories_offline(
     image: MetadataImage, broker_id: int, settings: ControllerSettings, directories: Iterable[UUID]
 ) -> list[MetadataRecord]:
-    """Rule 48: the broker leaves the ISR of what it kept in directories that have failed now.
+    """Rule 48: the broker leaves the ISR of its replicas in directories that have failed now.
 
-    Directories it did not have (or that were reported before) are none of its own any more and change nothing.
+    Directories that it does not have (or has reported before) change nothing.
     """
     registration = image.brokers.get(broker_id)
     if registration is None:

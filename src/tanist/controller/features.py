@@ -1,4 +1,4 @@
-"""What the cluster has agreed to be able to do: metadata.version and the finalized features.
+"""metadata.version and the finalized features of the cluster.
 
 Owns the table of metadata versions, the ranges that this software supports, UpdateFeatures, and the feature part of a
 new cluster's first records. Rules 58-61, 128. Must never list a level that the code does not implement.
@@ -25,7 +25,7 @@ from tanist.wire.schema import MetadataRecord
 
 @dataclass(frozen=True, slots=True)
 class MetadataVersion:
-    """One level of metadata.version. `changed`: a log written at it may hold what the level below cannot read."""
+    """One level of metadata.version. `changed`: its log may hold records that the level below cannot read."""
 
     level: int
     name: str
@@ -82,7 +82,7 @@ SUPPORTED_FEATURES: Final[Mapping[str, tuple[int, int]]] = {
     METADATA_VERSION: (MINIMUM_METADATA_VERSION, LATEST_METADATA_VERSION),
     ELR_VERSION: (0, 1),
 }
-"""What a node of this software says of itself when it registers and in ApiVersions."""
+"""The features of this software, for registrations and ApiVersions."""
 
 TOLERATED_FEATURES: Final[Mapping[str, tuple[int, int]]] = {
     "group.version": (0, 1),
@@ -91,16 +91,16 @@ TOLERATED_FEATURES: Final[Mapping[str, tuple[int, int]]] = {
     "streams.version": (0, 1),
     "transaction.version": (0, 2),
 }
-"""Levels that a metadata log of Apache Kafka may have finalized for what we do not offer at all.
+"""Levels that a metadata log of Apache Kafka may have finalized for features that tanist does not offer.
 
-A node registers with them, so that it can take such a log over; clients are not told of them.
+A node registers with them, so that it can take over such a log; they are not advertised to clients.
 """
 
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 
 
 def metadata_version_level(name: str) -> int:
-    """The level of a version's name; a release ("4.0") means its last level. `ValueError` for none of ours."""
+    """The level of a version's name; a release ("4.0") means its last level. `ValueError` for an unknown one."""
     if name in _BY_NAME:
         return _BY_NAME[name].level
     levels = [version.level for version in METADATA_VERSIONS if version.name.split("-")[0] == name]
@@ -110,7 +110,7 @@ def metadata_version_level(name: str) -> int:
 
 
 def metadata_version_name(level: int) -> str:
-    """The name of a level. `ValueError` for none of ours."""
+    """The name of a level. `ValueError` for an unknown one."""
     if level not in _BY_LEVEL:
         raise ValueError(f"metadata.version {level} is not one of {MINIMUM_METADATA_VERSION}-{LATEST_METADATA_VERSION}")
     return _BY_LEVEL[level].name

@@ -1,11 +1,11 @@
-"""Which brokers are alive: sessions, and the heartbeat's decision table.
+"""The brokers' sessions, and the decision table of heartbeats.
 
-Owns the soft state of an active controller (`HeartbeatTable`): when each broker was last heard of, how far it has
-read the metadata log, and from which offset on its controlled shutdown counts. None of it is in the log; a new
-controller starts over (rule 95). Must never write a record: `brokers` does, by asking here.
+Owns the soft state of an active controller (`HeartbeatTable`): each broker's last contact, its offset in the metadata
+log, and the offset of its controlled shutdown. None of it is in the log; a new controller starts over (rule 95). It
+never writes a record: `brokers` does.
 
 Rules 90 (the table), 92 (the shutdown offset), 94 and 95 (sessions). Sessions are kept in the order of their last
-contact, so the next expiry is known without a scan; where Apache looks every eighth of the timeout, we look when it
+contact, so the next expiry is known without a scan; where Apache checks every eighth of the timeout, we check when one
 is due.
 """
 
@@ -22,7 +22,7 @@ NO_ACTIVE_BROKER = (1 << 63) - 1
 
 
 class BrokerState(Enum):
-    """What a broker is to the controller (rule 90)."""
+    """The controller's state of a broker (rule 90)."""
 
     FENCED = "FENCED"
     UNFENCED = "UNFENCED"
@@ -51,11 +51,11 @@ def next_state(
     leads_any: Callable[[], bool],
     lowest_active_offset: Callable[[], int],
 ) -> BrokerState:
-    """Rule 90. The two callables are only asked where the answer matters."""
+    """Rule 90. The two callables are called only where the result matters."""
     if current is BrokerState.FENCED:
         if want_shut_down:
             return BrokerState.SHUTDOWN_NOW
-        # A48: before it has read its own registration, a broker may still believe in the roles of its former life.
+        # A48: before it has read its own registration, a broker may still hold the roles of its former incarnation.
         if not want_fence and metadata_offset >= register_offset:
             return BrokerState.UNFENCED
         return BrokerState.FENCED
@@ -66,7 +66,7 @@ def next_state(
             return BrokerState.CONTROLLED_SHUTDOWN if leads_any() else BrokerState.SHUTDOWN_NOW
         return BrokerState.UNFENCED
     if current is BrokerState.CONTROLLED_SHUTDOWN:
-        # Nobody may still send clients to it: everyone active has to have read of its successors.
+        # No broker may still send clients to it: every active one must have read the new leaders.
         if leads_any() or controlled_shutdown_offset > lowest_active_offset():
             return BrokerState.CONTROLLED_SHUTDOWN
         return BrokerState.SHUTDOWN_NOW
@@ -75,7 +75,7 @@ def next_state(
 
 @dataclass(slots=True)
 class Session:
-    """What is known of one incarnation of a broker."""
+    """The session of one incarnation of a broker."""
 
     epoch: int
     contact_ms: int
@@ -119,7 +119,7 @@ class HeartbeatTable:
     # -- sessions
 
     def contact(self, broker_id: int, epoch: int, now_ms: int) -> None:
-        """The broker was heard of. The caller has checked that it is registered with this epoch (bounds the table)."""
+        """A contact of the broker. The caller has checked its registration and epoch (which bounds the table)."""
         self._sessions.pop(broker_id, None)
         self._sessions[broker_id] = Session(epoch, now_ms)
 
@@ -136,7 +136,7 @@ class HeartbeatTable:
 
     @property
     def next_expiry_ms(self) -> int | None:
-        """The first instant at which a session will have expired."""
+        """When the first session expires."""
         for session in self._sessions.values():
             return session.contact_ms + self.session_timeout_ms + 1
         return None
@@ -151,7 +151,7 @@ class HeartbeatTable:
         return None
 
     def overslept(self, by_ms: int, now_ms: int) -> None:
-        """The controller itself did not run for `by_ms`, so nobody's silence in that time counts."""
+        """The controller itself did not run for `by_ms`, so no broker's silence in that time counts."""
         for session in self._sessions.values():
             session.contact_ms = min(session.contact_ms + by_ms, now_ms)
 
@@ -169,11 +169,11 @@ class HeartbeatTable:
     # -- offsets
 
     def set_register_offset(self, broker_id: int, offset: int) -> None:
-        """Where the broker's RegisterBrokerRecord is in the log."""
+        """The offset of the broker's RegisterBrokerRecord."""
         self._register_offsets[broker_id] = offset
 
     def register_offset(self, broker_id: int) -> int:
-        """How far a broker must have read before it may be unfenced."""
+        """The offset that a broker must have read before it may be unfenced."""
         return self._register_offsets.get(broker_id, self._activation_offset)
 
     def set_metadata_offset(self, broker_id: int, offset: int) -> None:
@@ -183,11 +183,11 @@ class HeartbeatTable:
         return self._metadata_offsets.get(broker_id, UNKNOWN_OFFSET)
 
     def lowest_active_offset(self, brokers: Iterable[BrokerRegistration]) -> int:
-        """The least that a broker which is unfenced and not shutting down has read; infinite if there is none."""
+        """The lowest offset of the brokers that are unfenced and not shutting down; infinite if there is none."""
         return min((self.metadata_offset(broker.id) for broker in brokers if broker.active), default=NO_ACTIVE_BROKER)
 
     def set_controlled_shutdown_offset(self, broker_id: int, offset: int) -> None:
-        """Where the batch that moved the broker's leaderships ends. Only the first counts (rule 92)."""
+        """The end of the batch that moved the broker's leaderships. Only the first counts (rule 92)."""
         self._controlled_shutdown_offsets.setdefault(broker_id, offset)
 
     def controlled_shutdown_offset(self, broker_id: int) -> int:

@@ -1,9 +1,8 @@
-"""The cluster as the metadata log describes it, and the one way to change that description.
+"""The cluster as the metadata log describes it, and the one way to change it.
 
-Owns `MetadataImage` and the values in it. `replay(record)` is the only mutator: controllers call it for what they
-write and for what they fetch, brokers for what is committed, so all hold the same image after the same records. A
-record that does not fit raises `ImageError` and changes nothing. Must never decide anything and never write a record
-of its own accord.
+Owns `MetadataImage` and the values in it. `replay(record)` is the only mutator: controllers call it for records that
+they write or fetch, brokers for committed ones, so all hold the same image after the same records. A record that does
+not fit raises `ImageError` and changes nothing. Must never decide anything or write a record.
 
 Rules: 54-55 (ClearElrRecord), 60 (features), 65-66 (epochs, in `partition_state`), 70-77 (record kinds), 3 and 100
 (resolution of configurations). Lookups by broker go through maintained indexes (`partition_index`): a broker with
@@ -77,10 +76,10 @@ METADATA_VERSION: Final = "metadata.version"
 ELR_VERSION: Final = "eligible.leader.replicas.version"
 
 MINIMUM_METADATA_VERSION: Final = 7
-"""3.3-IV3: what a log without a metadata.version record is read as."""
+"""3.3-IV3: the version of a log without a metadata.version record."""
 
 MAX_TRANSACTION_RECORDS: Final = 1_000_000
-"""Bound on what is buffered between BeginTransactionRecord and EndTransactionRecord."""
+"""Bound on the buffer between BeginTransactionRecord and EndTransactionRecord."""
 
 
 class ImageError(Exception):
@@ -88,7 +87,7 @@ class ImageError(Exception):
 
 
 class MetadataImage:
-    """Everything the metadata log says, at one point of the log.
+    """The content of the metadata log at one offset.
 
     `static_configs` are the node's own defaults, the last place where a configuration is looked up; they are not part
     of the image proper and do not take part in comparisons.
@@ -138,7 +137,7 @@ class MetadataImage:
     __hash__ = None  # type: ignore[assignment]
 
     def copy(self) -> MetadataImage:
-        """An image that goes its own way from here. States and registrations are immutable and shared."""
+        """An independent copy. States and registrations are immutable and shared."""
         clone = MetadataImage(self.static_configs)
         clone.brokers = dict(self.brokers)
         clone.controllers = dict(self.controllers)
@@ -183,7 +182,7 @@ class MetadataImage:
         return self._table.by_leader.of(NO_LEADER)
 
     def leads_any(self, broker_id: int) -> bool:
-        """Whether the broker leads anything: what a controlled shutdown waits for (rule 90)."""
+        """Whether the broker leads a partition; a controlled shutdown waits for that to end (rule 90)."""
         return self._table.by_leader.any(broker_id)
 
     def leader_count(self, broker_id: int) -> int:
@@ -204,11 +203,11 @@ class MetadataImage:
         return self._transaction is not None
 
     def topic_config(self, topic_name: str, key: str) -> str | None:
-        """What was set on the topic itself."""
+        """The values set on the topic itself."""
         return self.configs.get((TOPIC, topic_name), {}).get(key)
 
     def cluster_config(self, key: str) -> str | None:
-        """What was set as the default of all brokers."""
+        """The values set as the default of all brokers."""
         return self.configs.get((BROKER, ""), {}).get(key)
 
     def resolved_config(
@@ -278,7 +277,7 @@ class MetadataImage:
     def _end_transaction(self, _record: EndTransactionRecord, delta: ImageDelta | None) -> None:
         if self._transaction is None:
             raise ImageError("a metadata transaction ends that has not begun")
-        # All or nothing: tried on a copy, for a record in the middle may turn out not to fit.
+        # All or nothing: tried on a copy, because a record in the middle may not fit.
         trial = self.copy()
         trial._transaction = None
         for each in self._transaction:
@@ -327,7 +326,7 @@ class MetadataImage:
         registration = self._registered(record.broker_id, record.broker_epoch)
         if record.fenced not in (-1, 0, 1):
             raise ImageError(f"illegal fencing change {record.fenced}")
-        if record.in_controlled_shutdown not in (0, 1):  # there is no value for "leave" (rule 76)
+        if record.in_controlled_shutdown not in (0, 1):  # no value ends a controlled shutdown (rule 76)
             raise ImageError(f"illegal controlled shutdown change {record.in_controlled_shutdown}")
         self._put_broker(
             replace(

@@ -27,7 +27,7 @@ class LocalChange(NamedTuple):
 
 
 def local_changes(delta: ImageDelta, image: MetadataImage, broker_id: int) -> Iterator[LocalChange]:
-    """Changes a broker must act on: deletions first, so that a name can be used again at once."""
+    """Changes on which a broker must act: deletions first, so that a name can be used again at once."""
     for topic_id, deleted in delta.deleted_topics.items():
         for number, before in deleted.partitions.items():
             if broker_id in before.replicas:
@@ -41,7 +41,7 @@ def local_changes(delta: ImageDelta, image: MetadataImage, broker_id: int) -> It
 
 
 def delta_between(before: MetadataImage, after: MetadataImage) -> ImageDelta:
-    """What differs between two images: for a broker that was given a snapshot instead of records."""
+    """The difference between two images, for a broker that loaded a snapshot instead of records."""
     delta = ImageDelta()
     for topic_id, old in before.topics.items():
         if topic_id not in after.topics:

@@ -1,13 +1,12 @@
-"""What becomes of a partition: the one place where KIP-966 is decided.
+"""The change of a partition: the one place where KIP-966 is decided.
 
-Owns `partition_change(before, intent, context) -> PartitionChangeRecord | None`, a pure function, and `merge`, which
-says what the record does. Everything that alters a partition goes through it: AlterPartition, fencing, unfencing,
-shutdowns, registrations, elections, reassignments. It must never look at an image, a request or a clock; what it has
-to know of the world is in `Context`.
+Owns `partition_change(before, intent, context) -> PartitionChangeRecord | None`, a pure function, which `merge`
+applies. Every change of a partition goes through it: AlterPartition, fencing, unfencing, shutdowns, registrations,
+elections, reassignments. It must never read an image, a request or a clock; `Context` has its inputs.
 
-Rules are those of the fact sheet: 30-38 (election), 39-53 and 62-64 (ELR), 65-69 (epochs), 105 (completion). The steps
-stand in the order of rule 39. Deviations from Apache 4.3 are marked DEVIATION with what would go wrong otherwise; each
-keeps a sentence of the KIP that Apache's code does not.
+Rules of docs/rules.md: 30-38 (election), 39-53 and 62-64 (ELR), 65-69 (epochs), 105 (completion). The steps stand in
+the order of rule 39. Deviations from Apache 4.3 are marked DEVIATION, with the fault that they avoid; each keeps a
+sentence of the KIP that Apache's code does not.
 """
 
 from __future__ import annotations
@@ -38,12 +37,12 @@ DIRECTORIES_RECORD_VERSION = 1
 
 
 def _any_directory(_broker_id: int) -> UUID:
-    """The broker is to choose."""
+    """The broker chooses."""
     return UNASSIGNED_DIRECTORY
 
 
 class Election(Enum):
-    """Whom to look for when a leader is needed."""
+    """The kind of election when a leader is needed."""
 
     ONLINE = "the present leader if it can stay, else anyone who cannot lose committed records"
     PREFERRED = "the first replica if it cannot lose committed records, else as ONLINE"
@@ -53,7 +52,7 @@ class Election(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """What somebody wants of a partition. None means "as it is"."""
+    """A requested change of a partition. None means "unchanged"."""
 
     topic_id: UUID
     partition: int
@@ -65,17 +64,17 @@ class Intent:
     """Directories of some replicas, where they change."""
     election: Election = Election.ONLINE
     desired_leader: int | None = None
-    """For DESIGNATED: what an operator or an unclean recovery has chosen."""
+    """For DESIGNATED: the choice of an operator or of an unclean recovery."""
     unclean_shutdown: frozenset[int] = frozenset()
     """Brokers whose log may have lost records: never elected, out of the ELR at once (rule 41)."""
     removed_broker: int | None = None
-    """A broker on its way out, which the context may still show as alive: never elected (rule 30)."""
+    """A broker that is leaving, which the context may still show as alive: never elected (rule 30)."""
     target_recovering: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a change depends on besides the partition itself."""
+    """The inputs of a change besides the partition itself."""
 
     min_isr: int
     """min.insync.replicas of the topic. It is capped here by the replicas the partition will have."""
@@ -90,7 +89,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Elected:
-    """Who leads (or -1), and whether committed records may be lost by it."""
+    """The leader (or -1), and whether its election may lose committed records."""
 
     leader: int
     unclean: bool = False
@@ -111,7 +110,7 @@ class Target:
 
 
 def partition_change(before: PartitionState, intent: Intent, context: Context) -> PartitionChangeRecord | None:
-    """The record that carries out the intent as far as the rules allow, or None when nothing changes."""
+    """The record for the intent, as far as the rules allow it; None when nothing changes."""
     target = _plan(before, intent, context)
     elected = _elect(before, target, intent, context)
     after = _after(before, target, elected, intent, context)
@@ -119,11 +118,11 @@ def partition_change(before: PartitionState, intent: Intent, context: Context) -
 
 
 def elected_leader(before: PartitionState, intent: Intent, context: Context) -> Elected:
-    """Whom the change would have lead: its decision without its record."""
+    """The leader after the change, without its record."""
     return _elect(before, _plan(before, intent, context), intent, context)
 
 
-# -- 1. what is wanted ------------------------------------------------------------------------------------------------
+# -- 1. the target ----------------------------------------------------------------------------------------------------
 
 
 def _plan(before: PartitionState, intent: Intent, context: Context) -> Target:
@@ -140,7 +139,9 @@ def _target(before: PartitionState, intent: Intent, context: Context) -> Target:
     if not replicas or len(set(replicas)) != len(replicas):
         raise ValueError(f"illegal replicas {list(replicas)}")
     isr = wanted(intent.target_isr, before.isr)
-    if len(set(isr)) != len(isr):  # that they are replicas is checked by those who take an ISR from outside (rule 25)
+    if len(set(isr)) != len(
+        isr
+    ):  # callers that take an ISR from a request check that its members are replicas (rule 25)
         raise ValueError(f"illegal ISR {list(isr)}")
     return Target(
         replicas=replicas,
@@ -179,7 +180,7 @@ def _complete_reassignment(target: Target, context: Context) -> Target:
     return replace(target, replicas=done.replicas, isr=done.isr, removing=(), adding=(), min_isr=min_isr)
 
 
-# -- 2. who is eligible besides the ISR -------------------------------------------------------------------------------
+# -- 2. the ELR ------------------------------------------------------------------------------------------------------
 
 
 def _populate_elr(before: PartitionState, target: Target, intent: Intent, context: Context) -> Target:
@@ -191,24 +192,24 @@ def _populate_elr(before: PartitionState, target: Target, intent: Intent, contex
     # duplicate member in both ISR and ELR". More than min ISR - |ISR| members may be eligible.
     candidates = set(before.elr) | set(before.isr)
     elr = (candidates - set(target.isr) - intent.unclean_shutdown) & _staying(before, target)
-    # Rule 51 (full KIP): who was eligible since the ISR fell below min ISR, and is not any more.
+    # Rule 51 (full KIP): replicas that were eligible since the ISR fell below min ISR, and no longer are.
     lost = ((candidates | set(before.last_known_elr)) - set(target.isr) - elr) & _staying(before, target)
     return replace(target, elr=tuple(sorted(elr)), lost=tuple(sorted(lost)))
 
 
 def _staying(before: PartitionState, target: Target) -> set[int]:
     """DEVIATION from rule 62, KIP: "the controller will make sure that upon completion, the ELR only contains replicas
-    in the final replica set". A broker kept in the ELR without being a replica would count as eligible when it is made
+    in the final replica set". A broker that stayed in the ELR without being a replica would be eligible when it becomes
     one again, long after its log stopped following the high watermark.
     """
     return set(before.replicas) & set(target.replicas)
 
 
 def _remaining_elr(before: PartitionState, target: Target, intent: Intent) -> tuple[int, ...]:
-    """With ELR off, an ELR left from before is emptied by the next change (rule 53), but not while it is all there is.
+    """With ELR off, an ELR left from before is emptied by the next change (rule 53), but not while no replica leads.
 
-    DEVIATION: Apache elects from it (rule 38) yet forgets it on a change that finds nobody, and keeps members in it
-    that restart uncleanly meanwhile (rule 46). It is sound as long as nobody leads: no watermark has moved.
+    DEVIATION: Apache elects from it (rule 38) but forgets it on a change that finds no leader, and keeps members that
+    restart uncleanly meanwhile (rule 46). It is sound as long as no replica leads: the high watermark has not moved.
     """
     if target.isr:
         return ()
@@ -216,7 +217,7 @@ def _remaining_elr(before: PartitionState, target: Target, intent: Intent) -> tu
     return tuple(replica for replica in before.elr if replica in staying)
 
 
-# -- 3. who leads -----------------------------------------------------------------------------------------------------
+# -- 3. the leader ----------------------------------------------------------------------------------------------------
 
 
 def _elect(before: PartitionState, target: Target, intent: Intent, context: Context) -> Elected:
@@ -228,7 +229,7 @@ def _elect(before: PartitionState, target: Target, intent: Intent, context: Cont
         return replica in target.replicas and context.acceptable(replica)
 
     def valid(replica: int) -> bool:
-        # Rule 31: one dead member left in the ISR shuts the way to the ELR, for it may have newer records.
+        # Rule 31: one dead member left in the ISR rules out the ELR, because it may have newer records.
         eligible = replica in target.isr or (not target.isr and replica in target.elr)
         return eligible and acceptable(replica)
 
@@ -241,7 +242,7 @@ def _elect(before: PartitionState, target: Target, intent: Intent, context: Cont
     if intent.election is Election.PREFERRED and valid(target.replicas[0]):
         return Elected(target.replicas[0])  # rule 33a
     if valid(before.leader):
-        return Elected(before.leader)  # rules 32a, 33b: nobody is replaced without need
+        return Elected(before.leader)  # rules 32a, 33b: a leader is not replaced without need
     clean = first(valid)
     if clean is not None:
         return Elected(clean)  # rules 32b, 33c
@@ -256,7 +257,7 @@ def _elect(before: PartitionState, target: Target, intent: Intent, context: Cont
 
 
 def _last_known_leader(before: PartitionState, target: Target, context: Context) -> int | None:
-    """Rule 34: with nobody in sync or eligible, the last leader is the least bad; no configuration is asked.
+    """Rule 34: with no replica in sync or eligible, the last leader is the best choice, whatever is configured.
 
     Only the stored field counts, and only with one entry: with more it is a LastKnownELR written in the other mode.
     """
@@ -265,7 +266,7 @@ def _last_known_leader(before: PartitionState, target: Target, context: Context)
     return before.last_known_elr[0] if len(before.last_known_elr) == 1 else None
 
 
-# -- 4. what the partition is then ------------------------------------------------------------------------------------
+# -- 4. the partition after it ----------------------------------------------------------------------------------------
 
 
 def _after(
@@ -274,7 +275,7 @@ def _after(
     isr, elr, lost = target.isr, target.elr, target.lost
     recovering = before.recovering if intent.target_recovering is None else intent.target_recovering
     if elected.unclean:
-        # Rule 36: nothing that is known of the others is worth anything now.
+        # Rule 36: the state of the other replicas no longer counts.
         isr, elr, lost, recovering = (elected.leader,), (), (), True
     elif elected.leader != NO_LEADER and elected.leader not in isr:
         # Rule 35: a clean election from the ELR; the rest of it stays eligible until records are committed again.
@@ -283,10 +284,10 @@ def _after(
         elr = tuple(replica for replica in elr if replica != elected.leader)
         if len(isr) >= target.min_isr:
             # DEVIATION, KIP invariant "if ELR is not empty, the ISR is under min ISR": Apache keeps it in this corner
-            # (min ISR lowered to 1 meanwhile), and the watermark would run away from it.
+            # (min ISR lowered to 1 meanwhile), and the high watermark would move beyond its members.
             elr, lost = (), ()
     if not isr and not context.elr_enabled:
-        isr = before.isr  # rule 49: without ELR the last members stay listed while nobody leads
+        isr = before.isr  # rule 49: without ELR the last members stay listed while there is no leader
     if not context.elr_enabled and elected.leader != NO_LEADER:
         elr = ()  # rule 53
     return PartitionState(
@@ -306,9 +307,9 @@ def _last_known_elr(
     before: PartitionState, target: Target, elected: Elected, lost: tuple[int, ...], context: Context
 ) -> tuple[int, ...]:
     if not context.elr_enabled:
-        # Rule 53: a last leader is left behind, for rule 34 does not read it then; lost members are forgotten.
-        # DEVIATION: not once others lead, or have led, and only while it is a replica (rules 36, 50, 62). With ELR on
-        # again, whoever was lost before would be elected, or waited for, as if it had what was committed since.
+        # Rule 53: a last leader stays, because rule 34 does not read it then; lost members are forgotten. DEVIATION:
+        # not once others lead, or have led, and only while it is a replica (rules 36, 50, 62). With ELR on again,
+        # members lost before would be elected, or waited for, as if they had the records committed since.
         if not context.last_known_leader or elected.unclean or elected.leader != before.leader:
             return ()
         staying = _staying(before, target)
@@ -317,16 +318,16 @@ def _last_known_elr(
         return lost
     if elected.leader != NO_LEADER:
         return ()  # rules 50, 52
-    # Rule 50: remember who led last (DEVIATION from rule 67: somebody, not -1). DEVIATION: also over an entry left from
-    # before (rule 53): it is stale. And only while it is a replica (rule 62): added again later, it would be elected
-    # though its log was deleted.
+    # Rule 50: remember the last leader (DEVIATION from rule 67: a leader, not -1). DEVIATION: also over an entry left
+    # from before (rule 53): it is stale. And only while it is a replica (rule 62): added again later, it would be
+    # elected though its log was deleted.
     known = (before.leader,) if before.has_leader else before.last_known_elr
     staying = _staying(before, target)
     return tuple(replica for replica in known if replica in staying)
 
 
 def _directories(before: PartitionState, target: Target, intent: Intent, context: Context) -> tuple[UUID, ...]:
-    """KIP-858: replicas keep their directories; new ones go where their broker puts new replicas."""
+    """KIP-858: replicas keep their directories; new ones take their broker's default directory."""
     known = dict(zip(before.replicas, before.directories))
     known.update(intent.target_directories or {})
     return tuple(
@@ -360,12 +361,12 @@ def _record(
         record.adding_replicas = after.adding
         changed = True
     if after.recovering != before.recovering or unclean:
-        # DEVIATION from rule 36: Apache leaves it out when the partition is recovering already, and so nobody is told
-        # of the second of two unclean elections in a row.
+        # DEVIATION from rule 36: Apache leaves it out when the partition is recovering already, and so the second of
+        # two unclean elections in a row is not reported.
         record.leader_recovery_state = RECOVERING if after.recovering else RECOVERED
         changed = True
     if version >= ELR_RECORD_VERSION:
-        # Order means nothing in these two (rule 64), and Apache's is a hash set's.
+        # Order means nothing in these two (rule 64); Apache's is that of a hash set.
         if set(after.elr) != set(before.elr):
             record.eligible_leader_replicas = after.elr
             changed = True
@@ -381,7 +382,7 @@ def _record(
 def _needs_leader_epoch(before: PartitionState, after: PartitionState, context: Context) -> bool:
     """Whether the leader is written though it stays, so that its epoch grows."""
     if not set(before.replicas) <= set(after.replicas):
-        return True  # rule 67: a replica that was dropped must not be believed any longer
+        return True  # rule 67: the fetches of a dropped replica must not count any longer
     if context.metadata_version < FIRST_WITHOUT_SHRINK_BUMP:
         return not set(before.isr) <= set(after.isr)  # rule 68
     return False  # rule 69

@@ -1,8 +1,7 @@
-"""What a partition change has to know of the cluster, read from the image.
+"""The inputs of a partition change, read from the image.
 
-Owns the step from a `MetadataImage` to the `Context` of `partition_change`: who is acceptable as a leader (rule 30),
-which min ISR holds, whether ELR is on, whether the topic allows unclean elections (rules 29, 101). Must never decide
-anything.
+Owns the step from a `MetadataImage` to the `Context` of `partition_change`: the acceptable leaders (rule 30), the min
+ISR, whether ELR is on, whether the topic allows unclean elections (rules 29, 101). Must never decide anything.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ from tanist.wire.metadata import PartitionChangeRecord, record_version
 
 
 class PartitionChangeBuilder:
-    """Makes partition changes against one image. For the length of one decision: it caches what it has read.
+    """Makes partition changes against one image, for the length of one decision, because it caches values.
 
-    `arriving` is a broker that this very decision unfences, so that the image does not show it as active yet (fact
-    78). One that leaves is the intent's `removed_broker`.
+    `arriving` is a broker that this decision unfences, so that the image does not show it as active yet (rule 78). A
+    leaving broker is the intent's `removed_broker`.
     """
 
     __slots__ = ("_arriving", "_elr_enabled", "_image", "_metadata_version", "_recovers", "_settings", "_topics")
@@ -64,7 +63,7 @@ class PartitionChangeBuilder:
     def election(self, topic_id: UUID) -> Election:
         """ONLINE, or UNCLEAN where the topic's configuration says that an election may be (rules 29, 101).
 
-        Never UNCLEAN where the recovery manager decides: it looks at the logs first.
+        Never UNCLEAN where the recovery manager decides: it compares the logs first.
         """
         return self._topic(topic_id)[1]
 

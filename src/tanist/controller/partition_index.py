@@ -1,8 +1,8 @@
-"""Which partitions concern a broker, without looking at all of them.
+"""The partitions of a broker, without a scan of all partitions.
 
 Owns one maintained index, broker id -> topic id -> partition numbers; `MetadataImage` keeps one for the ISR, one for
-the ELR, one for leaders and one for replicas. Must never be written by anyone but the image, which does so for *every*
-change of a partition: Apache forgot it for ClearElrRecord (rule 55) and a controller crashed for it.
+the ELR, one for leaders and one for replicas. Only the image may write it, and does so for *every* change of a
+partition: Apache forgot ClearElrRecord (rule 55), and a controller crashed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from uuid import UUID
 
 
 class PartitionIndex:
-    """Broker id -> the partitions it plays some part in. Iteration order depends on history alone, never on hashes."""
+    """Broker id -> its partitions. Iteration order depends on history alone, never on hashes."""
 
     __slots__ = ("_by_broker",)
 

@@ -1,7 +1,7 @@
-"""One partition as the metadata log has it, and how a change record alters it.
+"""One partition in the metadata log, and the effect of a change record on it.
 
-Owns `PartitionState` and `merge`, the meaning of a PartitionChangeRecord (rules 65, 66). Must never decide what a
-change ought to be: that is `partition_change`.
+Owns `PartitionState` and `merge`, the meaning of a PartitionChangeRecord (rules 65, 66). `partition_change` decides the
+changes.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def merge(before: PartitionState, record: PartitionChangeRecord) -> PartitionSta
     elif replicas == before.replicas:
         directories = before.directories
     else:
-        # Written before directories were assigned: who stays keeps its own, a newcomer has none that is known.
+        # Written before directories were assigned: remaining replicas keep theirs, a new one's is not known.
         known = dict(zip(before.replicas, before.directories))
         directories = tuple(known.get(broker_id, MIGRATING_DIRECTORY) for broker_id in replicas)
     leader, leader_epoch = before.leader, before.leader_epoch

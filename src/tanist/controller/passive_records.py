@@ -1,4 +1,4 @@
-"""Records of the metadata log that are kept and handed on, though nothing here acts on them.
+"""Records of the metadata log that are kept and passed on, and have no effect here.
 
 Owns `PassiveRecords`: ACLs, quotas, SCRAM credentials and delegation tokens. A log that Apache Kafka wrote may hold
 them, and a snapshot of ours must not lose them. Must never interpret them.
@@ -24,7 +24,7 @@ Key: TypeAlias = tuple[object, ...]
 
 
 class PassiveRecords:
-    """The last record about each thing, by what the thing is."""
+    """The last record about each object, by the object's key."""
 
     __slots__ = ("_records",)
 
@@ -50,7 +50,7 @@ class PassiveRecords:
         return clone
 
     def replay(self, record: MetadataRecord) -> None:
-        """Keep it, or drop what it removes. `ValueError` when there is nothing of the kind to remove."""
+        """Keep the record, or drop the one that it removes. `ValueError` when there is none to remove."""
         key, removes = _key(record)
         if not removes:
             self._records[key] = record
@@ -61,7 +61,7 @@ class PassiveRecords:
 
 
 def _key(record: MetadataRecord) -> tuple[Key, bool]:
-    """What a record is about, and whether it says that the thing is gone."""
+    """The key of the record's object, and whether the record removes it."""
     match record:
         case AccessControlEntryRecord():
             return ("ACL", record.id), False

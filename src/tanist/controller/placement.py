@@ -1,8 +1,8 @@
-"""Which brokers a new partition's replicas go to: striped over racks and brokers.
+"""The brokers of a new partition's replicas: striped over racks and brokers.
 
-Owns `Placer`. The aim is Kafka's: leaders and followers spread evenly over racks, then over the brokers of a rack,
-with a random start so that small topics do not all land on the first brokers. A leader is never placed on a fenced
-broker; followers are only when there is nobody else. Must never know of topics or partitions that exist already.
+Owns `Placer`. The aim is Kafka's: leaders and followers spread evenly over racks, then over the brokers of a rack, with
+a random start so that small topics do not all land on the first brokers. A leader is never placed on a fenced broker;
+followers are only when no other broker is left. Must never know of topics or partitions that exist already.
 
 For each partition one rack after the other is asked for its next broker. The first replica is an unfenced broker of the
 rack whose turn it is; the others come from the following racks, unfenced brokers of a rack before its fenced ones. Once
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class PlacementError(Exception):
-    """There are not the brokers to do it (INVALID_REPLICATION_FACTOR)."""
+    """Too few brokers (INVALID_REPLICATION_FACTOR)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Placer:
         by_rack: dict[str | None, tuple[list[int], list[int]]] = {}
         for broker in brokers:
             by_rack.setdefault(broker.rack, ([], []))[broker.fenced].append(broker.broker_id)
-        # Sorted first: chance comes from the port alone, never from the order in which brokers registered.
+        # Sorted first: the order depends on the rng alone, never on the order in which brokers registered.
         names = sorted(by_rack, key=lambda name: (name is not None, name or ""))
         self._racks = [_Rack(_Ring(by_rack[name][0], random), _Ring(by_rack[name][1], random)) for name in names]
         self._random = random

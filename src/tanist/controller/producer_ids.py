@@ -1,7 +1,7 @@
 """Producer ids, handed to brokers in blocks.
 
-Owns AllocateProducerIds: one ProducerIdsRecord moves the cluster's next id past the block before the broker hears of
-it, so no id is ever given out twice, whatever fails in between. Must never give out less than a whole block.
+Owns AllocateProducerIds: one ProducerIdsRecord moves the cluster's next id past the block before the broker gets it, so
+no id is ever given out twice, whatever fails in between. Must never give out less than a whole block.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Moving partitions to other brokers: AlterPartitionReassignments and ListPartitionReassignments (KIP-455).
 
 Owns the validation of requested replica lists (rule 107) and starting and cancelling reassignments (104, 106). They
-*end* by themselves: whatever changes the ISR may complete one (`partition_change`, rule 105). The arithmetic of the
-lists is `assignment`'s.
+*end* by themselves: any change of the ISR may complete one (`partition_change`, rule 105). `assignment` has the
+arithmetic of the lists.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from tanist.wire.metadata import PartitionChangeRecord
 
 
 class Refused(Exception):
-    """One partition's or topic's part of a request that cannot be granted."""
+    """A refusal of one partition's or topic's part of a request."""
 
     def __init__(self, error: ErrorCode, message: str) -> None:
         super().__init__(message)
@@ -101,8 +101,8 @@ def _decide(
     check_assignment(image, requested.replicas)
     if not allow_replication_factor_change:
         _check_factor_unchanged(state, requested.replicas)
-    # DEVIATION from rule 104: both lists are new, whatever an earlier reassignment was adding or removing; of what it
-    # was adding, that which is requested still is.
+    # DEVIATION from rule 104: both lists are new, whatever an earlier reassignment was adding or removing; its added
+    # replicas that are requested again are still being added.
     moving = reassign(state.replicas, requested.replicas, state.adding)
     intent = Intent(
         topic_id=topic.topic_id,
@@ -135,8 +135,8 @@ def _cancel(
         _check_min_isr(builder, topic, state, reversal.replicas, reversal.isr)
     isr = reversal.isr
     if reversal.unclean and builder.context(topic.topic_id, state).elr_enabled:
-        # DEVIATION from rule 106: declared in sync, the first replica could be elected later, whatever its log has
-        # lost, as if nothing were amiss. With ELR nobody need be in sync, and who is elected is known to be a risk.
+        # DEVIATION from rule 106: declared in sync, the first replica could be elected later as a clean leader,
+        # whatever its log has lost. With ELR the ISR may be empty, and the election then counts as unclean.
         isr = ()
     intent = Intent(
         topic_id=topic.topic_id,
@@ -159,8 +159,8 @@ def _check_min_isr(
 ) -> None:
     """DEVIATION (with ELR on), KIP "other behaviors" 4b: "this min ISR requirement is also enforced when the
     reassignment is canceled". Read by its reason: a cancel that leaves fewer than min ISR in sync *and* takes a broker
-    away that could have been elected is refused. One that takes no such broker away loses nothing, and is the way out
-    of a reassignment that cannot succeed.
+    away that could have been elected is refused. One that takes no such broker away loses nothing, and ends a
+    reassignment that cannot succeed.
     """
     context = builder.context(topic.topic_id, state)
     if not context.elr_enabled or len(isr) >= min(context.min_isr, len(replicas)):
@@ -201,7 +201,7 @@ def check_assignment(image: MetadataImage, replicas: Iterable[int], factor: int 
 
 
 def _check_factor_unchanged(state: PartitionState, target: tuple[int, ...]) -> None:
-    """Compared with what the partition will have when the present reassignment, if any, is done (rule 107)."""
+    """Compared with the partition's replicas after the present reassignment, if there is one (rule 107)."""
     present = (set(state.replicas) | set(state.adding)) - set(state.removing)
     if len(present) != len(target):
         raise Refused(
@@ -213,7 +213,7 @@ def _check_factor_unchanged(state: PartitionState, target: tuple[int, ...]) -> N
 def list_partition_reassignments(
     image: MetadataImage, request: ListPartitionReassignmentsRequest
 ) -> ListPartitionReassignmentsResponse:
-    """What is moving now: of all partitions (no topics), or of those asked for. Unknown ones are not mentioned."""
+    """The reassignments under way: of all partitions (no topics), or the requested ones. Unknown ones are left out."""
     requested: Iterable[ListPartitionReassignmentsTopics]
     if request.topics is None:
         requested = (

@@ -1,9 +1,8 @@
-"""Which recovery strategy holds for a topic, and since when there is one at all (KIP-966, "Unclean recovery").
+"""The recovery strategy of a topic (KIP-966, "Unclean recovery").
 
-Owns the step from configurations to a `Strategy`: `unclean.recovery.strategy` where it is set, else what
-`unclean.leader.election.enable` means in its place (true: Aggressive, false: Balanced), the more specific resource
-first.
-Must never decide what a strategy does.
+Owns the step from configurations to a `Strategy`: `unclean.recovery.strategy` where it is set, else
+`unclean.leader.election.enable` in its place (true: Aggressive, false: Balanced), the more specific resource first.
+`unclean_recovery` carries the strategies out.
 """
 
 from __future__ import annotations
@@ -19,21 +18,23 @@ from tanist.wire.metadata import PartitionChangeRecord, record_version
 
 
 class Strategy(Enum):
-    """What to do about a partition that nobody can lead without the risk of losing committed records."""
+    """The strategy for a partition that no replica can lead without the risk of losing committed records."""
 
     NONE = "None"
     """Nothing: an operator decides."""
     BALANCED = "Balanced"
-    """Ask all who were last known to have everything; wait for them as long as it takes."""
+    """Ask all replicas that were last known to have all committed records, and wait for them without a limit."""
     AGGRESSIVE = "Aggressive"
-    """Ask whoever is there."""
+    """Ask the replicas that are alive."""
 
 
 _NAMES = {strategy.value.lower(): strategy for strategy in Strategy}
 
 
 def recovery_strategy(image: MetadataImage, topic_name: str, node_id: int) -> Strategy:
-    """The strategy of a topic: topic > node > cluster > static, on each level the strategy before the old switch."""
+    """The strategy of a topic: topic > node > cluster > static, on each level the strategy before
+    `unclean.leader.election.enable`.
+    """
     for values in _levels(image, topic_name, node_id):
         named = values.get(UNCLEAN_RECOVERY_STRATEGY)
         if named is not None and named.strip().lower() in _NAMES:
@@ -64,7 +65,7 @@ def elr_in_force(image: MetadataImage) -> bool:
 def recovers_uncleanly(image: MetadataImage, settings: ControllerSettings) -> bool:
     """Whether the recovery manager decides, rather than the rules of KIP-966's first phase.
 
-    It takes the switch and ELR: without ELR a cluster behaves as before KIP-966, where the last member of the ISR is
-    waited for, and `unclean.leader.election.enable` elects whoever is there.
+    It needs the switch and ELR: without ELR a cluster behaves as before KIP-966: it waits for the last member of the
+    ISR, and `unclean.leader.election.enable` elects any live replica.
     """
     return settings.unclean_recovery_manager_enabled and elr_in_force(image)

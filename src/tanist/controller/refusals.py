@@ -1,4 +1,4 @@
-"""NOT_CONTROLLER, in the shape that each request's asker expects.
+"""NOT_CONTROLLER as the response to each request.
 
 Owns one function. A node that does not lead the quorum must answer nothing from its own image, so the answer is built
 from the request alone.
@@ -47,7 +47,7 @@ _MESSAGE = "This is not the correct controller for this cluster."
 
 
 def not_controller_response(request: Any) -> Any:
-    """What to answer on a node that is not the active controller."""
+    """The response of a node that is not the active controller."""
     build = _BUILD.get(type(request))
     if build is None:
         raise ValueError(f"{type(request).__name__} is not for a controller")

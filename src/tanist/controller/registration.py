@@ -1,4 +1,4 @@
-"""Who has registered: brokers and controllers, as the metadata log has them.
+"""The registrations of brokers and controllers in the metadata log.
 
 Owns the values only; `brokers` decides on registrations, `image` holds them.
 """
@@ -34,7 +34,7 @@ class BrokerRegistration:
     in_controlled_shutdown: bool = False
     directories: tuple[UUID, ...] = ()
     cordoned_directories: tuple[UUID, ...] = ()
-    """Those that are to get no new replicas (KIP-1066). Handed on, not acted on."""
+    """Cordoned directories, for no new replicas (KIP-1066). Passed on, without effect here."""
 
     @property
     def active(self) -> bool:
@@ -50,7 +50,7 @@ class BrokerRegistration:
         return not self.directories or directory in self.directories
 
     def default_directory(self) -> UUID:
-        """Where a new replica goes: the only directory there is, else the broker's choice (KIP-858)."""
+        """The directory of a new replica: the only one, else the broker chooses (KIP-858)."""
         if not self.directories:
             return MIGRATING_DIRECTORY
         return self.directories[0] if len(self.directories) == 1 else UNASSIGNED_DIRECTORY

@@ -1,7 +1,7 @@
-"""What must hold between a broker's properties when some of them change while it runs.
+"""Rules between a broker's properties when some of them change at run time.
 
-Owns Kafka's rules that depend on the broker's other values, its properties file among them: so that only the broker
-itself can judge. A value alone is judged by `validation`. Pure.
+Owns Kafka's rules that depend on the broker's other values, its properties file included, so that only the broker
+itself can judge. `validation` judges single values. Pure.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def complaint(changed: Collection[str], before: Levels, after: Levels) -> str | 
 
 
 def _dynamic(what: str) -> str:
-    """How Kafka words what the parts of a broker refuse."""
+    """Kafka's wording of refusals by parts of a broker."""
     if what.startswith("requirement failed") or what == "/ by zero":
         return what
     refused = f"Invalid value org.apache.kafka.common.config.ConfigException: {what}"
@@ -200,7 +200,7 @@ def _local_retention(changed: Collection[str], after: Levels) -> str | None:
 
 
 def _retention_ms(levels: Levels) -> int:
-    """`log.retention.ms`, or what the file says in a coarser unit; negative is unlimited."""
+    """`log.retention.ms`, or the file's value in a coarser unit; negative is unlimited."""
     for name, factor in (
         ("log.retention.ms", 1),
         ("log.retention.minutes", _MINUTE_MS),

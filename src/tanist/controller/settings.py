@@ -1,4 +1,4 @@
-"""Which configuration value is in force.
+"""Resolution of the configuration values in force.
 
 Owns the resolution order: topic, then this broker's dynamic config, then the cluster's dynamic config, then the static
 file, then the default. `validation` judges values and `description` describes them. It must never change anything:
@@ -73,13 +73,13 @@ class Candidate:
 
 
 def base_name(name: str) -> str:
-    """What a broker's property is for all listeners: `listener.name.NAME.BASE` is BASE for the listener NAME."""
+    """The property of all listeners: `listener.name.NAME.BASE` is BASE for the listener NAME."""
     found = _LISTENER.fullmatch(name)
     return found[1] if found is not None and found[1] in BROKER_SETTINGS else name
 
 
 def setting_of(resource_type: int, name: str) -> Setting | None:
-    """What a name is for a resource of this type; None if Kafka does not know it."""
+    """The definition of a name for a resource of this type; None if Kafka does not know it."""
     settings = _OF_RESOURCE.get(resource_type, {})
     return settings.get(base_name(name) if resource_type == BROKER_RESOURCE else name)
 
@@ -118,7 +118,7 @@ def _fallen_back(setting: Setting, levels: Levels) -> Candidate:
 
 
 def topic_configs(topic: Mapping[str, str], levels: Levels) -> dict[str, str]:
-    """All configs in force for a topic: what a `LogConfig` is built from. Names without any value are left out."""
+    """All configs in force for a topic, for `LogConfig`. Names without any value are left out."""
     resolved = {name: resolve_topic_config(name, topic, levels).value for name in TOPIC_SETTINGS}
     return {name: value for name, value in resolved.items() if value is not None}
 
@@ -133,6 +133,6 @@ def resolve_broker_config(name: str, levels: Levels) -> Candidate:
 
 
 def static_text(static: Mapping[str, str], name: str) -> str | None:
-    """What a properties file says of one broker config, or its default."""
+    """The value of one broker config in a properties file, or its default."""
     given = static.get(name)
     return given if given is not None else BROKER_SETTINGS[name].default

@@ -1,6 +1,6 @@
-"""An image as records, and back: what a metadata snapshot holds.
+"""The records of a metadata snapshot, from an image and back.
 
-Owns the order: the metadata version first, for it says how the rest is to be read; then features, brokers and
+Owns the order: the metadata version first, because it says how the rest is read; then features, brokers and
 controllers, topics with their partitions, configurations, producer ids. Replaying the records gives an equal image.
 
 DEVIATION from rule 60: an ELR left over from before the feature was switched off is part of the snapshot too, as long
@@ -124,7 +124,7 @@ def _partition_record(topic_id: UUID, partition: int, state: PartitionState, wit
         leader_epoch=state.leader_epoch,
         partition_epoch=state.partition_epoch,
         directories=state.directories,
-        # Rule 73: a tagged field is written only when it says something.
+        # Rule 73: a tagged field is written only when it is not at its default.
         eligible_leader_replicas=(state.elr or None) if with_elr else None,
         last_known_elr=(state.last_known_elr or None) if with_elr else None,
         last_unclean_epoch=state.last_unclean_epoch,

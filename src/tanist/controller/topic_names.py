@@ -1,7 +1,7 @@
-"""What a topic may be called.
+"""Valid names of topics.
 
 Owns Kafka's rules for names: length, characters, and that no two topics have names whose metrics would be the same.
-Must never know of anything but names.
+Knows names only.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _LEGAL_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVW
 
 
 def name_error(name: str) -> str | None:
-    """Why a string cannot be a topic's name, in Kafka's words, or None."""
+    """The reason why a string cannot be a topic's name, in Kafka's words, or None."""
     if not name:
         return "Topic name is invalid: the empty string is not allowed"
     if name in (".", ".."):

@@ -1,8 +1,8 @@
 """Topics and their partitions, findable by name, by id and by broker.
 
 Owns `TopicTable`, the part of the image that has indexes to keep: every change of a partition goes through `put` or
-`remove`, which also keep the indexes, ClearElrRecord included (Apache forgot that one, rule 55). Illegal calls raise
-`ValueError` and change nothing. Must never know of brokers beyond their ids.
+`remove`, which also keep the indexes, ClearElrRecord included (Apache forgot it, rule 55). Illegal calls raise
+`ValueError` and change nothing. Of brokers it knows only ids.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Creating and deleting topics, and giving topics more partitions.
 
-Owns CreateTopics, DeleteTopics and CreatePartitions: names, counts, manual assignments and configurations are
-checked, in Kafka's order and with its error codes, then come the records. A new partition has its unfenced replicas
-in sync, the first of them leads, and its epochs are 0. Where replicas go is `placement`'s; which configurations are
-legal, `settings`'.
+Owns CreateTopics, DeleteTopics and CreatePartitions: names, counts, manual assignments and configurations are checked,
+in Kafka's order and with its error codes, before the records are made. A new partition has its unfenced replicas in
+sync, the first of them leads, and its epochs are 0. `placement` chooses the brokers, `settings` defines the legal
+configurations.
 
 DEVIATION from rule 56: no ClearElrRecord is written for a new topic with its own min.insync.replicas. There is no
 ELR yet.
@@ -139,7 +139,7 @@ def create_topics(
         topic_id = ZERO_UUID if request.validate_only else new_topic_id(image, random)
         results.append(_created(image, settings, name, topic_id, partitions, configs))
         records.append(TopicRecord(name=name, topic_id=topic_id))
-        # Before the partitions, so that whoever opens their logs knows the configuration by then.
+        # Before the partitions, so that brokers know the configuration when they open the logs.
         records.extend(
             ConfigRecord(resource_type=TOPIC, resource_name=name, name=key, value=value)
             for key, value in configs.items()
@@ -229,7 +229,7 @@ def _manual_partitions(topic: CreatableTopic, allocator: _Allocator) -> dict[int
 
 
 def _partitions_asked(topics: Iterable[CreatableTopic], settings: ControllerSettings) -> int:
-    """Counted before anything is made of it: the number comes from outside."""
+    """Counted before any allocation: the number comes from the request."""
     total = 0
     for topic in topics:
         if topic.assignments:
@@ -332,13 +332,13 @@ def _topic_to_delete(image: MetadataImage, requested: DeleteTopicState) -> Topic
 def create_partitions(
     image: MetadataImage, request: CreatePartitionsRequest, settings: ControllerSettings, random: Random
 ) -> Decision:
-    """More partitions for existing topics. `count` is what the topic is to have, not what is to be added."""
+    """More partitions for existing topics. `count` is the new total, not the number to add."""
     requested = {topic.name: topic for topic in request.topics}
     duplicates = _duplicates(topic.name for topic in request.topics)
     allocator = _Allocator(image, settings, random)
     records: list[MetadataRecord] = []
     results: list[CreatePartitionsTopicResult] = []
-    room = settings.max_partitions_per_batch
+    remaining = settings.max_partitions_per_batch
     for name, each in requested.items():
         try:
             if name in duplicates:
@@ -346,13 +346,13 @@ def create_partitions(
             topic = image.topic(name)
             if topic is None:
                 raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
-            added = _additional_partitions(topic, each, allocator, room)
+            added = _additional_partitions(topic, each, allocator, remaining)
         except Refused as refused:
             results.append(
                 CreatePartitionsTopicResult(name=name, error_code=refused.error, error_message=refused.message)
             )
             continue
-        room -= len(added)
+        remaining -= len(added)
         first = len(topic.partitions)
         records.extend(
             allocator.record(topic.topic_id, first + number, partition) for number, partition in enumerate(added)
@@ -363,7 +363,7 @@ def create_partitions(
 
 
 def _additional_partitions(
-    topic: TopicImage, requested: CreatePartitionsTopic, allocator: _Allocator, room: int
+    topic: TopicImage, requested: CreatePartitionsTopic, allocator: _Allocator, remaining: int
 ) -> list[_NewPartition]:
     present = len(topic.partitions)
     if requested.count == present:
@@ -374,10 +374,10 @@ def _additional_partitions(
             f"The topic {topic.name} currently has {present} partition(s); {requested.count} would not be an increase.",
         )
     additional = requested.count - present
-    if additional > room:
+    if additional > remaining:
         raise Refused(ErrorCode.POLICY_VIOLATION, TOO_MANY)
     state = topic.partitions[0]
-    factor = len(state.replicas) - len(state.removing)  # what it will have, if it is being moved just now
+    factor = len(state.replicas) - len(state.removing)  # its replicas after the present reassignment
     if requested.assignments is None:
         return allocator.place(additional, factor)
     if len(requested.assignments) != additional:

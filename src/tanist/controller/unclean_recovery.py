@@ -1,9 +1,9 @@
-"""Unclean Recovery: whom to elect when nobody is left who surely has every committed record (KIP-966, second part).
+"""Unclean Recovery: the election when no replica is left that surely has every committed record (KIP-966, second part).
 
-Owns the partitions without a leader: which of them may be recovered, whose logs are compared, when that is enough, and
-whom the comparison elects. A state machine: changes of the image, answers of replicas and the time go in; partition
-changes and questions (`AskReplica`) come out. Nothing of it is in the metadata log (KIP: "every controller failover
-will result in a new unclean recovery").
+Owns the partitions without a leader: which of them may be recovered, the replicas whose logs are compared, when the
+answers are enough, and the elected replica. A state machine: changes of the image, answers of replicas and the time go
+in; partition changes and questions (`AskReplica`) come out. Nothing of it is in the metadata log (KIP: "every
+controller failover will result in a new unclean recovery").
 
 The KIP's rules, as kept here (the sentences are those of its section "Unclean recovery"):
 - Trigger. "If there are fenced ELR members": Aggressive recovers, Balanced and None wait. "If there are no ELR
@@ -14,10 +14,10 @@ The KIP's rules, as kept here (the sentences are those of its section "Unclean r
   broker that has rebooted after it made the response") and the partition's leader epoch ("to fence stale responses").
 - Choice. "The one with the highest leader epoch plus the longest log end offset": epochs first (safety U2, A39).
 
-Where the KIP leaves room: nobody is waited for who cannot answer. A recovery is over as soon as every replica has
-answered; one that is fenced is not waited for by Balanced (unless it is in LastKnownELR), and by Aggressive for the
-`unclean_recovery_grace_ms` only, so that the first broker back after a loss of power does not win by a second. A
-member of LastKnownELR that was unregistered will not return, and is not waited for.
+Where the KIP leaves a choice: a replica that cannot answer is not waited for. A recovery is over as soon as every
+replica has answered; one that is fenced is not waited for by Balanced (unless it is in LastKnownELR), and by Aggressive
+for the `unclean_recovery_grace_ms` only, so that the first broker back after a loss of power does not win by a second.
+A member of LastKnownELR that was unregistered will not return, and is not waited for.
 
 Must never elect while a member of ISR or ELR could lead (U1): that is an election, and is tried first.
 """
@@ -43,13 +43,13 @@ MAX_PARTITIONS_A_QUESTION = 1_000
 
 _MAX_ELECTIONS_A_STEP = 1_000
 _BEHIND_MS = 50
-"""A replica's metadata is older than ours: it will have caught up shortly."""
+"""The pause when a replica's metadata is older than ours: it will catch up shortly."""
 _RETRY_MS = 500
-"""A replica did not answer, or has an error for the partition."""
+"""The pause when a replica did not answer, or has an error for the partition."""
 
 
 class Phase(Enum):
-    """Where a partition without a leader stands."""
+    """The state of a partition without a leader."""
 
     ELIGIBLE_AWAITED = "a member of the ELR is waited for"
     OPERATOR_AWAITED = "nobody is eligible, and the strategy is to wait for an operator"
@@ -59,7 +59,7 @@ class Phase(Enum):
 
 @dataclass(frozen=True, slots=True)
 class LogInfo:
-    """What a replica says of its log, and as of when it says so."""
+    """A replica's answer about its log."""
 
     broker_epoch: int
     leader_epoch: int
@@ -84,15 +84,15 @@ class _Recovery:
     phase: Phase = Phase.ELIGIBLE_AWAITED
     strategy: Strategy = Strategy.BALANCED
     deadline_ms: int = 0
-    """Until when answers that are not needed are waited for."""
+    """The end of the wait for answers that are not needed."""
     grace_ms: int = 0
-    """Until when Aggressive waits for replicas that are not there."""
+    """The end of Aggressive's wait for absent replicas."""
     answers: dict[int, LogInfo] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class _Inquiry:
-    """What one broker is to be asked: one question at a time."""
+    """The inquiries to one broker: one request at a time."""
 
     requested: dict[TopicIdPartition, int] = field(default_factory=dict)
     """Partition -> not before this time."""
@@ -108,7 +108,7 @@ class UncleanRecoveries:
         self._marked: dict[TopicIdPartition, None] = {}
         """To be looked at by the next step."""
         self._requested: dict[TopicIdPartition, Strategy] = {}
-        """An operator's wish, which goes before the configuration."""
+        """An operator's strategy, which overrides the configuration."""
         self._inquiries: dict[int, _Inquiry] = {}
         self._timers: list[tuple[int, TopicIdPartition]] = []
         self.finished = 0
@@ -131,7 +131,7 @@ class UncleanRecoveries:
     # -- events
 
     def activate(self, image: MetadataImage) -> None:
-        """A new reign: nothing is known of recoveries that another controller has begun."""
+        """This controller has become active: it knows nothing of recoveries that another one has begun."""
         self.deactivate()
         self._marked.update(dict.fromkeys(image.leaderless_partitions()))
 
@@ -163,22 +163,22 @@ class UncleanRecoveries:
                     self._marked[(topic_id, partition)] = None
 
     def request(self, key: TopicIdPartition, strategy: Strategy) -> None:
-        """An operator wants this partition recovered by this strategy, whatever is configured."""
+        """An operator's request: recover this partition by this strategy, whatever is configured."""
         self._requested[key] = strategy
         self._marked[key] = None
 
     def withdraw(self, key: TopicIdPartition) -> None:
-        """The operator does not wait any longer: the configuration holds again."""
+        """The operator's request has ended: the configuration holds again."""
         if self._requested.pop(key, None) is not None:
             self._marked[key] = None
 
     def answered(
         self, broker_id: int, answers: Mapping[TopicIdPartition, LogInfo], image: MetadataImage, now_ms: int
     ) -> None:
-        """A broker has answered its question. Partitions that it said nothing useful of are asked for again."""
+        """A broker has answered an inquiry. Partitions without a usable answer are asked for again."""
         inquiry = self._inquiries.get(broker_id)
         if inquiry is None:
-            return  # asked in an earlier reign
+            return  # sent in an earlier leadership
         asked, inquiry.under_way = inquiry.under_way, ()
         for key in asked:
             recovery = self._watched.get(key)
@@ -213,7 +213,7 @@ class UncleanRecoveries:
         return min(times, default=None)
 
     def step(self, image: MetadataImage, now_ms: int) -> Decision:
-        """Look at what has changed, or come due, and elect where that is right."""
+        """Handle changed and due partitions, and elect where the rules allow it."""
         while self._timers and self._timers[0][0] <= now_ms:
             key = heappop(self._timers)[1]
             if key in self._watched:
@@ -244,7 +244,7 @@ class UncleanRecoveries:
         return Decision(tuple(records), atomic=False, reasons=reasons)
 
     def questions(self, now_ms: int) -> list[AskReplica]:
-        """What is to be asked now. Each question must be followed by `answered` or `unanswered`."""
+        """The inquiries to send now. Each must be followed by `answered` or `unanswered`."""
         asked: list[AskReplica] = []
         for broker_id, inquiry in list(self._inquiries.items()):
             if inquiry.under_way:
@@ -257,7 +257,7 @@ class UncleanRecoveries:
             for key in chosen:
                 del inquiry.requested[key]
             if chosen:
-                # By topic, as the request wants them; the order of partitions within is that of the marking.
+                # By topic, as in the request; partitions within a topic are in the order of their marking.
                 inquiry.under_way = tuple(sorted(chosen))
                 asked.append(AskReplica(broker_id, inquiry.under_way))
             elif not inquiry.requested:
@@ -274,7 +274,7 @@ class UncleanRecoveries:
         builder: PartitionChangeBuilder,
         now_ms: int,
     ) -> int | None:
-        """Bring one partition up to date with the world; whom to elect, if that is clear."""
+        """Update the state of one partition; the replica to elect, if that is decided."""
         recovery = self._watched.setdefault(key, _Recovery())
         topic = image.topics[key[0]].name
         strategy = self._requested.get(key) or recovery_strategy(image, topic, self._settings.node_id)
@@ -319,7 +319,7 @@ class UncleanRecoveries:
 
 
 def _needed(state: PartitionState, image: MetadataImage) -> tuple[int, ...]:
-    """Whose answers Balanced cannot do without: LastKnownElr, or everybody when there is none that can return."""
+    """The replicas whose answers Balanced needs: LastKnownElr, or all when none of it can return."""
     registered = [replica for replica in state.replicas if replica in image.brokers]
     last_known = tuple(replica for replica in registered if replica in state.last_known_elr)
     return last_known or tuple(registered)
@@ -337,7 +337,7 @@ def _phase(strategy: Strategy, state: PartitionState, live: Iterable[int], neede
 
 
 def _fresh(answer: LogInfo, broker_id: int, state: PartitionState, image: MetadataImage) -> bool:
-    """Safety U3. A replica with an older leader epoch may still be appending what its last leader sends."""
+    """Safety U3. A replica with an older leader epoch may still be appending records of its last leader."""
     registration = image.brokers.get(broker_id)
     if registration is None or registration.epoch != answer.broker_epoch:
         return False
@@ -357,7 +357,7 @@ def _enough(recovery: _Recovery, live: list[int], needed: tuple[int, ...], state
 
 
 def _best(answers: Mapping[int, LogInfo], replicas: Iterable[int]) -> int:
-    """The most recent epoch, then the longest log, then the place in the replica list."""
+    """The most recent epoch, then the longest log, then the order of the replica list."""
     order: Iterator[int] = (replica for replica in replicas if replica in answers)
     return max(order, key=lambda replica: (answers[replica].last_epoch, answers[replica].log_end_offset))
 

@@ -1,7 +1,7 @@
-"""Which configuration values are valid, in Kafka's sentences.
+"""Validation of configuration values, in Kafka's wording.
 
-Owns the judgement of a resource's values by the catalogue, and of what must hold between those of one topic. What must
-hold between the values of one broker depends on its properties file: `relations`. Must never change anything.
+Owns the checks of a resource's values by the catalogue, and of the relations between those of one topic. The relations
+between a broker's values depend on its properties file: `relations`. Must never change anything.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _LEAST_INTERVAL_MS, _MOST_INTERVAL_MS = 100, 3_600_000
 
 
 def validate_topic_configs(configs: Mapping[str, str | None]) -> str | None:
-    """The first thing wrong with a topic's configs, or None."""
+    """The first fault of a topic's configs, or None."""
     for name in configs:
         if name not in TOPIC_SETTINGS:
             return f"Unknown topic config name: {name}"
@@ -63,7 +63,7 @@ def validate_topic_configs(configs: Mapping[str, str | None]) -> str | None:
 
 
 def validate_group_configs(configs: Mapping[str, str | None], static: Mapping[str, str]) -> str | None:
-    """The first thing wrong with a group's configs, or None. `static` has the bounds that a broker sets to them."""
+    """The first fault of a group's configs, or None. `static` has the bounds that a broker sets to them."""
     for name in configs:
         if name not in GROUP_SETTINGS:
             return f"Unknown group config name: {name}"
@@ -96,11 +96,11 @@ def _in_group(name: str, values: Mapping[str, str]) -> int:
 
 
 class MalformedConfig(InvalidConfig):
-    """What Kafka refuses as an INVALID_REQUEST."""
+    """A fault that Kafka refuses with INVALID_REQUEST."""
 
 
 def validate_client_metrics_configs(configs: Mapping[str, str | None]) -> str | None:
-    """The first thing wrong with a client metrics subscription, or None. `MalformedConfig` where Kafka says so."""
+    """The first fault of a client metrics subscription, or None. `MalformedConfig` where Kafka says so."""
     values = _given(configs)
     for name in values:
         if name not in CLIENT_METRICS_SETTINGS:
@@ -129,9 +129,9 @@ def _compiles(expression: str) -> bool:
 
 
 def validate_broker_configs(configs: Mapping[str, str | None], *, cluster: bool) -> str | None:
-    """The first thing wrong with dynamic configs of one broker (or of all, `cluster`), or None.
+    """The first fault of dynamic configs of one broker (or of all, `cluster`), or None.
 
-    A name that nobody knows is kept, as Kafka does: it may be for a plug-in, or for another version.
+    An unknown name is kept, as in Kafka: it may be for a plug-in, or for another version.
     """
     fixed = [name for name in configs if name in BROKER_SETTINGS and BROKER_SETTINGS[name].update is Update.READ_ONLY]
     if fixed:
@@ -164,7 +164,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def validate_static_configs(configs: Mapping[str, str]) -> list[str]:
-    """Everything wrong with the values of a properties file. Unknown names are none of its business."""
+    """All faults of the values of a properties file. Unknown names are ignored."""
     complaints = []
     for name, value in configs.items():
         setting = BROKER_SETTINGS.get(name)

@@ -1,8 +1,8 @@
-"""Batches of the metadata log: framed values in, framed values out, and the quorum's checks of what it is sent.
+"""Batches of the metadata log: framed values in, framed values out, and the quorum's checks of batches from other
+nodes.
 
-Owns how the quorum fills a record batch: uncompressed, no producer, no keys, one timestamp for all. What a framed value
-says is the controller's matter. Batches from elsewhere are checked before anything is believed, and whatever is wrong
-with them is a `CorruptBatch`.
+Owns how the quorum fills a record batch: uncompressed, no producer, no keys, one timestamp for all. The controller
+gives framed values their meaning. Batches from other nodes are validated, and any fault is a `CorruptBatch`.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def check_crc(batches: memoryview, position: int, header: BatchHeader) -> None:
 
 
 def decode_values(batch: memoryview, header: BatchHeader) -> MetadataBatch:
-    """What a reader of metadata gets of a batch: of a control batch, no values."""
+    """The values of a batch for a reader of metadata; none for a control batch."""
     values: list[bytes] = []
     if not header.is_control:
         try:

@@ -1,7 +1,7 @@
 """The quorum as DescribeQuorum shows it.
 
-Owns the answer to DescribeQuorum (versions 0-2) and the same facts for this node's own use. Times inside this room
-are monotonic; what is shown is time of day, made with the offset that the node last told.
+Owns the answer to DescribeQuorum (versions 0-2) and the same values for this node's own use. Times inside this package
+are monotonic; the answer has times of day, made with the offset that the node last gave.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tanist.wire.messages.describe_quorum_response import (
 
 @dataclass(frozen=True, slots=True)
 class QuorumInfo:
-    """What a node knows of the quorum; the replicas only if it leads."""
+    """A node's view of the quorum; with the replicas only if it leads."""
 
     leader_id: int | None
     epoch: int

@@ -1,9 +1,8 @@
-"""How much of the log would survive a loss of power, as far as this node was told.
+"""How much of the log is known to survive a loss of power.
 
-Owns the one `SyncLog` that may be unanswered, and what its answer is worth. A log that is cut while it is being
-synced makes the answer worth less: of the records above the cut, those that were synced are gone and those that
-stand there now were not synced. That is why there is one sync at a time, and why its answer is bounded by the lowest
-cut since.
+Owns the one `SyncLog` that may be unanswered, and the meaning of its answer. If the log is cut during a sync, the
+synced records above the cut are gone, and the records there now were not synced. So there is one sync at a time, and
+its answer is bounded by the lowest cut since.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ class Durability:
 
     def __init__(self) -> None:
         self.durable_end = 0
-        """Records below this survive. At the start none is known to: recovery read them from the page cache."""
+        """Records below this survive. At the start that is known of none: recovery read them from the page cache."""
         self.syncing = False
         self._dirty = False
         self._bound: int | None = None

@@ -1,7 +1,7 @@
-"""What a quorum node asks to be done, and what it raises.
+"""The effects of a quorum node, and its exceptions.
 
 Effects are to be done in order. A `SaveElectionState` is done durably before any effect that follows it: a vote that
-was told to somebody and then forgotten elects two leaders in one epoch (rule 137).
+was sent and then forgotten elects two leaders in one epoch (rule 137).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class HighWatermark:
 
 @dataclass(frozen=True, slots=True)
 class LeaderChanged:
-    """What the node knows of the leadership has changed."""
+    """The leader or the epoch that this node knows has changed."""
 
     leader_id: int | None
     epoch: int
@@ -65,7 +65,7 @@ class LeaderChanged:
 class Elected:
     """This node leads `epoch`, and everything older than the epoch is committed and readable (rule 149).
 
-    `epoch_start_offset` is where its own records begin. Until this is said, `append` refuses.
+    `epoch_start_offset` is where its own records begin. Until this effect, `append` refuses.
     """
 
     epoch: int
@@ -74,7 +74,7 @@ class Elected:
 
 @dataclass(frozen=True, slots=True)
 class SteppedDown:
-    """The node that was `Elected` in `epoch` leads no more. What it appended and did not commit may be lost."""
+    """The node that was `Elected` in `epoch` leads no more. Its uncommitted records may be lost."""
 
     epoch: int
 
@@ -115,7 +115,7 @@ class AppendOutcome:
 
 
 class QuorumError(Exception):
-    """Base of what this room raises."""
+    """Base of the exceptions of this package."""
 
 
 class NotLeader(QuorumError):
@@ -129,7 +129,7 @@ class BatchTooLarge(QuorumError):
 class QuorumInconsistent(QuorumError):
     """The impossible: two leaders in one epoch, committed records to be cut off, a leader's own fetch.
 
-    Somebody has lost or forged state that the algorithm rests on. The node must stop; nothing was changed.
+    A node has lost or forged state on which the algorithm rests. The node must stop; nothing was changed.
     """
 
 

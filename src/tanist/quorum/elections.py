@@ -1,7 +1,7 @@
-"""Getting a leader: Vote, BeginQuorumEpoch, EndQuorumEpoch, and what any response reveals (rules 134-140).
+"""Elections: Vote, BeginQuorumEpoch, EndQuorumEpoch, and the leader and epoch in every response (rules 134-140).
 
-Owns both sides of the three requests and the waiting of the roles without a leader. It decides by `rules` and the
-role, changes the role through `state.Quorum`, and never touches the log but to ask how far it goes.
+Owns both sides of the three requests and the waiting of the roles without a leader. It decides by `rules` and the role,
+changes the role through `state.Quorum`, and only reads the end of the log.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Elections:
                     position, len(preferred), quorum.config.election_backoff_max_ms
                 )
                 role.deadline_ms = now_ms + wait
-                # The leader itself says that it is leaving, so nobody who asks for a pre-vote is disturbing it.
+                # The leader itself says that it is leaving, so a pre-vote request does not disturb it.
                 role.leader_lost = True
         quorum.emit(Reply(source, messages.end_reply(quorum.voters, quorum.role.leader_id, quorum.epoch, error)))
 
@@ -117,7 +117,7 @@ class Elections:
         return cluster_id is None or cluster_id == self._quorum.cluster_id
 
     def _leader_claim_error(self, leader_id: int, epoch: int) -> ErrorCode:
-        """Of somebody who says that it leads, or led, `epoch`."""
+        """A request of a node that leads, or led, `epoch`."""
         quorum = self._quorum
         if epoch < quorum.epoch:
             return ErrorCode.FENCED_LEADER_EPOCH
@@ -128,7 +128,7 @@ class Elections:
     # -- what others reveal
 
     def learn(self, leader_id: int | None, epoch: int, now_ms: int) -> None:
-        """`epoch`, which is not below ours, is led by `leader_id`, or by nobody that is known."""
+        """`epoch`, which is not below ours, has the leader `leader_id`, or none that is known."""
         quorum = self._quorum
         if leader_id == quorum.me.node_id:
             if epoch > quorum.epoch or not isinstance(quorum.role, (Leader, Resigned)):
@@ -149,14 +149,14 @@ class Elections:
             quorum.become_follower(epoch, leader_id, now_ms)
 
     def _seeks_leader(self) -> bool:
-        """A prospective node that has a leader doubts it; others that have none take the first they hear of."""
+        """A prospective node that has a leader doubts it; other nodes without one take the first that they learn of."""
         role = self._quorum.role
         return isinstance(role, (Unattached, Candidate)) or (isinstance(role, Prospective) and role.leader_id is None)
 
     def common_answer(self, answer: Answer, now_ms: int) -> bool | None:
-        """What every response is examined for first.
+        """The checks of every response.
 
-        True: that was all there is to it; False: likewise, but leave the peer alone for a moment; None: go on.
+        True: done with the response; False: done, and pause requests to the peer; None: go on.
         """
         quorum = self._quorum
         if answer.epoch < quorum.epoch or answer.error == ErrorCode.UNKNOWN_LEADER_EPOCH:
@@ -171,7 +171,7 @@ class Elections:
         if answer.epoch > quorum.epoch or stale:
             before = quorum.role
             self.learn(answer.leader_id, answer.epoch, now_ms)
-            # Asking the same again would give the same answer: only a change makes that worth it.
+            # The same request would get the same answer until something changes.
             return quorum.role is not before
         if answer.leader_id is not None and quorum.role.leader_id is None:
             self.learn(answer.leader_id, answer.epoch, now_ms)
@@ -183,11 +183,11 @@ class Elections:
     # -- answers to our own requests
 
     def vote_answered(self, voter_id: int, response: VoteResponse, now_ms: int) -> bool:
-        """True if the voter is worth asking at once, should there be more to ask."""
+        """True if the voter can be sent another request at once."""
         quorum = self._quorum
         role = quorum.role
         if response.error_code == ErrorCode.UNSUPPORTED_VERSION and isinstance(role, Prospective):
-            # Rule 134: a voter that does not know pre-votes can't be asked, so stand for election without.
+            # Rule 134: a voter without pre-votes can't be asked, so stand for election without.
             self._stand(now_ms)
             return True
         part = messages.only(response.topics)
@@ -227,7 +227,7 @@ class Elections:
     # -- time
 
     def act(self, now_ms: int) -> None:
-        """What the present role does of itself: time out, ask for votes, count them."""
+        """The role's own actions: time out, ask for votes, count them."""
         role = self._quorum.role
         if isinstance(role, Unattached):
             self._act_unattached(role, now_ms)
@@ -288,7 +288,7 @@ class Elections:
                     )
                     quorum.send(voter_id, request, now_ms)
         if role.expired(now_ms) and not quorum.stopping:
-            # A new epoch, so that nobody is told any more that this node leads.
+            # A new epoch, so that this node is no longer named as leader.
             quorum.become_unattached(quorum.rules.next_epoch(role.epoch), now_ms)
 
     def _ask_for_votes(self, role: Prospective | Candidate, now_ms: int, *, pre_vote: bool) -> None:

@@ -1,7 +1,7 @@
-"""Fetches that a leader holds until it has something to tell (long polls).
+"""Fetches that a leader holds until it has news for them (long polls).
 
-Owns who waits, for what, until when. At most one fetch waits for each replica, and there is a bound on all of them:
-what does not fit is answered at once, which costs the follower a round trip and nobody any memory.
+Owns the waiting fetches and their deadlines. At most one fetch waits for each replica, and their number is bounded: a
+fetch beyond the bound is answered at once, which costs the follower a round trip.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class FetchPurgatory:
         return len(self._held)
 
     def hold(self, fetch: DelayedFetch) -> list[DelayedFetch]:
-        """Those that must be answered now: the same replica's earlier one, or `fetch` itself if there is no room."""
-        # A fetch without a replica id is of nobody in particular, so it is known by its connection.
+        """Fetches to answer now: the same replica's earlier one, or `fetch` itself if the purgatory is full."""
+        # A fetch without a replica id is identified by its connection.
         key: object = fetch.replica if fetch.replica.node_id >= 0 else fetch.source
         earlier = self._held.pop(key, None)
         if len(self._held) >= MAX_HELD:
@@ -49,7 +49,7 @@ class FetchPurgatory:
         return held
 
     def take_news(self, log_end: int, high_watermark: int) -> list[DelayedFetch]:
-        """Those that ask for less than the log has, or know of less than is committed."""
+        """Those with an offset below the log's end, or a high watermark below the leader's."""
         return self._take(lambda f: f.part.fetch_offset < log_end or f.part.high_watermark < high_watermark)
 
     def take_expired(self, now_ms: int) -> list[DelayedFetch]:

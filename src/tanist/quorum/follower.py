@@ -1,8 +1,8 @@
-"""What a node without leadership does for its log: fetch, cut, append, install snapshots (rules 146-148).
+"""A follower's or observer's work on its log: fetch, truncate, append, install snapshots (rules 146-148).
 
-Owns the one fetch that is under way and every change of the log that a leader's answer makes. A voter does not ask
-for more until what it has is durable: its fetch offset is its word that everything below will survive. An observer's
-word counts for nothing, so it does not wait.
+Owns the one fetch that is under way and every change of the log that a leader's answer makes. A voter does not fetch
+more until its log is durable: its fetch offset promises that everything below survives. An observer's offset counts for
+nothing, so it does not wait.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class QuorumFollower:
         return not quorum.is_voter or quorum.rules.may_fetch(quorum.log.end_offset, quorum.durability.durable_end)
 
     def _fetch_from(self, role: Role, now_ms: int) -> int | None:
-        """The leader; who knows of none, or an observer that can't reach it, asks any voter who leads."""
+        """The leader; a node that knows none, or an observer that can't reach it, asks any voter."""
         quorum = self._quorum
         if isinstance(role, Follower):
             reachable = not quorum.requests.is_failing(role.leader_id, now_ms)
@@ -92,7 +92,7 @@ class QuorumFollower:
     # -- Fetch
 
     def fetch_answered(self, pending: PendingRequest, response: FetchResponse, now_ms: int) -> bool:
-        """True if the leader is worth asking again at once."""
+        """True if the leader can be sent another request at once."""
         part = messages.fetch_answer_part(response)
         if response.error_code != ErrorCode.NONE or part is None:
             return False
@@ -115,7 +115,7 @@ class QuorumFollower:
         return True
 
     def _is_about_our_end(self, pending: PendingRequest) -> bool:
-        """An answer to a question that the log has outgrown is of no use: its records would not follow."""
+        """Whether the fetch was sent from this log's present end: else its records would not follow."""
         request = pending.request
         if not isinstance(request, FetchRequest):
             return False
@@ -148,7 +148,9 @@ class QuorumFollower:
         offset = quorum.rules.truncation_offset(quorum.log, leader_end)
         lowest = min(offset, leader_end.offset)
         if not quorum.rules.may_truncate(lowest, quorum.high_watermark):
-            raise QuorumInconsistent(f"told to cut the log at {lowest}, and {quorum.high_watermark} is committed")
+            raise QuorumInconsistent(
+                f"the leader wants the log cut at {lowest}, and {quorum.high_watermark} is committed"
+            )
         quorum.log.truncate_to(offset)
         quorum.durability.cut(offset)
         quorum.emit(MetadataTruncated(offset))
@@ -161,7 +163,7 @@ class QuorumFollower:
             return False
         if not quorum.rules.may_truncate(snapshot_id.end_offset, quorum.high_watermark):
             raise QuorumInconsistent(
-                f"told to start at {snapshot_id.end_offset}, and {quorum.high_watermark} is committed"
+                f"the leader starts the log at {snapshot_id.end_offset}, and {quorum.high_watermark} is committed"
             )
         quorum.log.begin_download(snapshot_id)
         role.download = Download(snapshot_id)
@@ -179,7 +181,7 @@ class QuorumFollower:
             return False
         gone = part.error_code in (ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE)
         if gone or part.snapshot_id.end_offset < 0 or part.snapshot_id.epoch < 0:
-            # The leader has a newer one by now. A fetch will say which.
+            # The leader has a newer one by now. The next fetch will name it.
             self._abandon(role)
             self._leader_lives(role, now_ms)
             return True

@@ -1,8 +1,7 @@
-"""What a leader does: append, answer fetches, commit, keep its quorum (rules 138, 141-146, 148, 149).
+"""A leader's work: append, answer fetches, commit, keep its quorum (rules 138, 141-146, 148, 149).
 
-Owns the answers to Fetch and FetchSnapshot, the fetches that wait, and every advance of the high watermark on a
-leader. It counts a voter's records only by a fetch that asks for what follows them, and its own only when they are
-durable.
+Owns the answers to Fetch and FetchSnapshot, the fetches that wait, and every advance of the high watermark on a leader.
+A voter's records count only once it fetches beyond them, the leader's own only when they are durable.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ class QuorumLeader:
         self._quorum = quorum
         self._held = FetchPurgatory()
         self.wall_offset_ms = 0
-        """Time of day less `now_ms`, as last heard: what the batches' timestamps are made of."""
+        """Time of day less `now_ms`, as last given; batches' timestamps use it."""
 
     # -- the log
 
     def begin(self, leader: Leader, granting: Collection[int], now_ms: int) -> None:
-        """Rule 143: a record of the new epoch, so that what is older can be committed by committing it."""
+        """Rule 143: a record of the new epoch: committing it commits all older records."""
         quorum = self._quorum
         quorum.log.begin_epoch(leader.epoch)
         batch = encode_leader_change(
@@ -165,7 +164,7 @@ class QuorumLeader:
             self._quorum.emit(Reply(fetch.source, self._fetched(fetch)))
 
     def _fetched(self, fetch: DelayedFetch) -> FetchResponse:
-        """The answer as things stand now; a held fetch is examined anew, for the log may have begun elsewhere since."""
+        """The answer as things stand now; a held fetch is checked again, because the log's start may have moved."""
         quorum = self._quorum
         error = self._leader_error(fetch.part.current_leader_epoch)
         if error != ErrorCode.NONE:
@@ -248,7 +247,7 @@ class QuorumLeader:
         self._tell_voters(role, now_ms)
 
     def _tell_voters(self, leader: Leader, now_ms: int) -> None:
-        """Rule 138: voters that do not fetch may not know who leads."""
+        """Rule 138: voters that do not fetch may not know the leader."""
         quorum = self._quorum
         period_ms = quorum.rules.begin_quorum_period_ms(quorum.config)
         if now_ms >= leader.begin_quorum_ms:

@@ -1,10 +1,10 @@
 """The metadata log on a disk: `log.Log` in the folder `__cluster_metadata-0`, and its snapshots (rules 146-148).
 
-Owns the snapshots' files and the retention of both: the log is cut at its start only where a kept snapshot begins,
-and there is always one kept. A snapshot is durable before anything that it stands for is dropped. Whether records may
-be cut at the end is `rules`' matter; this only does it.
+Owns the snapshots' files and the retention of both: the log is cut at its start only where a kept snapshot begins, and
+there is always one kept. A snapshot is durable before the records that it replaces are dropped. `rules` decides whether
+records may be cut at the end.
 
-A start reads and checks the whole log, as Kafka's does: it is small, and nobody else could repair it.
+A start reads and checks the whole log, as Kafka's does: it is small, and no other part of the node could repair it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _READ_BYTES = 1024 * 1024
 
 
 class InconsistentSnapshots(Exception):
-    """The log begins after its start and no snapshot stands for what is missing: metadata is lost on this disk."""
+    """The log begins after offset 0 and no snapshot covers the missing records: metadata is lost on this disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class MetadataLog:
         self._download: tuple[SnapshotId, File] | None = None
         self._condemned: list[str] = []
         self._condemned_files: list[File] = []
-        """What the next cleaning closes and removes; until then somebody may be reading it."""
+        """Files that the next cleaning closes and removes; until then they may be read."""
 
     @classmethod
     def open(
@@ -179,7 +179,7 @@ class MetadataLog:
             return LogEnd(self.last_epoch, self.end_offset)
         earliest = self.earliest_snapshot_id
         if earliest is not None and offset == earliest.end_offset and found == epoch:
-            # The epoch is older than the log: the snapshot at its start is what is left of it.
+            # The epoch is older than the log: only the snapshot at its start is left of it.
             return LogEnd(earliest.epoch, earliest.end_offset)
         return LogEnd(found, offset)
 
@@ -222,7 +222,7 @@ class MetadataLog:
     # -- durability
 
     def unflushed_files(self) -> list[File]:
-        """What a `SyncLog` is to sync; `mark_flushed` with the end of the log as it was then, when that is done."""
+        """The files that a `SyncLog` syncs; then call `mark_flushed` with the log end as of this call."""
         return self._log.unflushed_files()
 
     def mark_flushed(self, offset: int, now_ms: int | None = None) -> None:
@@ -326,7 +326,7 @@ class MetadataLog:
         self._sizes[snapshot_id] = size
 
     def _start_at(self, snapshot_id: SnapshotId) -> None:
-        """Rule 148: nothing of the old log is of use."""
+        """Rule 148: drop the old log."""
         self._log.truncate_fully_and_start_at(snapshot_id.end_offset)
         self._sync_head()
         self._condemn_before(snapshot_id)
@@ -351,7 +351,7 @@ class MetadataLog:
     def clean(self, now_ms: int, wall_ms: int) -> bool:
         """KIP-630: while there is another snapshot, drop the oldest if it is too old or all is too large.
 
-        Removes what the last cleaning has dropped; so call it now and then (Kafka: every minute), not in a burst.
+        Removes the files that the last call dropped; so call it now and then (Kafka: every minute), not in a burst.
         """
         self._purge()
         self._log.roll_if_due(now_ms)

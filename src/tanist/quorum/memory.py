@@ -1,6 +1,6 @@
 """A `RaftLog` in memory, with a page cache that a crash can take: for tests and the model checker.
 
-Behaves as `MetadataLog` does, but for retention: it keeps the latest snapshot and what follows it.
+Behaves as `MetadataLog` does, but for retention: it keeps the latest snapshot and the records after it.
 `tests/quorum/test_quorum_logs.py` holds both to one suite.
 """
 
@@ -22,7 +22,7 @@ class MemoryLog:
     def __init__(self) -> None:
         self.start_offset = 0
         self._batches: list[tuple[int, bytes, MetadataBatch]] = []
-        """Base offset, bytes, and what a reader gets of them."""
+        """Base offset, bytes, and the batch that a reader gets."""
         self._epochs = LeaderEpochCache()
         self._snapshots: dict[SnapshotId, bytes] = {}
         self._download: tuple[SnapshotId, bytearray] | None = None
@@ -170,7 +170,7 @@ class MemoryLog:
     # -- losing power
 
     def crashed(self, durable_end: int) -> MemoryLog:
-        """The log as it is found after a loss of power that spared what was synced."""
+        """The log after a loss of power that spared the synced bytes."""
         survivor = MemoryLog()
         survivor.start_offset = self.start_offset
         survivor._end = self._end
@@ -182,7 +182,7 @@ class MemoryLog:
 
 
 def _parts(snapshot: bytes) -> Iterator[memoryview]:
-    """The batches of a snapshot, and what is left after the last whole one."""
+    """The batches of a snapshot, and the bytes after the last whole one."""
     view = memoryview(snapshot)
     end = 0
     for position, header in read_headers(view):

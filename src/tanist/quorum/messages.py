@@ -1,8 +1,8 @@
 """Kafka's quorum messages about the one partition there is: `__cluster_metadata`-0.
 
-Builds requests, takes both sides apart, and nothing else: no message is judged here. Every message of the quorum is
-a list of topics of a list of partitions; one that names anything but our partition gives None. Fields that a version
-lacks may be filled all the same, the codec drops them.
+Builds and reads messages and judges none. Every message of the quorum is a list of topics of a list of partitions; one
+that names anything but our partition gives None. Fields that a version lacks may be filled all the same, the codec
+drops them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ HIGH_WATERMARK_UNKNOWN = 2**63 - 1
 
 
 class Answer(NamedTuple):
-    """What every response says of the leadership."""
+    """The leadership fields of every response."""
 
     error: int
     leader_id: int | None
@@ -84,7 +84,7 @@ def fetch_answer_part(response: FetchResponse) -> fetch_response.PartitionData |
     if len(response.responses) != 1 or len(response.responses[0].partitions) != 1:
         return None
     topic = response.responses[0]
-    # Which of the two names was on the wire depends on the version; the other is at its default.
+    # The version decides which of the two names was on the wire; the other is at its default.
     named = topic.topic_id == METADATA_TOPIC_ID or topic.topic == METADATA_TOPIC
     return topic.partitions[0] if named and topic.partitions[0].partition_index == PARTITION else None
 
@@ -106,7 +106,7 @@ def snapshot_answer_part(response: FetchSnapshotResponse) -> fetch_snapshot_resp
 
 
 def fetching_replica(request: FetchRequest, part: fetch_request.FetchPartition) -> ReplicaKey:
-    """Who fetches: the id moved into `replica_state` in version 15; the one that was not sent is -1."""
+    """The fetching replica: the id moved into `replica_state` in version 15; the one that was not sent is -1."""
     replica_id = request.replica_state.replica_id
     return ReplicaKey(request.replica_id if replica_id < 0 else replica_id, part.replica_directory_id)
 
@@ -331,7 +331,7 @@ def snapshot_reply(
 
 
 def is_for(voter_id: int, voter_directory_id: UUID, me: ReplicaKey) -> bool:
-    """Whether a Vote or BeginQuorumEpoch was meant for this replica; version 0 does not say for whom it is."""
+    """Whether a Vote or BeginQuorumEpoch was meant for this replica; version 0 does not name the replica."""
     if voter_id < 0:
         return True
     return voter_id == me.node_id and voter_directory_id in (ReplicaKey(0).directory_id, me.directory_id)

@@ -1,8 +1,8 @@
-"""How far each replica has come, as the leader of an epoch knows it (rules 139, 141, 142).
+"""The progress of each replica, as the leader of an epoch knows it (rules 139, 141, 142).
 
-Owns the voters' and observers' end offsets and times, and what follows from them: the offset that is committed, the
-order of successors, and whether a majority still fetches. Knows nothing of messages. Observers are many and come and
-go, so their number is bounded and the silent are forgotten.
+Owns the voters' and observers' end offsets and times, and the values that follow from them: the committed offset, the
+order of successors, and whether a majority still fetches. Knows nothing of messages. Observers come and go, so their
+number is bounded and silent ones are forgotten.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ReplicaProgress:
         if offset >= leader_end:
             self.last_caught_up_ms = now_ms
         elif 0 < self.leader_end_at_last_fetch <= offset:
-            # It has now what the leader had when it fetched before: it was caught up then.
+            # It has reached the leader's end as of its last fetch: it was caught up then.
             self.last_caught_up_ms = self.last_fetch_ms
         self.leader_end_at_last_fetch = leader_end
         self.last_fetch_ms = now_ms

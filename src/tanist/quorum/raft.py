@@ -1,9 +1,9 @@
 """One replica of the metadata log: KRaft's Raft as a sans-IO state machine.
 
-`RaftNode` is told what happened (a request, an answer, a sync that is done, the time) and gives back the effects, in
-order (`effects`). It owns nothing but the others' wiring: roles and what is stored in `state`, getting a leader in
-`elections`, being one in `leading`, following one in `following`; what they decide by is in `rules`. It never reads
-a clock, sends, waits or syncs. It appends to, cuts and reads the log it was given, in the call that needs it.
+A call of `RaftNode` says what happened (a request, an answer, a finished sync, the time) and returns the effects, in
+order (`effects`). It only wires the parts: roles and stored state in `state`, elections in `elections`, leading in
+`leader`, following in `follower`, decisions in `rules`. It never reads a clock, sends, waits or syncs. It appends to,
+cuts and reads its log, in the call that needs it.
 
 After every call `next_deadline_ms` says when `tick` is due.
 """
@@ -101,7 +101,7 @@ class RaftNode:
 
     @property
     def is_leader(self) -> bool:
-        """Elected. Whether it may append already, `Elected` says."""
+        """Elected. It may append from the effect `Elected` on."""
         return isinstance(self._quorum.role, Leader)
 
     @property
@@ -178,7 +178,7 @@ class RaftNode:
     # -- messages
 
     def receive(self, source: object, request: Request, now_ms: int, *, api_version: int) -> list[Effect]:
-        """Somebody's request. It is answered by a `Reply` with `source`, at once or (a Fetch) later."""
+        """A request of another node. It is answered by a `Reply` with `source`, at once or (a Fetch) later."""
         if isinstance(request, FetchRequest):
             self._leading.fetch(source, request, now_ms, api_version)
         elif isinstance(request, VoteRequest):
@@ -197,7 +197,7 @@ class RaftNode:
         return self._settle(now_ms)
 
     def response(self, request_id: int, response: Response | None, now_ms: int) -> list[Effect]:
-        """The answer to a `Send`; None: there will be none. Answers that nobody waits for any more are dropped."""
+        """The answer to a `Send`; None: there will be none. Answers to forgotten requests are dropped."""
         pending = self._quorum.requests.answered(request_id)
         if pending is None:
             return self._settle(now_ms)
@@ -227,13 +227,14 @@ class RaftNode:
     def append(self, records: Sequence[bytes], now_ms: int, wall_ms: int, *, atomic: bool = False) -> AppendOutcome:
         """Append framed record values, in as many batches as their size asks for; `atomic`: in one.
 
-        `NotLeader` unless this node was `Elected`; `BatchTooLarge` for a record (or what is atomic) that does not fit.
+        `NotLeader` unless this node was `Elected`; `BatchTooLarge` for a record (or an atomic append) that does not
+        fit.
         """
         first, last = self._leading.append(records, now_ms, wall_ms, atomic=atomic)
         return AppendOutcome(first, last, self._settle(now_ms))
 
     def log_synced(self, end_offset: int, now_ms: int) -> list[Effect]:
-        """A `SyncLog` is done: what the log held below `end_offset` when it began is durable."""
+        """A `SyncLog` is done: the log below `end_offset`, as it was when the sync began, is durable."""
         quorum = self._quorum
         if quorum.durability.synced(end_offset, quorum.log.end_offset):
             quorum.emit(SyncLog())
@@ -242,7 +243,7 @@ class RaftNode:
         return self._settle(now_ms)
 
     def check_snapshot_id(self, snapshot_id: SnapshotId) -> None:
-        """`ValueError` unless a snapshot of this id would stand for records that are committed here."""
+        """`ValueError` unless all records that a snapshot of this id would cover are committed here."""
         quorum = self._quorum
         if snapshot_id.end_offset > quorum.high_watermark:
             raise ValueError(f"{snapshot_id} goes beyond what is committed, {quorum.high_watermark}")
@@ -253,7 +254,7 @@ class RaftNode:
             raise ValueError(f"{snapshot_id} is not of this log, in which epoch {end.epoch} ends at {end.offset}")
 
     def snapshot_created(self, snapshot_id: SnapshotId, now_ms: int, wall_ms: int) -> list[Effect]:
-        """The log has a new snapshot (`create_snapshot`): drop what is no longer needed."""
+        """The log has a new snapshot (`create_snapshot`): drop the files and records that are no longer needed."""
         if self._quorum.log.snapshot_size(snapshot_id) is None:
             raise ValueError(f"the log has no snapshot {snapshot_id}")
         self.check_snapshot_id(snapshot_id)
@@ -282,7 +283,7 @@ class RaftNode:
 
     @property
     def has_handed_over(self) -> bool:
-        """After `shutdown`: another has been heard of that leads or stands, or there is nobody to hand over to."""
+        """After `shutdown`: another node leads or stands for election, or no other voter can take over."""
         quorum = self._quorum
         alone = len(quorum.voters) == 1
         return not quorum.is_voter or alone or not isinstance(quorum.role, (Leader, Resigned))
@@ -307,7 +308,7 @@ class RaftNode:
     # -- within
 
     def _settle(self, now_ms: int) -> list[Effect]:
-        """Let the role do what it does of itself until nothing changes; then hand out what is wanted."""
+        """Let the role act on its own until nothing changes; then return the effects."""
         self._now_ms = now_ms
         quorum = self._quorum
         while True:

@@ -1,8 +1,7 @@
-"""What the quorum needs of a log: the protocol that `MetadataLog` (files) and `MemoryLog` (tests, model checker)
-keep.
+"""The quorum's protocol for a log: `MetadataLog` (files) and `MemoryLog` (tests, model checker) implement it.
 
-A log never decides what may be cut or committed; `rules` does. All of it is synchronous: it touches the page cache,
-and the node makes it durable when a `SyncLog` asks for that.
+`rules` decides what may be cut or committed. All of it is synchronous: it touches the page cache, and the node makes it
+durable when a `SyncLog` asks for that.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from tanist.quorum.voters import LogEnd, SnapshotId
 
 
 class MetadataBatch(NamedTuple):
-    """A batch as a reader of metadata wants it. A control batch has no values, but it has taken offsets."""
+    """A batch for a reader of metadata. A control batch has no values, but it takes offsets."""
 
     offset: int
     epoch: int
@@ -79,7 +78,7 @@ class RaftLog(Protocol):
     def snapshot_chunk(self, snapshot_id: SnapshotId, position: int, max_bytes: int) -> Chunk: ...
 
     def begin_download(self, snapshot_id: SnapshotId) -> None:
-        """An empty partial snapshot; what is left of an earlier download is dropped."""
+        """An empty partial snapshot; an earlier download is dropped."""
 
     def write_download(self, snapshot_id: SnapshotId, position: int, data: memoryview) -> None: ...
 
@@ -92,4 +91,4 @@ class RaftLog(Protocol):
     def abandon_download(self) -> None: ...
 
     def clean(self, now_ms: int, wall_ms: int) -> bool:
-        """Drop what retention allows to be dropped: old snapshots, and the log below the oldest kept one."""
+        """Drop what retention allows: old snapshots, and the log below the oldest kept one."""

@@ -1,8 +1,8 @@
 """The requests of this node that have no answer yet: one at a time to each peer.
 
-Owns request ids, the timeout of each request and the pause after a failure. Answers to requests that were forgotten
-(a change of role forgets them all) find nothing here, which is how a vote of an earlier election is kept from
-counting in this one, and an old leader's records from being appended.
+Owns request ids, the timeout of each request and the pause after a failure. Answers to requests that were forgotten (a
+change of role forgets them all) find nothing here, so a vote of an earlier election does not count in this one, and an
+old leader's records are not appended.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The six roles of a quorum node, a class each, and the table of the changes between them (rules 133-140).
 
-A role holds what is true only while it lasts: its epoch, its deadline, its tally, its followers' progress. What each
-answers to a request for a vote is its own method. Roles never send, store or log anything; `state.Quorum` moves
-between them and refuses every move that `TRANSITIONS` lacks. The diagram in `docs/quorum.md` is `diagram()`.
+A role holds what is true only while it lasts: its epoch, its deadline, its tally, its followers' progress. Each role
+has its own method to answer a request for a vote. Roles never send, store or log anything; `state.Quorum` moves between
+them and refuses every move that `TRANSITIONS` lacks. The diagram in `docs/quorum.md` is `diagram()`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Tally:
 
 @dataclass(slots=True, kw_only=True)
 class Role:
-    """What every role has. `deadline_ms` is the moment at which it ends by itself; None: it does not."""
+    """The base of the roles. `deadline_ms` is the moment at which it ends by itself; None: it does not."""
 
     NAME: ClassVar[str]
 
@@ -71,7 +71,7 @@ class Role:
     deadline_ms: int | None = None
 
     def election(self) -> ElectionState:
-        """What is to be remembered of this role after a restart."""
+        """The state to store, so that a restart remembers it."""
         return ElectionState(epoch=self.epoch, leader_id=self.leader_id, voted=self.voted)
 
     def grants(self, ask: VoteAsk, up_to_date: bool) -> bool:
@@ -93,7 +93,7 @@ class Role:
 
 @dataclass(slots=True, kw_only=True)
 class Unattached(Role):
-    """Knows an epoch, and no leader that it could fetch from."""
+    """Knows an epoch, and no leader from which it could fetch."""
 
     NAME: ClassVar[str] = "Unattached"
 
@@ -124,7 +124,7 @@ class Follower(Role):
     download: Download | None = None
 
     def grants(self, ask: VoteAsk, up_to_date: bool) -> bool:
-        """Only pre-votes: who asks for a vote in the epoch of a known leader is late.
+        """Only pre-votes: a vote request in the epoch of a known leader is late.
 
         Kafka refuses pre-votes too once the leader has answered a fetch, so that a node that was cut off cannot unseat
         a leader that others see. A leader whose connection to *us* was refused or reset is not such a leader, hence
@@ -136,13 +136,13 @@ class Follower(Role):
 
 @dataclass(slots=True, kw_only=True)
 class Prospective(Role):
-    """Asks whether it would be elected, without disturbing anybody (KIP-996)."""
+    """Asks whether it would be elected, without disturbing the present leader (KIP-996)."""
 
     NAME: ClassVar[str] = "Prospective"
 
     tally: Tally
     endpoint: Endpoint | None = None
-    """Of the leader that it goes back to when it would not be elected."""
+    """The epoch of the leader to which it returns when it would not be elected."""
 
     def grants(self, ask: VoteAsk, up_to_date: bool) -> bool:
         return self._grants_while_leaderless(ask, up_to_date)
@@ -175,9 +175,9 @@ class Leader(Role):
     announced: bool = False
     """`Elected` has been said."""
     begin_quorum_ms: int = 0
-    """When to tell the voters that did not fetch lately about this epoch (again)."""
+    """When to send BeginQuorumEpoch (again) to the voters that did not fetch lately."""
     unbegun: set[int] = field(default_factory=set)
-    """Voters that are being told."""
+    """Voters with a BeginQuorumEpoch under way."""
 
     def grants(self, ask: VoteAsk, up_to_date: bool) -> bool:
         return False
@@ -185,7 +185,7 @@ class Leader(Role):
 
 @dataclass(slots=True, kw_only=True)
 class Resigned(Role):
-    """Was the leader of its epoch and is not any more; tells the others, and waits for them (rule 140)."""
+    """Was the leader of its epoch and has resigned; sends EndQuorumEpoch, and waits for the other voters (rule 140)."""
 
     NAME: ClassVar[str] = "Resigned"
 

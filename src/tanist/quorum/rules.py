@@ -1,8 +1,7 @@
-"""The decisions that safety and liveness rest on, one small method each (rules 133-149).
+"""The decisions on which safety and liveness rest, one small method each (rules 133-149 of docs/rules.md).
 
-A node asks its `QuorumRules` and does what they say; the rules hold no state. A mutation (safety.md, "how to break
-it") is a subclass that overrides one of them and is given to `RaftNode(rules=...)`; the tests of this room run
-several, and must notice each.
+A node follows its `QuorumRules`; the rules hold no state. A mutation (docs/mutations.md) is a subclass that overrides
+one of them and is given to `RaftNode(rules=...)`; the tests of this package run several, and must notice each.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from tanist.quorum.voters import LogEnd, SnapshotId
 from tanist.wire.errors import ErrorCode
 
 BOOTSTRAP_SNAPSHOT = SnapshotId(end_offset=0, epoch=0)
-"""Holds what a cluster is formatted with. It is each node's own and is never replicated (rules 146, 148)."""
+"""The snapshot with which a node is formatted. It is each node's own and never replicated (rules 146, 148)."""
 
 
 class Validity(Enum):
@@ -31,7 +30,7 @@ class Validity(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FetchPosition:
-    """What the leader makes of (fetch offset, last fetched epoch)."""
+    """The leader's decision about (fetch offset, last fetched epoch)."""
 
     validity: Validity
     epoch: int
@@ -78,7 +77,7 @@ class QuorumRules:
         return role.grants(ask, self.is_up_to_date(ask.log_end, own))
 
     def must_store(self, stored: ElectionState, wanted: ElectionState) -> bool:
-        """Rules 133, 137: leader, epoch and vote are stored before anybody hears of them."""
+        """Rules 133, 137: leader, epoch and vote are stored before they are sent."""
         return stored != wanted
 
     def next_epoch(self, epoch: int) -> int:
@@ -98,10 +97,10 @@ class QuorumRules:
         return min(backoff_max_ms, (backoff_max_ms >> (total - 1)) << (position - 1))
 
     def lost_leader_backoff_ms(self, rank: int, others: int, failures: int, config: RaftConfig, random: Random) -> int:
-        """When to ask for pre-votes after the leader's process is gone: each follower in its own slot of the bound.
+        """When to ask for pre-votes after the leader's process is gone: each follower has its own slot of the bound.
 
-        Each time in vain doubles the wait, up to the fetch timeout: whoever is cut off from a leader that the others
-        see must not pester them.
+        Each failed attempt doubles the wait, up to the fetch timeout: a node that is cut off from a leader that the
+        others see must not disturb them.
         """
         slot = max(1, config.lost_leader_backoff_ms // max(1, others))
         wait = rank * slot + random.below(slot)
@@ -118,7 +117,7 @@ class QuorumRules:
     # -- commitment (142-144, 149)
 
     def own_end(self, log_end: int, durable_end: int) -> int:
-        """Rule 142: the leader counts itself with what would survive a loss of power."""
+        """Rule 142: the leader's own end offset counts as far as it would survive a loss of power."""
         return min(log_end, durable_end)
 
     def may_fetch(self, log_end: int, durable_end: int) -> bool:
@@ -131,7 +130,7 @@ class QuorumRules:
         return durable_end >= log_end
 
     def commit_offset(self, ends: Sequence[int], epoch_start_offset: int) -> int | None:
-        """Rule 142: what a majority has, if that includes a record of the leader's own epoch."""
+        """Rule 142: the end offset of a majority, if that includes a record of the leader's own epoch."""
         candidate = ends[len(ends) // 2]
         return candidate if candidate > epoch_start_offset else None
 
@@ -177,5 +176,5 @@ class QuorumRules:
         return own_end.offset
 
     def may_truncate(self, offset: int, high_watermark: int) -> bool:
-        """Rule 147: what is committed is never cut. False is fatal."""
+        """Rule 147: committed records are never cut. False is fatal."""
         return offset >= high_watermark

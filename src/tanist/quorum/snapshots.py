@@ -1,9 +1,9 @@
 """Snapshots of the metadata: Kafka's checkpoint format, and its file names.
 
-A snapshot is a sequence of record batches: a control batch with the SnapshotHeader, data batches, a control batch
-with the SnapshotFooter. Its name says what it stands for: `END_OFFSET-EPOCH.checkpoint` (KIP-630). Until it is whole
-and durable it ends in `.checkpoint.part`, and while it waits to be deleted in `.checkpoint.deleted`. Whether a
-snapshot may be written or dropped is not decided here.
+A snapshot is a sequence of record batches: a control batch with the SnapshotHeader, data batches, a control batch with
+the SnapshotFooter. Its name is `END_OFFSET-EPOCH.checkpoint` (KIP-630). Until it is whole and durable it ends in
+`.checkpoint.part`, and while it waits to be deleted in `.checkpoint.deleted`. This module does not decide whether a
+snapshot may be written or dropped.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def control_messages(batch: memoryview) -> list[ControlMessage | EndTxnMarker]:
 
 
 def last_contained_log_timestamp(first_batch: memoryview) -> int:
-    """From the snapshot's header: when the last record that it stands for was appended."""
+    """From the snapshot's header: when the last record that it covers was appended."""
     message = control_messages(first_batch)[0]
     if not isinstance(message, SnapshotHeaderRecord):
         raise CorruptBatch("a snapshot begins with its header")

@@ -1,8 +1,8 @@
-"""The node's place in the quorum: its role, what it has stored of it, and what it wants done (rules 133-143).
+"""The state of a quorum node: its role, the stored election state, and its effects (rules 133-143).
 
-`Quorum` is what the duties (`elections`, `leading`, `following`) share. It owns every change of role: it checks the
-change against the table, stores what must be stored before anybody hears of it, forgets the requests of the role
-that ended, and says who leads. Epochs and the high watermark only grow here (S9). It knows nothing of messages.
+`Quorum` is shared by `elections`, `leader` and `follower`. It owns every change of role: it checks the change against
+the table, stores the election state before it becomes visible, forgets the requests of the role that ended, and reports
+the leader. Epochs and the high watermark only grow here (S9). It knows nothing of messages.
 """
 
 from __future__ import annotations
@@ -69,13 +69,13 @@ class Quorum:
         self.role: Role = Unattached(epoch=stored.epoch, voted=stored.voted)
         self.high_watermark = log.latest_snapshot_id.end_offset if log.latest_snapshot_id is not None else 0
         self.lost_in_a_row = 0
-        """How often the leader was seen to be gone since a fetch last succeeded."""
+        """How often the leader's process was gone since a fetch last succeeded."""
         self.stopping = False
         """The node is shutting down: it no longer stands for election."""
         self._effects: list[Effect] = []
         self._reported_leader: tuple[int | None, int] | None = None
 
-    # -- what is wanted
+    # -- effects
 
     def emit(self, effect: Effect) -> None:
         self._effects.append(effect)
@@ -114,7 +114,7 @@ class Quorum:
 
     @property
     def leader_id(self) -> int | None:
-        """Who leads now: a resigned leader does not."""
+        """The present leader; a resigned one does not count."""
         return None if isinstance(self.role, Resigned) else self.role.leader_id
 
     def endpoint_of(self, node_id: int | None) -> Endpoint | None:
@@ -128,7 +128,7 @@ class Quorum:
     # -- changes of role
 
     def initialize(self, now_ms: int) -> None:
-        """Rule 133: where a node begins."""
+        """Rule 133: a node's first role."""
         stored = self.stored
         if stored.voted is not None and stored.voted.node_id == self.me.node_id and not self._is_me(stored.voted):
             # The vote was for this id with another directory, which is another replica: it is not ours to stand on.
@@ -170,11 +170,11 @@ class Quorum:
             )
 
     def become_unattached(self, epoch: int, now_ms: int) -> None:
-        """A higher epoch is known, its leader is not; or nobody would elect us and no leader is known."""
+        """A higher epoch is known, and no leader of it; or a pre-vote was lost and no leader is known."""
         before = self.role
         same_epoch = epoch == before.epoch
         waits = isinstance(before, (Candidate, Prospective, Unattached)) and not same_epoch
-        # Who was waiting for an election waits no longer because of another one's epoch.
+        # The wait for an election does not grow because of another candidate's epoch.
         deadline = before.deadline_ms if waits else self._election_deadline(now_ms)
         self._change(
             Unattached(
@@ -187,7 +187,7 @@ class Quorum:
 
     def become_follower(self, epoch: int, leader_id: int, now_ms: int) -> None:
         if leader_id == self.me.node_id:
-            raise QuorumInconsistent(f"node {leader_id} is told to follow itself in epoch {epoch}")
+            raise QuorumInconsistent(f"node {leader_id} should follow itself in epoch {epoch}")
         voted = self.role.voted if epoch == self.epoch else None
         self._change(self._follower(epoch, leader_id, voted, now_ms))
 
@@ -279,15 +279,15 @@ class Quorum:
         self.role = role
         self.requests.forget_all()
         self._store(role.election())
-        told = (self.leader_id, role.epoch)
-        if told != self._reported_leader:
-            self._reported_leader = told
-            self.emit(LeaderChanged(*told))
+        leader = (self.leader_id, role.epoch)
+        if leader != self._reported_leader:
+            self._reported_leader = leader
+            self.emit(LeaderChanged(*leader))
 
     def _store(self, wanted: ElectionState) -> None:
-        """Have it saved before anything that is still to come, with one write for all changes of this call.
+        """Save it before all later effects, with one write for all changes of this call.
 
-        What is saved in the end may be saved earlier: nobody has heard of it yet.
+        The last state may take the place of an earlier one: no effect has left yet.
         """
         if self.rules.must_store(self.stored, wanted):
             save = SaveElectionState(wanted)
@@ -322,7 +322,9 @@ class Quorum:
         return Tally(self.voters.ids, self.voters.majority, self.me.node_id)
 
     def _first_election_deadline(self, now_ms: int) -> int | None:
-        """Of a voter that has just started and knows no leader: nobody minds its pre-vote, so it need not wait long."""
+        """The wait of a voter that has just started and knows no leader: its pre-vote disturbs no leader, so it is
+        short.
+        """
         if not self.is_voter:
             return None
         voters = sorted(self.voters.ids)

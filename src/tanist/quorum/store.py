@@ -1,8 +1,7 @@
-"""The `quorum-state` file: what a node must remember of elections to be let into the next one.
+"""The `quorum-state` file: the election state that a node must remember across restarts.
 
-Owns the file's two formats, as Kafka writes them: version 0 (static voters) and version 1 (kraft.version 1, which
-has the voted directory). Reads both. Never decides anything: which state is to be written is `state.Quorum`'s
-matter.
+Owns the file's two formats, as Kafka writes them: version 0 (static voters) and version 1 (kraft.version 1, which has
+the voted directory). Reads both. `state.Quorum` decides which state is written.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ FILE_NAME = "quorum-state"
 
 
 class UnreadableState(Exception):
-    """The file is not what Kafka (or we) would have written. Guessing would risk a second vote."""
+    """The file is not one that Kafka or tanist has written. Guessing would risk a second vote."""
 
 
 @dataclass(frozen=True, slots=True)
 class ElectionState:
-    """Rule 133: what is stored before acting on it."""
+    """Rule 133: the state that is stored before the node acts on it."""
 
     epoch: int = 0
     leader_id: int | None = None
@@ -109,7 +108,7 @@ class QuorumStateFile:
         self._voter_ids = tuple(voter_ids)
 
     def load(self) -> ElectionState:
-        """What was saved last; a new node's state if nothing ever was."""
+        """The state saved last; a new node's state if there is none."""
         if not self._disk.exists(self._path):
             return ElectionState()
         return decode_election_state(self._disk.read_file(self._path))

@@ -1,7 +1,7 @@
-"""Who takes part: replica keys, voters, and the set of voters.
+"""The participants: replica keys, voters, and the set of voters.
 
-The set is the static one of `controller.quorum.voters` (kraft.version 0): it never changes while a node runs. What a
-majority is, is said here and nowhere else.
+The set is the static one of `controller.quorum.voters` (kraft.version 0): it never changes while a node runs. Only this
+module defines a majority.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tanist.wire.ids import ZERO_UUID
 
 
 class ReplicaKey(NamedTuple):
-    """A replica: its node id and the id of the directory it keeps the log in (zero: not known)."""
+    """A replica: its node id and the id of the directory of its log (zero: not known)."""
 
     node_id: int
     directory_id: UUID = ZERO_UUID
@@ -34,7 +34,7 @@ class LogEnd(NamedTuple):
 
 
 class SnapshotId(NamedTuple):
-    """What a snapshot stands for: every record below `end_offset`, the last of them of `epoch`."""
+    """The records that a snapshot covers: all below `end_offset`, the last of them of `epoch`."""
 
     end_offset: int
     epoch: int

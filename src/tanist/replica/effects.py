@@ -1,6 +1,6 @@
-"""What a replica wants done, or wants known: the effects of `Partition`, `LeaderState` and `FollowerState`.
+"""The effects of a replica: the requests and notices of `Partition`, `LeaderState` and `FollowerState`.
 
-An effect is a request to, or a notice for, the node that runs the replica. Nothing here refers back to the replica, so
+An effect is a request to, or a notice for, the node that runs the replica. No effect refers back to the replica, so
 effects may be kept, compared and replayed.
 """
 
@@ -23,7 +23,7 @@ class BecameLeader:
 
 @dataclass(frozen=True, slots=True)
 class BecameFollower:
-    """This replica follows `leader` (-1: nobody as yet), in a leader epoch that is new to it."""
+    """This replica follows `leader` (-1: none yet), in a leader epoch that is new to it."""
 
     leader: int
     leader_epoch: int
@@ -38,7 +38,7 @@ class StoppedReplicating:
 
 @dataclass(frozen=True, slots=True)
 class HighWatermarkAdvanced:
-    """The leader has committed up to here: waiting producers and consumers may go on."""
+    """The leader has committed up to here: waiting producers and consumers can be answered."""
 
     high_watermark: int
 
@@ -54,8 +54,8 @@ class HighWatermarkSet:
 class ProposeIsr:
     """Send this partition's part of an AlterPartition, `delay_ms` from now.
 
-    `isr` pairs each proposed member with the broker epoch the leader knows it by, -1 for unknown (rule 17). Give the
-    effect back with the answer: that is how a leader knows answers to a proposal that was overtaken (rule 20).
+    `isr` pairs each proposed member with the broker epoch the leader knows it by, -1 for unknown (rule 17). Hand the
+    effect back with the answer, so that the leader can ignore an answer to an overtaken proposal (rule 20).
     """
 
     topic_id: UUID
@@ -69,7 +69,7 @@ class ProposeIsr:
 
 @dataclass(frozen=True, slots=True)
 class IsrChanged:
-    """The committed ISR is another one, by our proposal or by the controller's decision."""
+    """The committed ISR has changed, by our proposal or by the controller's decision."""
 
     isr: tuple[int, ...]
     grew: tuple[int, ...]

@@ -1,8 +1,8 @@
-"""The follower of one partition: what to fetch next, what to cut off, how far is committed.
+"""The follower of one partition: its next fetch, its truncations, its high watermark.
 
-Owns what a replica does while another broker leads (rules 7, 113-116). It copies the leader's log, so wherever the two
-differ its own is wrong; the leader finds the place from the epoch that the follower last fetched (KIP-101, KIP-279,
-KIP-595) and the follower truncates to it. Its high watermark is what the leader said, one fetch late.
+Owns the behaviour of a replica while another broker leads (rules 7, 113-116). It copies the leader's log, so its own
+log is wrong wherever the two differ. The leader finds that place from the epoch that the follower last fetched
+(KIP-101, KIP-279, KIP-595), and the follower truncates to it. Its high watermark is the leader's, one fetch late.
 
 It must never append or truncate on an answer to anything but its present fetch, and never serve beyond its own end.
 
@@ -11,7 +11,7 @@ It must never append or truncate on an answer to anything but its present fetch,
     FETCHING    an error out of range -> ASKING; an error "fenced" -> FENCED
     ASKING      the leader's offsets -> FETCHING
     FENCED      metadata with a newer leader epoch
-    SALVAGING   the word that what is to be cut off is saved -> FETCHING
+    SALVAGING   `salvaged`: the records to be cut off are saved -> FETCHING
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ RETRY_MIN_MS = 10
 
 
 class Phase(Enum):
-    """What a follower is doing."""
+    """The phase of a follower."""
 
     IDLE = "nobody leads"
     FETCHING = "fetching, or about to"
@@ -50,7 +50,7 @@ class FetchPosition(NamedTuple):
 
 
 class FetchAnswer(Protocol):
-    """One partition's part of a Fetch response, as far as a follower reads it: `wire.fetch.FetchedPartition` is one."""
+    """The fields of one partition in a Fetch response that a follower reads: `wire.fetch.FetchedPartition` is one."""
 
     @property
     def error(self) -> int: ...
@@ -72,7 +72,7 @@ class FetchAnswer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FetchedPartition:
-    """The plainest `FetchAnswer`."""
+    """A `FetchAnswer` that holds just the fields."""
 
     error: int = 0
     high_watermark: int = UNKNOWN_OFFSET
@@ -134,18 +134,18 @@ class FollowerState:
         return self.metadata.partition_epoch
 
     def may_fetch(self, now_ms: int) -> bool:
-        """Whether this partition belongs in a fetch that is sent now."""
+        """Whether a fetch that is sent now includes this partition."""
         return self.phase is Phase.FETCHING and now_ms >= self.retry_at_ms
 
     def fetch_position(self) -> FetchPosition:
-        """Where to go on. By asking for an offset the follower confirms that it has all below."""
+        """The position of the next fetch. It confirms that the follower has everything below it."""
         log = self.log
         return FetchPosition(log.log_end_offset, log.latest_epoch, self.metadata.leader_epoch, log.log_start_offset)
 
     # ---- events
 
     def started(self) -> list[Effect]:
-        """A leader epoch has begun in which this replica follows. While nobody leads, it keeps all it has."""
+        """A leader epoch has begun in which this replica follows. Without a leader it keeps its whole log."""
         return [] if self.phase is Phase.IDLE else self._truncate_at_start()
 
     def apply_metadata(self, metadata: PartitionMetadata) -> list[Effect]:
@@ -154,7 +154,7 @@ class FollowerState:
         return []
 
     def fetched(self, answer: FetchAnswer, position: FetchPosition, now_ms: int) -> list[Effect]:
-        """The leader has answered a fetch from `position`. It counts only if that is still where this log ends."""
+        """The leader has answered a fetch from `position`. It counts only if this log still ends there."""
         if not self._answers_present_fetch(position):
             return []
         if answer.error:
@@ -173,28 +173,32 @@ class FollowerState:
     def offsets_answered(
         self, log_start_offset: int, log_end_offset: int, current_leader_epoch: int, now_ms: int
     ) -> list[Effect]:
-        """The leader has said which offsets it has (rule 116). `current_leader_epoch` is that of the question."""
+        """The leader has answered with its log start and log end (rule 116). `current_leader_epoch` is that of the
+        question.
+        """
         if self.phase is not Phase.ASKING or current_leader_epoch != self.leader_epoch:
             return []
         self.phase = Phase.FETCHING
         end = self.log.log_end_offset
         if log_end_offset < end:
-            # Only an unclean election makes a leader that has less than we fetched. What it lacks is lost.
+            # Only an unclean election makes a leader that has less than we fetched. Records that it lacks are lost.
             return self._then_fetch(self._truncate_to(log_end_offset))
         if log_start_offset > end:
             return self._then_fetch(self._cut(log_start_offset, fully=True))
-        # In range after all. Something else is wrong with the position; don't ask again and again at once.
+        # In range after all. The position has another fault; do not ask again at once, again and again.
         return self._back_off(now_ms)
 
     def offsets_failed(self, current_leader_epoch: int, now_ms: int) -> list[Effect]:
-        """The question got an error or no answer: fetch again later, which leads back to the question if need be."""
+        """ListOffsets got an error or no answer: fetch again later, and ask again if need be."""
         if self.phase is not Phase.ASKING or current_leader_epoch != self.leader_epoch:
             return []
         self.phase = Phase.FETCHING
         return self._back_off(now_ms)
 
     def salvaged(self, saving: SalvageFirst) -> list[Effect]:
-        """What `saving` announced is safe, or cannot be made so: cut. Of an earlier role's, nothing comes."""
+        """The records that `saving` announced are safe, or cannot be saved: cut. An effect of an earlier role is
+        ignored.
+        """
         if self.phase is not Phase.SALVAGING or saving is not self._saving:
             return []
         self.phase, self._saving = Phase.FETCHING, None
@@ -209,7 +213,7 @@ class FollowerState:
     # ---- rules of a fetch
 
     def _answers_present_fetch(self, position: FetchPosition) -> bool:
-        """Not one sent to an earlier leader, nor from before a truncation or another append."""
+        """Whether the fetch was sent to this leader, after the last truncation and append."""
         return (
             self.phase is Phase.FETCHING
             and position.offset == self.log.log_end_offset
@@ -218,7 +222,7 @@ class FollowerState:
         )
 
     def _adopt_high_watermark(self, leader_high_watermark: int) -> list[Effect]:
-        """What the leader had committed when it answered, as far as it is here. May go back (rule 7)."""
+        """The high watermark of the leader's answer, at most this log's end. It may go back (rule 7)."""
         log = self.log
         high_watermark = max(log.log_start_offset, min(leader_high_watermark, log.log_end_offset))
         if high_watermark == self.high_watermark:
@@ -227,7 +231,7 @@ class FollowerState:
         return [HighWatermarkSet(high_watermark)]
 
     def _adopt_log_start(self, leader_log_start_offset: int) -> None:
-        """The leader has deleted old records; nobody deletes what is not committed."""
+        """The leader has deleted old records; only committed records are ever deleted."""
         log_start_offset = min(leader_log_start_offset, self.high_watermark)
         if log_start_offset > self.log.log_start_offset:
             self.log.advance_log_start_offset(log_start_offset)
@@ -244,10 +248,10 @@ class FollowerState:
         return self._back_off(now_ms)
 
     def _back_off(self, now_ms: int) -> list[Effect]:
-        """Wait, twice as long as last time, at most `replica.fetch.backoff.ms`.
+        """Wait twice as long as last time, at most `replica.fetch.backoff.ms`.
 
-        Apache waits that long (1 s) at once. But most errors come from a new leader that has yet to hear that it leads,
-        and while its followers wait nothing is committed.
+        Apache waits that long (1 s) at once. But most errors come from a new leader that has not applied its metadata
+        yet, and nothing is committed while its followers wait.
         """
         delay_ms = min(self._delay_ms, self.config.replica_fetch_backoff_ms)
         self._delay_ms = 2 * delay_ms
@@ -257,7 +261,7 @@ class FollowerState:
     # ---- rules of truncation
 
     def _truncate_at_start(self) -> list[Effect]:
-        """A log without epochs can't be compared with the leader's, so only what is committed is kept (rule 114).
+        """A log without epochs can't be compared with the leader's, so only committed records are kept (rule 114).
 
         All others keep their whole log until the leader says where it diverges: truncating to the high watermark would
         drop records that are committed and merely not known to be (KIP-101).
@@ -270,10 +274,11 @@ class FollowerState:
         return self._then_fetch(self._truncate_to(self.truncation_target(epoch, end_offset)[0]))
 
     def truncation_target(self, epoch: int, end_offset: int) -> tuple[int, bool]:
-        """Where to cut when the leader's log has `epoch` up to `end_offset`; and whether that settles it (rule 114).
+        """The truncation offset when the leader's log has `epoch` up to `end_offset`; and whether it is final (rule
+        114).
 
-        It does not when this log has never heard of `epoch`: then all of the later epochs go, and the next fetch gives
-        the epoch before them for comparison (KIP-279).
+        It is not final when this log lacks `epoch`: then all of the later epochs go, and the next fetch gives the epoch
+        before them for comparison (KIP-279).
         """
         log = self.log
         end = log.log_end_offset
@@ -291,7 +296,7 @@ class FollowerState:
         return self._cut(offset, fully=False)
 
     def _cut(self, offset: int, *, fully: bool) -> list[Effect]:
-        """Cut, or first announce what would be lost."""
+        """Cut, or first announce the records that would be lost."""
         why = reason_for(offset, self.high_watermark, fully=fully, leader_recovers=self.metadata.recovering)
         cut = Cut(offset, fully, why)
         if not (self.config.salvage and cut.drops_records(self.log)):
@@ -304,10 +309,10 @@ class FollowerState:
         return effects if self.phase is Phase.SALVAGING else [*effects, FetchAgain(0)]
 
     def _carry_out(self, cut: Cut) -> list[Effect]:
-        """A log of batches may have to cut earlier, where the batch begins that has the offset inside."""
+        """A log of batches may have to cut earlier, at the start of the batch that holds the offset."""
         end, high_watermark = self.log.log_end_offset, self.high_watermark
         if cut.fully:
-            # Nothing of this log is left at the leader: begin anew where its log begins (rule 116).
+            # The leader has none of this log's records left: restart at the leader's log start (rule 116).
             self.log.truncate_fully_and_start_at(cut.offset)
             self.high_watermark = cut.offset
             return [LogTruncated(cut.offset, end, high_watermark, fully=True), HighWatermarkSet(cut.offset)]
@@ -322,7 +327,7 @@ class FollowerState:
             effects.append(HighWatermarkSet(self.high_watermark))
         return effects
 
-    # ---- for explorers of states
+    # ---- for the model checker
 
     def copy(self, log: ReplicaLog) -> FollowerState:
         """The same follower over another (copied) log."""
@@ -334,7 +339,7 @@ class FollowerState:
         return other
 
     def snapshot(self, now_ms: int | None = None) -> tuple[object, ...]:
-        """Everything that decides what this follower will do, but for its log; with `now_ms`, times are waits."""
+        """The whole state of this follower except its log; with `now_ms`, times are waits."""
         retry = self.retry_at_ms if now_ms is None else max(0, self.retry_at_ms - now_ms)
         waits = (self.phase, retry, self._delay_ms, self._saving)
         return ("follower", self.metadata, self.config, self.high_watermark, *waits)

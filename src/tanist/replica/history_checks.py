@@ -1,4 +1,4 @@
-"""Checks of what a reader says of its own history: its leader epoch, and where its log may differ from this one.
+"""Checks of a reader's history: its leader epoch, and the point where its log diverges from this one.
 
 Owns the checks that a leader makes of its followers and that every replica makes of consumers: leader epochs
 (rule 112, KIP-320) and divergence (rule 113, KIP-595). Nothing here changes anything.
@@ -32,7 +32,7 @@ def check_epoch(given: int, own: int) -> int:
 def divergence(
     log: ReplicaLog, latest_epoch: int, fetch_offset: int, last_fetched_epoch: int
 ) -> tuple[int, tuple[int, int] | None]:
-    """(error, None), or (0, (epoch, end offset)) where a reader's history stops being a prefix of `log` (rule 113).
+    """(error, None), or (0, (epoch, end offset)) if a reader's history is no prefix of `log` beyond there (rule 113).
 
     `latest_epoch` is the log's: a reader whose last epoch it is, and who is not beyond the end, needs no look-up.
     """

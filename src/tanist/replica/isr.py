@@ -1,8 +1,9 @@
 """A change of the ISR on its way through the controller.
 
-Owns what a leader knows of its one AlterPartition in flight (rules 5, 9), the shape of the answer, and what each error
-in it means (rule 18). The committed ISR is the controller's; while a change to it is pending the leader must count with
-every ISR the controller might by now have: that is the *maximal ISR*, and it is what the high watermark waits for.
+Owns the state of a leader's one AlterPartition in flight (rules 5, 9), the shape of the answer, and the meaning of each
+error in it (rule 18). The committed ISR is the controller's. While a change to it is pending, the leader must count
+with every ISR that the controller may have by now: their union is the *maximal ISR*, and the high watermark waits for
+it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from tanist.replica.effects import ProposeIsr
 from tanist.wire.errors import ErrorCode
 
 RETRY_BACKOFF_MS = 50
-"""Pause before an AlterPartition that failed as a whole is sent again (rule 21)."""
+"""The pause before an AlterPartition that failed as a whole is sent again (rule 21)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class AlterPartitionResult:
 
 
 class Verdict(Enum):
-    """What a leader makes of an error in the answer."""
+    """The consequence of an error in the answer."""
 
     ROLLED_BACK = "the controller has certainly not applied it: the committed ISR still holds"
     OVERTAKEN = "the controller knows better: wait, as large as before, for the metadata that says so"

@@ -1,16 +1,16 @@
-"""The leader of one partition: the high watermark, the ISR, and when a produce is done.
+"""The leader of one partition: the high watermark, the ISR, and the end of a produce's wait.
 
-Owns what a broker may do only while it leads (rules 1-23, 108, 113, 118-120); who is in the ISR is kept by its base,
-`membership.IsrMembership`. Two rules carry the rest:
+Owns the behaviour of a replica while it leads (rules 1-23, 108, 113, 118-120); its base `membership.IsrMembership` owns
+the ISR. Two rules carry the rest:
 
 * The high watermark never passes a replica of the *maximal* ISR, and never moves while the *committed* ISR has fewer
-  than `min.insync.replicas` members (KIP-966). So whoever the controller may elect, from the ISR or the ELR, has all
-  that was ever acknowledged or shown to a consumer.
-* The ISR is the controller's. The leader proposes, one change at a time, and counts with the larger set until it has
-  been told which one holds.
+  than `min.insync.replicas` members (KIP-966). So every replica that the controller may elect, from the ISR or the ELR,
+  has all records that were ever acknowledged or shown to a consumer.
+* The ISR is the controller's. The leader proposes, one change at a time, and counts with the larger set until it knows
+  which one holds.
 
 It must never change the ISR by itself, lower the high watermark, or believe a fetch of another leader epoch. Each rule
-is a method of its own, so that a test can replace exactly one and show what it was good for.
+is a method of its own, so that a test can replace exactly one and show its effect.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _ACKED_TOO_FEW = AckStatus(True, _NOT_ENOUGH_REPLICAS_AFTER_APPEND)
 
 
 class LeaderState(IsrMembership):
-    """A replica that leads, from the metadata that said so until the metadata that says otherwise."""
+    """A replica that leads, from the metadata that made it leader to the metadata that ends its leadership."""
 
     __slots__ = ()
 
@@ -92,7 +92,7 @@ class LeaderState(IsrMembership):
             remote.forget(now_ms, in_sync=remote.broker_id in metadata.isr)
         self._settle()
 
-    # ---- what others read
+    # ---- queries
 
     @property
     def low_watermark(self) -> int:
@@ -106,7 +106,7 @@ class LeaderState(IsrMembership):
         return lowest
 
     def knows_what_is_committed(self) -> bool:
-        """A new leader's high watermark is a fetch behind its predecessor's, until it has passed them all (S19)."""
+        """Whether the high watermark covers its predecessors'. A new leader's is a fetch behind at first (S19)."""
         return self.high_watermark >= self.leader_epoch_start_offset
 
     def own_read_replica(self) -> ReadReplica:
@@ -125,16 +125,17 @@ class LeaderState(IsrMembership):
     # ---- events
 
     def started(self, now_ms: int) -> list[Effect]:
-        """Leadership has begun: an ISR of one may commit what the last leader left open (rule 6)."""
+        """Leadership has begun: an ISR of one may commit the records that the last leader left uncommitted (rule 6)."""
         return self._advance(now_ms)
 
     def apply_metadata(self, metadata: PartitionMetadata, now_ms: int) -> list[Effect]:
-        """This broker leads on. `Partition` has seen to it that the metadata is not older than what is known."""
+        """New metadata under which this broker still leads. `Partition` has checked that it is not older."""
         before = self.metadata
         new_epoch = metadata.leader_epoch > before.leader_epoch
         if new_epoch or not self._repeats(metadata):
-            # The controller has moved on, so a proposal made before is either in this metadata or will be refused for
-            # its partition epoch (rule 25). Either way the committed ISR of this metadata is the largest possible one.
+            # The controller has made another change, so an earlier proposal is either in this metadata or will be
+            # refused for its partition epoch (rule 25). Either way the committed ISR of this metadata is the largest
+            # possible one.
             self.pending = None
         self.metadata = metadata
         self.leader_epoch = metadata.leader_epoch
@@ -158,7 +159,7 @@ class LeaderState(IsrMembership):
         return self._advance(now_ms)
 
     def follower_fetch(self, fetch: FollowerFetch, now_ms: int) -> FetchDecision:
-        """A replica asks for records: decide, and believe that it has everything below what it asks for."""
+        """A replica's fetch: decide, and take its fetch offset as the end of its log."""
         high_watermark = self.high_watermark
         broker_id, broker_epoch, _, _, _, log_start_offset = fetch
         error, diverging = self.check_fetch(fetch)
@@ -191,7 +192,7 @@ class LeaderState(IsrMembership):
             if error:
                 return error, None
         if broker_id not in self.remotes:
-            # Either it or we have yet to hear of its assignment (rule 108).
+            # Either its metadata or ours lacks the assignment as yet (rule 108).
             return (_NOT_LEADER_OR_FOLLOWER if current_leader_epoch == NO_EPOCH else _UNKNOWN_LEADER_EPOCH), None
         return self._divergence(fetch_offset, last_fetched_epoch)
 
@@ -204,7 +205,7 @@ class LeaderState(IsrMembership):
         return _NONE if acks in (0, 1) else _INVALID_REQUIRED_ACKS
 
     def acks_status(self, required_offset: int) -> AckStatus:
-        """Whether what lies below `required_offset` is committed (rule 119)."""
+        """Whether the records below `required_offset` are committed (rule 119)."""
         if self.high_watermark < required_offset:
             return _WAITING
         return _ACKED if len(self.maximal_isr) >= self._min_isr else _ACKED_TOO_FEW
@@ -226,12 +227,12 @@ class LeaderState(IsrMembership):
         return candidate
 
     def _is_about_to_join(self, remote: RemoteReplica, now_ms: int) -> bool:
-        """Outside the ISR but keeping up: if the HW waits, it need not chase an ever moving one (rule 4)."""
+        """Whether a replica outside the ISR keeps up: the HW waits for it, so that it can join (rule 4)."""
         lag_ms_max = self.config.replica_lag_time_max_ms
         return remote.is_caught_up(self.log.log_end_offset, now_ms, lag_ms_max) and self._is_eligible(remote)
 
     def _confirmed_offset(self, fetch: FollowerFetch) -> int:
-        """A follower has what lies below the offset it asks for; what it is about to be sent it does not have yet."""
+        """A follower has the records below its fetch offset, and not yet those that it is about to be sent."""
         return fetch.fetch_offset
 
     def _advance(self, now_ms: int) -> list[Effect]:
@@ -250,7 +251,7 @@ class LeaderState(IsrMembership):
         return check_epoch(current_leader_epoch, self.leader_epoch)
 
     def _comes_from_former_life(self, broker_epoch: int, remote: RemoteReplica) -> bool:
-        """The broker has registered anew since it sent this: its log may be another one by now (rule 16).
+        """Whether the broker has registered anew since it sent this: its log may be another one by now (rule 16).
 
         Stricter than Apache, which compares with unfenced registrations only, and not with fetches it has seen.
         """
@@ -262,7 +263,7 @@ class LeaderState(IsrMembership):
         return status is not None and broker_epoch < status.epoch
 
     def _divergence(self, fetch_offset: int, last_fetched_epoch: int) -> tuple[int, tuple[int, int] | None]:
-        """Where the follower's log stops being a prefix of this one, if it does (rule 113, KIP-595)."""
+        """The point beyond which the follower's log is no prefix of this one, if there is one (rule 113, KIP-595)."""
         return divergence(self.log, self.leader_epoch, fetch_offset, last_fetched_epoch)
 
     # ---- rules of an epoch
@@ -273,11 +274,11 @@ class LeaderState(IsrMembership):
         self.log.epochs.assign(self.leader_epoch, self.leader_epoch_start_offset)
 
     def _remembers_followers(self, previous_epoch: int, leader_epoch: int) -> bool:
-        """Whether what followers had in the previous epoch can be relied on in this one (rule 14).
+        """Whether the followers' offsets of the previous epoch hold in this one (rule 14).
 
-        Each election takes one epoch. If exactly one has passed, this broker was elected to succeed itself and nobody
-        can have truncated for another leader in between. If more have, there may have been one: Apache relies on the
-        old offsets even then, when it learns of both elections at once. We forget them.
+        Each election takes one epoch. If exactly one has passed, this broker was elected to succeed itself, and no
+        follower can have truncated for another leader in between. If more have, there may have been one: Apache relies
+        on the old offsets even then, when it learns of both elections at once. We forget them.
         """
         return leader_epoch == previous_epoch + 1
 
@@ -287,7 +288,7 @@ class LeaderState(IsrMembership):
         status = self.brokers.registration(broker_id)
         return None if status is None else status.rack
 
-    # ---- for explorers of states
+    # ---- for the model checker
 
     def copy(self, log: ReplicaLog, brokers: BrokerView) -> LeaderState:
         """The same leader over another (copied) log and view of the brokers."""
@@ -302,7 +303,7 @@ class LeaderState(IsrMembership):
         return other
 
     def snapshot(self, now_ms: int | None = None) -> tuple[object, ...]:
-        """Everything that decides what this leader will do, but for its log and the registrations: hashable.
+        """The whole state of this leader except its log and the registrations, hashable.
 
         With `now_ms`, times are given as ages, so that states which differ in the date only are equal.
         """

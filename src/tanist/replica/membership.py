@@ -1,8 +1,8 @@
-"""Who is in the ISR of a partition that this broker leads, who may join, who must go, and what became of proposals.
+"""The ISR of a partition that this broker leads: its members, who may join or must leave, and the pending proposal.
 
 Owns the committed and the maximal ISR and the one AlterPartition in flight (rules 2, 5, 9-12, 15, 17-21). The ISR is
 the controller's: it changes here only when metadata or the answer to a proposal says so. It is the base of
-`LeaderState`, apart from it because its rules are about brokers where the others are about offsets.
+`LeaderState`; its rules are about brokers, the rules of `LeaderState` about offsets.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _BEYOND_ALL_OFFSETS = 1 << 63
 
 
 class IsrMembership:
-    """The ISR as its leader knows it. All of a leader's state is here; what moves the high watermark is not."""
+    """The ISR as its leader knows it. It holds all of a leader's state; `LeaderState` moves the high watermark."""
 
     __slots__ = (
         "_min_isr",
@@ -69,11 +69,11 @@ class IsrMembership:
         self._under_min_isr = True
         self._slowest_member_offset = UNKNOWN_OFFSET
 
-    # ---- what others read
+    # ---- queries
 
     @property
     def isr(self) -> tuple[int, ...]:
-        """The committed ISR: what the controller is known to have (rule 5)."""
+        """The committed ISR: the controller's, as far as it is known (rule 5)."""
         return self.metadata.isr
 
     @property
@@ -103,14 +103,14 @@ class IsrMembership:
     # ---- events
 
     def check_lag(self, now_ms: int) -> list[Effect]:
-        """Propose to drop members that are late. Due every `replica.lag.time.max.ms` / 2 (rules 10, 12)."""
+        """Propose to drop late members. Due every `replica.lag.time.max.ms` / 2 (rules 10, 12)."""
         if self.pending is not None:
             return []
         late = self._late_members(now_ms)
         if late:
             remaining = tuple(broker_id for broker_id in self.isr if broker_id not in late)
             return self._propose(remaining, self._maximal_isr_to_shrink(remaining))
-        # Beyond rule 6: one that was about to join may have held the HW back (rule 4) and given up since.
+        # Beyond rule 6: a replica that was about to join may have held the HW back (rule 4) and fallen behind since.
         return self._advance(now_ms)
 
     def alter_partition_done(self, proposal: ProposeIsr, result: AlterPartitionResult, now_ms: int) -> list[Effect]:
@@ -134,11 +134,11 @@ class IsrMembership:
         return self._isr_difference(before) + self._advance(now_ms)
 
     def alter_partition_failed(self, proposal: ProposeIsr, now_ms: int) -> list[Effect]:
-        """The request had no answer, or failed as a whole: it may have been applied, so ask again (rule 21)."""
+        """The request had no answer, or failed as a whole: it may have been applied, so send it again (rule 21)."""
         return [replace(proposal, delay_ms=RETRY_BACKOFF_MS)] if self._is_awaited(proposal) else []
 
     def min_isr_changed(self, min_insync_replicas: int) -> list[Effect]:
-        """`min.insync.replicas` is another one. That alone moves nothing (rule 6); the next fetch or append does."""
+        """`min.insync.replicas` has changed. That alone moves no HW (rule 6); the next fetch or append does."""
         return self.set_config(replace(self.config, min_insync_replicas=min_insync_replicas))
 
     def set_config(self, config: ReplicaConfig) -> list[Effect]:
@@ -147,19 +147,19 @@ class IsrMembership:
         return []
 
     def brokers_changed(self, changed: Collection[int], now_ms: int) -> list[Effect]:
-        """Registrations have changed. One that was about to join may hold back the high watermark no longer."""
+        """Registrations have changed. A replica that was about to join may no longer hold back the high watermark."""
         if not any(remote.broker_id in changed for remote in self.others):
             return []
         return self._advance(now_ms)
 
     def _advance(self, now_ms: int) -> list[Effect]:
-        """Move the high watermark if it may move: something that it depends on has changed."""
+        """Move the high watermark if it may move: one of its inputs has changed."""
         raise NotImplementedError
 
     # ---- rules of the ISR
 
     def _may_join_isr(self, remote: RemoteReplica) -> bool:
-        """Rule 11; asked at every fetch of a follower outside the maximal ISR."""
+        """Rule 11; checked at every fetch of a follower outside the maximal ISR."""
         return (
             self.pending is None
             and self._has_all_committed(remote)
@@ -171,11 +171,11 @@ class IsrMembership:
         return remote.log_end_offset >= self.high_watermark
 
     def _has_epoch_start(self, remote: RemoteReplica) -> bool:
-        """A new leader's high watermark may be stale; all that was committed before lies below its epoch's start."""
+        """A new leader's high watermark may be stale; all records committed before lie below its epoch's start."""
         return remote.log_end_offset >= self.leader_epoch_start_offset
 
     def _is_eligible(self, remote: RemoteReplica) -> bool:
-        """Unfenced, not shutting down, and the same life of the broker as the one that fetched (rule 15, KIP-903)."""
+        """Unfenced, not shutting down, and registered in the broker epoch with which it fetched (rule 15, KIP-903)."""
         if remote.broker_epoch is None:
             return False
         status = self.brokers.registration(remote.broker_id)
@@ -204,7 +204,7 @@ class IsrMembership:
         return frozenset((*self.isr, joining))
 
     def _maximal_isr_to_shrink(self, remaining: tuple[int, ...]) -> frozenset[int]:
-        """The controller may not have removed anybody yet, and may elect any of them (rule 5)."""
+        """The controller may not have removed any member yet, and may elect any of them (rule 5)."""
         return frozenset(self.isr)
 
     def _propose(self, proposed: tuple[int, ...], maximal: frozenset[int]) -> list[Effect]:
@@ -214,7 +214,7 @@ class IsrMembership:
             leader_epoch=self.leader_epoch,
             partition_epoch=self.partition_epoch,
             isr=tuple((broker_id, self._known_broker_epoch(broker_id)) for broker_id in proposed),
-            # Having been elected is all the recovery there is, so the first proposal says "recovered" (rule 23).
+            # Recovery ends with the election, so the first proposal says "recovered" (rule 23).
             recovering=False,
         )
         self.pending = PendingIsr(proposal, maximal)
@@ -222,7 +222,7 @@ class IsrMembership:
         return [proposal]
 
     def _known_broker_epoch(self, broker_id: int) -> int:
-        """The life of a member that the leader vouches for (rule 17)."""
+        """The broker epoch of a member that the leader vouches for (rule 17)."""
         if broker_id == self.broker_id:
             status = self.brokers.registration(broker_id)
             return NO_EPOCH if status is None else status.epoch
@@ -230,7 +230,7 @@ class IsrMembership:
         return NO_EPOCH if remote is None else remote.broker_epoch_or_unknown
 
     def _is_awaited(self, proposal: ProposeIsr) -> bool:
-        """An answer to a proposal that metadata has overtaken meanwhile is no news (rule 20)."""
+        """An answer to a proposal that metadata has overtaken is ignored (rule 20)."""
         return self.pending is not None and self.pending.proposal == proposal
 
     def _on_error(self, proposal: ProposeIsr, error: int) -> list[Effect]:
@@ -250,7 +250,9 @@ class IsrMembership:
         self._settle()
 
     def _repeats(self, metadata: PartitionMetadata) -> bool:
-        """Metadata that says nothing new must not end a proposal: the controller may be about to accept it."""
+        """Whether metadata says nothing new. Such metadata must not end a proposal: the controller may be about to
+        accept it.
+        """
         return metadata.partition_epoch == self.partition_epoch and set(metadata.isr) == set(self.isr)
 
     # ---- bookkeeping
@@ -272,7 +274,9 @@ class IsrMembership:
         self.remotes = {broker_id: self.remotes.get(broker_id) or RemoteReplica(broker_id) for broker_id in wanted}
 
     def _settle(self) -> None:
-        """Work out what follows from the ISR, the replicas and the settings. After every change of one of them."""
+        """Derive the cached values from the ISR, the replicas and the settings. Call it after every change of one of
+        them.
+        """
         self.maximal_isr = self.pending.maximal if self.pending is not None else frozenset(self.isr)
         self.members = [remote for remote in self.remotes.values() if remote.broker_id in self.maximal_isr]
         self.others = [remote for remote in self.remotes.values() if remote.broker_id not in self.maximal_isr]

@@ -1,7 +1,7 @@
-"""A log that is a tuple of entries: what replicas of the model checker, the scenario runner and the tests stand on.
+"""A log that is a tuple of entries, for replicas of the model checker, the scenario runner and the tests.
 
-Owns nothing but the entries, so a copy and a snapshot cost next to nothing. It keeps the same promises to a replica as
-`tanist.log.log.Log`; it has no batches, no producers and no disk.
+Owns nothing but the entries, so a copy and a snapshot cost next to nothing. It behaves to a replica as
+`tanist.log.log.Log` does; it has no batches, no producers and no disk.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """How an append went."""
+    """The result of an append."""
 
     error: int
     first_offset: int

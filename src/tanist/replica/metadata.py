@@ -1,8 +1,7 @@
-"""What a replica is told by others: its partition's metadata, the brokers' registrations, its own settings.
+"""The inputs of a replica: its partition's metadata, the brokers' registrations, its own settings.
 
-Owns three values, all frozen. `PartitionMetadata` is the only way by which the controller's decisions reach a replica:
-it has no idea of an ELR, because eligibility is the controller's business and a broker decides by the ISR alone
-(KIP-966, "Broker behaviors").
+Owns three values, all frozen. The controller's decisions reach a replica only as `PartitionMetadata`. It has no ELR,
+because eligibility is the controller's business and a broker decides by the ISR alone (KIP-966, "Broker behaviors").
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class BrokerStatus:
 
 
 class BrokerView(Protocol):
-    """The registrations a leader consults. What it answers may change between two calls."""
+    """The registrations a leader consults. The answer may change between two calls."""
 
     def registration(self, broker_id: int, /) -> BrokerStatus | None: ...
 
@@ -62,7 +61,7 @@ class ReplicaConfig:
     replica_lag_time_max_ms: int = 30_000
     replica_fetch_backoff_ms: int = 1_000
     salvage: bool = False
-    """Whether what a follower cuts off is to be saved first; somebody must be there to do it."""
+    """Whether a follower's records are saved before it cuts them off; the caller must do that."""
 
     def __post_init__(self) -> None:
         if self.min_insync_replicas < 1:

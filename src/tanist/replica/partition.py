@@ -1,8 +1,8 @@
 """One replica of one partition, whatever its role.
 
-Owns the change from role to role as the metadata log says (rule 22), and what outlives it: the log and the high
-watermark. All else is in `LeaderState` and `FollowerState`, which are made anew with each change, so that nothing of an
-old role can leak into the next.
+Owns the changes of role that the metadata log prescribes (rule 22), and the state that outlives them: the log and the
+high watermark. The rest is in `LeaderState` and `FollowerState`, which are made anew with each change, so that no state
+of an old role leaks into the next.
 """
 
 from __future__ import annotations
@@ -80,13 +80,13 @@ class Partition:
     # ---- events
 
     def restore_high_watermark(self, checkpointed: int) -> None:
-        """After a restart, before any role is taken: the high watermark that was last written down (rule 117)."""
+        """After a restart, before any role is taken: the checkpointed high watermark (rule 117)."""
         if self.role is not None:
             raise RuntimeError(f"replica {self.broker_id} has a role already, and a high watermark with it")
         self._high_watermark = self._recovered_high_watermark(checkpointed)
 
     def apply_metadata(self, metadata: PartitionMetadata, now_ms: int) -> list[Effect]:
-        """The metadata log says this. Older than what is known: ignored (rule 22)."""
+        """Apply metadata. Older metadata than the last is ignored (rule 22)."""
         known = self.metadata
         if known is not None and not self._is_current(known, metadata):
             return []
@@ -98,14 +98,14 @@ class Partition:
         return self._stop(metadata)
 
     def alter_partition_done(self, proposal: ProposeIsr, result: AlterPartitionResult, now_ms: int) -> list[Effect]:
-        """The controller has answered; if this replica leads no more, nobody wants to know."""
+        """The controller has answered; ignored if this replica no longer leads."""
         return [] if self.leader is None else self.leader.alter_partition_done(proposal, result, now_ms)
 
     def alter_partition_failed(self, proposal: ProposeIsr, now_ms: int) -> list[Effect]:
         return [] if self.leader is None else self.leader.alter_partition_failed(proposal, now_ms)
 
     def set_config(self, config: ReplicaConfig) -> list[Effect]:
-        """The topic's or the broker's settings are other ones."""
+        """The topic's or the broker's settings have changed."""
         self._config = config
         if isinstance(self.role, LeaderState):
             return self.role.set_config(config)
@@ -167,7 +167,7 @@ class Partition:
         self.role = None
         return [StoppedReplicating(metadata.leader_epoch)] if was_replica else []
 
-    # ---- for explorers of states
+    # ---- for the model checker
 
     def copy(self, log: ReplicaLog, brokers: BrokerView) -> Partition:
         """The same replica over another (copied) log and view of the brokers. Far cheaper than `copy.deepcopy`."""
@@ -184,7 +184,7 @@ class Partition:
         return other
 
     def snapshot(self, now_ms: int | None = None) -> tuple[object, ...]:
-        """Everything that decides what this replica will do, but for its log: hashable, comparable."""
+        """The whole state of this replica except its log, hashable."""
         if self.role is None:
             return ("none", self._metadata, self._config, self._high_watermark)
         return self.role.snapshot(now_ms)

@@ -1,8 +1,7 @@
 """The log as a replica sees it.
 
-`tanist.log.log.Log` is one; so are the list-backed logs of the tests and the model checker, which is why this says as
-little as it can. The epochs of a log are a `tanist.log.epochs.LeaderEpochCache` everywhere: there is nothing in it to
-abstract from.
+`tanist.log.log.Log` is one; so are the logs in memory of the tests and the model checker, and so the protocol is small.
+The epochs of a log are a `tanist.log.epochs.LeaderEpochCache` everywhere.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from tanist.log.epochs import LeaderEpochCache
 
 
 class AppendOutcome(Protocol):
-    """What an append reports: `tanist.log.log.AppendResult` and whatever else has an error code."""
+    """The result of an append: `tanist.log.log.AppendResult`, or another with an error code."""
 
     @property
     def error(self) -> int: ...
@@ -24,8 +23,8 @@ class ReplicaLog(Protocol):
 
     `latest_epoch` is the latest leader epoch the log knows of, -1 if none. Truncations to or beyond the end of the log
     keep all records, yet must still drop epochs that begin there: a leader that wrote nothing leaves such an entry
-    behind, and it belongs to a history that never was. A log of batches keeps or drops a batch as a whole, so the end
-    after a truncation may be lower than what was asked for, never higher.
+    behind, and no log will continue it. A log of batches keeps or drops a batch as a whole, so the end after a
+    truncation may be lower than the given offset, never higher.
     """
 
     @property

@@ -22,7 +22,7 @@ class ReadReplica(NamedTuple):
 
 
 def nearest_replica(client_rack: str | None, leader: ReadReplica, followers: Iterable[ReadReplica]) -> int:
-    """The leader if it is in the client's rack or nobody is; else whoever there has come furthest (KIP-392)."""
+    """The leader if it is in the client's rack or no replica is; else the one there with the highest end (KIP-392)."""
     if not client_rack or leader.rack == client_rack:
         return leader.broker_id
     near = [replica for replica in followers if replica.rack == client_rack]

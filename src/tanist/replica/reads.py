@@ -1,9 +1,9 @@
-"""A replica's answers to readers: how far they may read, from which offset, and when it cannot say.
+"""A replica's answers to readers: how far they may read, from which offset, and when it has no answer.
 
 Owns the bounds of a consumer's fetch, ListOffsets, OffsetForLeaderEpoch and the redirection to a nearer replica
 (KIP-392). `history_checks` has the checks of epochs and of a reader's history, which a leader makes of followers too.
-It must never show a consumer what is not committed (S18), nor call an offset the end of the partition while a new
-leader does not yet know how far its predecessor had committed (S19). Nothing here changes anything.
+It must never show a consumer uncommitted records (S18), nor call an offset the end of the partition while a new leader
+does not yet know how far its predecessor had committed (S19). Nothing here changes anything.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def list_offsets(
 
 
 def _not_available(version: int) -> int:
-    """ "Ask again soon", in words that old clients know (KIP-207)."""
+    """ "Ask again soon", as an error that old clients know (KIP-207)."""
     return _OFFSET_NOT_AVAILABLE if version >= 5 else _LEADER_NOT_AVAILABLE
 
 
@@ -173,9 +173,9 @@ def offsets_for_leader_epoch(partition: Partition, current_leader_epoch: int, le
 
 
 def preferred_read_replica(client_rack: str | None, fetch_offset: int, leader: LeaderState, now_ms: int) -> int:
-    """Where the leader sends a consumer that gave its rack: another broker's id, or `NO_REDIRECT`.
+    """The replica to which the leader sends a consumer that gave its rack: a broker's id, or `NO_REDIRECT`.
 
-    Only ISR members that hold `fetch_offset` come into question; one that lags would send the consumer straight back.
+    Only ISR members that hold `fetch_offset` qualify; a lagging one would send the consumer straight back.
     """
     if not client_rack:
         return NO_REDIRECT

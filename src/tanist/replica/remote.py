@@ -1,6 +1,6 @@
-"""What a leader knows of one follower: how far it has come and when it last had everything.
+"""A leader's state of one follower: its end offset, and when it was last caught up.
 
-Owns the bookkeeping of fetches (rules 12-14, 16). It decides nothing about the ISR; `LeaderState` does, by asking.
+Owns the bookkeeping of fetches (rules 12-14, 16). `LeaderState` uses it to decide about the ISR.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class RemoteReplica:
     def fetched(
         self, fetch_offset: int, log_start_offset: int, broker_epoch: int, leader_end_offset: int, now_ms: int
     ) -> None:
-        """Take in a fetch that was accepted.
+        """Record an accepted fetch.
 
         A follower that asks for the leader's end has caught up now; one that asks for what was the end when it last
-        fetched had caught up then. So a follower that keeps pace with a busy leader counts as caught up, although
-        each of its fetches finds something new (rule 13).
+        fetched had caught up then. So a follower that keeps pace with a busy leader counts as caught up, although each
+        of its fetches finds new records (rule 13).
         """
         if fetch_offset >= leader_end_offset:
             caught_up_ms = now_ms
@@ -63,7 +63,7 @@ class RemoteReplica:
         self.broker_epoch = broker_epoch
 
     def forget(self, now_ms: int, *, in_sync: bool) -> None:
-        """The leader knows nothing of it, as yet; a member of the ISR gets the benefit of the doubt (rule 14)."""
+        """The leader knows nothing of it yet; a member of the ISR counts as caught up until now (rule 14)."""
         self.broker_epoch = None
         self.log_end_offset = UNKNOWN_OFFSET
         self.log_start_offset = UNKNOWN_OFFSET
@@ -72,7 +72,7 @@ class RemoteReplica:
         self.last_caught_up_ms = now_ms if in_sync else NEVER_MS
 
     def restart_clock(self, leader_end_offset: int, now_ms: int, *, in_sync: bool) -> None:
-        """The same leader goes on in a new epoch: what it has is still known, its punctuality is not (rule 14)."""
+        """The same leader in a new epoch: its end offset still counts, its caught-up time does not (rule 14)."""
         self.last_fetch_leader_end_offset = leader_end_offset
         self.last_fetch_ms = now_ms if in_sync else NEVER_MS
         self.last_caught_up_ms = now_ms if in_sync else NEVER_MS

@@ -1,8 +1,8 @@
-"""What a follower is about to cut off, and why: decided before it is done, so that it can be saved first.
+"""A follower's cut and its reason: decided before the cut, so that the records can be saved first.
 
 Owns `Cut`, and the rule that names its reason. A follower with `ReplicaConfig.salvage` announces a cut that would drop
-records (`effects.SalvageFirst`), and neither fetches nor cuts until it is told that they are safe, or cannot be made
-so. Whether and where they are kept is not decided here.
+records (`effects.SalvageFirst`), and neither fetches nor cuts until they are reported safe, or lost. This module does
+not decide whether and where they are kept.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tanist.replica.ports import ReplicaLog
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A truncation to `offset`, or (`fully`) of everything, to begin anew at `offset`."""
+    """A truncation to `offset`, or (`fully`) of everything, to restart at `offset`."""
 
     offset: int
     fully: bool
@@ -28,11 +28,11 @@ class Cut:
 
 
 def reason_for(offset: int, high_watermark: int, *, fully: bool, leader_recovers: bool) -> SalvageReason:
-    """What is cut below the high watermark was committed, and then only an unclean election explains it (rule 115).
+    """Records cut below the high watermark were committed: only an unclean election explains their loss (rule 115).
 
-    Above it the elections may have been clean: the records were never committed, though their producers may have been
-    told that they were written (acks=1). A leader that recovers from an unclean election may have lost either kind,
-    whatever high watermark this replica has heard of.
+    Above it the elections may have been clean: the records were never committed, though they may have been acknowledged
+    (acks=1). A leader that recovers from an unclean election may have lost either kind, whatever high watermark this
+    replica knows.
     """
     if fully:
         return SalvageReason.OUT_OF_RANGE

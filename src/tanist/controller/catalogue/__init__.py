@@ -1,7 +1,7 @@
 """The catalogue of properties: every name that Kafka 4.3.1 has for brokers, topics, groups, client metrics; and ours.
 
-The only place that says what a property is: its type, default, check, importance, how it may be changed, what it falls
-back to, and whether it has an effect here. `settings` validates, resolves and describes by it.
+The only definition of a property: its type, default, check, importance, how it may be changed, its fallbacks, and
+whether it has an effect here. `settings` validates, resolves and describes by it.
 """
 
 from __future__ import annotations

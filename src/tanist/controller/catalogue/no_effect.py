@@ -1,4 +1,4 @@
-"""Kafka's broker properties that nothing in tanist obeys, by the reason.
+"""Kafka's broker properties that have no effect in tanist, by the reason.
 
 They are valid in a properties file and where Kafka lets them be set dynamically, and are described with their values.
 Only data, in the notation of `notation`.

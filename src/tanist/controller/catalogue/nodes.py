@@ -1,4 +1,4 @@
-"""Broker properties of a node: who and where it is, the quorum, the cluster, replication and the network.
+"""Broker properties of a node: its identity, its place, the quorum, the cluster, replication and the network.
 
 Only data, in the notation of `notation`.
 """

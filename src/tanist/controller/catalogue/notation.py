@@ -1,4 +1,4 @@
-"""How the catalogue's tables are written, and their reading.
+"""The notation of the catalogue's tables, and its parser.
 
 A table is text: for each property a line of words, and below it, indented, its documentation.
 
@@ -7,8 +7,8 @@ A table is text: for each property a line of words, and below it, indented, its 
 
 The words are name, type, default (`-` for none, `""` for the empty text), on brokers how it may be changed
 (`read-only`, `per-broker`, `cluster-wide`), importance, and then, in any order: a check, `from:` with the broker
-properties it falls back to (each with the factor of its unit), `internal` (not described, but on
-brokers if it can be set dynamically, and is) and `no-effect` (a valid property of Kafka's that nothing here obeys).
+properties it falls back to (each with the factor of its unit), `internal` (not described, but on brokers if it can be
+set dynamically, and is) and `no-effect` (a valid property of Kafka's that has no effect here).
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def read(table: str, *, on_brokers: bool = False, because: str | None = None) ->
 
 
 def _entries(table: str) -> Iterator[tuple[str, str]]:
-    """Each line of words, and what stands indented below it."""
+    """Each line of words, with the indented lines below it."""
     line, doc = "", []
     for raw in table.splitlines():
         if raw.startswith(" "):
