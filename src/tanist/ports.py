@@ -1,10 +1,10 @@
 """The whole outside world of a node, as four protocols: `Clock`, `Disk`, `Network`, `Random`.
 
-Everything a node does to, or learns from, its surroundings goes through these. `tanist.runtime` implements them with
-real sockets, files and clocks; `tanist.sim` implements them with virtual ones. One contract suite holds both sets to
-the same behaviour (`tests/ports/`), so whatever is said here is said of both.
+All input and output of a node goes through these. `tanist.runtime` implements them with real sockets, files and clocks;
+`tanist.sim` implements them with virtual ones. One contract suite (`tests/ports/`) holds both sets to the behaviour
+that this module describes.
 
-Rules of the house that every implementation keeps:
+Rules for every implementation:
 
 * One thread. Callbacks are never re-entrant: a port queues a callback and runs it from its own loop, never from inside
   the call that asked for it.
@@ -33,7 +33,7 @@ class Timer(Protocol):
 
 
 class Clock(Protocol):
-    """Time, and what is to happen later. Milliseconds throughout."""
+    """Time and timers. Milliseconds throughout."""
 
     def now_ms(self) -> int:
         """Monotonic time in ms. Constant within one callback is allowed; going backwards is not."""
@@ -90,7 +90,7 @@ class Disk(Protocol):
     def is_directory(self, path: str) -> bool: ...
 
     def crowded(self) -> bool:
-        """Whether so many files are open that none should be opened for good now that can wait."""
+        """Whether so many files are open that callers should close files rather than keep them open."""
 
     def make_directory(self, path: str) -> None:
         """Make the folder and its parents; no error when it is there."""
@@ -117,12 +117,12 @@ class Disk(Protocol):
         """Make the file durable before returning. For start and shut-down, and the quorum's votes."""
 
     def run(self, job: Callable[[], T], done: Callable[[T | BaseException], None]) -> None:
-        """Run `job` off the loop (a thread; in the simulator, later), then call `done` with what it gave or raised."""
+        """Run `job` off the loop (a thread; in the simulator, later), then call `done` with its result or exception."""
 
 
 @dataclass(slots=True, unsafe_hash=True)
 class FileRange:
-    """Bytes of a file, to be sent without passing through the process (sendfile). Nobody changes one.
+    """Bytes of a file, to be sent without passing through the process (sendfile). It is never changed.
 
     Not frozen, because one is made for every fetch: that costs 0.1 us, and 0.4 if Python has to forbid the change.
     """
@@ -151,7 +151,7 @@ class Connection(Protocol):
         """Queue the chunks, in order. The caller has put the frame's 4-byte length in. After a close: dropped."""
 
     def pause(self) -> None:
-        """Deliver no more frames until `resume`: how a node holds back a client that sends too much."""
+        """Deliver no more frames until `resume`: so a node holds back a client that sends too much."""
 
     def resume(self) -> None: ...
 
@@ -160,11 +160,11 @@ class Connection(Protocol):
 
 
 REFUSED = "refused"
-"""What `ConnectionHandler.on_close` says of an address at which nobody listens."""
+"""The reason for `ConnectionHandler.on_close` when no process listens at the address."""
 
 
 class ConnectionHandler(Protocol):
-    """What a node supplies for each connection."""
+    """The node's handler of a connection."""
 
     def on_open(self, connection: Connection) -> None:
         """An outgoing connection is established (incoming ones are from the start)."""
@@ -178,7 +178,7 @@ class ConnectionHandler(Protocol):
     def on_close(self, reason: str) -> None:
         """The connection has ended, for whatever reason: refused, reset, closed, oversized frame. Called once.
 
-        The reason is for people, but for one thing: it contains `REFUSED` if, and only if, nobody listens there.
+        The reason is for people, with one exception: it contains `REFUSED` if, and only if, no process listens there.
         """
 
 
@@ -189,7 +189,7 @@ class Listener(Protocol):
     def port(self) -> int: ...
 
     def close(self) -> None:
-        """Stop accepting. Connections that were accepted live on."""
+        """Stop accepting. Accepted connections stay open."""
 
 
 class Network(Protocol):
@@ -208,7 +208,7 @@ class Network(Protocol):
 
 
 class Random(Protocol):
-    """Chance, all of it: in the simulator it comes from the seed."""
+    """The rng of a node: in the simulator it comes from the seed."""
 
     def below(self, n: int) -> int:
         """A uniform integer in [0, n). `n` >= 1."""

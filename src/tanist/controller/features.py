@@ -261,7 +261,7 @@ def _unmet(name: str, level: int, metadata_version: int) -> str | None:
 
 
 def _not_supported(image: MetadataImage, name: str, level: int, node_id: int, voter_ids: Collection[int]) -> str | None:
-    """Whoever is registered and cannot do it, and why; first this controller, then brokers, then controllers."""
+    """The first registered node that lacks a level, and why: this controller, then brokers, then controllers."""
     reason = _not_in_range(name, level, SUPPORTED_FEATURES)
     if reason is not None:
         return f"Local controller {node_id} {reason}"

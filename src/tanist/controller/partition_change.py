@@ -180,7 +180,7 @@ def _complete_reassignment(target: Target, context: Context) -> Target:
     return replace(target, replicas=done.replicas, isr=done.isr, removing=(), adding=(), min_isr=min_isr)
 
 
-# -- 2. the ELR ------------------------------------------------------------------------------------------------------
+# -- 2. the ELR -------------------------------------------------------------------------------------------------------
 
 
 def _populate_elr(before: PartitionState, target: Target, intent: Intent, context: Context) -> Target:

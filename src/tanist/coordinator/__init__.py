@@ -1,4 +1,4 @@
-"""Consumer groups as sans-IO state machines: who the members are, what each was assigned, what they have committed.
+"""Consumer groups as sans-IO state machines: members, assignments, committed offsets.
 
-`Shard` is what one partition of `__consumer_offsets` says; `Group` one group of the classic protocol in it.
+`Shard` has the groups of one partition of `__consumer_offsets`; `Group` is one group of the classic protocol.
 """

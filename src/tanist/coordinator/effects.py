@@ -1,6 +1,6 @@
-"""What a group wants done: answers to be sent, and records to be appended to its partition of `__consumer_offsets`.
+"""The effects of a group: answers to send, and records to append to its partition of `__consumer_offsets`.
 
-A ticket is whatever the caller gave along with a request, so that it finds the client again; it is not looked at here.
+A ticket is an opaque value that the caller passes with a request, to find the client again.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tanist.wire.errors import ErrorCode
 from tanist.wire.group_record import GroupRecordKey, GroupRecordValue
 
 GroupRecord: TypeAlias = tuple[GroupRecordKey, GroupRecordValue | None]
-"""A key and a value; no value is a tombstone. Times of day in it are for whoever appends it to fill in."""
+"""A key and a value; no value is a tombstone. The appender fills in its times of day."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +41,11 @@ Effect: TypeAlias = Answer | Append
 
 @dataclass(frozen=True, slots=True)
 class AssignmentStored:
-    """The leader's assignment for this generation: when it is stored, members are told of theirs."""
+    """The leader's assignment for this generation: when it is stored, members get their assignments."""
 
     generation_id: int
     number: int
-    """Of a leader that assigned twice, the later one counts."""
+    """If a leader assigned twice, the later assignment counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +58,12 @@ class StaticMemberStored:
 
 @dataclass(frozen=True, slots=True)
 class GroupEmptied:
-    """The last member is gone. Nobody waits for it."""
+    """The last member has left. No client waits for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetsStored:
-    """A commit. `response` is what to answer if it succeeds."""
+    """A commit. `response` is the answer if it succeeds."""
 
     ticket: object
     response: Any
@@ -71,9 +71,9 @@ class OffsetsStored:
 
 @dataclass(frozen=True, slots=True)
 class OffsetsDeleted:
-    """Offsets were removed by an operator. `response` is what to answer if it succeeds.
+    """Offsets were removed by an operator.
 
-    Or their topic was deleted: then nobody is to be answered, and both are None.
+    `response` is the answer if it succeeds. If their topic was deleted there is no client, and both are None.
     """
 
     ticket: object
@@ -89,18 +89,18 @@ class GroupDeleted:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerGroupChanged:
-    """A consumer group (KIP-848) has decided something, and is ahead of the log by it.
+    """A decision of a consumer group (KIP-848), which is ahead of the log by it.
 
-    With no records it waits for what was appended before. A ticket of None: nobody asked.
+    Without records it waits for earlier appends. A ticket of None: there is no client.
     """
 
     ticket: object
     response: Any
     refusal: Callable[[int], Any] | None
-    """The answer that says this error."""
+    """The response with this error."""
     group: object
     undo: tuple[GroupRecord, ...]
-    """What makes the group what it was, should the log refuse the records."""
+    """The records that undo the decision if the log refuses it."""
     before: tuple[Any, ...]
     """The group of the classic protocol that it was until then, if it was one."""
 
@@ -129,7 +129,7 @@ _TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_L
 
 
 def group_error(append_error: int, *, too_large: int = ErrorCode.UNKNOWN_SERVER_ERROR) -> int:
-    """What a member is told when the log refused a record: it asks again, here or elsewhere, or gives up."""
+    """The error for a member when the log refused a record: it retries, here or elsewhere, or gives up."""
     if append_error in _NOT_NOW:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     if append_error in _NOT_HERE:

@@ -1,13 +1,12 @@
-"""One group of the classic protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup, and who may commit.
+"""One group of the classic protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup, and the right to commit.
 
-Owns what members may ask for and when, and the promise of a generation: its members were told one and the same
-assignment, after it was stored. A rebalance gathers all members (PreparingRebalance), has their leader assign
-(CompletingRebalance), stores what it assigned, and only then tells them (Stable); so whoever takes the group over knows
-what its members know.
+Owns the members' requests, and the guarantee of a generation: all members get the same assignment, after it was stored.
+A rebalance gathers all members (PreparingRebalance), has their leader assign (CompletingRebalance), stores the
+assignment, and only then answers them (Stable); so the next coordinator of the group knows what its members know.
 
 Rules: KIP-394 (a member id is given out first, and used in a second request), KIP-345 (static members keep their
-assignment and fence their doubles), KIP-814 (a static leader that returns assigns nothing). What a member subscribes to
-or is assigned is never looked at here, so cooperative rebalancing (KIP-429) is the clients' own affair.
+assignment and fence their doubles), KIP-814 (a static leader that returns assigns nothing). The coordinator never reads
+a subscription or an assignment, so cooperative rebalancing (KIP-429) is up to the clients.
 """
 
 from __future__ import annotations
@@ -46,18 +45,18 @@ from tanist.wire.messages.leave_group_response import LeaveGroupResponse, Member
 from tanist.wire.messages.sync_group_request import SyncGroupRequest
 
 _NEW_MEMBER_PATIENCE_MS: Final = 5 * 60 * 1000
-"""How long a member that no generation has had yet may wait: the end of its connection is not seen here."""
+"""The longest wait of a member before its first generation: the end of its connection is not seen here."""
 
 
 @dataclass(frozen=True, slots=True)
 class JoinContext:
-    """Who asks to join, beyond what the request says."""
+    """The client of a JoinGroup: fields beyond the request."""
 
     ticket: object
     client_id: str
     client_host: str
     new_member_id: str
-    """Its id, if it gets a new one: chance is the caller's."""
+    """Its id, if it gets a new one: the caller has the rng."""
     needs_known_id: bool
     """Its version of JoinGroup knows MEMBER_ID_REQUIRED."""
     may_skip_assignment: bool
@@ -73,11 +72,11 @@ class Group(Rebalancing):
 
     @property
     def is_forgettable(self) -> bool:
-        """Nobody has ever been in it, and nobody is about to be."""
+        """It never had a member, and none is about to join."""
         return self.state is EMPTY and self.generation_id == 0 and not self.pending_members
 
     def loaded(self, now_ms: int) -> list[Effect]:
-        """The group was restored from its record, and its members have a session timeout to be heard of."""
+        """The group was restored from its record; each member has a session timeout for its next heartbeat."""
         for member in self.members.values():
             member.deadline_ms = now_ms + member.session_timeout_ms
         effects = self.prepare_rebalance(now_ms) if len(self.members) > self._settings.max_size else []
@@ -87,7 +86,7 @@ class Group(Rebalancing):
     # -- JoinGroup
 
     def join(self, request: JoinGroupRequest, context: JoinContext, now_ms: int) -> list[Effect]:
-        """A member comes, or comes again."""
+        """A member joins, or joins again."""
         effects = self._join(request, context, now_ms)
         self.rescan()
         return effects
@@ -117,7 +116,7 @@ class Group(Rebalancing):
             return [join_refused(error, context.ticket, member_id)]
         member = self.members[member_id]
         if self.state is COMPLETING and member.protocols == protocols:
-            # It has not heard the answer to its first request: the generation is the same.
+            # The answer to its first request was lost: the generation is the same.
             return [self.join_answer(member, context.ticket)]
         if self.state is STABLE and member_id != self.leader_id and member.protocols == protocols:
             return [self.join_answer(member, context.ticket)]
@@ -173,7 +172,7 @@ class Group(Rebalancing):
     def _static_member_returns(
         self, request: JoinGroupRequest, context: JoinContext, protocols: Protocols, now_ms: int
     ) -> list[Effect]:
-        """A static member was restarted: it takes its own place, and a process that is still in it is fenced."""
+        """A static member was restarted: it takes its place again, and another process in that place is fenced."""
         former_leader_id = self.leader_id
         member = self.rename_static(request.group_instance_id or "", context.new_member_id)
         effects = self.refuse_waiting(member, ErrorCode.FENCED_INSTANCE_ID)
@@ -183,7 +182,7 @@ class Group(Rebalancing):
             leads = member.member_id == self.leader_id
             response = self.join_answer(member, None).response
             if not context.may_skip_assignment:
-                # It must not believe that it leads, or it would assign without a rebalance.
+                # It must not get the leader's role, or it would assign without a rebalance.
                 response.leader, response.members = former_leader_id or "", ()
             else:
                 response.skip_assignment = leads
@@ -195,7 +194,7 @@ class Group(Rebalancing):
     # -- SyncGroup
 
     def sync(self, request: SyncGroupRequest, ticket: object, now_ms: int) -> list[Effect]:
-        """A member asks for its assignment; the leader brings everybody's."""
+        """A member asks for its assignment; the leader sends all assignments."""
         effects = self._sync(request, ticket, now_ms)
         self.rescan()
         return effects
@@ -244,7 +243,7 @@ class Group(Rebalancing):
             return []
         latest = AssignmentStored(self.generation_id, self._assignment_number)
         if self.state is not COMPLETING or purpose != latest:
-            return []  # those who waited for it were told that the generation is over, or wait for a later one
+            return []  # waiting members were answered that the generation is over, or wait for a later one
         if error:
             effects = self.refuse_syncs(group_error(error)) + self.prepare_rebalance(now_ms)
         else:
@@ -261,7 +260,7 @@ class Group(Rebalancing):
     # -- Heartbeat and LeaveGroup
 
     def heartbeat(self, request: HeartbeatRequest, now_ms: int) -> HeartbeatResponse:
-        """A member is there. It learns whether the group is rebalancing."""
+        """A member's heartbeat. The answer says whether the group is rebalancing."""
         error = self._generation_error(request.member_id, request.group_instance_id, request.generation_id)
         if not error:
             self.heard_of(request.member_id, now_ms)
@@ -269,12 +268,12 @@ class Group(Rebalancing):
         return HeartbeatResponse(error_code=error)
 
     def heard_of(self, member_id: str, now_ms: int) -> None:
-        """A member has shown that it lives."""
+        """Extend a member's session."""
         member = self.members[member_id]
         member.deadline_ms = max(member.deadline_ms, now_ms + member.session_timeout_ms)
 
     def leave(self, identities: tuple[MemberIdentity, ...], ticket: object, now_ms: int) -> list[Effect]:
-        """Members go, of their own will or an operator's."""
+        """Members leave, by their own request or an operator's."""
         effects: list[Effect] = []
         results: list[MemberResponse] = []
         left = gone = False
@@ -304,7 +303,7 @@ class Group(Rebalancing):
     # -- rules
 
     def _member_error(self, member_id: str, instance_id: str | None) -> int:
-        """Whether it is who it says it is (KIP-345)."""
+        """Whether a member's ids match (KIP-345)."""
         if instance_id is not None:
             current_id = self.static_members.get(instance_id)
             if current_id is None:
@@ -320,7 +319,7 @@ class Group(Rebalancing):
         return error or (ErrorCode.NONE if generation_id == self.generation_id else ErrorCode.ILLEGAL_GENERATION)
 
     def commit_error(self, member_id: str, instance_id: str | None, generation_id: int) -> int:
-        """Whether offsets may be committed: by a member of this generation, or by anybody if there are no members."""
+        """The error of a commit: only members of this generation may commit, or any client if there are no members."""
         if self.state is DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         if generation_id < 0 and self.state is EMPTY:

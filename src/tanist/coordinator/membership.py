@@ -1,7 +1,7 @@
-"""Who is in a group: members, static ones among them (KIP-345), and the protocol that all of them know.
+"""The members of a group, static ones included (KIP-345), and the protocol that all of them know.
 
-Owns the table of members and what can be asked of it; when members come and go, and what follows from that, is the
-group's (`group.py`). It must never answer anybody or look at a clock.
+Owns the table of members and its queries; `group.py` decides when members join and leave. It must never answer a client
+or read a clock.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tanist.wire.consumer_protocol import PROTOCOL_TYPE, decode_subscription
 from tanist.wire.group_records import GroupMetadataKey, GroupMetadataMember, GroupMetadataValue
 
 Protocols = tuple[tuple[str, bytes], ...]
-"""Names of a member's protocols with what it has to say in each, the one it likes best first."""
+"""Names of a member's protocols with its metadata for each, the preferred one first."""
 
 
 class GroupState(Enum):
@@ -40,13 +40,13 @@ class Member:
     session_timeout_ms: int
     protocols: Protocols
     deadline_ms: int
-    """When the member is given up, unless it is heard of before."""
+    """When the member is removed, unless a request of it comes before."""
     assignment: bytes = b""
     join_ticket: object = None
-    """Of its JoinGroup, if that waits for an answer."""
+    """The ticket of its JoinGroup, if that waits for an answer."""
     sync_ticket: object = None
     is_new: bool = True
-    """No generation has had it yet."""
+    """It has not been in a generation yet."""
 
     def metadata_for(self, protocol: str | None) -> bytes:
         for name, metadata in self.protocols:
@@ -68,11 +68,11 @@ class Membership:
         self.state_timestamp_ms = -1
         """Time of day at which its last record was written; of an empty group: since when it is."""
         self.members: dict[str, Member] = {}
-        """By member id, in order of their coming: the first is a group's leader."""
+        """By member id, in order of joining: the first is a group's leader."""
         self.static_members: dict[str, str] = {}
         """Member id by group instance id."""
         self.pending_members: dict[str, int] = {}
-        """Member ids that were given out (KIP-394) and not used yet, and until when they may be."""
+        """Member ids that were given out (KIP-394) and not used yet, with their deadlines."""
 
     # -- what there is
 
@@ -81,7 +81,7 @@ class Membership:
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The patience of the most patient member."""
+        """The longest rebalance timeout of the members."""
         return max((m.rebalance_timeout_ms for m in self.members.values()), default=0)
 
     def common_protocols(self) -> set[str]:
@@ -90,14 +90,14 @@ class Membership:
         return {name for name, count in known.items() if count == len(self.members)}
 
     def supports(self, protocol_type: str, protocols: Protocols) -> bool:
-        """Whether a member that speaks these can be in the group with those who are in it."""
+        """Whether a member with these protocols can join the present members."""
         if not self.members:
             return bool(protocol_type) and bool(protocols)
         common = self.common_protocols()
         return protocol_type == self.protocol_type and any(name in common for name, _ in protocols)
 
     def select_protocol(self) -> str:
-        """The protocol with most votes; each member votes for what it likes best of what all of them know."""
+        """The protocol with most votes; each member votes for its preferred one among those that all know."""
         common = self.common_protocols()
         votes: Counter[str] = Counter()
         for member in self.members.values():
@@ -105,7 +105,7 @@ class Membership:
         return votes.most_common(1)[0][0]
 
     def subscribed_topics(self) -> frozenset[str] | None:
-        """Topics that members have subscribed to; None if they are no consumers, or can't be understood."""
+        """Topics that members have subscribed to; None if they are no consumers, or one is malformed."""
         if self.protocol_type != PROTOCOL_TYPE:
             return None
         topics: set[str] = set()
@@ -137,10 +137,10 @@ class Membership:
             self.leader_id = next(iter(self.members), None)
 
     def rename_static(self, instance_id: str, new_id: str) -> Member:
-        """The static member goes on under another id; whoever comes with the old one is fenced."""
+        """The static member continues under another id; requests with the old one are fenced."""
         old_id = self.static_members[instance_id]
         member = self.members[old_id]
-        # In its old place: the order of members decides who leads next.
+        # In its old place: the order of members decides the next leader.
         self.members = {(new_id if key == old_id else key): value for key, value in self.members.items()}
         member.member_id = new_id
         self.static_members[instance_id] = new_id
@@ -149,7 +149,7 @@ class Membership:
         return member
 
     def elect_joined_leader(self) -> bool:
-        """The leader of the next generation is one who has joined it; False if nobody has."""
+        """Make a member that has joined the next generation its leader; False if none has."""
         leader = self.members.get(self.leader_id or "")
         if leader is None or leader.join_ticket is None:
             leader = next((m for m in self.members.values() if m.join_ticket is not None), None)
@@ -161,7 +161,7 @@ class Membership:
     # -- records
 
     def record(self, assignments: dict[str, bytes] | None = None) -> tuple[GroupMetadataKey, GroupMetadataValue]:
-        """The group as it stands, with these assignments (or those that the members have)."""
+        """The record of the group, with these assignments (or the members' present ones)."""
         return GroupMetadataKey(group=self.group_id), GroupMetadataValue(
             protocol_type=self.protocol_type or "",
             generation=self.generation_id,
@@ -183,7 +183,7 @@ class Membership:
         )
 
     def restore(self, value: GroupMetadataValue) -> None:
-        """Become what a record says: a group with members was stable when it was written."""
+        """Restore the group from a record: a group with members was stable when it was written."""
         self.generation_id = value.generation
         self.protocol_type = value.protocol_type or None
         self.protocol_name = value.protocol

@@ -1,9 +1,9 @@
-"""What the groups of one partition have committed: commits, what removes them, and how long they are kept.
+"""The committed offsets of the groups of one partition: commits, removals, and retention.
 
-Owns the table of committed offsets, and the requests that speak of it alone. A commit is judged by the group that its
-sender says it is in; what is told is always what the table has, and the table has only what is committed in the log
-(`apply_offset`). It must never change the table in answer to a request. Rules: KIP-211 (how long offsets are kept),
-KIP-496 (who may delete them), KIP-1251 (commits of an older member epoch).
+Owns the table of committed offsets, and the requests about it alone. The sender's group checks a commit; answers come
+from the table alone, and the table has only records that are committed in the log (`apply_offset`). It must never
+change the table in answer to a request. Rules: KIP-211 (how long offsets are kept), KIP-496 (who may delete them),
+KIP-1251 (commits of an older member epoch).
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ class Committed(NamedTuple):
     commit_timestamp: int = -1
     topic_id: UUID = ZERO_UUID
     expire_timestamp: int = -1
-    """Of commits by clients that asked for a retention of their own (before Kafka 2.1)."""
+    """For commits of clients that set a retention of their own (before Kafka 2.1)."""
 
 
 class GroupOffsets:
-    """The groups of one partition as whoever commits sees them, and the offsets."""
+    """The groups of one partition, for the checks of commits, and the offsets."""
 
     def __init__(self, settings: GroupSettings, topics: Topics) -> None:
         self._settings = settings
@@ -71,7 +71,7 @@ class GroupOffsets:
         """By group, then by topic and partition."""
 
     def apply_offset(self, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
-        """A committed record: an offset, or that there is none any more."""
+        """Apply a committed record: an offset, or a tombstone."""
         place = (key.topic, key.partition)
         if value is not None:
             self.offsets.setdefault(key.group, {})[place] = Committed(
@@ -90,7 +90,7 @@ class GroupOffsets:
     # -- requests
 
     def commit(self, request: OffsetCommitRequest, ticket: object, now_ms: int) -> list[Effect]:
-        """Remember up to where a group has come. Topics are named by name and, where known, by id."""
+        """Commit a group's offsets. Topics are named by name and, where known, by id."""
         generation_id = request.generation_id_or_member_epoch
         group = self.groups.get(request.group_id)
         consumers = self.consumers.groups.get(request.group_id)
@@ -136,11 +136,11 @@ class GroupOffsets:
         return [Append(request.group_id, tuple(records), OffsetsStored(ticket, response))]
 
     def committed(self, group_id: str) -> dict[tuple[str, int], Committed]:
-        """What the group has committed: nothing, if nobody knows it. Not to be changed."""
+        """The committed offsets of a group, none if it is unknown. The caller must not change them."""
         return self.offsets.get(group_id, {})
 
     def forget_topics(self, names: Iterable[str]) -> list[Effect]:
-        """Topics were deleted: a new one of the same name begins at its beginning."""
+        """Topics were deleted: groups read a new one of the same name from its beginning."""
         deleted = frozenset(names)
         effects: list[Effect] = []
         for group_id, committed in self.offsets.items():
@@ -179,7 +179,7 @@ class GroupOffsets:
     # -- retention
 
     def expire(self, wall_ms: int, retention_ms: int) -> list[Effect]:
-        """Forget what nobody has used for so long (KIP-211), and groups of which nothing is left."""
+        """Remove expired offsets (KIP-211), and groups without members and offsets."""
         effects: list[Effect] = []
         for group_id in dict.fromkeys((*self.groups, *self.consumers.groups, *self.offsets)):
             committed = self.committed(group_id)
@@ -204,7 +204,7 @@ class GroupOffsets:
     def _expired(
         self, group_id: str, committed: Mapping[tuple[str, int], Committed], wall_ms: int, retention_ms: int
     ) -> list[tuple[str, int]]:
-        """Committed offsets that have been kept long enough: of an empty group, or of topics that it reads no more."""
+        """Expired offsets: of an empty group, or of topics outside its subscription."""
         group, consumers = self.groups.get(group_id), self.consumers.groups.get(group_id)
         in_use: frozenset[str] | None = frozenset()
         since_ms = -1
@@ -215,7 +215,7 @@ class GroupOffsets:
         elif group is not None and group.protocol_type is not None:
             since_ms = group.state_timestamp_ms
         if in_use is None:
-            return []  # who uses what cannot be known now
+            return []  # the topics in use are not known now
         old: list[tuple[str, int]] = []
         for place, offset in committed.items():
             last_used_ms = max(since_ms, offset.commit_timestamp)

@@ -1,4 +1,4 @@
-"""Which partition of `__consumer_offsets` a group is in: Kafka's hash of its name, so that data can change hands."""
+"""The partition of `__consumer_offsets` of a group: Kafka's hash of its name, so that Kafka can read the data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def partition_of(group_id: str, partition_count: int) -> int:
 
 @lru_cache(maxsize=1000)
 def java_hash(text: str) -> int:
-    """What `String.hashCode` gives: over UTF-16 units, as a signed 32-bit number."""
+    """Java's `String.hashCode`: over UTF-16 units, as a signed 32-bit number."""
     code = 0
     units = array("H", text.encode("utf-16-le" if array("H", b"\1\0")[0] == 1 else "utf-16-be", "surrogatepass"))
     for unit in units:

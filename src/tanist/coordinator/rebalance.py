@@ -1,8 +1,9 @@
-"""The course of a rebalance: who is waited for and how long, when a generation begins, and whom time takes away.
+"""The course of a rebalance: the awaited members, the deadlines, the start of a generation, and the removal of late
+members.
 
-Owns a group's deadlines and its way from state to state; what members ask for is the group's (`group.py`). A rebalance
-begins when members change. It ends when all have joined, or at the deadline, without those who have not; the first
-rebalance of an empty group waits a little for more members to come (KIP-134).
+Owns a group's deadlines and its changes of state; `group.py` handles the members' requests. A rebalance begins when
+members change. It ends when all have joined, or at the deadline, without the missing ones; the first rebalance of an
+empty group waits a little for more members (KIP-134).
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from tanist.wire.messages.sync_group_response import SyncGroupResponse
 
 NEVER_MS: Final = 1 << 62
 _LEAST_EXTENSION_MS: Final = 1_000
-"""Of a rebalance that nobody has joined: a timeout of 0 must not make it spin."""
+"""The least wait of a rebalance that no member has joined: a timeout of 0 must not make it spin."""
 
 EMPTY, PREPARING, COMPLETING, STABLE, DEAD = GroupState
 
 
 class ConsumerTiming(NamedTuple):
-    """What the members of one group of the consumer protocol are asked for."""
+    """The session settings of one group of the consumer protocol."""
 
     session_timeout_ms: int
     heartbeat_interval_ms: int
@@ -40,7 +41,7 @@ class GroupSettings:
     max_session_timeout_ms: int = 1_800_000
     max_size: int = 2**31 - 1
     offset_metadata_max_bytes: int = 4_096
-    # Of groups of the consumer protocol (KIP-848).
+    # For groups of the consumer protocol (KIP-848).
     consumer_session_timeout_ms: int = 45_000
     consumer_heartbeat_interval_ms: int = 5_000
     consumer_max_size: int = 2**31 - 1
@@ -50,7 +51,7 @@ class GroupSettings:
     """A group's own timing, which its dynamic configuration may have; None: the broker's."""
 
     def timing_of(self, group_id: str) -> ConsumerTiming:
-        """What holds for one group, as of now."""
+        """The present settings of one group."""
         own = self.timing(group_id)
         if own is not None:
             return own
@@ -72,7 +73,7 @@ class Rebalancing(Membership):
         super().__init__(group_id)
         self._settings = settings
         self.check_ms = NEVER_MS
-        """Before this time nothing happens by itself. A heartbeat leaves it as it is: it only puts things off."""
+        """The next deadline. A heartbeat only postpones deadlines, so it leaves this as it is."""
         self._rebalance_deadline_ms = NEVER_MS
         self._sync_deadline_ms = NEVER_MS
         self._awaited_syncs: set[str] = set()
@@ -83,15 +84,15 @@ class Rebalancing(Membership):
     # -- the rebalance
 
     def rebalance(self, now_ms: int) -> list[Effect]:
-        """Members have changed: begin a rebalance, or go on with the one under way."""
+        """Members have changed: begin a rebalance, or continue the one under way."""
         return self._complete_join_if_all(now_ms) if self.state is PREPARING else self.prepare_rebalance(now_ms)
 
     def go_on(self, now_ms: int) -> list[Effect]:
-        """A member that was awaited will not come: perhaps all others have."""
+        """An awaited member will not join: end the rebalance if all others have."""
         return self._complete_join_if_all(now_ms) if self.state is PREPARING else []
 
     def prepare_rebalance(self, now_ms: int) -> list[Effect]:
-        """Call all members together: each learns of it by its next heartbeat, or from its SyncGroup."""
+        """Begin a rebalance: each member learns of it by its next heartbeat, or from its SyncGroup."""
         effects = self.refuse_syncs(ErrorCode.REBALANCE_IN_PROGRESS) if self.state is COMPLETING else []
         delay_ms = self._settings.initial_rebalance_delay_ms if self.state is EMPTY else 0
         self._sync_deadline_ms = NEVER_MS
@@ -122,11 +123,11 @@ class Rebalancing(Membership):
         return self._complete_join(now_ms)
 
     def _complete_join(self, now_ms: int) -> list[Effect]:
-        """Who has come is in the next generation; who has not, is out of the group, if it is not static."""
+        """Members that have joined are in the next generation; the others leave the group unless they are static."""
         for member in [m for m in self.members.values() if m.join_ticket is None and m.group_instance_id is None]:
             self.remove(member)
         if self.members and not self.elect_joined_leader():
-            # Static members only, and none has come back yet.
+            # Static members only, and none has joined yet.
             self._rebalance_deadline_ms = now_ms + max(self.rebalance_timeout_ms, _LEAST_EXTENSION_MS)
             return []
         self._initial_left_ms = None
@@ -181,7 +182,7 @@ class Rebalancing(Membership):
         )
 
     def refuse_syncs(self, error: int) -> list[Effect]:
-        """The generation ends before its assignment was told."""
+        """The generation ends before its assignment was sent."""
         effects: list[Effect] = []
         for member in self.members.values():
             member.assignment = b""
@@ -191,14 +192,14 @@ class Rebalancing(Membership):
         return effects
 
     def drop(self, member: Member) -> list[Effect]:
-        """The member is out. A rebalance is for the caller to begin, once for all that go."""
+        """Remove the member. The caller begins a rebalance, once for all that leave."""
         effects = self.refuse_waiting(member, ErrorCode.UNKNOWN_MEMBER_ID)
         self._awaited_syncs.discard(member.member_id)
         self.remove(member)
         return effects
 
     def refuse_waiting(self, member: Member, error: int) -> list[Effect]:
-        """The member's requests that wait are over; a new one may come."""
+        """End the member's waiting requests; it may send new ones."""
         effects: list[Effect] = []
         if member.join_ticket is not None:
             effects.append(join_refused(error, member.join_ticket))
@@ -217,7 +218,7 @@ class Rebalancing(Membership):
     # -- time
 
     def tick(self, now_ms: int) -> list[Effect]:
-        """Give up whoever was not heard of in time, and end what has waited long enough."""
+        """Remove members that sent nothing in time, and end waits whose deadline has passed."""
         effects: list[Effect] = []
         left = False
         for member_id in [m for m, deadline_ms in self.pending_members.items() if deadline_ms <= now_ms]:
@@ -233,7 +234,7 @@ class Rebalancing(Membership):
         if self.state is PREPARING and self._rebalance_deadline_ms <= now_ms:
             effects += self._rebalance_deadline(now_ms)
         if self.state in (COMPLETING, STABLE) and self._sync_deadline_ms <= now_ms:
-            # They have joined and never asked for their assignment.
+            # They have joined and never sent SyncGroup.
             for member_id in sorted(self._awaited_syncs):
                 effects += self.drop(self.members[member_id])
             effects += self.prepare_rebalance(now_ms)
@@ -241,7 +242,7 @@ class Rebalancing(Membership):
         return effects
 
     def rescan(self) -> None:
-        """Find out anew when something is due next."""
+        """Compute the next deadline again."""
         deadlines = [self._rebalance_deadline_ms, self._sync_deadline_ms, *self.pending_members.values()]
         deadlines += [member.deadline_ms for member in self.members.values()]
         self.check_ms = min(deadlines)

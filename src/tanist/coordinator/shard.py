@@ -1,11 +1,11 @@
-"""One partition of `__consumer_offsets`: its groups, and what they have committed.
+"""One partition of `__consumer_offsets`: its groups, and their committed offsets.
 
-Owns what requests and records do to the tables that the partition's records make (the table of offsets is that of
-`offsets`). They are replayed twice over: from the log when this broker takes the partition over, and one by one as what
-is decided here is committed. So offsets that a consumer is told are always committed ones, and never go back when the
-coordinator moves. Members are ahead of the log until their group settles.
+Owns the effects of requests and records on the partition's tables (the table of offsets is in `offsets`). Records are
+replayed from the log when this broker takes the partition over, and one by one as decisions are committed. So a
+consumer gets only committed offsets, and they never go back when the coordinator moves. Members are ahead of the log
+until their group settles.
 
-It must not know of leaders or high watermarks; whoever holds it calls it only while its broker leads the partition.
+It must not know of leaders or high watermarks; it is called only while its broker leads the partition.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Shard(GroupOffsets):
     # -- records
 
     def replay(self, key: GroupRecordKey, value: GroupRecordValue | None) -> None:
-        """A record of the log, while the partition is taken over."""
+        """A record of the log, while the partition is loaded."""
         if isinstance(key, GroupMetadataKey) and isinstance(value, GroupMetadataValue):
             group = self.groups[key.group] = Group(key.group, self._settings)
             group.restore(value)
@@ -67,7 +67,7 @@ class Shard(GroupOffsets):
             self._apply(key, value)
 
     def loaded(self, now_ms: int) -> list[Effect]:
-        """All records were replayed: from now on members have their session timeouts to be heard of."""
+        """All records were replayed: from now on members' session timeouts run."""
         effects: list[Effect] = []
         for group in self.groups.values():
             effects += group.loaded(now_ms)
@@ -78,10 +78,10 @@ class Shard(GroupOffsets):
         return effects
 
     def apply(self, append: Append) -> None:
-        """What was decided here is committed."""
+        """A decision of this coordinator is committed."""
         ahead = isinstance(append.purpose, ConsumerGroupChanged)
         for key, value in append.records:
-            if not ahead or isinstance(key, OffsetCommitKey):  # all else has been so since it was decided
+            if not ahead or isinstance(key, OffsetCommitKey):  # the rest was applied when it was decided
                 self._apply(key, value)
 
     def _apply(self, key: GroupRecordKey, value: GroupRecordValue | None) -> None:
@@ -99,7 +99,7 @@ class Shard(GroupOffsets):
                 self.groups[key.group].state_timestamp_ms = value.current_state_timestamp
         elif isinstance(key, CONSUMER_KEYS):
             self.consumers.replay(key, key.group, value)
-        # Other records of a group are of what the living group knows already.
+        # The group in memory already has the state of its other records.
 
     def written(self, append: Append, error: int, now_ms: int) -> list[Effect]:
         """An append is committed (and was applied), or was refused, or has taken too long: answer, once."""
@@ -125,7 +125,7 @@ class Shard(GroupOffsets):
         return effects
 
     def dismiss(self, error: int) -> list[Effect]:
-        """Another broker has the partition: nobody who waits is answered by this one any more."""
+        """Another broker has the partition: this one no longer answers waiting clients."""
         return [
             effect
             for group in self.groups.values()
@@ -210,7 +210,7 @@ class Shard(GroupOffsets):
     # -- operators
 
     def delete_group(self, group_id: str, ticket: object) -> list[Effect]:
-        """Forget a group that has no members, with all that it has committed."""
+        """Delete a group without members, and its committed offsets."""
         if group_id in self.consumers.groups:
             return self.consumers.delete(group_id, tombstones_of(group_id, self.committed(group_id)), ticket)
         group = self.groups.get(group_id)
@@ -227,7 +227,7 @@ class Shard(GroupOffsets):
 
     @property
     def check_ms(self) -> int:
-        """Before this time nothing happens by itself."""
+        """The next deadline."""
         return self._wakes[0][0] if self._wakes else NEVER_MS
 
     def tick(self, now_ms: int) -> list[Effect]:
@@ -237,12 +237,12 @@ class Shard(GroupOffsets):
             when_ms, _, group_id = heappop(self._wakes)
             due.append((when_ms, group_id))
         for when_ms, group_id in due:
-            # Each once: whoever is due again at once has the next tick, and nobody is kept waiting by it.
+            # Each once: a group that is due again at once gets the next tick, and delays no other group.
             if self._queued_ms.get(group_id) != when_ms:
                 continue
             del self._queued_ms[group_id]
             group, consumers = self.groups.get(group_id), self.consumers.groups.get(group_id)
-            # A heartbeat may have put it off: then this only finds out until when.
+            # A heartbeat may have postponed its deadline: then this only queues it again.
             if consumers is not None:
                 effects += self.consumers.tick(consumers, now_ms)
                 self._requeue(group_id)
@@ -252,12 +252,12 @@ class Shard(GroupOffsets):
         return effects
 
     def topics_changed(self) -> None:
-        """Topics came, went or grew: with their next heartbeats consumer groups look whether that is for them."""
+        """Topics were created, deleted or extended: consumer groups check at the next heartbeats."""
         for group in self.consumers.groups.values():
             group.refresh_requested = True
 
     def _settle(self, group: Group) -> None:
-        """After an event: see when to look at the group again, or forget that it was ever asked for."""
+        """After an event: queue the group's next deadline, or forget an unused group."""
         if group.is_forgettable and group.group_id not in self.offsets:
             self.groups.pop(group.group_id, None)
             self._queued_ms.pop(group.group_id, None)

@@ -1,1 +1,1 @@
-"""Bytes <-> messages: the room that knows Kafka's formats and nothing of what they mean."""
+"""Bytes <-> messages: Kafka's formats, without their meaning."""

@@ -77,11 +77,11 @@ class ApiKey(IntEnum):
     LIST_CONFIG_RESOURCES = 74
     DESCRIBE_TOPIC_PARTITIONS = 75
     GET_REPLICA_LOG_INFO = 32_093
-    """Private. KIP-966's text says 70 and Apache's trunk had 93 for a while; both are other requests' by now."""
+    """Private. KIP-966's text says 70 and Apache's trunk had 93 for a while; other requests have both by now."""
 
 
 PRIVATE_FROM = 32_000
-"""From here on keys are ours: requests between nodes of tanist, which no client is offered.
+"""Keys from here on are private: requests between nodes of tanist, not offered to clients.
 
 Apache counts its keys upwards from 0 and has not reached 100; private keys of other vendors begin at 10,000. The last
 few hundred that an int16 can hold are far from both.
@@ -188,7 +188,7 @@ def served_versions(table: dict[ApiKey, tuple[int, int]], key: int) -> tuple[int
 
 @cache
 def request_class(key: int) -> type[Request]:
-    """The message class of a request, loaded when first asked for. `WireError` for a key that there is not."""
+    """The message class of a request, loaded when first asked for. `WireError` for an unknown key."""
     found = _message_class(key, "Request")
     if not issubclass(found, Request):
         raise TypeError(f"{found} is no request")
@@ -197,7 +197,7 @@ def request_class(key: int) -> type[Request]:
 
 @cache
 def response_class(key: int) -> type[Response]:
-    """The message class of a response, loaded when first asked for. `WireError` for a key that there is not."""
+    """The message class of a response, loaded when first asked for. `WireError` for an unknown key."""
     found = _message_class(key, "Response")
     if not issubclass(found, Response):
         raise TypeError(f"{found} is no response")

@@ -1,10 +1,10 @@
 """Record batches, magic 2: the unit in which records are sent, stored and replicated.
 
-The hot path reads the 61-byte header (`HEADER`, `BatchHeader`), checks the CRC and patches the base offset and the
-leader epoch in place; both lie before what the CRC covers. Only who must see records decodes them: validation of
-compacted topics, timestamps, control batches, compaction.
+The fast path reads the 61-byte header (`HEADER`, `BatchHeader`), checks the CRC and patches the base offset and the
+leader epoch in place; both lie before the part that the CRC covers. Records are decoded only where they must be:
+validation of compacted topics, timestamps, control batches, compaction.
 
-Magic 0 and 1 ended with Kafka 4.0. They are recognised, to be refused with a clear word.
+Magic 0 and 1 ended with Kafka 4.0. They are recognised, to be refused with a clear error.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LEADER_EPOCH_AT: Final = 12
 MAGIC_AT: Final = 16
 CRC_AT: Final = 17
 ATTRIBUTES_AT: Final = 21
-"""Here begins what the CRC covers; it goes to the end of the batch."""
+"""The start of the part that the CRC covers; it goes to the end of the batch."""
 LAST_OFFSET_DELTA_AT: Final = 23
 BASE_TIMESTAMP_AT: Final = 27
 MAX_TIMESTAMP_AT: Final = 35
@@ -137,7 +137,7 @@ def add_to_sequence(sequence: int, increment: int) -> int:
     return -1 if sequence < 0 else (sequence + increment) & 0x7FFFFFFF
 
 
-_make_header: Final = tuple.__new__  # what `BatchHeader(*fields)` comes to, without the way there
+_make_header: Final = tuple.__new__  # `BatchHeader(*fields)`, without the call of a Python constructor
 
 
 def read_header(view: Buffer, position: int = 0) -> BatchHeader:
@@ -162,8 +162,8 @@ def read_header(view: Buffer, position: int = 0) -> BatchHeader:
 def iterate_headers(view: Buffer) -> Iterator[tuple[int, BatchHeader]]:
     """Position and header of each whole batch in the view, in order.
 
-    A batch that is cut off at the end is left out, as at the end of what a fetch returned. `WireError` if something
-    else stands where a batch should.
+    A batch that is cut off at the end is left out, as at the end of a fetch. `WireError` if there are other bytes in
+    the place of a batch.
     """
     position = 0
     end = len(view)
@@ -178,7 +178,7 @@ def iterate_headers(view: Buffer) -> Iterator[tuple[int, BatchHeader]]:
 
 
 def crc_matches(view: Buffer, position: int, size: int) -> bool:
-    """Whether the batch of `size` bytes at `position` has the CRC that its header says."""
+    """Whether the batch of `size` bytes at `position` has the CRC of its header."""
     covered = memoryview(view)[position + ATTRIBUTES_AT : position + size]
     stored: int = _CRC.unpack_from(view, position + CRC_AT)[0]
     found: int = crc32c(covered)
@@ -199,7 +199,7 @@ def write_crc(batch: bytearray | memoryview, position: int, size: int) -> None:
 def decode_batch(view: Buffer, *, max_bytes: int = MAX_DECOMPRESSED_BYTES) -> list[Record]:
     """The records of the batch at the start of `view`, decompressed. `WireError` if they are malformed.
 
-    The CRC is not looked at: who has not checked it, should (`crc_matches`).
+    The CRC is not checked here: the caller does that first (`crc_matches`).
     """
     header = read_header(view)
     if header.size_bytes > len(view):
@@ -333,7 +333,7 @@ def encode_batch(
 
 
 def rewrite_batch(header: BatchHeader, records: Sequence[Record]) -> bytearray:
-    """The batch with only these of its records: what compaction makes of it.
+    """The batch with only these of its records, for compaction.
 
     The records keep their offsets and timestamps, the batch keeps its last offset and its producer: followers and
     idempotent producers must see the same numbers as before.

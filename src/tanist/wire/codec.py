@@ -1,10 +1,10 @@
 """Read and write any message: `encoder(cls, version)`, `decoder(cls, version)`.
 
-What they give is compiled from the message's field table when it is first asked for, and kept: a node pays only for the
+The functions are compiled from the message's field table at their first use, and kept: a node pays only for the
 messages and versions that it speaks (about a millisecond each, once).
 
-Decoders raise `WireError` for whatever is malformed and nothing else; encoders raise `EncodingError` for a message that
-does not fit its fields. Fields that a version lacks are left at their default when read and dropped when written.
+Decoders raise `WireError` for malformed input and nothing else; encoders raise `EncodingError` for a message that does
+not fit its fields. Fields that a version lacks are left at their default when read and dropped when written.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def encoder(cls: type[M], version: int) -> Callable[[M], bytes]:
 
 
 def decoder(cls: type[M], version: int) -> Callable[[Buffer, int], tuple[M, int]]:
-    """The function that reads such a message at an offset of a buffer, and says where it ends.
+    """The function that reads such a message at an offset of a buffer, and returns its end.
 
     Record batches in the message are views of the buffer; all else is copied out of it.
     """
@@ -59,7 +59,7 @@ def decoder(cls: type[M], version: int) -> Callable[[Buffer, int], tuple[M, int]
 
 
 def chunk_encoder(cls: type[M], version: int) -> Callable[[M, list[Any]], None]:
-    """Like `encoder`, but appends the message's chunks to a list: for who has more to put around them."""
+    """Like `encoder`, but appends the message's chunks to a list, for a caller that adds others."""
     found = _writers.get((cls, version))
     if found is None:
         _check_version(cls, version)

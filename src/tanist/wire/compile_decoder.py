@@ -2,10 +2,10 @@
 
 The function is straight-line code over the field table: structs are inlined, runs of fixed-size fields (with the length
 prefix or the tag count that follows them) are one `Struct.unpack_from`, and objects are made without their `__init__`.
-That is what makes it fast; `codec` is where it is asked for.
+So it is fast. `codec` compiles it on demand.
 
-Bounds: nothing is sliced or counted before it is compared with the bytes that are left. An array's length is checked
-against the least its elements can take, so that what is allocated is in proportion to what was received.
+Bounds: every length is compared with the remaining bytes before a slice or a loop. An array's length is checked against
+the least size of its elements, so that allocations are in proportion to the received bytes.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def fail(message: str) -> None:
 
 
 class DecoderCompiler:
-    """Writes one function. `lines` is its source so far, `namespace` what the source refers to."""
+    """Writes one function. `lines` is its source so far, `namespace` has the names in it."""
 
     def __init__(self, cls: type[Message], version: int) -> None:
         self.cls = cls
@@ -159,7 +159,7 @@ class DecoderCompiler:
         self.run.clear()
 
     def length(self, fixed_form: str, compact: bool) -> None:
-        """Read a length into `n`, so that null is -1; with it what is due."""
+        """Read a length into `n`, so that null is -1; with it the fixed-size values that are due."""
         if compact:
             self.uvarint("n")
             self.emit("n -= 1")
@@ -249,7 +249,7 @@ class DecoderCompiler:
             self.indent += 1
         self.depth += 1
         inner = f"o{self.depth}"
-        # What is due must be read before: it belongs to the objects outside.
+        # Values that are due must be read before: they belong to the objects outside.
         self.flush()
         self.struct(cls, inner)
         self.flush()

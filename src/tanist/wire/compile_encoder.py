@@ -1,7 +1,7 @@
 """Write the Python function that writes one version of one message. The mirror of `compile_decoder`.
 
-The function appends chunks to a list, which is joined once. Runs of fixed-size fields are packed together with what can
-be packed after them: a length prefix, an empty set of tagged fields.
+The function appends chunks to a list, which is joined once. Runs of fixed-size fields are packed together with a
+following length prefix or an empty set of tagged fields.
 
 A tagged field that has its default is left out: not only shorter, but required by clients that take such a field as
 damage (librdkafka before 2.2).
@@ -40,7 +40,7 @@ def compile_encoder(cls: type[Message], version: int) -> Write:
 
 
 class EncoderCompiler:
-    """Writes one function. `lines` is its source so far, `namespace` what the source refers to."""
+    """Writes one function. `lines` is its source so far, `namespace` has the names in it."""
 
     def __init__(self, cls: type[Message], version: int) -> None:
         self.cls = cls
@@ -76,7 +76,7 @@ class EncoderCompiler:
     def emit(self, line: str) -> None:
         self.lines.append("    " * self.indent + line)
 
-    # What is packed in one go
+    # Values that are packed in one call
 
     def packed(self, run: list[tuple[str, str | None]]) -> str:
         if run == [("x", None)]:
@@ -92,7 +92,7 @@ class EncoderCompiler:
             self.run = []
 
     def prefix(self, fixed_form: str, length: str, compact: bool, long: str = "uvarint") -> None:
-        """A length, together with what is due. `length` is an expression."""
+        """A length, together with the values that are due. `length` is an expression."""
         if not compact:
             self.run.append((fixed_form, length))
             self.flush()
@@ -106,7 +106,7 @@ class EncoderCompiler:
         self.run = []
 
     def null(self, fixed_form: str, compact: bool) -> None:
-        """The length that stands for null, and what is due."""
+        """The length that stands for null, and the values that are due."""
         self.run.append(("x", None) if compact else (fixed_form, "-1"))
         self.flush()
 
@@ -183,7 +183,7 @@ class EncoderCompiler:
             self.flush()
             self.indent -= 1
         else:
-            self.flush()  # the names of what is due are free again after this
+            self.flush()  # the names of the due values are free again after this
         self.depth -= 1
 
     def array(self, element: str | type[Struct], source: str, compact: bool) -> None:

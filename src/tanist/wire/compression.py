@@ -1,9 +1,9 @@
 """Kafka's compression codecs on whole batches: none, gzip, snappy, lz4, zstd.
 
-The broker's data path never comes here: batches pass through as they are. Who must look into a batch does.
+The broker's data path does not use it: batches pass through as they are. It is for code that must decode a batch.
 
-What is decompressed comes from a client and may be made to explode, so that the result is always bounded: it grows by
-steps and never beyond `max_bytes`.
+Compressed data comes from clients and may be a decompression bomb, so the result is always bounded: it grows by steps
+and never beyond `max_bytes`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MAX_DECOMPRESSED_BYTES: Final = 128 * 1024 * 1024
 
 _FIRST_STEP: Final = 64 * 1024
 _DID_NOT_FIT: Final = "failed to write whole buffer"
-"""What the library says when the output was too small. All other failures are damage, for which no room helps."""
+"""The library's errors for an output buffer that is too small. All other failures are damage."""
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = _XERIAL_MAGIC + (1).to_bytes(4, "big") + (1).to_bytes(4, "big")
 """How snappy-java frames its blocks: the header with two versions, then blocks with their lengths before them."""
@@ -70,7 +70,7 @@ def decompress(kind: int, data: Buffer, max_bytes: int = MAX_DECOMPRESSED_BYTES)
     library = _LIBRARY.get(kind)
     if library is None:
         raise WireError(f"there is no compression codec {kind}")
-    # How much there will be is not known beforehand: try, and where it did not fit, try with four times the room.
+    # The size of the output is not known beforehand: try, and if it did not fit, try with four times the size.
     size = min(max_bytes, max(_FIRST_STEP, 4 * len(data)))
     while True:
         out = bytearray(size)
@@ -88,7 +88,7 @@ def decompress(kind: int, data: Buffer, max_bytes: int = MAX_DECOMPRESSED_BYTES)
 
 
 def _compress_xerial(data: Buffer) -> bytes:
-    """As snappy-java does, which is what Kafka's own clients read and write."""
+    """Framed as by snappy-java, the format of Kafka's own clients."""
     out = [_XERIAL_HEADER]
     view = memoryview(data)
     for start in range(0, len(view), _XERIAL_BLOCK):
@@ -118,7 +118,7 @@ def _decompress_snappy(data: Buffer, max_bytes: int) -> Buffer:
 
 
 def _decompress_block(block: memoryview, max_bytes: int) -> bytes:
-    """A raw block says how long it will be, and the library makes no more of it."""
+    """A raw block states its size, and the library returns no more."""
     try:
         size = cramjam.snappy.decompress_raw_len(block)
         if size > max_bytes:

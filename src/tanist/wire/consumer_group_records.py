@@ -1,7 +1,7 @@
-"""The records of `__consumer_offsets` that a group of the consumer protocol (KIP-848) is made of.
+"""The records of `__consumer_offsets` for a group of the consumer protocol (KIP-848).
 
-A group is its epoch, its members' subscriptions, the target assignment, and what each member has of it now: one record
-each, so that a change writes only what it changes. The formats are Apache Kafka 4.3's; `group_records` reads and
+A group has its epoch, its members' subscriptions, the target assignment, and each member's present assignment: one
+record each, so that a change writes only what it changes. The formats are Apache Kafka 4.3's; `group_records` reads and
 writes them with those of the classic protocol.
 """
 
@@ -63,7 +63,7 @@ class ClassicProtocol(Struct):
 
 
 class ClassicMemberMetadata(Struct):
-    """What a member that still speaks the classic protocol has said of itself."""
+    """The protocols and timeouts of a member that still speaks the classic protocol."""
 
     session_timeout_ms: int = 0
     supported_protocols: tuple[ClassicProtocol, ...] = ()
@@ -75,10 +75,10 @@ class ClassicMemberMetadata(Struct):
 
 
 class ConsumerMemberValue(GroupRecordValue):
-    """Who a member is and what it wants.
+    """A member's identity and subscription.
 
-    A member that speaks the consumer protocol has no `classic_member_metadata`, and its record says so: where it says
-    nothing a reader takes it that there is some.
+    A member that speaks the consumer protocol has no `classic_member_metadata`, and its record says so explicitly:
+    without that, a reader would expect some.
     """
 
     instance_id: str | None = None
@@ -159,7 +159,7 @@ class TargetPartitions(Struct):
 
 
 class MemberTargetValue(GroupRecordValue):
-    """What a member is to have in the end."""
+    """A member's target assignment."""
 
     topic_partitions: tuple[TargetPartitions, ...] = ()
 
@@ -170,7 +170,7 @@ class MemberTargetValue(GroupRecordValue):
 
 
 class MemberCurrentKey(GroupRecordKey):
-    """Of what a member has now (Kafka's ConsumerGroupCurrentMemberAssignmentKey)."""
+    """Of a member's present assignment (Kafka's ConsumerGroupCurrentMemberAssignmentKey)."""
 
     group: str = ""
     member_id: str = ""

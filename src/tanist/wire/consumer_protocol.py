@@ -1,4 +1,4 @@
-"""What Kafka's own consumers tell each other through their group: subscriptions and assignments (KIP-429, KIP-881).
+"""The consumers' messages within a classic group: subscriptions and assignments (KIP-429, KIP-881).
 
 Two bytes of version, then a message of that version. A version that is not known yet is read as the newest that is:
 later ones only add fields at the end.
@@ -29,12 +29,12 @@ def version_of(data: bytes) -> int:
 
 
 def decode_subscription(data: bytes) -> ConsumerProtocolSubscription:
-    """What a member subscribes to. `WireError` if it can't be read."""
+    """A member's subscription. `WireError` if it is malformed."""
     return _decode(ConsumerProtocolSubscription, data)
 
 
 def decode_assignment(data: bytes) -> ConsumerProtocolAssignment:
-    """What a member is given. `WireError` if it can't be read."""
+    """A member's assignment. `WireError` if it is malformed."""
     return _decode(ConsumerProtocolAssignment, data)
 
 

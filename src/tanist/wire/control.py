@@ -1,7 +1,7 @@
-"""Control records: what the logs say to those who replicate them, in batches that no consumer sees.
+"""Control records: markers in the logs, in batches that no consumer sees.
 
-The key says what kind of record it is; the value is a message that begins with its version. Transaction markers stand
-in the logs of topics, the others in the metadata log and its snapshots.
+The key has the kind of record; the value is a message that begins with its version. Transaction markers stand in the
+logs of topics, the others in the metadata log and its snapshots.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class ControlKind(IntEnum):
 ControlMessage: TypeAlias = (
     LeaderChangeMessage | SnapshotHeaderRecord | SnapshotFooterRecord | KRaftVersionRecord | VotersRecord
 )
-"""What the quorum writes for itself."""
+"""The quorum's own records."""
 
 
 class ControlRecord(NamedTuple):
@@ -86,7 +86,7 @@ def encode_control_key(kind: ControlKind) -> bytes:
 def encode_control_batch(
     messages: Sequence[ControlMessage], *, base_offset: int, leader_epoch: int, timestamp_ms: int
 ) -> bytearray:
-    """A batch of the quorum's own records, each in the version that its `version` says."""
+    """A batch of the quorum's own records, each in the version of its field `version`."""
     records = []
     for message in messages:
         value = encoder(type(message), message.version)(message)

@@ -1,8 +1,9 @@
 """CRC-32C, from the extension module of the `crc32c` package.
 
 The package itself looks up its version when it is imported, and brings its command line along: `importlib.metadata`,
-`email`, `zipfile`, `argparse`, 30 ms of CPU at every start for a number that nobody here asks for. So the extension is
-loaded from beside it, without running the package; where that cannot be done, the package is imported after all.
+`email`, `zipfile`, `argparse`, 30 ms of CPU at every start for a version number that is not needed here. So the
+extension is loaded from beside it, without running the package; where that cannot be done, the package is imported
+after all.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Protocol, cast
 
 class _Crc32c(Protocol):
     def __call__(self, data: bytes | bytearray | memoryview, value: int = 0) -> int:
-        """The CRC of the data, or of what `value` is the CRC of and the data."""
+        """The CRC of the data, or of the data after bytes whose CRC is `value`."""
 
 
 def _extension() -> ModuleSpec | None:

@@ -1,4 +1,4 @@
-"""Kafka's error codes, and the two exceptions of this room.
+"""Kafka's error codes, and the exceptions of this package.
 
 `ErrorCode` has the names and numbers of Apache Kafka 4.3 and one of our own, `REQUEST_LIMIT_REACHED`.
 """
@@ -9,7 +9,7 @@ from enum import IntEnum
 
 
 class WireError(Exception):
-    """Bytes that came from elsewhere are not what they should be: the peer's fault, so close its connection."""
+    """Malformed bytes from a peer: close its connection."""
 
 
 class UnsupportedVersion(WireError):

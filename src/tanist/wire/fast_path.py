@@ -1,8 +1,8 @@
-"""What the two hand-written codecs, `produce` and `fetch`, share.
+"""The shared parts of the two fast-path codecs, `produce` and `fetch`.
 
-They are written by hand because they are called for every batch: the shapes that clients send nearly always (one
-topic, one partition) are read and written with one or two precompiled structs. All other shapes go through ordinary
-loops. Both ways are held to the generic codec's bytes by tests.
+They are written by hand because they are called for every batch: the shapes that clients send nearly always (one topic,
+one partition) are read and written with one or two precompiled structs. All other shapes go through ordinary loops.
+Tests hold both to the generic codec's bytes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ NAME_BYTES: Final[dict[str, bytes]] = {}
 
 
 def learn_name(raw: bytes) -> str:
-    """Decode a topic's name and remember it. Whoever sends ever new names makes us forget the old ones, no more."""
+    """Decode a topic's name and remember it. The cache is bounded: too many new names clear it."""
     try:
         name = raw.decode()
     except UnicodeDecodeError as error:
@@ -66,7 +66,7 @@ def learn_name_bytes(name: str) -> bytes:
 
 
 class ReadersByLength(dict[int, Callable[[Buffer, int], tuple[Any, ...]]]):
-    """`[n](buffer, offset)` reads a layout in which a topic's name of n bytes stands. Made when first asked for.
+    """`[n](buffer, offset)` reads a layout with a topic's name of n bytes. Made at first use.
 
     Bounded by `MAX_TOPIC_NAME`, which callers check.
     """
@@ -80,7 +80,7 @@ class ReadersByLength(dict[int, Callable[[Buffer, int], tuple[Any, ...]]]):
 
 
 class PackersByLength(dict[int, tuple[Callable[..., bytes], int]]):
-    """`[n]` is what packs a layout in which a topic's name of n bytes stands, and the size of what it packs."""
+    """`[n]` packs a layout with a topic's name of n bytes; and the size of that layout."""
 
     def __init__(self, pattern: str) -> None:
         self._pattern = pattern
@@ -95,7 +95,7 @@ _INT32: Final = Layout(">i")
 
 
 class NodeEndpoint(NamedTuple):
-    """Where a leader is that a response points to (KIP-951)."""
+    """The endpoint of a leader that a response names (KIP-951)."""
 
     id: int
     host: str
@@ -128,7 +128,7 @@ def read_compact_string(frame: memoryview, position: int) -> tuple[str | None, i
 
 
 def check_count(what: str, count: int, least_bytes: int, left: int) -> None:
-    """An array of `count` elements of at least so many bytes must fit into what is left of the frame."""
+    """An array of `count` elements of at least so many bytes must fit into the rest of the frame."""
     if count < 0 or count * least_bytes > left:
         raise WireError(f"{what}: {count} elements, {left} bytes left")
 

@@ -1,6 +1,7 @@
-"""Fetch, by hand: the names that others import.
+"""Fetch (API key 1, versions 4-18), written by hand: the names for importers.
 
-Requests are in `fetch_request`, what a leader answers in `fetch_response`, what a follower reads in `fetch_reply`.
+Requests are in `fetch_request`, a leader's responses in `fetch_response`, a follower's reading of them in
+`fetch_reply`.
 """
 
 from tanist.wire.fast_path import NodeEndpoint

@@ -1,6 +1,6 @@
-"""Fetch responses (key 1), versions 4-18, as a follower reads them, by hand.
+"""Fetch responses (key 1), versions 4-18, as a follower reads them; written by hand.
 
-The records stay where they arrived: what is given out are views of the frame.
+The records are views of the received frame.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ def _read_aborted(frame: memoryview, p: int) -> tuple[list[tuple[int, int]], int
 
 
 def _take_records(frame: memoryview, p: int, size: int) -> tuple[memoryview, int]:
-    """The records as a view; null is as good as none."""
+    """The records as a view; null counts as none."""
     stop = p + max(size, 0)
     if size < -1 or stop > len(frame):
         raise WireError(f"records: length {size}, {len(frame) - p} bytes left")

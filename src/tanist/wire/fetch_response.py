@@ -1,4 +1,4 @@
-"""Fetch responses (key 1), versions 4-18, by hand: what batches go out with.
+"""Fetch responses (key 1), versions 4-18, of a leader; written by hand.
 
 A response is a list of chunks in which record data stands as it was given: a range of a file, or a buffer. It is never
 copied here. Errors and sessions from 7, flexible from 12, topic ids from 13.
@@ -30,7 +30,7 @@ LAST_VERSION: Final = 18
 
 
 class FetchedPartition(NamedTuple):
-    """What was read of a partition, or why nothing was."""
+    """The records read of a partition, or the error."""
 
     partition: int
     error: int = 0
@@ -40,10 +40,10 @@ class FetchedPartition(NamedTuple):
     records: Chunk | Sequence[Chunk] | None = None
     """One chunk or several. None is sent as no bytes rather than null, as Kafka does. When parsed, a memoryview."""
     aborted: Sequence[tuple[int, int]] | None = None
-    """Aborted transactions: (producer id, first offset). None to those who read uncommitted."""
+    """Aborted transactions: (producer id, first offset). None for clients that read uncommitted."""
     preferred_read_replica: int = -1
     diverging_epoch: tuple[int, int] | None = None
-    """(epoch, end offset) where the logs part: truncate to it."""
+    """(epoch, end offset) at which the logs diverge: truncate to it."""
     current_leader: tuple[int, int] | None = None
     """(leader id, leader epoch)."""
     snapshot_id: tuple[int, int] | None = None
@@ -140,8 +140,9 @@ watermark, last stable offset, log start offset, null for the aborted transactio
 five bytes of the records' length."""
 _NO_REPLICA: Final = b"\xff\xff\xff\xff"
 _FETCHED: Final[dict[Topic, tuple[Callable[..., bytes], int, bytes]]] = {}
-"""By topic: what packs the beginning of an answer from version 12 on, the frame's length but for the records and their
-length, and what stands for "this topic, one partition" in it."""
+"""By topic: the packer of the beginning of an answer from version 12 on, the frame's length without the records and
+their length, and the bytes for "this topic, one partition" in it.
+"""
 _FETCHED_MAX: Final = 20_000
 
 
@@ -180,7 +181,7 @@ def _usual_response(
         size = len(records)  # type: ignore[arg-type]
     if version > 11:
         length = UVARINTS[size + 1] if size < 127 else write_uvarint(size + 1)
-        # one for null, which is what those who read uncommitted get; None and () differ
+        # one for null, for clients that read uncommitted; None and () differ
         none = 0 if aborted is None else 1
         if version > 12:
             head = _USUAL_13.pack(

@@ -1,12 +1,12 @@
-"""A frame: length, header, body. What every request and response is wrapped in.
+"""A frame: length, header and body of every request and response.
 
-A frame as the network hands it over has no length prefix; a frame as we write it has. The header's version follows from
-whether the body's version is flexible (KIP-482), with one exception: the response to ApiVersions always has the old
-header, because a client that reads it does not know yet what the broker speaks.
+A received frame comes without its length prefix; a written frame has it. The header's version follows from whether the
+body's version is flexible (KIP-482), with one exception: the response to ApiVersions always has the old header, because
+a client that reads it does not know yet what the broker speaks.
 
-For the same reason an ApiVersions request of a version that we do not have is not an error of the wire: Kafka answers
-it with version 0 and UNSUPPORTED_VERSION. `RequestHeader.is_unknown_api_versions` says that it is one; nothing after
-its client id can be read.
+For the same reason an ApiVersions request of a version that we do not have is no `WireError`: Kafka answers it with
+version 0 and UNSUPPORTED_VERSION. `RequestHeader.is_unknown_api_versions` marks it; nothing after its client id can be
+read.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class RequestHeader(NamedTuple):
 
 
 def parse_request_header(frame: Buffer) -> RequestHeader:
-    """The header of a request, without looking at its body. `WireError` if there is no such request or version."""
+    """The header of a request, without its body. `WireError` if there is no such request or version."""
     try:
         api_key, api_version, correlation_id, length = _FIXED.unpack_from(frame, 0)
         flexible = _FLEXIBLE.get((api_key, api_version))
@@ -69,7 +69,7 @@ def parse_request_header(frame: Buffer) -> RequestHeader:
 
 
 def decode_request(header: RequestHeader, frame: Buffer) -> Request:
-    """The body of a request. What may follow it is ignored: Kafka does, so no client ever learnt that it sends more."""
+    """The body of a request. Bytes after it are ignored, as in Kafka: some clients may send them."""
     return decoder(request_class(header.api_key), header.api_version)(frame, header.body_offset)[0]
 
 
@@ -103,7 +103,7 @@ def _framed(message: ApiMessage, version: int, out: list[Any]) -> bytes:
 
 
 def correlation_id_of(frame: Buffer) -> int:
-    """Of a response: which request it answers."""
+    """The correlation id of a response."""
     if len(frame) < 4:
         raise WireError(f"a response of {len(frame)} bytes")
     found: int = _CORRELATION.unpack_from(frame, 0)[0]
@@ -143,7 +143,7 @@ def _learn_request(api_key: int, api_version: int) -> bool:
     first, last = cls.VERSIONS
     if not first <= api_version <= last:
         if api_key == ApiKey.API_VERSIONS and api_version > last:
-            return False  # the header has more than we read, which nobody asks for
+            return False  # the header has more fields, which are not needed
         raise UnsupportedVersion(f"{cls.__name__} has versions {first} to {last}, not {api_version}")
     found = _FLEXIBLE[api_key, api_version] = cls.is_flexible(api_version)
     return found

@@ -1,4 +1,4 @@
-"""What all records of `__consumer_offsets` have in common: a key of some kind, and a value of some version."""
+"""The common part of all records of `__consumer_offsets`: a key of some kind, and a value of some version."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The records of `__consumer_offsets`: what a group has committed, and who its members were when it last settled.
+"""The records of `__consumer_offsets`: a group's committed offsets, and its members as of its last stable generation.
 
-Declared like messages are; what they mean is the coordinator's. A key begins with its kind and a value with its
-version, two bytes each. The log is compacted by key, so the last value counts, and no value (a tombstone) means that
-there is nothing any more. Kinds that are not known here are those of newer protocols: readers pass over them.
+They are declared like messages; the coordinator gives them their meaning. A key begins with its kind and a value with
+its version, two bytes each. The log is compacted by key, so the last value counts, and no value is a tombstone. Unknown
+kinds are those of newer protocols: readers skip them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tanist.wire.schema import ZERO_UUID, Array, Field, Message, Struct
 
 
 class OffsetCommitKey(GroupRecordKey):
-    """Whose offset it is, and of which partition."""
+    """The group, topic and partition of an offset."""
 
     group: str = ""
     topic: str = ""
@@ -50,7 +50,7 @@ class OffsetCommitKey(GroupRecordKey):
 
 
 class OffsetCommitValue(GroupRecordValue):
-    """Up to where a group has come in a partition."""
+    """A group's committed offset in a partition."""
 
     offset: int = 0
     leader_epoch: int = -1
@@ -73,7 +73,7 @@ class OffsetCommitValue(GroupRecordValue):
 
 
 class GroupMetadataKey(GroupRecordKey):
-    """Which group it is."""
+    """The group."""
 
     group: str = ""
 

@@ -1,4 +1,4 @@
-"""Names for the numbers that everybody passes around, and the ids that mean something special.
+"""Types of ids, epochs and offsets, and the ids with a special meaning.
 
 At run time these are plain `int`, `str` and `UUID`; the `NewType`s are for signatures where a mix-up would hurt.
 """
@@ -44,14 +44,14 @@ KNOWS_NOTHING_MS: Final = (1 << 63) - 1
 
 METADATA_TOPIC: Final = "__cluster_metadata"
 METADATA_TOPIC_ID: Final = UUID(int=1)
-"""The one topic whose id is known beforehand."""
+"""The topic id of `__cluster_metadata`, which is fixed."""
 
 MIGRATING_DIRECTORY: Final = ZERO_UUID
 """The replica is from before directories had ids."""
 UNASSIGNED_DIRECTORY: Final = UUID(int=1)
 """The replica has not been given a log directory."""
 LOST_DIRECTORY: Final = UUID(int=2)
-"""The replica's log directory is offline, and nobody knows which it was."""
+"""The replica's log directory is offline and not known."""
 
 
 TopicIdPartition: TypeAlias = tuple[UUID, int]

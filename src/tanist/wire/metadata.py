@@ -1,4 +1,4 @@
-"""The metadata log's records as bytes: `encode_record`, `decode_record`, and which version to write.
+"""The metadata log's records as bytes: `encode_record`, `decode_record`, and the version to write.
 
 A record's value is framed: a frame version, the record's key, its version, each an unsigned varint, then the body. The
 version that is written follows from the cluster's metadata.version, so that every node that may be in the cluster can
@@ -180,7 +180,7 @@ def encode_record(record: MetadataRecord, version: int) -> bytes:
 
 
 def decode_record(value: Buffer) -> MetadataRecord:
-    """The record in a value of the metadata log. `WireError` if it is none that we know, whole."""
+    """The record in a value of the metadata log. `WireError` if it is unknown or not whole."""
     try:
         frame_version, position = read_uvarint(value, 0)
         key, position = read_uvarint(value, position)

@@ -1,6 +1,6 @@
-"""The records of the metadata log that say what the cluster is: brokers, topics, partitions, configurations, features.
+"""The records of the metadata log about the cluster: brokers, topics, partitions, configurations, features.
 
-Declared like messages are. `metadata` reads and writes them; what they mean is the controller's.
+They are declared like messages. `metadata` reads and writes them; the controller gives them their meaning.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class PartitionRecord(MetadataRecord):
     eligible_leader_replicas: tuple[int, ...] | None = None
     last_known_elr: tuple[int, ...] | None = None
     last_unclean_epoch: int = -1
-    """Ours, in a tag that Kafka's readers pass over: the last leader epoch that began with an unclean election."""
+    """Ours, in a tag that Kafka's readers skip: the last leader epoch that began with an unclean election."""
 
     RECORD_KEY: ClassVar[int] = 3
     VERSIONS: ClassVar[tuple[int, int]] = (0, 2)
@@ -294,7 +294,7 @@ class BrokerRegistrationChangeRecord(MetadataRecord):
 
 
 class NoOpRecord(MetadataRecord):
-    """Written so that the log moves while nothing happens."""
+    """Written so that an idle log moves."""
 
     RECORD_KEY: ClassVar[int] = 20
     VERSIONS: ClassVar[tuple[int, int]] = (0, 0)
@@ -314,7 +314,7 @@ class ZkMigrationStateRecord(MetadataRecord):
 
 
 class BeginTransactionRecord(MetadataRecord):
-    """What follows is one transaction, to be believed once it ends."""
+    """The next records are one transaction, valid once it ends."""
 
     name: str | None = None
 

@@ -1,4 +1,4 @@
-"""The records of the metadata log about who may do what: credentials, tokens, ACLs, quotas.
+"""The security records of the metadata log: credentials, tokens, ACLs, quotas.
 
 Read so that a log written by Kafka can be replayed.
 """

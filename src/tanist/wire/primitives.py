@@ -1,7 +1,7 @@
-"""The smallest pieces of Kafka's encoding: varints, uuids, tagged fields that nobody knows, arrays of numbers.
+"""The primitives of Kafka's encoding: varints, uuids, unknown tagged fields, arrays of numbers.
 
-These run inside the code that `compile_decoder` and `compile_encoder` write, and in the hand-written codecs. Those that
-read assume that their caller turns `IndexError` and `struct.error` (the buffer ended) into `WireError`.
+These run inside the code that `compile_decoder` and `compile_encoder` write, and in the hand-written codecs. The
+reading functions expect their caller to turn `IndexError` and `struct.error` (the buffer ended) into `WireError`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LAYOUTS: Final[dict[str, tuple[str, int]]] = {
     "float64": ("d", 8),
     "uuid": ("16s", 16),
 }
-"""Format character and size of what has a fixed size."""
+"""Format character and size of the fixed-size types."""
 
 
 def read_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:
@@ -89,7 +89,7 @@ partition). Ask with `KNOWN_UUIDS.get(raw) or learn_uuid(raw)`."""
 
 
 def learn_uuid(raw: bytes) -> UUID:
-    """Make the id and remember it. A peer that sends ever new ids makes us forget the old ones, no more."""
+    """Make the id and remember it. The cache is bounded: too many new ids clear it."""
     if len(KNOWN_UUIDS) >= MAX_KNOWN_UUIDS:
         KNOWN_UUIDS.clear()
     found = KNOWN_UUIDS[raw] = UUID(bytes=raw)
@@ -101,14 +101,14 @@ SHORT_ARRAY: Final = 32
 
 
 def short_array_packers(code: str, flexible: bool) -> tuple[Callable[..., bytes], ...]:
-    """By length: what packs the length prefix and that many numbers."""
+    """By length: the packer of the length prefix and that many numbers."""
     if flexible:
         return tuple(Layout(f">B{n}{code}").pack for n in range(SHORT_ARRAY))
     return tuple(Layout(f">i{n}{code}").pack for n in range(SHORT_ARRAY))
 
 
 def short_array_readers(code: str) -> tuple[Callable[[Buffer, int], tuple[Any, ...]], ...]:
-    """By length: what reads that many numbers."""
+    """By length: the reader of that many numbers."""
     return tuple(Layout(f">{n}{code}").unpack_from for n in range(SHORT_ARRAY))
 
 

@@ -1,7 +1,7 @@
-"""Produce (key 0), versions 3-13, by hand: what every batch comes in with.
+"""Produce (key 0), versions 3-13; written by hand.
 
-A request is not turned into objects but into positions: which bytes of the frame are the records of which partition.
-The caller appends them from where they are. Flexible from 9, topic ids instead of names from 13.
+A request is not turned into objects but into positions: for each partition the bytes of the frame that are its records.
+The caller appends them without a copy. Flexible from version 9, topic ids instead of names from 13.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class ProduceCall:
 
 
 class ProduceResult(NamedTuple):
-    """What became of one partition's records."""
+    """The result of one partition's append."""
 
     partition: int
     error: int = 0
@@ -65,7 +65,7 @@ class ProduceResult(NamedTuple):
     """(index of the record in the request's batch, message)."""
     error_message: str | None = None
     current_leader: tuple[int, int] | None = None
-    """(leader id, leader epoch), for a client that asked somebody else (KIP-951)."""
+    """(leader id, leader epoch), for a client that asked another broker (KIP-951)."""
 
 
 # Requests
@@ -89,9 +89,9 @@ _PARTITION = Layout(">ii").unpack_from
 
 
 def parse_single_produce(frame: memoryview, offset: int, version: int) -> tuple[int, int, Topic, int, int, int] | None:
-    """(acks, timeout, topic, partition, start, end of its records): what a request is nearly always.
+    """(acks, timeout, topic, partition, start, end of its records) of a request in the usual shape.
 
-    None for every other shape, and for what is malformed: `parse_produce` reads, or refuses, those.
+    None for every other shape and for malformed requests: `parse_produce` reads or refuses those.
     """
     topic: Topic
     try:
@@ -131,7 +131,7 @@ def parse_single_produce(frame: memoryview, offset: int, version: int) -> tuple[
                     topic = KNOWN_NAMES.get(raw) or learn_name(raw)
                 return acks, timeout_ms, topic, index, start, end
     except (struct_error, IndexError, WireError):
-        pass  # the long way finds out what is the matter
+        pass  # the general path finds the fault
     return None
 
 
@@ -248,7 +248,9 @@ _LENGTH = Layout(">h")
 def encode_appended(
     version: int, correlation_id: int, topic: Topic, index: int, base_offset: int, log_start_offset: int
 ) -> bytes:
-    """The answer to what `parse_single_produce` has read, if it was appended: a whole frame, length prefix included."""
+    """The answer to a request that `parse_single_produce` has read, if it was appended: a whole frame, length prefix
+    included.
+    """
     if version > 8:
         pack, size, middle = _APPENDED.get(topic) or _learn_appended(topic)
         return pack(size, correlation_id, middle, index, base_offset, -1, log_start_offset, 1)
@@ -261,8 +263,9 @@ _APPENDED_PATTERN: Final = ">iix%dsixxqqqBxxxxxxxx"
 """Length, correlation id, no tags, `_APPENDED`'s bytes, index, no error, base offset, append time, log start offset, no
 record errors; no message, no tags of partition and topic, no throttling, no tags."""
 _APPENDED: Final[dict[Topic, tuple[Callable[..., bytes], int, bytes]]] = {}
-"""By topic: what packs an answer from version 9 on, the length it has, and what stands for "this topic, one partition"
-in it. Ask with `_APPENDED.get(topic) or _learn_appended(topic)`."""
+"""By topic: the packer of an answer from version 9 on, its length, and the bytes for "this topic, one partition" in it.
+Ask with `_APPENDED.get(topic) or _learn_appended(topic)`.
+"""
 _APPENDED_MAX: Final = 20_000
 
 

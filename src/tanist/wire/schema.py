@@ -1,13 +1,13 @@
-"""How a message says what it looks like on the wire: the field table.
+"""The field table: a message's shape on the wire.
 
 A message is a plain mutable object. Its class says names, types and defaults of its fields, in the manner of a
 dataclass, plus `FIELDS`: for each of them its wire type and the versions that have it. One class serves all versions of
 a message: a field that a version lacks keeps its default when that version is read, and is dropped when it is written.
 `codec` turns the table into code; nothing here encodes.
 
-The table says nothing about defaults: the class does, and there is one truth. It is read here without `dataclass`, to
-which type checkers see no difference, because a node imports 170 of these: making dataclasses of them took 60 ms of the
-start of each process, and this takes 2.
+The class has the defaults, and the table has none. The class is read here without `dataclass`, which makes no
+difference to type checkers: a node imports many of these, and making dataclasses of them took 60 ms of the start of
+each process, where this takes 2.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class StructType(type):
 
 
 class _DataclassFields:
-    """What `dataclasses.replace` and its like want to know of a class, worked out when one of them asks."""
+    """The fields of a class for `dataclasses.replace` and its like, computed at first use."""
 
     def __get__(self, instance: object, owner: type[Struct]) -> dict[str, Any]:
         import dataclasses
@@ -75,12 +75,12 @@ class Struct(metaclass=StructType):
     __dataclass_fields__: ClassVar[Any] = _DataclassFields()
 
     _values: ClassVar[Callable[[Any], Any]]
-    """Gives the values of all fields, for comparing them."""
+    """Returns the values of all fields, for comparisons."""
 
     def __init__(self, **values: Any) -> None:
         """The first construction of a class writes the constructor that all others use."""
         cls = type(self)
-        if "FIELDS" not in cls.__dict__:  # a kind of messages: what is written for it, all messages would inherit
+        if "FIELDS" not in cls.__dict__:  # a kind of messages: all messages would inherit a constructor written for it
             if values:
                 raise TypeError(f"{cls.__name__} has no fields")
             return
@@ -107,7 +107,7 @@ class Struct(metaclass=StructType):
 
     @classmethod
     def default_of(cls, name: str) -> Any:
-        """What a field is when nothing is said of it."""
+        """The value of a field that is not given."""
         kind = cls.owned_kind(name)
         return cls.DEFAULTS[name] if kind is None else kind()
 
@@ -151,11 +151,11 @@ class ApiMessage(Message):
 
 
 class Request(ApiMessage):
-    """What a client sends."""
+    """A client's message."""
 
 
 class Response(ApiMessage):
-    """What a node answers."""
+    """A node's answer."""
 
 
 class MetadataRecord(Message):

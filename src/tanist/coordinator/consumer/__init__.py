@@ -1,1 +1,1 @@
-"""Groups of the consumer protocol (KIP-848): the coordinator assigns, and members follow, each at its own pace."""
+"""Groups of the consumer protocol (KIP-848): the coordinator assigns, and each member follows at its own pace."""

@@ -1,4 +1,4 @@
-"""Who is to have which partitions: the server-side assignors of KIP-848, by their names in Apache Kafka.
+"""The server-side assignors of KIP-848, by their names in Apache Kafka.
 
 Pure functions: the same members, topics and former target give the same target on every broker. Both give every
 partition of a subscribed topic to exactly one of its subscribers.
@@ -25,7 +25,7 @@ class Subscriber:
     topics: frozenset[UUID]
     instance_id: str | None
     target: Target
-    """What it was to have before."""
+    """Its former target."""
 
 
 Assignor = Callable[[Mapping[str, Subscriber], Mapping[UUID, int]], dict[str, Target]]
@@ -36,7 +36,7 @@ def assign_range(members: Mapping[str, Subscriber], partitions: Mapping[UUID, in
     """Each topic in as many consecutive ranges as it has subscribers, the first ones longer by one if need be.
 
     Members stand in one order for all topics, static ones first by their instance ids, so that members with the same
-    topics get the same partitions of each: what is keyed alike is read by one.
+    topics get the same partitions of each (co-partitioning).
     """
     order = sorted(members, key=lambda member_id: _place(member_id, members[member_id]))
     result: dict[str, dict[UUID, frozenset[int]]] = {member_id: {} for member_id in members}
@@ -75,7 +75,7 @@ def assign_uniform(members: Mapping[str, Subscriber], partitions: Mapping[UUID, 
         _level_alike(held, sum(counts.values()))
     taken = {place for places in held.values() for place in places}
     free = [(t, index) for t in sorted(counts) for index in range(counts[t]) if (t, index) not in taken]
-    # Topics with few readers first: those with many can still be used to even things out.
+    # Topics with few subscribers first: those with many can still even out the result.
     free.sort(key=lambda place: (len(readers[place[0]]), place))
     for place in free:
         least = min(readers[place[0]], key=lambda member_id: (len(held[member_id]), member_id))
@@ -105,7 +105,7 @@ def _give_back_doubles(held: Mapping[str, set[_Place]]) -> None:
 
 
 def _level_alike(held: Mapping[str, set[_Place]], total: int) -> None:
-    """All members have the same topics: nobody keeps more than his share, and as few as possible have one more."""
+    """All members have the same topics: no member keeps more than its share, and as few as possible have one more."""
     if not held:
         return
     share, more = divmod(total, len(held))
@@ -120,7 +120,7 @@ def _level_alike(held: Mapping[str, set[_Place]], total: int) -> None:
 
 
 def _even_out(held: Mapping[str, set[_Place]], readers: Mapping[UUID, list[str]]) -> None:
-    """Move partitions from who has more to who has at least two less and reads the topic, until nobody does."""
+    """Move partitions to subscribers with at least two fewer, until there are none."""
     while True:
         moved = False
         for member_id in sorted(held, key=lambda each: (-len(held[each]), each)):

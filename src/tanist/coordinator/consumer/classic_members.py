@@ -1,7 +1,7 @@
 """Members of a consumer group that still speak the classic protocol, while the group migrates (KIP-848, "Migration").
 
-To such a member its epoch is a generation, and the coordinator the one who assigns: JoinGroup is answered at once, with
-nobody to lead; SyncGroup gives it what it has; a heartbeat tells it to join again when there is more to do for it.
+For such a member its epoch is a generation, and the coordinator assigns: JoinGroup is answered at once, without a
+leader; SyncGroup returns its assignment; a heartbeat makes it join again when its assignment changes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from tanist.wire.messages.sync_group_response import SyncGroupResponse
 
 
 def subscription_in(protocols: Protocols) -> ConsumerProtocolSubscription:
-    """What the member subscribes to, by the first of its protocols. `Refused` if it cannot be read."""
+    """The member's subscription, from the first of its protocols. `Refused` if it is malformed."""
     metadata = protocols[0][1] if protocols else b""
     try:
         return decode_subscription(metadata)
@@ -61,7 +61,7 @@ def assignment_in(assignment: bytes, topics: Topics) -> Owned:
 
 
 def assignment_for(owned: Owned, topics: Topics, metadata: bytes) -> bytes:
-    """What the member has, as the classic protocol says it, in the version of its subscription."""
+    """The member's assignment in the classic protocol, in the version of its subscription."""
     parts: list[AssignedTopic] = []
     for topic_id, indexes in owned.items():
         name = topics.name_of(topic_id)
@@ -82,13 +82,13 @@ def join(
     before = group.members.get(member_id)
     if request.group_instance_id is not None:
         before = group.replace_static(request.group_instance_id, member_id)
-    told = subscription_in(protocols)
+    classic = subscription_in(protocols)
     subscription = Subscription(
         instance_id=request.group_instance_id,
-        rack_id=told.rack_id,
+        rack_id=classic.rack_id,
         client_id=client[0],
         client_host=client[1],
-        topic_names=tuple(sorted(set(told.topics))),
+        topic_names=tuple(sorted(set(classic.topics))),
         rebalance_timeout_ms=_rebalance_timeout_ms(request),
         classic=Classic(request.session_timeout_ms, protocols),
     )
@@ -96,9 +96,9 @@ def join(
         group.emit(ConsumerMemberKey(group=group.group_id, member_id=member_id), subscription_record(subscription))
     changed = before is None or before.topic_names != subscription.topic_names or before.regex is not None
     group.settle(changed, before, now_ms)
-    has = group.reconcile(member_id, _owned_by(told, group.topics), changed)
+    has = group.reconcile(member_id, _owned_by(classic, group.topics), changed)
     group.heard_of(member_id, now_ms)
-    # From here on it has its rebalance timeout to ask for what it has.
+    # From here on it has its rebalance timeout to send SyncGroup.
     group.patience[member_id] = (has.epoch, now_ms + subscription.rebalance_timeout_ms)
     group.rescan()
     return JoinGroupResponse(
@@ -106,10 +106,12 @@ def join(
     )
 
 
-def _owned_by(told: ConsumerProtocolSubscription, topics: Topics) -> Reported:
-    """An eager member has given everything up before it joins, and says nothing; a cooperative one says what it has."""
+def _owned_by(classic: ConsumerProtocolSubscription, topics: Topics) -> Reported:
+    """An eager member has given up all partitions before it joins, and lists none; a cooperative one lists its
+    partitions.
+    """
     reported: dict[UUID, frozenset[int]] = {}
-    for each in told.owned_partitions:
+    for each in classic.owned_partitions:
         found = topics.find(each.topic)
         if found is not None:
             reported[found[0]] = frozenset(each.partitions)
@@ -117,7 +119,7 @@ def _owned_by(told: ConsumerProtocolSubscription, topics: Topics) -> Reported:
 
 
 def _shares_protocol(group: ConsumerGroup, member_id: str, protocols: Protocols) -> bool:
-    """Should all consumer members leave, the classic ones must have a protocol in common."""
+    """The classic members must have a protocol in common, in case all consumer members leave."""
     common = {name for name, _ in protocols}
     for other_id, other in group.members.items():
         if other_id != member_id and other.classic is not None:
@@ -126,7 +128,7 @@ def _shares_protocol(group: ConsumerGroup, member_id: str, protocols: Protocols)
 
 
 def sync(group: ConsumerGroup, request: SyncGroupRequest, now_ms: int) -> SyncGroupResponse:
-    """A classic member asks for what it has."""
+    """A classic member asks for its assignment."""
     subscription = checked(group, request.member_id, request.group_instance_id)
     classic, current = subscription.classic, group.current(request.member_id)
     if classic is None:
@@ -149,7 +151,7 @@ def sync(group: ConsumerGroup, request: SyncGroupRequest, now_ms: int) -> SyncGr
 
 
 def heartbeat(group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int, now_ms: int) -> int:
-    """A classic member is there; the error tells it whether to join again."""
+    """A classic member's heartbeat; the error says whether it must join again."""
     subscription = checked(group, member_id, instance_id)
     if subscription.classic is None:
         raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, "the member speaks the consumer protocol")
@@ -162,7 +164,7 @@ def heartbeat(group: ConsumerGroup, member_id: str, instance_id: str | None, gen
     if settled and not group.refresh_requested:
         return ErrorCode.NONE
     if settled:
-        # Topics may have changed: find out, as a member of the new protocol would with its heartbeat.
+        # Topics may have changed: check, as the heartbeat of a member of the new protocol does.
         group.settle(False, subscription, now_ms)
         if current.epoch >= group.epoch:
             return ErrorCode.NONE
@@ -171,7 +173,7 @@ def heartbeat(group: ConsumerGroup, member_id: str, instance_id: str | None, gen
 
 
 def _something_is_free(group: ConsumerGroup, member_id: str) -> bool:
-    """Whether others have given up something that the member is to have."""
+    """Whether others have given up a partition of the member's target."""
     mine = group.current(member_id).assigned
     return any(
         index not in mine.get(topic_id, {}) and (topic_id, index) not in group.owners
@@ -188,7 +190,7 @@ def _expect_join(group: ConsumerGroup, member_id: str, subscription: Subscriptio
 
 
 def leave(group: ConsumerGroup, identities: Sequence[MemberIdentity]) -> tuple[MemberResponse, ...]:
-    """Members go, by LeaveGroup: classic ones of their own will, any by an operator's."""
+    """Members leave, by LeaveGroup: classic ones by themselves, any by an operator's request."""
     gone: list[str] = []
     results: list[MemberResponse] = []
     for identity in identities:
@@ -209,7 +211,7 @@ def leave(group: ConsumerGroup, identities: Sequence[MemberIdentity]) -> tuple[M
 
 
 def checked(group: ConsumerGroup, member_id: str, instance_id: str | None) -> Subscription:
-    """The member, if it is who it says it is (KIP-345); else `Refused`."""
+    """The member, if its ids match (KIP-345); else `Refused`."""
     if instance_id is not None:
         holder = group.static_members.get(instance_id)
         if holder is not None and holder != member_id:

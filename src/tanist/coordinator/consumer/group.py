@@ -1,12 +1,12 @@
-"""One group of the consumer protocol (KIP-848): heartbeats, and what they bring about.
+"""One group of the consumer protocol (KIP-848): heartbeats and their effects.
 
-A member says with each heartbeat who it is, in which epoch, and, when it has changed, what it wants and has. The group
-has three epochs: its own grows when members or topics change; the target assignment is made for one of them; and each
-member goes over to the target's when it has given up what is not in it. Nobody waits for anybody but for the partitions
-that he is to get.
+A member sends with each heartbeat its id and epoch, and its subscription and partitions when they have changed. There
+are three kinds of epochs: the group's grows when members or topics change; the target assignment has that of the group
+for which it was made; each member takes over the target's when it has given up all partitions that are not in it. A
+member waits only for partitions of its target.
 
-Decisions are records (`tables`), told when they are committed. Whoever is not heard of for a session, or does not
-give up what it was asked to within its rebalance timeout, is removed.
+Decisions are records (`tables`), answered when they are committed. A member that sends no heartbeat for a session, or
+does not give up partitions within its rebalance timeout, is removed.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class ConsumerGroupState(Enum):
 
 
 class Refused(Exception):
-    """The request is refused with this error, and nothing has changed."""
+    """A refusal of the request with this error; nothing has changed."""
 
     def __init__(self, error: ErrorCode, message: str) -> None:
         super().__init__(message)
@@ -76,7 +76,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What a request has changed: the records that say so, and those that would take it back, the last change first."""
+    """The changes of a request: their records, and the records that would undo them, the last change first."""
 
     records: tuple[GroupRecord, ...]
     undo: tuple[GroupRecord, ...]
@@ -90,11 +90,11 @@ class ConsumerGroup(ConsumerTables):
         self.settings = settings
         self.topics = topics
         self.check_ms = NEVER_MS
-        """Before this time nothing happens by itself. A heartbeat leaves it as it is: it only puts things off."""
+        """The next deadline. A heartbeat only postpones deadlines, so it leaves this as it is."""
         self.deadlines: dict[str, int] = {}
-        """When a member's session ends, unless it is heard of before."""
+        """When a member's session ends, unless a heartbeat comes before."""
         self.patience: dict[str, tuple[int, int]] = {}
-        """Of who is to do something: the epoch in which, and until when."""
+        """Members that must revoke partitions or join: the epoch in which, and the deadline."""
         self.refresh_requested = True
         """Topics may have changed since the target was made."""
         self._records: list[GroupRecord] = []
@@ -103,25 +103,25 @@ class ConsumerGroup(ConsumerTables):
     # -- decisions
 
     def emit(self, key: GroupRecordKey, value: GroupRecordValue | None) -> None:
-        """Decide: from now on it is so here, and is written down."""
+        """Decide: apply the record at once, and have it written."""
         self._undo.append(self.record_before(key))
         self._records.append((key, value))
         self.replay(key, value)
 
     def decided(self) -> Decided:
-        """What was decided since this was last asked."""
+        """The decisions since the last call."""
         decided = Decided(tuple(self._records), tuple(reversed(self._undo)))
         self._records, self._undo = [], []
         return decided
 
     def take_back(self, undo: Iterable[GroupRecord], now_ms: int) -> None:
-        """What was decided cannot be written: be as before."""
+        """The records of a decision were refused: undo it."""
         for key, value in undo:
             self.replay(key, value)
         self.refresh_requested = True
         for table in (self.deadlines, self.patience):
             for member_id in table.keys() - self.members.keys():
-                del table[member_id]  # its joining was taken back: who is no member is never overdue
+                del table[member_id]  # its join was undone: it is no member and never overdue
         for member_id in self.members:
             if self.deadlines.get(member_id, 0) <= now_ms:
                 self.deadlines[member_id] = now_ms + self.session_timeout_ms(member_id)
@@ -146,7 +146,7 @@ class ConsumerGroup(ConsumerTables):
         return all(subscription.classic is not None for subscription in self.members.values())
 
     def assignor(self) -> str:
-        """The one that most members want; the first that is configured if nobody cares."""
+        """The one that most members prefer; the first configured one if none has a preference."""
         votes = Counter(each.server_assignor for each in self.members.values() if each.server_assignor is not None)
         usable = [(-count, name) for name, count in votes.items() if name in self.settings.assignors]
         return min(usable)[1] if usable else self.settings.assignors[0]
@@ -171,7 +171,7 @@ class ConsumerGroup(ConsumerTables):
     def heartbeat(
         self, beat: ConsumerGroupHeartbeatRequest, client_id: str, client_host: str, now_ms: int
     ) -> ConsumerGroupHeartbeatResponse:
-        """A member joins, or is there. `Refused` if it is not what it says it is."""
+        """A member joins, or sends a heartbeat. `Refused` if its ids or epoch do not match."""
         member_id, joining = beat.member_id, beat.member_epoch == JOINING_EPOCH
         if joining:
             self.check_size(member_id)
@@ -231,7 +231,7 @@ class ConsumerGroup(ConsumerTables):
                 ErrorCode.FENCED_MEMBER_EPOCH, f"the member's epoch {epoch} is ahead of {current.epoch}; it must rejoin"
             )
         if epoch < current.epoch and not (
-            # It has not heard the last answer, and has nothing that it should not have.
+            # The last answer was lost, and it has no partition beyond its assignment.
             epoch == current.previous_epoch and reported is not None and _is_within(reported, current.assigned)
         ):
             raise Refused(
@@ -239,7 +239,7 @@ class ConsumerGroup(ConsumerTables):
             )
 
     def replace_static(self, instance_id: str, member_id: str) -> Subscription | None:
-        """A static member is back under a new id: it takes its own place."""
+        """A static member is back under a new id: it takes over its old state."""
         old_id = self.static_members.get(instance_id)
         if old_id is None or old_id == member_id:
             return self.members.get(member_id)
@@ -260,7 +260,7 @@ class ConsumerGroup(ConsumerTables):
         self.check_ms = min(self.check_ms, self.deadlines[member_id])
 
     def _be_patient(self, member_id: str, has: Current, rebalance_timeout_ms: int, now_ms: int) -> None:
-        """Who is to give partitions up has its rebalance timeout for it, from when it was first asked to."""
+        """A member that must give up partitions has its rebalance timeout for it, from the first request on."""
         if has.state is not MemberState.UNREVOKED_PARTITIONS:
             self.patience.pop(member_id, None)
             return
@@ -272,7 +272,7 @@ class ConsumerGroup(ConsumerTables):
     # -- the three epochs
 
     def settle(self, changed: bool, before: Subscription | None, now_ms: int) -> None:
-        """After a member has said what it wants: the group's epoch, and the target assignment."""
+        """After a change of subscription: the group's epoch, and the target assignment."""
         if before is not None and changed and before.regex is not None:
             self._forget_regex(before.regex)
         bump = changed
@@ -352,7 +352,7 @@ class ConsumerGroup(ConsumerTables):
         self.emit(GroupRegexKey(group=self.group_id, regular_expression=regex), value)
 
     def _refresh_regexes(self) -> bool:
-        """Match again what was matched against an older version of the metadata; whether anything is new."""
+        """Match the regular expressions against the present metadata again; whether any result has changed."""
         new = False
         for regex, resolved in list(self.regexes.items()):
             if resolved.version != self.topics.version:
@@ -369,7 +369,7 @@ class ConsumerGroup(ConsumerTables):
     # -- leaving
 
     def leave(self, beat: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
-        """A member goes: for good, or, a static one with epoch -2, for a while."""
+        """A member leaves: for good, or, if static and with epoch -2, for a while."""
         member_id = beat.member_id
         if beat.instance_id is not None:
             holder = self.static_members.get(beat.instance_id)
@@ -387,7 +387,7 @@ class ConsumerGroup(ConsumerTables):
         return ConsumerGroupHeartbeatResponse(member_id=member_id, member_epoch=beat.member_epoch)
 
     def remove(self, member_ids: Iterable[str]) -> None:
-        """Members are out; what they had is for others, who hear of it in the next epoch."""
+        """Remove members; their partitions go to others in the next epoch."""
         for member_id in member_ids:
             self.erase(member_id)
         self.bump()
@@ -407,7 +407,7 @@ class ConsumerGroup(ConsumerTables):
     # -- time
 
     def loaded(self, now_ms: int) -> None:
-        """All records were replayed: members have a session to be heard of."""
+        """All records were replayed: each member has a session for its next heartbeat."""
         self.refresh_requested = True
         for member_id, subscription in self.members.items():
             self.deadlines[member_id] = now_ms + self.session_timeout_ms(member_id)
@@ -415,20 +415,20 @@ class ConsumerGroup(ConsumerTables):
         self.rescan()
 
     def overdue(self, now_ms: int) -> list[str]:
-        """Members whose session has ended, or who have kept others waiting for too long."""
+        """Members whose session has ended, or that kept others waiting for too long."""
         late = {member_id for member_id, deadline_ms in self.deadlines.items() if deadline_ms <= now_ms}
         late |= {member_id for member_id, (_, deadline_ms) in self.patience.items() if deadline_ms <= now_ms}
         return sorted(late & self.members.keys())
 
     def rescan(self) -> None:
-        """Find out anew when something is due next."""
+        """Compute the next deadline again."""
         waits = [deadline_ms for _, deadline_ms in self.patience.values()]
         self.check_ms = min([*self.deadlines.values(), *waits], default=NEVER_MS)
 
     # -- commits
 
     def commit_error(self, member_id: str, epoch: int) -> int:
-        """Whether a member of this epoch may commit at all. Of an older epoch: see `may_commit`."""
+        """Whether a member of this epoch may commit. For an older epoch see `may_commit`."""
         if epoch < 0 and not self.members:
             return ErrorCode.NONE
         if member_id not in self.members:
@@ -439,9 +439,11 @@ class ConsumerGroup(ConsumerTables):
         return ErrorCode.NONE if epoch <= known else ErrorCode.STALE_MEMBER_EPOCH
 
     def may_commit(self, member_id: str, epoch: int, topic_id: UUID, index: int) -> bool:
-        """A member may have sent its commit before it heard of its new epoch: what it has had since then is its own."""
+        """A member may have sent its commit before it learned of its new epoch: it may commit partitions that it has
+        had since then.
+        """
         if member_id not in self.members:
-            return True  # nobody is in the group: an operator
+            return True  # an empty group: an operator
         current = self.current(member_id)
         if epoch == current.epoch:
             return True
@@ -452,7 +454,7 @@ class ConsumerGroup(ConsumerTables):
         return False
 
     def fetch_error(self, member_id: str | None, epoch: int) -> int:
-        """Whether somebody may be told what is committed."""
+        """Whether a client may read the committed offsets."""
         if not member_id and epoch < 0:
             return ErrorCode.NONE
         if member_id is None or member_id not in self.members:
@@ -463,7 +465,7 @@ class ConsumerGroup(ConsumerTables):
 def _merged(
     before: Subscription | None, beat: ConsumerGroupHeartbeatRequest, client_id: str, client_host: str
 ) -> Subscription:
-    """What the member wants now: what it does not say is as it was."""
+    """The member's new subscription: fields that it omits are unchanged."""
     old = before or Subscription()
     names, regex = beat.subscribed_topic_names, beat.subscribed_topic_regex
     return Subscription(

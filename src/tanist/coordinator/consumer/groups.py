@@ -1,8 +1,8 @@
-"""The consumer groups of one partition of `__consumer_offsets`, and their way in and out of the classic protocol.
+"""The consumer groups of one partition of `__consumer_offsets`, and their conversion from and to the classic protocol.
 
 Turns requests into decisions, and decisions into appends. Memory is ahead of the log here: the next decision builds on
-the last one, and what anybody is told waits until everything that it rests on is committed, if need be by an append of
-nothing. What the log refuses is taken back.
+the last one, and an answer waits until all records on which it rests are committed, if need be by an append without
+records. Decisions that the log refuses are undone.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tanist.wire.messages.leave_group_response import LeaveGroupResponse
 from tanist.wire.messages.sync_group_request import SyncGroupRequest
 
 Refusal = Callable[[int], Any]
-"""Makes the answer that says this error."""
+"""Makes the response with this error."""
 
 
 class ConsumerGroups:
@@ -42,7 +42,7 @@ class ConsumerGroups:
         self._settings = settings
         self._topics = topics
         self._classic = classic
-        """The groups of the classic protocol, which is the shard's table."""
+        """The groups of the classic protocol: the shard's table."""
         self.groups: dict[str, ConsumerGroup] = {}
 
     # -- records
@@ -70,7 +70,7 @@ class ConsumerGroups:
         ticket: object,
         now_ms: int,
     ) -> list[Effect]:
-        """ConsumerGroupHeartbeat: join, go on, or leave."""
+        """ConsumerGroupHeartbeat: join, stay, or leave."""
 
         def refusal(error: int, message: str | None = None) -> ConsumerGroupHeartbeatResponse:
             return ConsumerGroupHeartbeatResponse(error_code=error, error_message=message)
@@ -90,13 +90,13 @@ class ConsumerGroups:
         effects: list[Effect] = []
         records: list[GroupRecord] = []
         if classic is not None:
-            # Those who wait are to join again, and will find the new protocol here.
+            # Waiting members must join again, and then meet the new protocol.
             effects += _dismissed(classic, ErrorCode.REBALANCE_IN_PROGRESS)
             records.append((GroupMetadataKey(group=group.group_id), None))
         return effects + self._append(group, records, ticket, response, refusal, before, now_ms)
 
     def _find(self, beat: ConsumerGroupHeartbeatRequest, now_ms: int) -> tuple[ConsumerGroup, Group | None]:
-        """The group; with the classic group that it was until now, if this request turns it into a consumer group."""
+        """The group; and the classic group that this request converts into it, if any."""
         found = self.groups.get(beat.group_id)
         if found is not None:
             return found, None
@@ -170,7 +170,7 @@ class ConsumerGroups:
         return self._append(group, [], ticket, response, lambda error: LeaveGroupResponse(error_code=error), (), now_ms)
 
     def delete(self, group_id: str, offsets: tuple[GroupRecord, ...], ticket: object) -> list[Effect]:
-        """DeleteGroups, of a consumer group: nobody may be in it. `offsets`: what removes what it has committed."""
+        """DeleteGroups, for a consumer group: it must be empty. `offsets`: the tombstones of its committed offsets."""
 
         def result(error: int) -> DeletableGroupResult:
             return DeletableGroupResult(group_id=group_id, error_code=error)
@@ -188,14 +188,14 @@ class ConsumerGroups:
     # -- time
 
     def tick(self, group: ConsumerGroup, now_ms: int) -> list[Effect]:
-        """Remove whoever was not heard of in time, or keeps others waiting."""
+        """Remove members that sent no heartbeat in time, or keep others waiting."""
         overdue = group.overdue(now_ms)
         if overdue:
             group.remove(overdue)
         group.rescan()
         return self._append(group, [], None, None, None, (), now_ms) if overdue else []
 
-    # -- what becomes of a decision
+    # -- the end of a decision
 
     def _append(
         self,
@@ -211,7 +211,7 @@ class ConsumerGroups:
         records = [*first, *decided.records]
         after: Group | None = None
         if any(value is None for _, value in decided.records) and migration.must_downgrade(group):
-            # The last member of the new protocol is gone.
+            # The last member of the new protocol has left.
             value = migration.downgraded(group)
             after = Group(group.group_id, self._settings)
             after.restore(value)
@@ -227,7 +227,7 @@ class ConsumerGroups:
         return effects
 
     def written(self, purpose: ConsumerGroupChanged, error: int, now_ms: int) -> list[Effect]:
-        """A decision is committed, or was refused: then it never was."""
+        """A decision is committed, or was refused and is undone."""
         if error and error != ErrorCode.REQUEST_TIMED_OUT:
             group = purpose.group
             if isinstance(group, ConsumerGroup):
@@ -254,7 +254,7 @@ def _dismissed(classic: Group, error: int) -> list[Effect]:
 
 
 def _check_form(beat: ConsumerGroupHeartbeatRequest, settings: GroupSettings) -> None:
-    """What a request must say, whatever the group (as Apache Kafka checks it)."""
+    """The checks of a request that do not depend on the group (Apache Kafka's)."""
 
     def refuse(message: str) -> Refused:
         return Refused(ErrorCode.INVALID_REQUEST, message)

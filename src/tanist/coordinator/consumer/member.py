@@ -1,6 +1,6 @@
-"""A member of a consumer group: what it wants, and what it has; and the records that say so.
+"""A member of a consumer group: its subscription, its assignment, and their records.
 
-Immutable, like the records: a member changes by being another value.
+Immutable, like the records: a change makes a new value.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ LEAVING_STATIC_EPOCH = -2
 
 
 class MemberState(IntEnum):
-    """How far a member has come towards its target, by Kafka's names and numbers."""
+    """The state of a member on the way to its target, by Kafka's names and numbers."""
 
     STABLE = 0
     UNREVOKED_PARTITIONS = 1
-    """It still has partitions that it is to give up, and stays in its epoch until it has."""
+    """It has partitions to give up, and stays in its epoch until it has done so."""
     UNRELEASED_PARTITIONS = 2
-    """It is in the new epoch, and others have not given up yet all that it is to have."""
+    """It is in the new epoch, and waits for partitions that others have not given up yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Classic:
-    """What a member that speaks the classic protocol has said of itself."""
+    """The protocols and timeouts of a member that speaks the classic protocol."""
 
     session_timeout_ms: int
     protocols: tuple[tuple[str, bytes], ...]
@@ -51,7 +51,7 @@ class Classic:
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """Who a member is and what it wants."""
+    """A member's identity and subscription."""
 
     instance_id: str | None = None
     rack_id: str | None = None
@@ -67,14 +67,14 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class Current:
-    """What a member has."""
+    """A member's assignment."""
 
     epoch: int = 0
     previous_epoch: int = -1
     state: MemberState = MemberState.STABLE
     assigned: Owned = field(default_factory=dict)
     revoking: Owned = field(default_factory=dict)
-    """What it has been asked to give up, and may still read."""
+    """Partitions that it must give up, and may still read."""
 
 
 # -- records

@@ -1,8 +1,8 @@
-"""A group goes over from the classic protocol to the consumer protocol, or back, with its members (KIP-848).
+"""The migration of a group from the classic protocol to the consumer protocol, and back, with its members (KIP-848).
 
-Up, when the first member of the new protocol joins: the classic members stay, in the generation and with the partitions
-that they have, and are told to join again. Down, when the last of the new protocol is gone: the classic members that
-are left rebalance among themselves.
+Upgrade, when the first member of the new protocol joins: the classic members stay, with their generation and
+partitions, and must join again. Downgrade, when the last member of the new protocol leaves: the classic members
+rebalance among themselves.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ DOWNGRADES = frozenset({"downgrade", "bidirectional"})
 
 
 def can_upgrade(group: Membership, settings: GroupSettings) -> bool:
-    """Whether the members of a classic group can stay while others of the new protocol come."""
+    """Whether the members of a classic group can stay when members of the new protocol join."""
     if group.state is GroupState.EMPTY:
         return True
     return (
@@ -54,17 +54,16 @@ def upgraded(classic: Membership, settings: GroupSettings, topics: Topics, now_m
     name, epoch = classic.group_id, classic.generation_id
     known = []
     for member in classic.members.values():
-        told = subscription_in(member.protocols)
-        known.append((member, told))
+        known.append((member, subscription_in(member.protocols)))
     # A group that never had a generation begins as a new one does.
     group.emit(ConsumerGroupKey(group=name), ConsumerGroupValue(epoch=epoch))
-    for member, told in known:
+    for member, classic_subscription in known:
         subscription = Subscription(
             instance_id=member.group_instance_id,
-            rack_id=told.rack_id,
+            rack_id=classic_subscription.rack_id,
             client_id=member.client_id,
             client_host=member.client_host,
-            topic_names=tuple(sorted(set(told.topics))),
+            topic_names=tuple(sorted(set(classic_subscription.topics))),
             rebalance_timeout_ms=member.rebalance_timeout_ms,
             classic=Classic(member.session_timeout_ms, member.protocols),
         )
@@ -86,12 +85,12 @@ def upgraded(classic: Membership, settings: GroupSettings, topics: Topics, now_m
 
 
 def must_downgrade(group: ConsumerGroup) -> bool:
-    """Whether only classic members are left, and may go on by themselves."""
+    """Whether only classic members are left, so that the group may be downgraded."""
     return bool(group.members) and group.has_classic_members_only and group.settings.migration_policy in DOWNGRADES
 
 
 def downgraded(group: ConsumerGroup) -> GroupMetadataValue:
-    """The classic group that the members which are left make."""
+    """The classic group of the remaining members."""
     members: list[GroupMetadataMember] = []
     protocol = ""
     common: set[str] | None = None

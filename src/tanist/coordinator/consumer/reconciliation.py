@@ -1,8 +1,8 @@
 """One step of a member towards its target (KIP-848, "Reconciliation of the group").
 
-A member first gives up what it is not to have any more, in its old epoch; then it goes over to the new epoch, and gets
-what others have given up, as they do. So a partition never has two owners: it is given to nobody while a member has it
-or has yet to give it up.
+A member first gives up the partitions outside its target, in its old epoch; then it takes the new epoch, and gets
+partitions as others give them up. So a partition never has two owners: it is not assigned while a member has it or has
+yet to give it up.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from uuid import UUID
 from tanist.coordinator.consumer.member import Current, MemberState, Owned, Target
 
 Reported = Mapping[UUID, frozenset[int]]
-"""The partitions that a member says it has."""
+"""The partitions that a member reports."""
 
 
 def next_current(
@@ -25,10 +25,10 @@ def next_current(
     *,
     subscribed: frozenset[UUID] | None,
 ) -> Current:
-    """What the member has next.
+    """The member's next assignment.
 
-    `reported`: None if it does not say what it has, as it does when nothing has changed. `is_free`: whether nobody has
-    the partition. `subscribed`: the topics of its subscription, if that has changed since the target was made.
+    `reported`: None if it reports none, because nothing has changed. `is_free`: whether no member has the partition.
+    `subscribed`: the topics of its subscription, if that has changed since the target was made.
     """
     if current.state is MemberState.STABLE and current.epoch == target_epoch:
         return current if subscribed is None else _without_unsubscribed(current, subscribed, reported)
@@ -72,7 +72,7 @@ def _computed(
 
 
 def _without_unsubscribed(current: Current, subscribed: frozenset[UUID], reported: Reported | None) -> Current:
-    """The subscription became smaller, and the target is not made anew yet: what it does not want is taken back."""
+    """The subscription became smaller, and the target is not made anew yet: revoke the partitions outside it."""
     revoking = {topic_id: partitions for topic_id, partitions in current.assigned.items() if topic_id not in subscribed}
     if not revoking:
         return current
@@ -83,7 +83,7 @@ def _without_unsubscribed(current: Current, subscribed: frozenset[UUID], reporte
 
 
 def _has_any(owned: Owned, reported: Reported | None) -> bool:
-    """Whether the member has any of these. Who does not say has what it was given."""
+    """Whether the member has any of these. Without a report it has its assignment."""
     if reported is None:
         return any(owned.values())
     return any(index in reported.get(topic_id, frozenset()) for topic_id, indexes in owned.items() for index in indexes)

@@ -1,7 +1,7 @@
-"""What the records of a consumer group make: its epoch, members, target, and what each has.
+"""The tables of a consumer group, from its records: its epoch, members, target, and present assignments.
 
 Every change is a record first: the group decides by emitting records, which are replayed here at once and written to
-the log; loading replays the same. What was decided and cannot be written is taken back by replaying what was before.
+the log; loading replays the same. A decision that cannot be written is undone by replaying the former records.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ CONSUMER_KEYS = (
 
 
 class Resolved(NamedTuple):
-    """What a regular expression meant, as of a version of the metadata."""
+    """The matches of a regular expression, as of a version of the metadata."""
 
     topics: tuple[str, ...]
     version: int
@@ -56,12 +56,12 @@ class Resolved(NamedTuple):
 
 
 class ConsumerTables:
-    """A consumer group's state, as its records say it."""
+    """A consumer group's state, from its records."""
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
         self.exists = False
-        """Its own record is there."""
+        """Whether the group's own record exists."""
         self.epoch = 0
         self.metadata_hash = 0
         self.members: dict[str, Subscription] = {}
@@ -72,7 +72,7 @@ class ConsumerTables:
         self.targets: dict[str, Target] = {}
         self.currents: dict[str, Current] = {}
         self.owners: dict[tuple[UUID, int], str] = {}
-        """Who has a partition, or has yet to give it up."""
+        """The member that has a partition, or has yet to give it up."""
         self.regexes: dict[str, Resolved] = {}
 
     def current(self, member_id: str) -> Current:
@@ -84,7 +84,7 @@ class ConsumerTables:
     # -- records
 
     def replay(self, key: GroupRecordKey, value: GroupRecordValue | None) -> None:
-        """One record; no value is a tombstone."""
+        """Replay one record; no value is a tombstone."""
         if isinstance(key, MemberCurrentKey):
             self._replay_current(key.member_id, value if isinstance(value, MemberCurrentValue) else None)
         elif isinstance(key, ConsumerMemberKey):
@@ -133,7 +133,7 @@ class ConsumerTables:
                         self.owners[(topic_id, index)] = member_id
 
     def record_before(self, key: GroupRecordKey) -> GroupRecord:
-        """The record that would make the tables under this key what they are now."""
+        """The record that would restore the present state of this key."""
         value: GroupRecordValue | None = None
         if isinstance(key, MemberCurrentKey):
             current = self.currents.get(key.member_id)
@@ -158,7 +158,7 @@ class ConsumerTables:
         return key, value
 
     def tombstones(self) -> list[GroupRecord]:
-        """What removes the group, members first."""
+        """The tombstones that remove the group, members first."""
         group = self.group_id
         keys: list[GroupRecordKey] = []
         keys += [MemberCurrentKey(group=group, member_id=each) for each in self.currents]

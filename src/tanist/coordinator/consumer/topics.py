@@ -1,7 +1,7 @@
-"""What a group must know of the cluster's topics, and which of them a regular expression means.
+"""The cluster's topics for a group, and the matches of a regular expression among them.
 
-Expressions are RE2's, as in Apache Kafka since 4.0: they come from anybody who can connect, and are matched against all
-topics on the coordinator, so that an engine which backtracks would let one client stop a broker.
+Expressions are RE2's, as in Apache Kafka since 4.0: any client can send them, and the coordinator matches them against
+all topics, so with a backtracking engine one client could stop a broker.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ class Topics(Protocol):
         """The topic's name; None if it is deleted."""
 
     def names(self) -> Iterable[str]:
-        """All topics, internal ones too: an expression finds what it matches, as in Apache Kafka."""
+        """All topics, internal ones too: an expression may match them, as in Apache Kafka."""
 
 
 class InvalidRegex(Exception):
-    """The expression cannot be compiled; the message says why."""
+    """The expression does not compile; the message has the reason."""
 
 
 def matching(regex: str, names: Iterable[str]) -> tuple[str, ...]:
-    """The names that the whole expression matches, sorted. `InvalidRegex` if it is none."""
-    import re2  # only a coordinator of such a group needs it
+    """The names that the whole expression matches, sorted. `InvalidRegex` if it does not compile."""
+    import re2  # imported late: only a coordinator of such a group needs it
 
     options = re2.Options()
     options.log_errors = False
