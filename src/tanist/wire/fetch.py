@@ -1,4 +1,4 @@
-"""Fetch (API key 1, versions 4-18), written by hand: the names for importers.
+"""Fetch (key 1), versions 4-18, written by hand: the names for importers.
 
 Requests are in `fetch_request`, a leader's responses in `fetch_response`, a follower's reading of them in
 `fetch_reply`.
