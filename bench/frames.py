@@ -70,10 +70,10 @@ def record_batch(values: list[bytes], timestamp_ms: int) -> bytes:
 
 def batch_of_size(total_bytes: int, value_bytes: int, timestamp_ms: int, seed: int = 1) -> bytes:
     """A batch of about so many bytes (never more), of equal values that do not compress."""
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     overhead = len(record_batch([bytes(value_bytes)], timestamp_ms)) - len(record_batch([], timestamp_ms)) + 2
     count = max(1, (total_bytes - 61) // overhead)
-    batch = record_batch([chance.randbytes(value_bytes) for _ in range(count)], timestamp_ms)
+    batch = record_batch([rng.randbytes(value_bytes) for _ in range(count)], timestamp_ms)
     if count > 1 and len(batch) > total_bytes:
         raise ValueError(f"{count} records make {len(batch)} bytes, more than {total_bytes}")
     return batch

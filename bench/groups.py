@@ -48,7 +48,7 @@ class NobodyLooks:
     """A `Witness` that counts commits, and nothing else."""
 
     def __init__(self) -> None:
-        self.commits_told = 0
+        self.acknowledged_commits = 0
 
     def told(
         self, client: str, group: str, member_id: str, epoch: int, parts: Iterable[Part], *, classic: bool
@@ -68,7 +68,7 @@ class NobodyLooks:
         pass
 
     def committed(self, client: str, place: Place, offset: int, tag: str) -> None:
-        self.commits_told += 1
+        self.acknowledged_commits += 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ def measure(cluster: Cluster, kind: str, name: str, members: int, commit_s: floa
         nonlocal settled_ms, before, cpu_s
         owned = {part for member in group for part in member.owned}
         if len(owned) == partitions and all(len(member.owned) == SHARE for member in group):
-            settled_ms, before, cpu_s = loop.now_ms(), witness.commits_told, cpu_seconds(pids(cluster))
+            settled_ms, before, cpu_s = loop.now_ms(), witness.acknowledged_commits, cpu_seconds(pids(cluster))
             loop.call_at(settled_ms + round(commit_s * 1000), loop.stop)
         elif loop.now_ms() > began_ms + SETTLE_MS:
             loop.stop()
@@ -131,7 +131,7 @@ def measure(cluster: Cluster, kind: str, name: str, members: int, commit_s: floa
         loop.call_soon(member.start)
     look()
     loop.run()
-    took_ms, commits = loop.now_ms() - settled_ms, witness.commits_told - before
+    took_ms, commits = loop.now_ms() - settled_ms, witness.acknowledged_commits - before
     used_s = cpu_seconds(pids(cluster)) - cpu_s
     loop.call_soon(leave)
     loop.run()

@@ -145,8 +145,8 @@ def table(results: Sequence[Measured], first: str, second: str) -> list[str]:
     ]
     for measured in results:
         for metric in measured.metrics:
-            told_values = [measured.of(label, metric) for label in (first, second)]
-            cells = [spread(values) if values else "–" for values in told_values]
+            values_of_labels = [measured.of(label, metric) for label in (first, second)]
+            cells = [spread(values) if values else "–" for values in values_of_labels]
             ratio = ratios(measured, metric, first, second)
             told = f"**{ratio.median:.2f}** ({ratio.min:.2f}–{ratio.max:.2f})" if ratio else "–"
             lines.append(f"| {measured.title} | {METRICS[metric]} | {cells[0]} | {cells[1]} | {told} |")

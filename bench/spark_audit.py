@@ -68,12 +68,12 @@ class Plan:
     """Which offsets of a partition have what planted in them; the same wherever it is asked."""
 
     def __init__(self, partition: int, records: int) -> None:
-        chance = np.random.default_rng(partition)
+        rng = np.random.default_rng(partition)
         each = PLANTED // PARTITIONS
         # Far from each other, and away from the ends.
-        places = np.sort(chance.choice(records // BATCH_RECORDS - 8, 4 * each, replace=False) + 4)
-        offsets = places * BATCH_RECORDS + chance.integers(0, BATCH_RECORDS, len(places))
-        self.kinds = chance.permutation(np.repeat(np.arange(4), each))
+        places = np.sort(rng.choice(records // BATCH_RECORDS - 8, 4 * each, replace=False) + 4)
+        offsets = places * BATCH_RECORDS + rng.integers(0, BATCH_RECORDS, len(places))
+        self.kinds = rng.permutation(np.repeat(np.arange(4), each))
         self.offsets = offsets
         self.records = records
         self.partition = partition

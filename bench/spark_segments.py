@@ -45,14 +45,13 @@ COLUMNS = {
 
 def write_segments(folder: Path, size: int, total_bytes: int, equal: bool) -> int:
     """Four partitions; gives how many records. A few batches, again and again: the CRC does not cover offsets."""
-    chance = random.Random(size)
+    rng = random.Random(size)
     count = BATCH_BYTES // size
     kinds = []
     for _ in range(8):
-        lengths = [size if equal else chance.randint(size * 3 // 4, size * 5 // 4) for _ in range(count)]
+        lengths = [size if equal else rng.randint(size * 3 // 4, size * 5 // 4) for _ in range(count)]
         records = [
-            NewRecord(1_700_000_000_000 + n, b"%016d" % n, chance.randbytes(max(8, lengths[n] - 30)))
-            for n in range(count)
+            NewRecord(1_700_000_000_000 + n, b"%016d" % n, rng.randbytes(max(8, lengths[n] - 30))) for n in range(count)
         ]
         kinds.append(encode_batch(records, leader_epoch=3, producer_id=5, producer_epoch=0, base_sequence=0))
     found = 0

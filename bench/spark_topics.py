@@ -44,11 +44,11 @@ COLUMNS = [name for name in TYPES if name != "headers"]
 
 def some_rows(total_bytes: int) -> Any:
     """Arrow batches of records of about 1 KB: a few, again and again."""
-    chance = random.Random(7)
+    rng = random.Random(7)
     kinds = []
     for kind in range(4):
         keys = [b"%08d-%07d" % (kind, number) for number in range(8192)]
-        values = [chance.randbytes(chance.randint(700, 1200)) for _ in range(8192)]
+        values = [rng.randbytes(rng.randint(700, 1200)) for _ in range(8192)]
         kinds.append(pa.record_batch({"key": pa.array(keys, pa.binary()), "value": pa.array(values, pa.binary())}))
     for number in range(max(1, total_bytes // (8192 * RECORD_BYTES))):
         yield kinds[number % len(kinds)]

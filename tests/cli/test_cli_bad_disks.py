@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tanist.runtime.cluster.cluster_file import load_existing
-from tanist.runtime.cluster.deaths import death_reason
+from tanist.runtime.cluster.exit_reasons import exit_reason
 from tanist.runtime.cluster.processes import wait_until
 from tanist.runtime.ports.descriptors import NEEDED
 from tanist.runtime.ports.synced_lengths import SyncLedger
@@ -134,7 +134,7 @@ def test_a_node_that_dies_of_a_full_disk_leaves_its_reason(mount: Mount) -> None
     assert "ready in" in up(folder).stdout
     (node,) = load_existing(folder).nodes
     try:
-        assert death_reason(folder, node) is None
+        assert exit_reason(folder, node) is None
         run("topics", "create", "t", "--partitions", "1", "--replication-factor", "1", folder=folder)
         fill(disk)
         command = [*TANIST, "produce", "t", "--data", str(folder)]
@@ -150,7 +150,7 @@ def test_a_node_that_dies_of_a_full_disk_leaves_its_reason(mount: Mount) -> None
         finally:
             producer.kill()
             producer.wait()
-        reason = death_reason(folder, node)
+        reason = exit_reason(folder, node)
         assert reason is not None
         assert "No space left on device" in reason
         assert "\n" not in reason
@@ -179,14 +179,14 @@ def test_a_killed_node_has_no_reason(tmp_path: Path) -> None:
     assert "ready in" in up(folder).stdout
     run("crash", "1", folder=folder)
     (node,) = load_existing(folder).nodes
-    assert death_reason(folder, node) is None
+    assert exit_reason(folder, node) is None
     (folder / "node-1" / "data" / "meta.properties").unlink()
     said = run("start", "1", folder=folder, code=1)
     assert "node 1 cannot start: " in said
     assert "is not formatted" in said
     assert said.count("\n") == 1
     (node,) = load_existing(folder).nodes
-    assert "is not formatted" in (death_reason(folder, node) or "")
+    assert "is not formatted" in (exit_reason(folder, node) or "")
 
 
 # -- open files

@@ -62,7 +62,7 @@ class World:
     asked: list[Any] = field(default_factory=list)
 
 
-class Told(Client):
+class AnsweredClient(Client):
     """A client of that cluster."""
 
     def __init__(self, world: World) -> None:
@@ -168,7 +168,7 @@ def world() -> World:
 
 @pytest.fixture
 def describe(monkeypatch: pytest.MonkeyPatch, world: World) -> Callable[..., str]:
-    monkeypatch.setattr(topics_cli, "connect", lambda *_: Told(world))
+    monkeypatch.setattr(topics_cli, "connect", lambda *_: AnsweredClient(world))
 
     def run(*arguments: str) -> str:
         result: Result = CliRunner().invoke(app, ["topics", "describe", *arguments])

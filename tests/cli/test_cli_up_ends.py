@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from tanist.runtime.cluster.cluster_file import NodeEntry, load, load_existing
+from tanist.runtime.cluster.parent_watch import LOG_NAME
 from tanist.runtime.cluster.processes import ProcessMark, wait_until
-from tanist.runtime.cluster.tether import LOG_NAME
 from tests.cli.cli_rig import FEW_PARTITIONS, TANIST, free_port, run
 
 Up = Callable[..., "subprocess.Popen[str]"]

@@ -44,14 +44,14 @@ class Controller(Client):
         if request.topic_partitions is None:
             asked = [(topic, tuple(partitions), None) for topic, partitions in self.everything.items()]
         for topic, partitions, leaders in asked:
-            outcomes = []
+            results = []
             for place, partition in enumerate(partitions):
                 code: int = ErrorCode.REQUEST_LIMIT_REACHED
                 if left > 0:
                     left -= 1
                     code = self.decide(topic, partition, None if leaders is None else leaders[place])
-                outcomes.append(PartitionResult(partition_id=partition, error_code=code))
-            results.append(ReplicaElectionResult(topic=topic, partition_result=tuple(outcomes)))
+                results.append(PartitionResult(partition_id=partition, error_code=code))
+            results.append(ReplicaElectionResult(topic=topic, partition_result=tuple(results)))
         return ElectLeadersResponse(replica_election_results=tuple(results))
 
 
@@ -62,11 +62,11 @@ def sizes(controller: Controller) -> list[int]:
 def test_a_request_carries_at_most_a_thousand_partitions() -> None:
     controller = Controller()
     wanted = [Candidate(f"t{number % 7}", number // 7) for number in range(2500)]
-    outcomes = elect(controller, ElectionType.PREFERRED, wanted, timeout_ms=1000)
+    results = elect(controller, ElectionType.PREFERRED, wanted, timeout_ms=1000)
     assert sizes(controller) == [1000, 1000, 500]
-    assert {(each.topic, each.partition) for each in outcomes} == {(each.topic, each.partition) for each in wanted}
-    assert all(each.elected for each in outcomes)
-    assert [(each.topic, each.partition) for each in outcomes] == sorted((e.topic, e.partition) for e in wanted)
+    assert {(each.topic, each.partition) for each in results} == {(each.topic, each.partition) for each in wanted}
+    assert all(each.elected for each in results)
+    assert [(each.topic, each.partition) for each in results] == sorted((e.topic, e.partition) for e in wanted)
 
 
 def test_what_was_over_the_limit_is_asked_for_again_with_its_own_leaders() -> None:
@@ -80,29 +80,29 @@ def test_what_was_over_the_limit_is_asked_for_again_with_its_own_leaders() -> No
 
     controller = Controller(decide, limit=4)
     wanted = [Candidate("t", number, 100 + number) for number in range(10)]
-    outcomes = elect(controller, ElectionType.DESIGNATION, wanted, timeout_ms=1000)
+    results = elect(controller, ElectionType.DESIGNATION, wanted, timeout_ms=1000)
     assert sizes(controller) == [10, 6, 2]
     assert chosen == {number: 100 + number for number in range(10)}
-    assert [each.partition for each in outcomes] == list(range(10))
-    assert all(each.elected for each in outcomes)
+    assert [each.partition for each in results] == list(range(10))
+    assert all(each.elected for each in results)
 
 
 def test_all_partitions_are_asked_for_without_a_list_and_the_rest_by_name() -> None:
     controller = Controller(limit=2)
     controller.everything = {"a": [0, 1, 2], "b": [0]}
-    outcomes = elect(controller, ElectionType.UNCLEAN, None, timeout_ms=1000)
+    results = elect(controller, ElectionType.UNCLEAN, None, timeout_ms=1000)
     assert controller.requests[0].topic_partitions is None
     assert sizes(controller)[1:] == [2]
-    assert [(each.topic, each.partition, each.elected) for each in outcomes] == [
+    assert [(each.topic, each.partition, each.elected) for each in results] == [
         ("a", 0, True), ("a", 1, True), ("a", 2, True), ("b", 0, True),
     ]  # fmt: skip
 
 
 def test_a_controller_that_serves_nothing_is_not_asked_for_ever() -> None:
     controller = Controller(limit=0)
-    (outcome,) = elect(controller, ElectionType.PREFERRED, [Candidate("t", 0)], timeout_ms=1000)
-    assert outcome.failed
-    assert outcome.error_code == ErrorCode.REQUEST_LIMIT_REACHED
+    (result,) = elect(controller, ElectionType.PREFERRED, [Candidate("t", 0)], timeout_ms=1000)
+    assert result.failed
+    assert result.error_code == ErrorCode.REQUEST_LIMIT_REACHED
     assert len(controller.requests) == 1
 
 
@@ -127,8 +127,8 @@ def test_version_0_would_take_unclean_for_preferred() -> None:
 def test_outcomes_that_are_no_failures() -> None:
     codes = {0: ErrorCode.NONE, 1: ErrorCode.ELECTION_NOT_NEEDED, 2: ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE}
     controller = Controller(lambda _, partition, __: codes[partition])
-    outcomes = elect(controller, ElectionType.UNCLEAN, [Candidate("t", number) for number in codes], timeout_ms=1000)
-    assert [(each.elected, each.needless, each.failed) for each in outcomes] == [
+    results = elect(controller, ElectionType.UNCLEAN, [Candidate("t", number) for number in codes], timeout_ms=1000)
+    assert [(each.elected, each.needless, each.failed) for each in results] == [
         (True, False, False), (False, True, False), (False, False, True),
     ]  # fmt: skip
 

@@ -18,18 +18,18 @@ from hypothesis import strategies as st
 from tanist.runtime.cluster.processes import wait_until
 from tanist.runtime.faults import settings as vocabulary
 from tanist.runtime.faults.disk import FaultyDisk
-from tanist.runtime.faults.node_agent import obey_faults
+from tanist.runtime.faults.node_agent import apply_faults
 from tanist.runtime.faults.settings import (
     CLEAR,
     CLIENTS,
-    ORDER_SIGNAL,
+    REQUEST_SIGNAL,
     BadDisk,
     Fault,
     FaultSet,
     FaultsUnreadable,
+    LinkState,
     Partition,
     Slow,
-    Way,
     applied_path,
 )
 from tanist.runtime.ports.disk import RealDisk
@@ -38,7 +38,7 @@ from tanist.sim.faults.nemesis import KINDS
 
 PORTS = {1: (9092, 10092), 2: (9093,), 3: (10093,)}
 NODES = (1, 2, 3, CLIENTS)
-CUT = Way(cut=True)
+CUT = LinkState(cut=True)
 
 sides = st.sets(st.sampled_from(NODES), min_size=1, max_size=3).map(lambda members: tuple(sorted(members)))
 faults = st.one_of(
@@ -61,8 +61,8 @@ sets = st.builds(FaultSet, st.integers(0), st.just(PORTS), st.lists(faults, max_
 
 def test_a_partition_is_between_its_sides_and_nobody_else() -> None:
     cut = FaultSet(ports=PORTS, faults=(Partition((1, 2), (3,)),))
-    assert cut.way(1, 3) == cut.way(3, 1) == cut.way(2, 3) == CUT
-    assert cut.way(1, 2) == cut.way(1, CLIENTS) == cut.way(CLIENTS, 3) == CLEAR
+    assert cut.link(1, 3) == cut.link(3, 1) == cut.link(2, 3) == CUT
+    assert cut.link(1, 2) == cut.link(1, CLIENTS) == cut.link(CLIENTS, 3) == CLEAR
     assert cut.links(3) == {1: (CUT, CUT), 2: (CUT, CUT)}
     assert cut.links(1) == {3: (CUT, CUT)}
     assert cut.nodes_apart_from_clients() == frozenset()
@@ -79,9 +79,9 @@ def test_one_way() -> None:
 
 def test_faults_of_one_link_add_up() -> None:
     both = FaultSet(faults=(Slow((1,), (2,), False, 5, 9, 100), Slow((1, 2), (3,)), Slow((2,), (1,), True, 7, 1, 50)))
-    assert both.way(1, 2) == Way(False, 5, 9, 100)
-    assert both.way(2, 1) == Way(False, 7, 9, 50)
-    assert both.also(Partition((2,), (1,), one_way=True)).way(2, 1) == Way(True, 7, 9, 50)
+    assert both.link(1, 2) == LinkState(False, 5, 9, 100)
+    assert both.link(2, 1) == LinkState(False, 7, 9, 50)
+    assert both.also(Partition((2,), (1,), one_way=True)).link(2, 1) == LinkState(True, 7, 9, 50)
 
 
 def test_a_fault_takes_the_place_of_its_like() -> None:
@@ -121,7 +121,7 @@ def test_what_is_healed_is_well_and_the_rest_is_as_it_was(before: FaultSet, heal
     for one in NODES:
         for other in NODES:
             spared = one not in healed and other not in healed
-            assert after.way(one, other) == (before.way(one, other) if spared else CLEAR)
+            assert after.link(one, other) == (before.link(one, other) if spared else CLEAR)
         assert after.disks(one) == (() if one in healed else before.disks(one))
 
 
@@ -176,7 +176,7 @@ class Obedient:
         self.network = SocketNetwork(runner.loop)
         self.disk = RealDisk(runner.loop)
         self.said: list[str] = []
-        self.switch = obey_faults(
+        self.switch = apply_faults(
             runner.loop,
             self.network,
             self.disk,
@@ -192,7 +192,7 @@ class Obedient:
 
     def tell(self) -> None:
         """Have it look; while the loop runs, for it hears no signals otherwise."""
-        self.runner.loop.post(lambda: os.kill(os.getpid(), ORDER_SIGNAL))
+        self.runner.loop.post(lambda: os.kill(os.getpid(), REQUEST_SIGNAL))
 
     def order(self, number: int, *faults: Fault) -> None:
         vocabulary.save(self.folder, FaultSet(number, PORTS, faults))
@@ -205,7 +205,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "faults"
     folder.mkdir(mode=0o700)
     yield folder
-    signal.signal(ORDER_SIGNAL, signal.SIG_DFL)
+    signal.signal(REQUEST_SIGNAL, signal.SIG_DFL)
 
 
 def test_a_node_obeys_and_says_so(runner: Any, folder: Path) -> None:
@@ -261,7 +261,7 @@ def test_a_node_that_was_started_in_any_other_way_obeys_nobody(runner: Any, fold
     node = Obedient(runner, folder, {})
     assert node.switch is None
     assert type(node.disk) is RealDisk
-    assert signal.getsignal(ORDER_SIGNAL) is signal.SIG_DFL
+    assert signal.getsignal(REQUEST_SIGNAL) is signal.SIG_DFL
     node.disk.close()
 
 

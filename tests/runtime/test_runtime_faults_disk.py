@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tanist.ports import FileRange
-from tanist.runtime.faults.disk import disk_obeys
+from tanist.runtime.faults.disk import apply_disk_faults
 from tanist.runtime.faults.settings import BadDisk
 from tanist.runtime.ports.disk import RealDisk
 from tanist.runtime.ports.files import DiskFile
@@ -45,7 +45,7 @@ def test_full(disk: RealDisk, tmp_path: Path) -> None:
     before = disk.open(f"{tmp_path}/log")
     before.write(0, [b"0123456789"])
     disk.write_file(f"{tmp_path}/small", b"old")
-    disk_obeys(disk, [BadDisk(1, "disk_full")])
+    apply_disk_faults(disk, [BadDisk(1, "disk_full")])
     assert fails_with(errno.ENOSPC, lambda: before.write(8, [b"abc"]))
     assert fails_with(errno.ENOSPC, lambda: disk.write_file(f"{tmp_path}/small", b"new"))
     assert fails_with(errno.ENOSPC, lambda: disk.open(f"{tmp_path}/other"))
@@ -57,7 +57,7 @@ def test_full(disk: RealDisk, tmp_path: Path) -> None:
     assert disk.read_file(f"{tmp_path}/small") == b"old"
     before.truncate(5)
     disk.remove(f"{tmp_path}/small")
-    disk_obeys(disk, [])
+    apply_disk_faults(disk, [])
     before.write(5, [b"healed"])
     assert again.read(0, 5) == b"01ab4"
     assert before.read(0, 20) == b"01ab4healed"
@@ -71,7 +71,7 @@ def test_broken_in_one_directory(runner: Any, disk: RealDisk, tmp_path: Path) ->
     bad, good, alike = (disk.open(f"{_folder(tmp_path, name)}/log") for name in ("bad", "good", "bad-not"))
     for file in (bad, good, alike):
         file.write(0, [b"content"])
-    disk_obeys(disk, [BadDisk(1, "disk_error", f"{tmp_path}/bad")])
+    apply_disk_faults(disk, [BadDisk(1, "disk_error", f"{tmp_path}/bad")])
     path = f"{tmp_path}/bad"
     assert fails_with(errno.EIO, lambda: bad.read(0, 1))
     assert fails_with(errno.EIO, lambda: bad.write(0, [b"x"]))
@@ -87,7 +87,7 @@ def test_broken_in_one_directory(runner: Any, disk: RealDisk, tmp_path: Path) ->
         assert file.read(0, 20) == b"content, and more"
         assert synced(runner, disk, file) is None
     bad.close()  # also now; its descriptor is not lost
-    disk_obeys(disk, [])
+    apply_disk_faults(disk, [])
     with pytest.raises(OSError, match="Bad file descriptor"):
         bad.read(0, 1)
     good.close()
@@ -102,11 +102,11 @@ def _folder(tmp_path: Path, name: str) -> Path:
 def test_a_failed_sync_stays_failed_when_the_disk_is_healed(runner: Any, disk: RealDisk, tmp_path: Path) -> None:
     file = disk.open(f"{tmp_path}/log")
     file.write(0, [b"content"])
-    disk_obeys(disk, [BadDisk(1, "disk_error")])
+    apply_disk_faults(disk, [BadDisk(1, "disk_error")])
     error = synced(runner, disk, file)
     assert error is not None
     assert error.errno == errno.EIO
-    disk_obeys(disk, [])
+    apply_disk_faults(disk, [])
     assert synced(runner, disk, file) is error
     assert file.read(0, 7) == b"content"
     file.close()
@@ -114,7 +114,7 @@ def test_a_failed_sync_stays_failed_when_the_disk_is_healed(runner: Any, disk: R
 
 def test_slow_syncs(runner: Any, disk: RealDisk, tmp_path: Path) -> None:
     file = disk.open(f"{tmp_path}/log")
-    disk_obeys(disk, [BadDisk(1, "disk_slow", latency_ms=80)])
+    apply_disk_faults(disk, [BadDisk(1, "disk_slow", latency_ms=80)])
     began_s = time.monotonic()
     file.write(0, [b"at once"])
     assert synced(runner, disk, file) is None
@@ -127,11 +127,11 @@ def test_slow_syncs(runner: Any, disk: RealDisk, tmp_path: Path) -> None:
 
 def test_slow_writes(disk: RealDisk, tmp_path: Path) -> None:
     file = disk.open(f"{tmp_path}/log")
-    disk_obeys(disk, [BadDisk(1, "disk_slow", latency_ms=50, writes=True)])
+    apply_disk_faults(disk, [BadDisk(1, "disk_slow", latency_ms=50, writes=True)])
     began_s = time.monotonic()
     file.write(0, [b"late"])
     assert time.monotonic() - began_s >= 0.05
-    disk_obeys(disk, [BadDisk(1, "disk_slow", latency_ms=60_000)])
+    apply_disk_faults(disk, [BadDisk(1, "disk_slow", latency_ms=60_000)])
     file.write(4, [b", soon"])
     assert file.read(0, 10) == b"late, soon"
     file.close()
@@ -165,10 +165,10 @@ def test_what_is_being_sent_from_a_broken_disk_ends_its_connection(
     file = disk.open(f"{tmp_path}/log")
     file.write(0, [b"\0\0\0\5hello"])
     chunks = [b"\0\0\0\5", FileRange(file, 4, 5)] if apart else [FileRange(file, 0, 9)]
-    disk_obeys(disk, [BadDisk(1, "disk_full")])
+    apply_disk_faults(disk, [BadDisk(1, "disk_full")])
     here.connection.send(chunks)
     runner.until(lambda: there.frames == [b"hello"])
-    disk_obeys(disk, [BadDisk(1, "disk_error")])
+    apply_disk_faults(disk, [BadDisk(1, "disk_error")])
     here.connection.send(chunks)
     runner.until(lambda: bool(here.closed))
     assert here.closed == [os.strerror(errno.EIO)]

@@ -105,7 +105,7 @@ class Pair:
     def order(self, *faults: Fault) -> None:
         self.set = FaultSet(self.set.number + 1, self.set.ports, faults)
         for node in (self.one, self.two):
-            node.faults.obey(self.set)
+            node.faults.apply(self.set)
 
     def heal(self) -> None:
         self.order()
@@ -246,7 +246,7 @@ def test_other_links_are_as_they_were(pair: Pair, runner: Any, tmp_path: Path) -
     third = Node(runner.loop, 3, tmp_path)
     pair.set = FaultSet(0, {**(pair.set.ports or {}), 3: (third.port,)})
     pair.order(PARTITION)
-    third.faults.obey(pair.set)
+    third.faults.apply(pair.set)
     callers = [pair.one.dial(third), third.dial(pair.two)]
     for caller in callers:
         caller.connection.send([packed(b"through")])

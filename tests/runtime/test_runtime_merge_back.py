@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tanist.log.salvage.manifest import Manifest, SalvageReason, SavedFile
 from tanist.runtime.client.client import KafkaError
-from tanist.runtime.client.merge_back import MARK, MergeInterrupted, Outcome, Target, merge_back
+from tanist.runtime.client.merge_back import MARK, MergeInterrupted, MergeResult, Target, merge_back
 from tanist.runtime.client.salvaged import Entry, PartitionSalvage, by_partition
 from tanist.wire.batch import NewRecord, Record, decode_batch, encode_batch, iterate_headers, read_header
 from tanist.wire.compression import Compression
@@ -168,7 +168,7 @@ def lost(*numbers: int, at: int = 10, epoch: int = 3, **batch: Any) -> bytearray
     return encode_batch([record(n) for n in numbers], base_offset=at, leader_epoch=epoch, **batch)
 
 
-def merge(topic: OnePartition, salvaged: Salvaged, target: Target = PLAIN, **how: Any) -> Outcome:
+def merge(topic: OnePartition, salvaged: Salvaged, target: Target = PLAIN, **how: Any) -> MergeResult:
     return merge_back(topic, salvaged.partition, target, **how)  # type: ignore[arg-type]
 
 
@@ -182,8 +182,8 @@ def test_what_is_lost_comes_back_as_it_was(salvaged: Salvaged) -> None:
     headers = (("trace", b"\x00"), ("empty", None))
     kept = NewRecord(1_002, None, None, headers)
     salvaged.entry(lost(1), encode_batch([kept], base_offset=11, leader_epoch=3))
-    outcome = merge(topic, salvaged)
-    assert (outcome.found, outcome.present, outcome.restored) == (2, 0, 2)
+    result = merge(topic, salvaged)
+    assert (result.found, result.present, result.restored) == (2, 0, 2)
     restored = topic.records[1:]
     assert values(restored) == [b"value 1", None]
     assert (restored[1].timestamp, restored[1].key, tuple(restored[1].headers)) == (1_002, None, headers)
@@ -194,8 +194,8 @@ def test_a_second_run_restores_nothing(salvaged: Salvaged) -> None:
     topic.has(record(50), at=10)
     salvaged.entry(lost(1, 2, 3))
     merge(topic, salvaged)
-    outcome = merge(topic, salvaged)
-    assert (outcome.found, outcome.present, outcome.restored) == (3, 3, 0)
+    result = merge(topic, salvaged)
+    assert (result.found, result.present, result.restored) == (3, 3, 0)
     assert len(topic.records) == 4
 
 
@@ -204,8 +204,8 @@ def test_each_record_once_however_many_replicas_have_saved_it(salvaged: Salvaged
     topic.has(record(50), at=10)
     salvaged.entry(lost(1, 2), lost(3, at=12))
     salvaged.entry(lost(3, at=12), lost(4, at=13))
-    outcome = merge(topic, salvaged)
-    assert (outcome.found, outcome.restored) == (4, 4)
+    result = merge(topic, salvaged)
+    assert (result.found, result.restored) == (4, 4)
     assert values(topic.records[1:]) == [b"value %d" % n for n in (1, 2, 3, 4)]
 
 
@@ -223,8 +223,8 @@ def test_what_was_saved_and_not_lost_is_recognised(salvaged: Salvaged) -> None:
     topic = OnePartition()
     topic.has(record(1), record(2), at=10, epoch=3)
     salvaged.entry(lost(1, 2, 3))
-    outcome = merge(topic, salvaged)
-    assert (outcome.present, outcome.restored) == (2, 1)
+    result = merge(topic, salvaged)
+    assert (result.present, result.restored) == (2, 1)
     assert values(topic.records) == [b"value 1", b"value 2", b"value 3"]
 
 
@@ -234,8 +234,8 @@ def test_what_its_producer_sent_again_is_recognised(salvaged: Salvaged) -> None:
     same = {"producer_id": 5, "producer_epoch": 0}
     topic.has(record(1), record(2), base_sequence=7, **same)
     salvaged.entry(lost(1, 2, base_sequence=7, **same), lost(3, at=12, base_sequence=9, **same))
-    outcome = merge(topic, salvaged)
-    assert (outcome.present, outcome.restored) == (2, 1)
+    result = merge(topic, salvaged)
+    assert (result.present, result.restored) == (2, 1)
 
 
 def test_a_producer_that_has_begun_anew_is_recognised_by_its_records(salvaged: Salvaged) -> None:
@@ -260,8 +260,8 @@ def test_of_records_that_are_alike_as_many_are_restored_as_are_missing(salvaged:
     topic = OnePartition()
     topic.has(record(1), at=10)
     salvaged.entry(lost(1, 1, 1))
-    outcome = merge(topic, salvaged)
-    assert (outcome.present, outcome.restored) == (1, 2)
+    result = merge(topic, salvaged)
+    assert (result.present, result.restored) == (1, 2)
     assert merge(topic, salvaged).restored == 0
 
 
@@ -312,8 +312,8 @@ def test_what_may_have_expired_is_left_out_unless_asked_for(salvaged: Salvaged) 
     topic.start = 12
     topic.has(record(50), at=12)
     salvaged.entry(lost(1, 2, 3))
-    outcome = merge(topic, salvaged, dry_run=True)
-    assert (outcome.expired, outcome.restored) == (2, 1)
+    result = merge(topic, salvaged, dry_run=True)
+    assert (result.expired, result.restored) == (2, 1)
     assert topic.produced == 0
     assert merge(topic, salvaged, include_expired=True).restored == 3
 
@@ -322,8 +322,8 @@ def test_an_old_value_is_not_put_over_a_newer_one_of_a_compacted_topic(salvaged:
     topic = OnePartition()
     topic.has(NewRecord(9_000, b"b", b"newer"), at=10)
     salvaged.entry(encode_batch([record(1, b"a"), record(2, b"b"), record(3, b"a")], base_offset=10, leader_epoch=3))
-    outcome = merge(topic, salvaged, COMPACTED)
-    assert (outcome.superseded, outcome.restored) == (1, 2)
+    result = merge(topic, salvaged, COMPACTED)
+    assert (result.superseded, result.restored) == (1, 2)
     assert values(topic.records) == [b"newer", b"value 1", b"value 3"]
     assert merge(topic, salvaged, COMPACTED).restored == 0
 
@@ -351,8 +351,8 @@ def test_transactions_are_left_out_and_counted(salvaged: Salvaged) -> None:
         leader_epoch=3,
     )
     salvaged.entry(lost(1, transactional=True, **batch), marker, lost(2, at=12))
-    outcome = merge(topic, salvaged)
-    assert (outcome.found, outcome.transactional, outcome.control_batches, outcome.restored) == (2, 1, 1, 1)
+    result = merge(topic, salvaged)
+    assert (result.found, result.transactional, result.control_batches, result.restored) == (2, 1, 1, 1)
 
 
 @pytest.mark.parametrize("codec", list(Compression))
@@ -382,8 +382,8 @@ def test_an_interruption_tells_how_far_it_came_and_the_rest_can_follow(salvaged:
     with pytest.raises(MergeInterrupted, match=r"t-0: INVALID_TIMESTAMP: too old. Records restored so far: 1000"):
         merge(topic, salvaged)
     topic.refuse_after = None
-    outcome = merge(topic, salvaged)
-    assert (outcome.present, outcome.restored) == (1_000, 201)
+    result = merge(topic, salvaged)
+    assert (result.present, result.restored) == (1_000, 201)
     assert len(topic.records) == 1_202
 
 

@@ -1,6 +1,6 @@
 """Clusters and histories with faults planted in them, and what a plain checker says that they have.
 
-`Scene` makes segment files of several replicas and a history beside them, from one sequence of chance, and plants
+`Scene` makes segment files of several replicas and a history beside them, from one random generator, and plants
 faults. `brute` is the audit's rules again in plain Python, over the scene's own values, knowing nothing of buckets,
 hashes or Spark; it reads nothing that Spark reads.
 """
@@ -82,7 +82,7 @@ class Scene:
 
 def sound_scene(partitions: int, records: int, seed: int, *, batch_records: int = 40) -> Scene:
     """Nothing is wrong: producers by turns, some sends of unknown outcome that are in the log and some that are not."""
-    chance, scene = random.Random(seed), Scene()
+    rng, scene = random.Random(seed), Scene()
     number = 0
     now_ns = 1_000_000
     for partition in range(partitions):
@@ -90,19 +90,19 @@ def sound_scene(partitions: int, records: int, seed: int, *, batch_records: int 
         offset = epoch = 0
         place = f"{TOPIC}-{partition}"
         while offset < records:
-            if chance.random() < 0.01:
+            if rng.random() < 0.01:
                 epoch += 1
-            if chance.random() < 0.02:
+            if rng.random() < 0.02:
                 batches.append(Batch(offset, epoch, [b"\0\0\0\0\0\0"], control=True))
                 offset += 1
                 continue
-            producer = f"p{chance.randrange(3)}"
+            producer = f"p{rng.randrange(3)}"
             values = []
-            for _ in range(chance.randint(1, 2 * batch_records)):
+            for _ in range(rng.randint(1, 2 * batch_records)):
                 number += 1
                 values.append(f"{producer}/{number}".encode())
             for position, value in enumerate(values):
-                kind = chance.random()
+                kind = rng.random()
                 now_ns += 1000
                 line = {
                     "process": producer, "f": "send", "partition": place, "value": value.decode(),
@@ -115,10 +115,10 @@ def sound_scene(partitions: int, records: int, seed: int, *, batch_records: int 
                     scene.lines.append({**line, "type": "ok", "offset": offset + position, **acks})
             batches.append(Batch(offset, epoch, values))
             offset += len(values)
-            if chance.random() < 0.02:
+            if rng.random() < 0.02:
                 number += 1
                 lost = {"process": producer, "f": "send", "partition": place, "value": f"{producer}/{number}"}
-                scene.lines.append({**lost, "type": chance.choice(("fail", "info")), "time_ns": now_ns})
+                scene.lines.append({**lost, "type": rng.choice(("fail", "info")), "time_ns": now_ns})
         scene.logs[partition] = {
             replica: [Batch(each.base_offset, each.epoch, list(each.values), each.control) for each in batches]
             for replica in REPLICAS
@@ -138,29 +138,29 @@ def sound_scene(partitions: int, records: int, seed: int, *, batch_records: int 
 
 def plant(scene: Scene, seed: int, faults: int) -> Scene:
     """Faults of all kinds. What each does to the log and to the history; the checker finds out what it means."""
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     for number in range(faults):
-        partition = chance.choice(list(scene.logs))
+        partition = rng.choice(list(scene.logs))
         place = f"{TOPIC}-{partition}"
         replicas = scene.logs[partition]
-        victim = chance.choice(REPLICAS[1:])
+        victim = rng.choice(REPLICAS[1:])
         kind = number % 9
         plain = [each for each in replicas[REFERENCE] if not each.control]
         if kind == 0:  # gone from everywhere, though acknowledged
-            batch = chance.choice(plain[1:-1])
+            batch = rng.choice(plain[1:-1])
             for replica in REPLICAS:
                 replicas[replica] = [each for each in replicas[replica] if each.base_offset != batch.base_offset]
         elif kind == 1:  # other bytes on one replica
-            batch = next(each for each in replicas[victim] if not each.control and chance.random() < 0.2)
-            batch.values[chance.randrange(len(batch.values))] += b"?"
+            batch = next(each for each in replicas[victim] if not each.control and rng.random() < 0.2)
+            batch.values[rng.randrange(len(batch.values))] += b"?"
         elif kind == 2:  # another epoch on one replica
-            chance.choice(replicas[victim][:-1]).epoch += 1_000
+            rng.choice(replicas[victim][:-1]).epoch += 1_000
             replicas[victim][-1].torn = replicas[victim][-1].torn
         elif kind == 3:  # torn on one replica
-            chance.choice(replicas[victim][1:-1]).torn = True
+            rng.choice(replicas[victim][1:-1]).torn = True
         elif kind == 4:  # twice in the log
-            batch, value = chance.choice(plain), chance.choice(chance.choice(plain).values)
-            at = chance.randrange(len(batch.values))
+            batch, value = rng.choice(plain), rng.choice(rng.choice(plain).values)
+            at = rng.randrange(len(batch.values))
             for replica in REPLICAS:
                 for each in replicas[replica]:
                     if each.base_offset == batch.base_offset and at < len(each.values):
@@ -170,12 +170,12 @@ def plant(scene: Scene, seed: int, faults: int) -> Scene:
             scene.lines.append({**line, "records": {place: [[3, f"nobody/{number}"]]}})
         elif kind == 6:  # in the log and polled, though it failed
             sends = [each for each in scene.lines if each["f"] == "send" and each["type"] == "ok"]
-            line = chance.choice(sends)
+            line = rng.choice(sends)
             line["type"] = "fail"
             del line["offset"]
         elif kind == 7:  # two sends of one producer change places
-            batch = chance.choice([each for each in plain if len(each.values) > 1])
-            one, other = chance.sample(range(len(batch.values)), 2)
+            batch = rng.choice([each for each in plain if len(each.values) > 1])
+            one, other = rng.sample(range(len(batch.values)), 2)
             for replica in REPLICAS:
                 for each in replicas[replica]:
                     if each.base_offset == batch.base_offset and len(each.values) == len(batch.values):

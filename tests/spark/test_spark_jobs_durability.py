@@ -9,9 +9,9 @@ from tanist.sim.workload.history import History, Send
 from tanist.spark.jobs.durability import (
     DurabilityResult,
     Estimate,
+    FaultProfile,
     Row,
     Setting,
-    Weather,
     durability,
     keep_losing,
     outage_ms,
@@ -21,7 +21,7 @@ from tanist.spark.jobs.durability import (
 )  # fmt: skip
 from tanist.spark.jobs.preconditions import NothingToJudge
 
-SHORT = Weather(kinds=("blackout", "power", "leader"), pause_ms=(100, 500), load_ms=2_000)
+SHORT = FaultProfile(kinds=("blackout", "power", "leader"), pause_ms=(100, 500), load_ms=2_000)
 
 
 def send(at_ms: int, partition: int = 0, outcome: str = "ok", promised: bool = True) -> Send:
@@ -50,7 +50,7 @@ def test_settings_are_all_that_can_be() -> None:
     with pytest.raises(ValueError, match="the strategy is one of"):
         Setting(strategy="Reckless")
     with pytest.raises(ValueError, match="comets"):
-        Weather(kinds=("comets",))
+        FaultProfile(kinds=("comets",))
 
 
 def test_a_setting_in_which_nothing_was_acknowledged_is_not_judged() -> None:

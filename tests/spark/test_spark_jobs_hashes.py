@@ -13,9 +13,9 @@ from tanist.spark.jobs.audit import spark_hashes
 def test_bytes_have_the_hash_that_spark_gives_them(spark: Any) -> None:
     from pyspark.sql import functions as F
 
-    chance = random.Random(5)
-    values = [chance.randbytes(length) for length in [*range(140), 1_000, 4_099] for _ in range(2)] + [b"\xff" * 64]
-    chance.shuffle(values)
+    rng = random.Random(5)
+    values = [rng.randbytes(length) for length in [*range(140), 1_000, 4_099] for _ in range(2)] + [b"\xff" * 64]
+    rng.shuffle(values)
     data = np.frombuffer(b"".join(values), np.uint8)
     lengths = np.array([len(value) for value in values])
     starts = np.cumsum(lengths) - lengths

@@ -9,13 +9,14 @@ from uuid import UUID
 import pytest
 
 from tanist.log.salvage.manifest import Manifest, SalvageReason
-from tanist.spark.jobs.audit.audit import AuditResult, HighWatermarkPoint
+from tanist.spark.jobs.audit.clients import HighWatermarkPoint
+from tanist.spark.jobs.audit.facts import EpochRange, PartitionFacts
 from tanist.spark.jobs.audit.findings import Finding, Kind, merged
 from tanist.spark.jobs.audit.logs import Known
 from tanist.spark.jobs.audit.metadata import Change, Metadata
-from tanist.spark.jobs.audit.replicas import PartitionFacts, Rail
-from tanist.spark.jobs.durability import DurabilityResult, Estimate, Row, Setting, Weather
-from tanist.spark.report import audit_page, durability_page, rails
+from tanist.spark.jobs.audit.result import AuditResult
+from tanist.spark.jobs.durability import DurabilityResult, Estimate, FaultProfile, Row, Setting
+from tanist.spark.report import audit_page, durability_page, replica_bars
 from tanist.spark.report.page import DARK, LIGHT, spaced
 
 PLACE = ("orders", 0)
@@ -35,7 +36,7 @@ def result(findings: list[Finding]) -> AuditResult:
     )  # fmt: skip
     made = AuditResult(
         findings=findings,
-        rails=[Rail("orders", 0, replica, 0, 0, 499, 500) for replica in (1, 2, 3)],
+        epoch_ranges=[EpochRange("orders", 0, replica, 0, 0, 499, 500) for replica in (1, 2, 3)],
         facts={PLACE: PartitionFacts((1, 2, 3), 3, 0, 500, {1: 0, 2: 0, 3: 0}, True)},
         known=Known(salvage=(manifest,)),
         metadata=Metadata({PLACE: [Change(40, 1_790_000_000_000, 3, 4, (1, 2, 3), (3,), (), True)]}),
@@ -70,7 +71,7 @@ def test_without_a_history_agreeing_replicas_are_no_proof() -> None:
     clean = result([])
     assert "The replicas agree" in audit_page.page(clean, title="t")
     assert "Nothing is wrong" not in audit_page.page(clean, title="t")
-    clean.heard = True
+    clean.has_history = True
     assert "Nothing is wrong" in audit_page.page(clean, title="t")
 
 
@@ -100,10 +101,10 @@ def marks(drawn: str, kind: str) -> list[tuple[float, float]]:
 
 def test_the_rails_show_each_thing_where_it_is() -> None:
     made = result([*LOST, MISSING])
-    window = rails.whole(made, PLACE)
+    window = replica_bars.whole(made, PLACE)
     assert (window.first, window.last) == (0, 620)
-    assert rails.closer(made, PLACE, window) is None
-    picture = rails.picture(made, PLACE, window, "t")
+    assert replica_bars.closer(made, PLACE, window) is None
+    picture = replica_bars.picture(made, PLACE, window, "t")
     left, right = 100 * window.x(500), 100 * window.x(620)
     assert marks(picture, "lost") == [(pytest.approx(left, abs=0.01), pytest.approx(right - left, abs=0.01))]
     assert [x for x, _ in marks(picture, "saved")] == [pytest.approx(left, abs=0.01)]
@@ -112,9 +113,9 @@ def test_the_rails_show_each_thing_where_it_is() -> None:
 
 def test_a_partition_of_which_all_is_lost_has_a_picture() -> None:
     made = result([replace(each, first_offset=each.first_offset - 500, last_offset=None) for each in LOST[:5]])  # type: ignore[operator]
-    made.rails, made.known = [], Known()
+    made.epoch_ranges, made.known = [], Known()
     made.facts[PLACE] = PartitionFacts((1, 2, 3), 3, 0, 0, {1: 0, 2: 0, 3: 0}, True)
-    assert rails.whole(made, PLACE) == rails.Window(0, 5)
+    assert replica_bars.whole(made, PLACE) == replica_bars.Window(0, 5)
     page = audit_page.page(made, title="t")
     assert marks(page, "lost") == [(0.0, 100.0)]
     assert marks(page, "held a") == []
@@ -141,7 +142,7 @@ def test_the_legend_has_what_occurs_and_nothing_else(kinds: list[Kind], marked: 
     assert set(entries) == marked | always
     assert len(entries) == len(set(entries))
     drawn = page[page.index("<h2>") :]
-    for kind in rails._MARKS:
+    for kind in replica_bars._MARKS:
         assert (f'class="{kind}"' in drawn) is (kind in entries)
 
 
@@ -156,7 +157,10 @@ def test_nothing_that_is_sound_has_a_legend() -> None:
 def pages() -> list[str]:
     made = result([*LOST, MISSING])
     rows = [Row(Setting(3, 2), Estimate(1, 20), Estimate(3, 20), 1000, 40, 0.01, [5])]
-    return [audit_page.page(made, title="t"), durability_page.page(DurabilityResult(Weather(), range(1, 21), rows))]
+    return [
+        audit_page.page(made, title="t"),
+        durability_page.page(DurabilityResult(FaultProfile(), range(1, 21), rows)),
+    ]
 
 
 @pytest.mark.parametrize("number", [0, 1])
@@ -233,15 +237,15 @@ def test_labels_for_which_there_is_no_room_are_left_out() -> None:
 
 def test_what_is_small_beside_the_whole_is_shown_closer() -> None:
     made = result([replace(MISSING, first_offset=100, last_offset=104)])
-    near = rails.closer(made, PLACE, rails.whole(made, PLACE))
-    assert near == rails.Window(90, 115)
+    near = replica_bars.closer(made, PLACE, replica_bars.whole(made, PLACE))
+    assert near == replica_bars.Window(90, 115)
 
 
 def test_a_picture_has_a_bounded_number_of_marks_however_much_is_wrong() -> None:
     many = [replace(MISSING, first_offset=10 * n, last_offset=10 * n, records=1) for n in range(100_000)]
     made = result(many)
-    made.rails = [replace(rail, last_offset=1_000_000) for rail in made.rails]
-    assert rails.picture(made, PLACE, rails.whole(made, PLACE), "t").count("<rect") < 2_000
+    made.epoch_ranges = [replace(held, last_offset=1_000_000) for held in made.epoch_ranges]
+    assert replica_bars.picture(made, PLACE, replica_bars.whole(made, PLACE), "t").count("<rect") < 2_000
     assert audit_page.page(made, title="t").count("<tr>") < 400
 
 
@@ -258,7 +262,7 @@ def test_the_durability_page_shows_each_setting_and_how_to_replay() -> None:
         Row(Setting(3, 1, "Aggressive"), Estimate(20, 200), Estimate(3, 200), 1000, 40, 0.01, [5, 9]),
         Row(Setting(3, 2, "Balanced"), Estimate(0, 200), Estimate(30, 200), 900, 0, 0.08, [], {7: "L2: <stuck>"}),
     ]
-    made = DurabilityResult(Weather(), range(1, 201), rows)
+    made = DurabilityResult(FaultProfile(), range(1, 201), rows)
     page = durability_page.page(made)
     assert "RF 3, min ISR 1, Aggressive lost records with the seeds 5, 9" in page
     assert "10.0 % (6.6 to 14.9)" in page
@@ -268,7 +272,7 @@ def test_the_durability_page_shows_each_setting_and_how_to_replay() -> None:
 
 def test_the_two_panels_have_one_scale() -> None:
     rows = [Row(Setting(3, 1), Estimate(2, 200), Estimate(150, 200), 1000, 40, 0.01)]
-    page = durability_page.page(DurabilityResult(Weather(), range(1, 201), rows))
+    page = durability_page.page(DurabilityResult(FaultProfile(), range(1, 201), rows))
     assert page.count(">100 %</text>") == 2
     assert page.count(">50 %</text>") == 2
     (loss,), (outage,) = (
@@ -286,5 +290,5 @@ def test_the_chart_alone_is_a_file_of_its_own() -> None:
 
 def test_a_setting_in_which_nothing_was_acknowledged_is_pointed_out() -> None:
     rows = [Row(Setting(3, 3), Estimate(0, 5), Estimate(5, 5), 0, 0, 1.0)]
-    page = durability_page.page(DurabilityResult(Weather(), range(5), rows))
+    page = durability_page.page(DurabilityResult(FaultProfile(), range(5), rows))
     assert "RF 3, min ISR 3, Balanced: no record was acknowledged, so none could be lost." in page

@@ -154,20 +154,20 @@ def test_the_writer_takes_along_what_is_there(bootstrap: str, monkeypatch: pytes
 @pytest.mark.parametrize("seed", range(6))
 def test_whatever_the_runs_and_wherever_they_end(bootstrap: str, seed: int) -> None:
     """Runs with any number of tasks, cut short anywhere, before or behind the balance; then one that goes through."""
-    chance = random.Random(seed)
-    sink = Sink(bootstrap, f"chance-{seed}")
-    rows = [f"row {chance.randrange(40)}" for _ in range(90)]
+    rng = random.Random(seed)
+    sink = Sink(bootstrap, f"rng-{seed}")
+    rows = [f"row {rng.randrange(40)}" for _ in range(90)]
 
     def shares() -> list[list[str]]:
-        found: list[list[str]] = [[] for _ in range(chance.randint(1, 5))]
-        for row in chance.sample(rows, len(rows)):
-            chance.choice(found).append(row)
+        found: list[list[str]] = [[] for _ in range(rng.randint(1, 5))]
+        for row in rng.sample(rows, len(rows)):
+            rng.choice(found).append(row)
         return found
 
     for _ in range(4):
         shared = shares()
-        kind = chance.choice(("tasks", "tasks", "unsettled", "settled"))
-        cut = [chance.choice((None, 0, 1, 3)) for _ in shared] if kind == "tasks" else []
+        kind = rng.choice(("tasks", "tasks", "unsettled", "settled"))
+        cut = [rng.choice((None, 0, 1, 3)) for _ in shared] if kind == "tasks" else []
         sink.run(shared, cut, settling=kind != "unsettled")
         assert not sink.content() - Counter(rows)
     sink.run(shares())

@@ -18,7 +18,7 @@ from tanist.runtime.client.client import Address, Client
 from tanist.runtime.cluster import cluster as runtime
 from tanist.runtime.cluster.addresses import addresses_of
 from tanist.runtime.cluster.cluster_file import ClusterFile, load_existing
-from tanist.runtime.cluster.fault_requests import FaultOrders
+from tanist.runtime.cluster.fault_requests import FaultRequests
 from tanist.runtime.cluster.layout import log_directories
 from tanist.runtime.faults.settings import CLIENTS, BadDisk, DiskTrouble, Fault, Partition, Side, Slow, names, side
 from tanist.testing import history, observations
@@ -199,7 +199,7 @@ class Operations:
         """The faults that are in force, a sentence each."""
         if self._backend.local is None:
             return []
-        orders = FaultOrders(self._backend.local.folder)
+        orders = FaultRequests(self._backend.local.folder)
         paused = [f"node {node} is paused" for node in orders.paused()]
         down = [f"node {node} is down" for node in self.down]
         return [str(fault) for fault in orders.present().faults] + paused + down
@@ -326,10 +326,10 @@ class Operations:
             )
         return local
 
-    def _orders(self, operation: str, verb: str) -> FaultOrders:
-        return FaultOrders(self._need(operation, verb).folder)
+    def _orders(self, operation: str, verb: str) -> FaultRequests:
+        return FaultRequests(self._need(operation, verb).folder)
 
-    def _set(self, orders: FaultOrders, fault: Fault) -> None:
+    def _set(self, orders: FaultRequests, fault: Fault) -> None:
         self._note(f"fault: {fault}")
         orders.set(fault)
 

@@ -20,8 +20,8 @@ from tanist.runtime.client.salvaged import by_partition, find_entries
 from tanist.runtime.cluster import layout
 from tanist.runtime.cluster.addresses import addresses_of
 from tanist.runtime.cluster.cluster_file import ClusterError, ClusterFile, NodeEntry, load_existing
-from tanist.runtime.cluster.deaths import death_reason
-from tanist.runtime.cluster.fault_requests import FaultOrders
+from tanist.runtime.cluster.deaths import exit_reason
+from tanist.runtime.cluster.fault_requests import FaultRequests
 from tanist.runtime.faults.settings import BadDisk
 from tanist.text import counted
 from tanist.web import live_faults, node_pages
@@ -168,7 +168,7 @@ class FolderSource:
             state = "paused"
         elif not node.alive:
             state = "stopped" if node.process is None else "crashed"
-            why = death_reason(self.folder, node)
+            why = exit_reason(self.folder, node)
         elif node.node_id not in pages:
             state, why = "starting", "its process runs and does not answer yet"
         else:
@@ -198,7 +198,7 @@ class FolderSource:
 
     def _faults(self, cluster: ClusterFile) -> tuple[FaultState, ...]:
         try:
-            faults = FaultOrders(self.folder).present().faults
+            faults = FaultRequests(self.folder).present().faults
         except ClusterError:
             faults = ()
         found = [

@@ -8,7 +8,7 @@ from typing import Final
 
 from tanist.runtime.cluster.cluster import Cluster
 from tanist.runtime.cluster.cluster_file import ClusterError, load_existing
-from tanist.runtime.cluster.fault_requests import FaultOrders
+from tanist.runtime.cluster.fault_requests import FaultRequests
 from tanist.runtime.faults.settings import BadDisk, Partition, Side, Slow, side
 from tanist.text import counted
 
@@ -18,7 +18,7 @@ SLOW_MS: Final = 200
 def act(folder: Path, action: str, node: int | None) -> str:
     """Carry it out, and say what was done. `ClusterError` if it cannot be."""
     if action == "heal" and node is None:
-        FaultOrders(folder).heal()
+        FaultRequests(folder).heal()
         return "all faults are healed"
     if action not in _ACTS:
         raise ClusterError(f"there is no fault {action!r} here")
@@ -50,7 +50,7 @@ def _start(folder: Path, node: int) -> str:
 
 
 def _pause(folder: Path, node: int) -> str:
-    FaultOrders(folder).pause(node)
+    FaultRequests(folder).pause(node)
     return f"node {node} is paused"
 
 
@@ -62,22 +62,22 @@ def _others(folder: Path, node: int) -> Side:
 
 
 def _cut_off(folder: Path, node: int) -> str:
-    FaultOrders(folder).set(Partition(side([node]), _others(folder, node)))
+    FaultRequests(folder).set(Partition(side([node]), _others(folder, node)))
     return f"node {node} is cut off from all other nodes"
 
 
 def _slow(folder: Path, node: int) -> str:
-    FaultOrders(folder).set(Slow(side([node]), _others(folder, node), latency_ms=SLOW_MS))
+    FaultRequests(folder).set(Slow(side([node]), _others(folder, node), latency_ms=SLOW_MS))
     return f"the links of node {node} take {SLOW_MS} ms each way"
 
 
 def _disk_full(folder: Path, node: int) -> str:
-    FaultOrders(folder).set(BadDisk(node, "disk_full"))
+    FaultRequests(folder).set(BadDisk(node, "disk_full"))
     return f"the disk of node {node} is full"
 
 
 def _heal(folder: Path, node: int) -> str:
-    FaultOrders(folder).heal({node})
+    FaultRequests(folder).heal({node})
     return f"the faults of node {node} are healed"
 
 

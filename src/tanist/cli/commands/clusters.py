@@ -18,7 +18,7 @@ from tanist.cli.output.tables import print_json
 from tanist.cli.settings import unknown_setting
 from tanist.runtime.cluster.cluster import HOST, PORT, Cluster
 from tanist.runtime.cluster.cluster_file import ClusterFile, load, load_existing
-from tanist.runtime.cluster.deaths import death_reason
+from tanist.runtime.cluster.exit_reasons import exit_reason
 from tanist.runtime.cluster.wiping import size_of
 from tanist.text import counted
 
@@ -168,7 +168,7 @@ def _attend(cluster: Cluster, *, err: bool) -> None:
     while entries is not None and entries.owner == began_with.owner:
         now = {node.node_id for node in entries.running}
         for node_id in sorted(alive - now):
-            reason = death_reason(cluster.folder, entries.node(node_id))
+            reason = exit_reason(cluster.folder, entries.node(node_id))
             _say(f"node {node_id} is down{f': {reason}' if reason else ''}", err)
         for node_id in sorted(now - alive):
             _say(f"node {node_id} is up", err)

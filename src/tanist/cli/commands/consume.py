@@ -14,8 +14,9 @@ from tanist.cli.options import client_options, connect
 from tanist.cli.output.record_lines import Form, partitions_of
 from tanist.runtime.client.client import Address, Client, KafkaError, Unreachable
 from tanist.runtime.client.group_member import PROTOCOLS, Member
-from tanist.runtime.client.groups import Place, committed_offsets
+from tanist.runtime.client.groups import committed_offsets
 from tanist.runtime.client.records import EARLIEST, LATEST, fetch, list_offset
+from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.text import counted
 from tanist.wire.batch import Record
 from tanist.wire.errors import ErrorCode
@@ -160,14 +161,14 @@ def _read_as_member(member: Member, where: int, shown: _Shown) -> None:
     # A SIGTERM leaves the group as Ctrl-C does: the others would wait for the session's end otherwise.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        positions: dict[Place, int] = {}
+        positions: dict[TopicPartition, int] = {}
         while not shown.over:
             if member.poll():
                 positions = _positions(member, positions, where)
             if not positions:
                 time.sleep(min(_ASSIGNMENT_LOOK_S, max(member.idle_s, 0.001)))
                 continue
-            handled: dict[Place, int] = {}
+            handled: dict[TopicPartition, int] = {}
             try:
                 _read_round(member.client, positions, handled, where, shown)
             finally:
@@ -181,7 +182,7 @@ def _read_as_member(member: Member, where: int, shown: _Shown) -> None:
 
 
 def _read_round(
-    client: Client, positions: dict[Place, int], handled: dict[Place, int], where: int, shown: _Shown
+    client: Client, positions: dict[TopicPartition, int], handled: dict[TopicPartition, int], where: int, shown: _Shown
 ) -> None:
     """A fetch of each partition. What has no leader at the moment is passed over."""
     wait_ms = max(1, _WAIT_MS // len(positions))
@@ -214,12 +215,12 @@ def _read_round(
             handled[place] = fetched.next_offset
 
 
-def _positions(member: Member, before: dict[Place, int], where: int) -> dict[Place, int]:
+def _positions(member: Member, before: dict[TopicPartition, int], where: int) -> dict[TopicPartition, int]:
     """Where to go on in what is assigned now: as before, or where the group is, or at the end that was asked for."""
     fresh = member.assigned - before.keys()
     committed = committed_offsets(member.client, member.group) if fresh else {}
 
-    def start(place: Place) -> int:
+    def start(place: TopicPartition) -> int:
         offset = committed.get(place)
         return list_offset(member.client, *place, where) if offset is None else offset
 

@@ -1,6 +1,6 @@
 """`tanist elect`: leader elections that an operator asks for, as `kafka-leader-election.sh` with KIP-966's additions.
 
-Owns the command line, the JSON file of partitions and the words for each outcome. Exit code 1 if any partition's
+Owns the command line, the JSON file of partitions and the words for each result. Exit code 1 if any partition's
 election failed; one that was not needed has not failed.
 """
 
@@ -15,7 +15,7 @@ import click
 from tanist.cli.options import client_options, connect, json_option
 from tanist.cli.output.tables import print_json
 from tanist.runtime.client.client import Address
-from tanist.runtime.client.elect import Candidate, ElectionType, Outcome, elect
+from tanist.runtime.client.elect import Candidate, ElectionResult, ElectionType, elect
 from tanist.wire.errors import ErrorCode
 
 _TYPES = {election.name.lower(): election for election in ElectionType}
@@ -89,15 +89,15 @@ def elect_command(
     chosen = _TYPES[election]
     candidates = _candidates(chosen, topic, partition, everything, file, desired_leader)
     with connect(bootstrap, folder, timeout_s=max(30.0, timeout_ms / 1000)) as client:
-        outcomes = elect(client, chosen, candidates, timeout_ms=timeout_ms)
+        results = elect(client, chosen, candidates, timeout_ms=timeout_ms)
     if as_json:
-        print_json({"type": election, "partitions": [_outcome_json(outcome) for outcome in outcomes]})
+        print_json({"type": election, "partitions": [_result_json(result) for result in results]})
     else:
-        for outcome in outcomes:
-            click.echo(f"{outcome.topic}-{outcome.partition}: {_told(outcome)}")
-        if not outcomes:
+        for result in results:
+            click.echo(f"{result.topic}-{result.partition}: {_result_text(result)}")
+        if not results:
             click.echo("no partition needs an election")
-    if any(outcome.failed for outcome in outcomes):
+    if any(result.failed for result in results):
         raise click.exceptions.Exit(1)
 
 
@@ -169,24 +169,24 @@ def _number(where: str, entry: dict[Any, Any], name: str) -> int:
     return value
 
 
-def _told(outcome: Outcome) -> str:
-    if outcome.elected:
+def _result_text(result: ElectionResult) -> str:
+    if result.elected:
         return "elected"
-    if outcome.needless:
-        if outcome.asked_again:
+    if result.needless:
+        if result.asked_again:
             return "has the leader that was asked for (the answer to the first request was lost)"
         return "not needed"
-    name = ErrorCode.name_of(outcome.error_code)
-    return f"failed: {name}: {outcome.message}" if outcome.message else f"failed: {name}"
+    name = ErrorCode.name_of(result.error_code)
+    return f"failed: {name}: {result.message}" if result.message else f"failed: {name}"
 
 
-def _outcome_json(outcome: Outcome) -> dict[str, Any]:
-    result = "elected" if outcome.elected else "not needed" if outcome.needless else "failed"
+def _result_json(result: ElectionResult) -> dict[str, Any]:
+    summary = "elected" if result.elected else "not needed" if result.needless else "failed"
     return {
-        "topic": outcome.topic,
-        "partition": outcome.partition,
-        "result": result,
-        "error": None if outcome.elected else ErrorCode.name_of(outcome.error_code),
-        "message": outcome.message,
-        "asked_again": outcome.asked_again,
+        "topic": result.topic,
+        "partition": result.partition,
+        "result": summary,
+        "error": None if result.elected else ErrorCode.name_of(result.error_code),
+        "message": result.message,
+        "asked_again": result.asked_again,
     }

@@ -11,7 +11,7 @@ import click
 from tanist.cli.options import data_option, json_option
 from tanist.cli.output.tables import print_json
 from tanist.runtime.cluster.cluster_file import ClusterFile, load_existing
-from tanist.runtime.cluster.fault_requests import FaultOrders
+from tanist.runtime.cluster.fault_requests import FaultRequests
 from tanist.runtime.cluster.layout import log_directories
 from tanist.runtime.faults.settings import CLIENTS, BadDisk, DiskTrouble, Fault, Partition, Side, Slow, names, side
 
@@ -173,9 +173,9 @@ def pause_command(node_ids: tuple[int, ...], folder: Path, as_json: bool) -> Non
 
     It sends nothing and reads nothing, but its connections stay open.
     """
-    orders = FaultOrders(folder)
+    requests = FaultRequests(folder)
     for node_id in node_ids:
-        orders.pause(node_id)
+        requests.pause(node_id)
         if not as_json:
             click.echo(f"node {node_id}: paused")
     if as_json:
@@ -188,9 +188,9 @@ def pause_command(node_ids: tuple[int, ...], folder: Path, as_json: bool) -> Non
 @json_option
 def resume_command(node_ids: tuple[int, ...], folder: Path, as_json: bool) -> None:
     """Let a paused node go on (SIGCONT). It does not notice the pause."""
-    orders = FaultOrders(folder)
+    requests = FaultRequests(folder)
     for node_id in node_ids:
-        orders.resume(node_id)
+        requests.resume(node_id)
         if not as_json:
             click.echo(f"node {node_id}: resumed")
     if as_json:
@@ -210,7 +210,7 @@ def heal_command(members: tuple[str, ...], folder: Path, as_json: bool) -> None:
     directory offline uses it again only after `tanist stop` and `tanist start`.
     """
     chosen = {member for word in members for member in _members(word)} if members else None
-    left, resumed = FaultOrders(folder).heal(chosen)
+    left, resumed = FaultRequests(folder).heal(chosen)
     if as_json:
         print_json({"resumed": resumed, "faults": left.described()})
         return
@@ -232,8 +232,8 @@ def heal_command(members: tuple[str, ...], folder: Path, as_json: bool) -> None:
 @json_option
 def faults_command(folder: Path, as_json: bool) -> None:
     """Show what faults are set. `tanist status` shows which nodes are down."""
-    orders = FaultOrders(folder)
-    present, paused = orders.present(), orders.paused()
+    requests = FaultRequests(folder)
+    present, paused = requests.present(), requests.paused()
     if as_json:
         frozen: list[dict[str, Any]] = [{"kind": "freeze", "node": node_id} for node_id in paused]
         print_json({"faults": present.described() + frozen})
@@ -247,9 +247,9 @@ def faults_command(folder: Path, as_json: bool) -> None:
 
 
 def _set(fault: Fault, folder: Path, as_json: bool) -> None:
-    orders = FaultOrders(folder)
-    orders.set(fault)
+    requests = FaultRequests(folder)
+    requests.set(fault)
     if as_json:
-        print_json({"faults": orders.present().described()})
+        print_json({"faults": requests.present().described()})
     else:
         click.echo(f"{fault}. `tanist heal` ends it")

@@ -17,8 +17,9 @@ from tanist.cli.tree import Group
 from tanist.runtime.client import groups as of_groups
 from tanist.runtime.client.admin import describe_topics
 from tanist.runtime.client.client import Address, Client, KafkaError
-from tanist.runtime.client.groups import GroupDescription, Place
+from tanist.runtime.client.groups import GroupDescription
 from tanist.runtime.client.records import EARLIEST, LATEST, list_offset
+from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.text import counted
 from tanist.wire.errors import ErrorCode
 
@@ -94,7 +95,7 @@ def describe_command(group: str, bootstrap: list[Address] | None, folder: Path, 
             click.echo(f"{member.member_id} is moving to {_shown(member.target)}")
 
 
-def _shown(places: tuple[Place, ...]) -> str:
+def _shown(places: tuple[TopicPartition, ...]) -> str:
     return ", ".join(f"{topic}-{index}" for topic, index in places) or "nothing"
 
 
@@ -123,7 +124,7 @@ def _as_json(described: GroupDescription, rows: Sequence[tuple[object, ...]]) ->
     }
 
 
-def _end(client: Client, place: Place) -> int | None:
+def _end(client: Client, place: TopicPartition) -> int | None:
     """The log's end; None of a topic that is deleted."""
     try:
         return list_offset(client, *place, LATEST)
@@ -185,7 +186,7 @@ def reset_command(
         places = sorted(committed) if all_topics else _named_places(client, named)
         if not places:
             raise click.ClickException(f"{group} has committed nothing; name the topics with --topic")
-        target: dict[Place, int] = {}
+        target: dict[TopicPartition, int] = {}
         for place in places:
             first, end = list_offset(client, *place, EARLIEST), list_offset(client, *place, LATEST)
             if earliest or latest:
@@ -229,8 +230,8 @@ def _require_nobody(client: Client, group: str) -> None:
         )
 
 
-def _named_places(client: Client, named: list[tuple[str, tuple[int, ...] | None]]) -> list[Place]:
-    places: set[Place] = set()
+def _named_places(client: Client, named: list[tuple[str, tuple[int, ...] | None]]) -> list[TopicPartition]:
+    places: set[TopicPartition] = set()
     for topic, indexes in named:
         (described,) = describe_topics(client, [topic])
         known = {each.partition for each in described.partitions}

@@ -63,7 +63,7 @@ class Ending:
     lost_in_the_end: int = 0
 
     @property
-    def as_told(self) -> bool:
+    def as_described(self) -> bool:
         """Whether it went as the KIP says."""
         return self.lost_in_the_end == 0 and (self.lost == 0) == self.elr
 
@@ -97,10 +97,12 @@ def incident_command(ctx: click.Context, elr: str, auto: bool, as_json: bool) ->
     except KeyboardInterrupt:
         raise click.ClickException("interrupted; its brokers are stopped and its folder is removed") from None
     if as_json:
-        print_json({"acts": [_as_json(ending) for ending in endings], "as_described": all(e.as_told for e in endings)})
+        print_json(
+            {"acts": [_as_json(ending) for ending in endings], "as_described": all(e.as_described for e in endings)}
+        )
     else:
         _summarize(endings)
-    if not all(ending.as_told for ending in endings):
+    if not all(ending.as_described for ending in endings):
         ctx.exit(1)
 
 

@@ -21,7 +21,7 @@ from tanist.cli.output.tables import print_json, print_table
 from tanist.cli.tree import Group
 from tanist.log.salvage.manifest import SalvageReason, timestamp_text
 from tanist.runtime.client.client import Address
-from tanist.runtime.client.merge_back import MergeInterrupted, Outcome, Target, describe_target, merge_back
+from tanist.runtime.client.merge_back import MergeInterrupted, MergeResult, Target, describe_target, merge_back
 from tanist.runtime.client.salvaged import Entry, PartitionSalvage, by_partition, find_entries
 from tanist.text import counted
 from tanist.wire.ids import id_text
@@ -251,7 +251,7 @@ def _to_topics(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    outcomes: list[Outcome] = []
+    results: list[MergeResult] = []
     with connect(bootstrap, folder) as client:
         targets = {}
         for name in dict.fromkeys(target or salvage.topic for salvage in partitions):
@@ -262,19 +262,19 @@ def _to_topics(
         for salvage in partitions:
             about, _ = targets[target or salvage.topic]
             try:
-                outcomes.append(
+                results.append(
                     merge_back(client, salvage, about, mark=mark, include_expired=include_expired, dry_run=dry_run)
                 )
             except MergeInterrupted as error:
                 raise click.ClickException(str(error)) from error
     if as_json:
-        print_json([asdict(outcome) for outcome in outcomes])
+        print_json([asdict(result) for result in results])
         return
     print_table(
         ("PARTITION", "TARGET", "SALVAGED", "PRESENT", "WOULD RESTORE" if dry_run else "RESTORED", "LEFT OUT"),
         [
             (f"{each.topic}-{each.partition}", each.target, each.found, each.present, each.restored, _left_out(each))
-            for each in outcomes
+            for each in results
         ],
     )
 
@@ -289,13 +289,13 @@ def _require_fit(salvage: PartitionSalvage, target: Target, topic_id: str, *, na
         raise click.ClickException(f"topic {target.topic} has no partition {salvage.partition}")
 
 
-def _left_out(outcome: Outcome) -> str:
+def _left_out(result: MergeResult) -> str:
     reasons = {
-        "expired": outcome.expired,
-        "superseded": outcome.superseded,
-        "transactional": outcome.transactional,
-        "control batches": outcome.control_batches,
-        "unreadable batches": outcome.unreadable_batches,
+        "expired": result.expired,
+        "superseded": result.superseded,
+        "transactional": result.transactional,
+        "control batches": result.control_batches,
+        "unreadable batches": result.unreadable_batches,
     }
     return ", ".join(f"{count} {reason}" for reason, count in reasons.items() if count) or "-"
 

@@ -14,7 +14,7 @@ import click
 from tanist.cli.options import client_options, json_option
 from tanist.runtime.client.activity import Sample, rates, sample
 from tanist.runtime.client.client import Address, Client, KafkaError, Unreachable
-from tanist.runtime.client.groups import Place
+from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.runtime.cluster.addresses import addresses_of
 from tanist.runtime.cluster.cluster_file import load_existing
 from tanist.text import counted
@@ -137,7 +137,7 @@ def screen(before: Sample, after: Sample, topics: Sequence[str], most: int, now:
         yield f"and {counted(len(places) - most, 'more partition')}: --rows shows more, --topic fewer"
 
 
-def _partition_line(place: Place, after: Sample, rate: Mapping[Place, float]) -> str:
+def _partition_line(place: TopicPartition, after: Sample, rate: Mapping[TopicPartition, float]) -> str:
     partition = after.partitions[place]
     name = f"{place[0]}-{place[1]}"
     name = name if len(name) <= _NAME_CHARS else f"{place[0][: _NAME_CHARS - len(str(place[1])) - 3]}..-{place[1]}"
@@ -152,8 +152,8 @@ def _partition_line(place: Place, after: Sample, rate: Mapping[Place, float]) ->
     return (shown + (f"{'-':>6}" if lag is None else f"{lag[0]:>6} {lag[1]}"))[:_WIDTH]
 
 
-def _ordered(after: Sample, rate: Mapping[Place, float], topics: Sequence[str]) -> list[Place]:
-    def urgency(place: Place) -> tuple[bool, bool, float, Place]:
+def _ordered(after: Sample, rate: Mapping[TopicPartition, float], topics: Sequence[str]) -> list[TopicPartition]:
+    def urgency(place: TopicPartition) -> tuple[bool, bool, float, TopicPartition]:
         partition = after.partitions[place]
         return (
             partition.leader >= 0,

@@ -13,7 +13,7 @@ from tanist.cli.output.tables import print_table
 from tanist.text import counted
 
 if TYPE_CHECKING:
-    from tanist.spark.jobs.audit.audit import AuditResult
+    from tanist.spark.jobs.audit.result import AuditResult
     from tanist.spark.jobs.durability import DurabilityResult
     from tanist.spark.jobs.ingest import IngestResult
     from tanist.spark.jobs.merge_back import MergeResult
@@ -61,7 +61,7 @@ def audit_lines(result: AuditResult) -> list[str]:
     clients = f"{many(result.sends, 'acknowledged send')}, {many(result.polled, 'record')} polled"
     lines = [
         f"{many(result.records, 'record')} in {many(result.replicas, 'replica')} of "
-        f"{many(len(result.facts), 'partition')}; {clients if result.heard else 'no history of clients'}"
+        f"{many(len(result.facts), 'partition')}; {clients if result.has_history else 'no history of clients'}"
     ]
     if result.begun:
         lines.append(expired_line(result))
@@ -70,7 +70,7 @@ def audit_lines(result: AuditResult) -> list[str]:
         counts[kind] = counts.get(kind, 0) + count
     for kind, count in counts.items():
         lines += ["", f"{kind.title}: {count:,}, {kind.meaning}"]
-        told = result.told(kind)
+        told = result.findings_of(kind)
         for each in _runs_of(told)[:_TOLD_MAX]:
             lines.append(f"  {each}")
         if len(told) > _TOLD_MAX and len(_runs_of(told)) > _TOLD_MAX:
@@ -83,7 +83,7 @@ def audit_lines(result: AuditResult) -> list[str]:
 
 
 def _clean(result: AuditResult) -> str:
-    return "nothing is wrong" if result.heard else "the replicas agree; to find lost records, add --history"
+    return "nothing is wrong" if result.has_history else "the replicas agree; to find lost records, add --history"
 
 
 def expired_line(result: AuditResult) -> str:

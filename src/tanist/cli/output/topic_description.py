@@ -1,7 +1,7 @@
-"""What `tanist topics describe` shows: partitions with their surroundings, filtered, explained, and put into words.
+"""The output of `tanist topics describe`: partitions with their context, filtered, explained, and as lines or JSON.
 
 Owns the filters of `kafka-topics.sh`, the lines that it prints and the JSON of the same. What a partition's state means
-is said by `explain`; what the cluster has is asked for by `runtime.admin` and `runtime.surroundings`.
+is said by `explain`; what the cluster has is asked for by `runtime.admin` and `runtime.partition_context`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from tanist.cli.output.alerts import salvage_clause
-from tanist.runtime.client import partition_context as surroundings
+from tanist.runtime.client import partition_context
 from tanist.runtime.client.admin import ConfigEntry, PartitionDescription, TopicDescription, describe_topics
 from tanist.runtime.client.client import Client
 from tanist.runtime.client.explain import Situation, explain
@@ -69,12 +69,12 @@ def describe(
     topics = describe_topics(client, names)
     moving = _reassignments(client, topics) if controlled and only in (None, "under_replicated") else {}
     keys = None if only is None else EXPLAINED_BY
-    settings = surroundings.topic_settings(client, [topic.topic for topic in topics], keys)
+    settings = partition_context.topic_settings(client, [topic.topic for topic in topics], keys)
     elections, gone = Elections(elr_enabled=False, recovery_manager=False), frozenset[int]()
     if explained:
-        elections = surroundings.elections(client)
+        elections = partition_context.elections(client)
         offline = {broker for topic in topics for partition in topic.partitions for broker in partition.offline}
-        gone = surroundings.unregistered(client, offline) if offline else gone
+        gone = partition_context.unregistered(client, offline) if offline else gone
     cut = _cut(data, topics) if explained and data is not None else {}
     found = []
     for topic in topics:
@@ -101,7 +101,7 @@ def _reassignments(client: Client, topics: Sequence[TopicDescription]) -> dict[t
     """Asked for only if one can be under way: while it is, some replica has yet to come into the ISR, or to go."""
     if all(len(each.isr) == len(each.replicas) for topic in topics for each in topic.partitions):
         return {}
-    return surroundings.reassignments(client)
+    return partition_context.reassignments(client)
 
 
 def _cut(data: Path, topics: Sequence[TopicDescription]) -> dict[tuple[UUID, int], SalvageNews]:
@@ -125,7 +125,7 @@ def _situation(
         min_isr=1 if min_isr is None or min_isr.value is None else int(min_isr.value),
         elr_enabled=elections.elr_enabled,
         recovery_manager=elections.recovery_manager,
-        strategy=surroundings.recovery_strategy(configs),
+        strategy=partition_context.recovery_strategy(configs),
         unclean_election=unclean is not None and unclean.value == "true",
         last_unclean_epoch=partition.last_unclean_epoch,
     )

@@ -33,7 +33,7 @@ from tanist.runtime.cluster.addresses import addresses_of
 from tanist.runtime.cluster.cluster_file import load_existing
 
 if TYPE_CHECKING:
-    from tanist.spark.jobs.audit.audit import AuditResult
+    from tanist.spark.jobs.audit.result import AuditResult
 
 EXIT_FOUND = 1
 """An audit that found something, as `tanist lab verify` has it."""
@@ -342,14 +342,14 @@ def durability_command(
     from tanist.spark.jobs import durability as job
     from tanist.spark.jobs import preconditions
 
-    weather = job.Weather(kinds=kinds or job.FAULTS_USUAL, down_max=down_max)
+    fault_profile = job.FaultProfile(kinds=kinds or job.FAULTS_USUAL, down_max=down_max)
     asked = job.settings(factors, least, strategies)
     played = range(first_seed, first_seed + seeds)
     preconditions.output_folder(output)
     preconditions.output_file(html)
     if scenarios is not None:
         preconditions.writable_below(scenarios)
-    result = job.durability(start(), asked, played, weather, output=output, progress=_say)
+    result = job.durability(start(), asked, played, fault_profile, output=output, progress=_say)
     replays = job.keep_losing(result, scenarios) if scenarios is not None else []
     if html is not None:
         from tanist.spark.report.durability_page import write_page

@@ -16,7 +16,7 @@ from tanist.lab.jepsen.target import DiskTrouble, Reach
 from tanist.runtime.client.client import Address
 from tanist.runtime.cluster.cluster import Cluster
 from tanist.runtime.cluster.cluster_file import load, load_existing
-from tanist.runtime.cluster.fault_requests import FaultOrders
+from tanist.runtime.cluster.fault_requests import FaultRequests
 from tanist.runtime.faults.settings import CLIENTS, BadDisk, Partition, Slow, side
 from tanist.runtime.faults.settings import DiskTrouble as Trouble
 
@@ -41,7 +41,7 @@ class OwnCluster:
     def __init__(self, folder: Path, *, elr: bool) -> None:
         self.data: Path | None = folder
         self._cluster = Cluster(folder)
-        self._orders = FaultOrders(folder)
+        self._orders = FaultRequests(folder)
         self._folder = folder
         try:
             self._cluster.up(

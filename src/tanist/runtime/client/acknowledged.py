@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tanist.runtime.client.record_json import NotARecord, line_of, read_object, read_record, record_json
+from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.wire.batch import NewRecord, Record
 
-Place = tuple[str, int]
-"""Topic and partition."""
 Digest = bytes
 Note = Callable[[str, int, int, Sequence[NewRecord]], None]
 """Topic, partition, the first offset (-1: not known), records."""
@@ -65,9 +64,9 @@ def ledger(path: Path | None) -> Iterator[Note]:
         yield note
 
 
-def read_ledger(path: Path) -> dict[Place, list[Acknowledged]]:
+def read_ledger(path: Path) -> dict[TopicPartition, list[Acknowledged]]:
     """What a ledger has of each partition, in the order of acknowledgement. `LedgerError` if a line makes no sense."""
-    found: dict[Place, list[Acknowledged]] = {}
+    found: dict[TopicPartition, list[Acknowledged]] = {}
     try:
         with path.open("rb") as file:
             for number, line in enumerate(file, start=1):

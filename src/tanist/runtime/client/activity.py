@@ -14,8 +14,8 @@ from tanist.runtime.client import admin
 from tanist.runtime.client import groups as of_groups
 from tanist.runtime.client.admin import PartitionDescription
 from tanist.runtime.client.client import Client, KafkaError, Unreachable, Unsupported
-from tanist.runtime.client.groups import Place
 from tanist.runtime.client.records import LATEST
+from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tanist.wire.messages.list_offsets_response import ListOffsetsResponse
 
@@ -30,13 +30,13 @@ class Sample:
     brokers: frozenset[int]
     """Those that the cluster counts in."""
     controller: int | None
-    partitions: Mapping[Place, PartitionDescription]
-    ends: Mapping[Place, int]
+    partitions: Mapping[TopicPartition, PartitionDescription]
+    ends: Mapping[TopicPartition, int]
     """High watermarks: where a consumer stands that has read everything. Without those that could not be asked."""
-    committed: Mapping[str, Mapping[Place, int]] = field(default_factory=dict)
+    committed: Mapping[str, Mapping[TopicPartition, int]] = field(default_factory=dict)
     """By group."""
 
-    def lag(self, place: Place) -> tuple[int, str] | None:
+    def lag(self, place: TopicPartition) -> tuple[int, str] | None:
         """How far the group that is most behind is, and which; None if no group has committed here."""
         end = self.ends.get(place)
         if end is None:
@@ -68,7 +68,7 @@ def sample(client: Client, *, internal: bool = False) -> Sample:
     return Sample(time.monotonic(), brokers, controller, partitions, high_watermarks(client, leaders), committed)
 
 
-def rates(before: Sample, after: Sample) -> dict[Place, float]:
+def rates(before: Sample, after: Sample) -> dict[TopicPartition, float]:
     """Records a second. A log that became shorter, or is asked for the first time, has none."""
     took_s = max(after.at_s - before.at_s, 1e-6)
     return {
@@ -76,13 +76,13 @@ def rates(before: Sample, after: Sample) -> dict[Place, float]:
     }
 
 
-def high_watermarks(client: Client, leaders: Mapping[Place, int]) -> dict[Place, int]:
+def high_watermarks(client: Client, leaders: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
     """Of the partitions that have a leader: each leader is asked once. Without those that could not be asked."""
-    by_leader: dict[int, list[Place]] = {}
+    by_leader: dict[int, list[TopicPartition]] = {}
     for place, leader in leaders.items():
         if leader >= 0:
             by_leader.setdefault(leader, []).append(place)
-    found: dict[Place, int] = {}
+    found: dict[TopicPartition, int] = {}
     for leader, places in sorted(by_leader.items()):
         request = ListOffsetsRequest(replica_id=-1, topics=_asked(places), timeout_ms=_TIMEOUT_MS)
         try:
@@ -96,7 +96,7 @@ def high_watermarks(client: Client, leaders: Mapping[Place, int]) -> dict[Place,
     return found
 
 
-def _asked(places: Iterable[Place]) -> tuple[ListOffsetsTopic, ...]:
+def _asked(places: Iterable[TopicPartition]) -> tuple[ListOffsetsTopic, ...]:
     by_topic: dict[str, list[ListOffsetsPartition]] = {}
     for topic, index in places:
         by_topic.setdefault(topic, []).append(ListOffsetsPartition(partition_index=index, timestamp=LATEST))

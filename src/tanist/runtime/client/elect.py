@@ -5,7 +5,7 @@ per request ... others will be returned with REQUEST_LIMIT_REACHED"), and what a
 replica is elected is the controller's decision.
 
 A request whose answer is lost is sent again: the controller elects only where nobody leads (or another than the
-preferred one), so what the first request did is ELECTION_NOT_NEEDED to the second. The outcome says then that it is so.
+preferred one), so what the first request did is ELECTION_NOT_NEEDED to the second. The result says then that it is so.
 
 The types beyond Apache's two need version 3 of the request. A cluster that has less is told apart before anything is
 sent: an older version has no field for what is wanted, and would elect somebody else.
@@ -55,7 +55,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ElectionResult:
     """What became of one partition."""
 
     topic: str
@@ -81,8 +81,8 @@ class Outcome:
 
 def elect(
     client: Client, election: ElectionType, candidates: Sequence[Candidate] | None, *, timeout_ms: int
-) -> list[Outcome]:
-    """Have leaders elected; `candidates` None: for all partitions, those that need none left out of the outcomes.
+) -> list[ElectionResult]:
+    """Have leaders elected; `candidates` None: for all partitions, those that need none left out of the results.
 
     `Unsupported` if the cluster does not have the type. A cluster without any controller is asked again until
     `timeout_ms`, which is also how long the controller may take over one request.
@@ -93,40 +93,40 @@ def elect(
             f"{election.least_version}"
         )
     if candidates is None:
-        outcomes = _ask(client, election, None, timeout_ms)
+        results = _ask(client, election, None, timeout_ms)
     else:
-        outcomes = []
+        results = []
         for start in range(0, len(candidates), PARTITIONS_PER_REQUEST):
-            outcomes += _ask(client, election, candidates[start : start + PARTITIONS_PER_REQUEST], timeout_ms)
+            results += _ask(client, election, candidates[start : start + PARTITIONS_PER_REQUEST], timeout_ms)
     return sorted(
-        _served(client, election, outcomes, candidates or (), timeout_ms), key=lambda o: (o.topic, o.partition)
+        _served(client, election, results, candidates or (), timeout_ms), key=lambda o: (o.topic, o.partition)
     )
 
 
 def _served(
     client: Client,
     election: ElectionType,
-    outcomes: list[Outcome],
+    results: list[ElectionResult],
     candidates: Sequence[Candidate],
     timeout_ms: int,
-) -> Iterator[Outcome]:
+) -> Iterator[ElectionResult]:
     """Ask again for what was over the limit of a request, as long as each answer has served some of it."""
     desired = {(each.topic, each.partition): each.desired_leader for each in candidates}
     while True:
-        limited = [each for each in outcomes if each.error_code == ErrorCode.REQUEST_LIMIT_REACHED]
-        yield from (each for each in outcomes if each.error_code != ErrorCode.REQUEST_LIMIT_REACHED)
-        if len(limited) == len(outcomes):
+        limited = [each for each in results if each.error_code == ErrorCode.REQUEST_LIMIT_REACHED]
+        yield from (each for each in results if each.error_code != ErrorCode.REQUEST_LIMIT_REACHED)
+        if len(limited) == len(results):
             yield from limited
             return
         again = [Candidate(o.topic, o.partition, desired.get((o.topic, o.partition))) for o in limited]
-        outcomes = []
+        results = []
         for start in range(0, len(again), PARTITIONS_PER_REQUEST):
-            outcomes += _ask(client, election, again[start : start + PARTITIONS_PER_REQUEST], timeout_ms)
+            results += _ask(client, election, again[start : start + PARTITIONS_PER_REQUEST], timeout_ms)
 
 
 def _ask(
     client: Client, election: ElectionType, candidates: Sequence[Candidate] | None, timeout_ms: int
-) -> list[Outcome]:
+) -> list[ElectionResult]:
     request = ElectLeadersRequest(
         election_type=election,
         topic_partitions=None if candidates is None else tuple(_by_topic(candidates)),
@@ -148,7 +148,7 @@ def _ask(
 
     answer = client.persist(attempt, timeout_s=timeout_ms / 1000)
     return [
-        Outcome(topic.topic, found.partition_id, found.error_code, found.error_message, again)
+        ElectionResult(topic.topic, found.partition_id, found.error_code, found.error_message, again)
         for topic in answer.replica_election_results
         for found in topic.partition_result
     ]

@@ -22,8 +22,9 @@ from typing import TypeVar
 from uuid import UUID, uuid4
 
 from tanist.runtime.client.client import Client, KafkaError, Unreachable
-from tanist.runtime.client.groups import Place, ask_coordinator, commit_error, commit_request
+from tanist.runtime.client.groups import ask_coordinator, commit_error, commit_request
 from tanist.runtime.client.range_assignor import RANGE, Subscription, assign_range
+from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.wire.consumer_protocol import PROTOCOL_TYPE, decode_assignment, decode_subscription, encode_protocol
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages import consumer_group_heartbeat_request, consumer_protocol_assignment
@@ -69,7 +70,7 @@ class Member(ABC):
         self.client = client
         self.group = group
         self.topics = tuple(dict.fromkeys(topics))
-        self.assigned: frozenset[Place] = frozenset()
+        self.assigned: frozenset[TopicPartition] = frozenset()
         """What this member may read and commit."""
         self.member_id = ""
         self._epoch = -1
@@ -88,7 +89,7 @@ class Member(ABC):
         self._speak()
         return self.assigned != before
 
-    def commit(self, offsets: Mapping[Place, int]) -> bool:
+    def commit(self, offsets: Mapping[TopicPartition, int]) -> bool:
         """Commit what was handled; False if the group has gone on without this member, and it will be read again."""
         for _ in range(_COMMIT_TRIES):
             mine = {place: offset for place, offset in offsets.items() if place in self.assigned}
@@ -168,7 +169,7 @@ class ConsumerMember(Member):
             self.assigned = assigned
             self._due = 0.0  # the group waits to hear that what is not in it is free
 
-    def _heartbeat(self, owned: frozenset[Place]) -> ConsumerGroupHeartbeatResponse:
+    def _heartbeat(self, owned: frozenset[TopicPartition]) -> ConsumerGroupHeartbeatResponse:
         ids = {name: topic_id for topic_id, name in self._ids.items()}
         by_topic: dict[UUID, list[int]] = {}
         for name, index in sorted(owned):

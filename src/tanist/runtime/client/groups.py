@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from tanist.runtime.client.changes import carry_out
 from tanist.runtime.client.client import Client, KafkaError, Unreachable, Unsupported
+from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.wire.codec import WireError
 from tanist.wire.consumer_protocol import PROTOCOL_TYPE, decode_assignment
 from tanist.wire.errors import ErrorCode
@@ -34,8 +35,6 @@ from tanist.wire.schema import Request, Response
 
 R = TypeVar("R", bound=Response)
 
-Place = tuple[str, int]
-"""Topic and partition."""
 
 _ONE_GROUP = {FindCoordinatorRequest: 3, OffsetFetchRequest: 7, OffsetCommitRequest: 9}
 """The last versions that ask for one group, and name topics by their names."""
@@ -59,8 +58,8 @@ class MemberDescription:
     host: str
     epoch: int | None
     """None in a group of the classic protocol."""
-    assigned: tuple[Place, ...]
-    target: tuple[Place, ...] | None
+    assigned: tuple[TopicPartition, ...]
+    target: tuple[TopicPartition, ...] | None
     """What it is to have; None in a group of the classic protocol."""
 
 
@@ -134,7 +133,7 @@ def _describe_consumer_group(client: Client, group: str) -> GroupDescription:
     )
 
 
-def _places(assignment: consumer_group_describe_response.Assignment) -> tuple[Place, ...]:
+def _places(assignment: consumer_group_describe_response.Assignment) -> tuple[TopicPartition, ...]:
     return tuple(sorted((part.topic_name, index) for part in assignment.topic_partitions for index in part.partitions))
 
 
@@ -171,7 +170,7 @@ def _describe_classic_group(client: Client, group: str) -> GroupDescription:
     )
 
 
-def _assigned(assignment: bytes) -> tuple[Place, ...]:
+def _assigned(assignment: bytes) -> tuple[TopicPartition, ...]:
     """The partitions in an assignment of Kafka's own consumers; nothing if it is none that can be read."""
     try:
         decoded = decode_assignment(assignment)
@@ -180,7 +179,7 @@ def _assigned(assignment: bytes) -> tuple[Place, ...]:
     return tuple(sorted((part.topic, index) for part in decoded.assigned_partitions for index in part.partitions))
 
 
-def committed_offsets(client: Client, group: str) -> dict[Place, int]:
+def committed_offsets(client: Client, group: str) -> dict[TopicPartition, int]:
     """What the group has committed: nothing, if there is no such group."""
     request = OffsetFetchRequest(group_id=group, topics=None)
     answer, _ = ask_coordinator(client, group, request, OffsetFetchResponse, lambda answer: answer.error_code)
@@ -192,13 +191,13 @@ def committed_offsets(client: Client, group: str) -> dict[Place, int]:
     }
 
 
-def commit_offsets(client: Client, group: str, offsets: Mapping[Place, int]) -> None:
+def commit_offsets(client: Client, group: str, offsets: Mapping[TopicPartition, int]) -> None:
     """Move a group that nobody is in. `KafkaError` if somebody is, or a partition is refused."""
     ask_coordinator(client, group, commit_request(group, offsets), OffsetCommitResponse, commit_error)
 
 
 def commit_request(
-    group: str, offsets: Mapping[Place, int], *, member_id: str = "", epoch: int = -1
+    group: str, offsets: Mapping[TopicPartition, int], *, member_id: str = "", epoch: int = -1
 ) -> OffsetCommitRequest:
     """To commit offsets: as a member in its epoch (or generation), or from outside."""
     topics: dict[str, list[offset_commit_request.OffsetCommitRequestPartition]] = {}

@@ -58,7 +58,7 @@ _Sender = tuple[int, int]
 
 
 @dataclass(slots=True)
-class Outcome:
+class MergeResult:
     """What became of one partition's salvage."""
 
     topic: str
@@ -113,12 +113,12 @@ def merge_back(
     mark: bool = False,
     include_expired: bool = False,
     dry_run: bool = False,
-) -> Outcome:
+) -> MergeResult:
     """Send what the topic lacks of one partition's salvage. Can be repeated: what is there by then is recognised.
 
     A topic that stamps records itself forgets their timestamps, so records sent to one are always marked.
     """
-    outcome = Outcome(salvage.topic, salvage.partition, target.topic, control_batches=salvage.control_count)
+    result = MergeResult(salvage.topic, salvage.partition, target.topic, control_batches=salvage.control_count)
     start = list_offset(client, target.topic, salvage.partition, EARLIEST)
     end = list_offset(client, target.topic, salvage.partition, LATEST)
     same_topic = target.topic == salvage.topic
@@ -129,21 +129,21 @@ def merge_back(
 
     sender = _Sending(client, target, salvage.partition, mark=mark or target.log_append_time, dry_run=dry_run)
     for salvaged in salvage.records():
-        outcome.found += 1
+        result.found += 1
         if salvaged.header.is_transactional:
-            outcome.transactional += 1
+            result.transactional += 1
         elif presence.has(salvaged):
-            outcome.present += 1
+            result.present += 1
         elif same_topic and salvaged.offset < start and not include_expired:
-            outcome.expired += 1
+            result.expired += 1
         elif presence.supersedes(salvaged.record):
-            outcome.superseded += 1
+            result.superseded += 1
         else:
             sender.add(salvaged)
-            outcome.restored += 1
+            result.restored += 1
     sender.flush()
-    outcome.unreadable_batches = salvage.unreadable
-    return outcome
+    result.unreadable_batches = salvage.unreadable
+    return result
 
 
 class _Presence:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tanist.runtime.cluster.cluster_file import ClusterFile, NodeEntry
-from tanist.runtime.cluster.fault_requests import FaultOrders
+from tanist.runtime.cluster.fault_requests import FaultRequests
 
 
 def address_of(cluster: ClusterFile, node: NodeEntry) -> tuple[str, int]:
@@ -27,7 +27,7 @@ def askable(cluster: ClusterFile, folder: Path | None = None) -> list[NodeEntry]
     """The brokers that run and are not paused, in the order of `addresses_of`."""
     running = [node for node in cluster.running if node.is_broker and not node.paused]
     if folder is not None:
-        faults = FaultOrders(folder).present()
+        faults = FaultRequests(folder).present()
         running.sort(key=lambda node: faults.isolation(node.node_id))
     return running
 

@@ -24,7 +24,7 @@ from tanist.runtime.cluster.cluster_file import (
     locked,
     locked_existing,
 )
-from tanist.runtime.cluster.fault_requests import FaultOrders, end_faults
+from tanist.runtime.cluster.fault_requests import FaultRequests, end_faults
 from tanist.runtime.cluster.power_loss import Cut
 from tanist.runtime.cluster.processes import ProcessMark, own_mark, wait_until
 from tanist.runtime.cluster.starting import Say, Starter
@@ -71,8 +71,8 @@ class Cluster:
         """Start a new cluster, or the stopped one that the folder has; returns when it is ready.
 
         `features` are those that a new cluster begins with. The folder of an `ephemeral` one goes with it. With
-        `ends_with_us` the cluster is stopped when this process has ended, however it ends (`tether`), unless `let_go`
-        comes before.
+        `ends_with_us` the cluster is stopped when this process has ended, however it ends (`parent_watch`), unless
+        `let_go` comes before.
         """
         if (told := too_few()) is not None:
             raise ClusterError(told)
@@ -252,10 +252,10 @@ class Cluster:
         return stopped
 
     def _stop_all(self, cluster: ClusterFile, patience_s: float) -> list[int]:
-        orders = FaultOrders(self.folder)
-        if orders.present().faults:
+        requests = FaultRequests(self.folder)
+        if requests.present().faults:
             try:
-                orders.heal()
+                requests.heal()
                 end_faults(self.folder)
             except (ClusterError, OSError) as error:
                 self._say(f"faults could not be ended: {error}")

@@ -1,10 +1,10 @@
-"""Setting and healing the faults of a cluster of processes: what `tanist partition`, `slow`, `disk`, `pause`, `resume`,
-`heal` and `faults` do.
+"""Setting and healing the faults of a cluster of processes, for `tanist partition`, `slow`, `disk`, `pause`, `resume`,
+`heal` and `faults`.
 
-An order is written to the file of all faults (`faults`), the nodes are told to look, and it is waited for until each
-node that runs has applied it. A paused node cannot: it does when it is resumed. One that is down does when it starts.
-Orders are given one at a time, under a lock of their own: a `tanist start` that waits for a node which cannot reach
-anybody must not keep the link from being healed.
+A request writes the file of all faults (`faults`), signals the nodes, and waits until each node that runs has applied
+it. A paused node applies it when it is resumed, and a node that is down when it starts. Requests run one at a time,
+under a lock of their own: a `tanist start` that waits for a node which is cut off must not keep the link from being
+healed.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from pathlib import Path
 
 from tanist.runtime.cluster.cluster_file import ClusterError, ClusterFile, NodeEntry, load_existing, locked
 from tanist.runtime.cluster.processes import wait_until
-from tanist.runtime.faults import settings as vocabulary
+from tanist.runtime.faults import settings
 from tanist.runtime.faults.settings import (
     CLIENTS,
-    ORDER_SIGNAL,
+    REQUEST_SIGNAL,
     BadDisk,
     Fault,
     FaultSet,
@@ -31,12 +31,12 @@ from tanist.runtime.faults.settings import (
 _APPLY_PATIENCE_S = 20.0
 
 
-class FaultOrders:
+class FaultRequests:
     """The faults of the cluster in a data folder."""
 
     def __init__(self, data: Path) -> None:
         self._data = data.absolute()
-        self._folder = vocabulary.folder_of(self._data)
+        self._folder = settings.folder_of(self._data)
 
     def present(self) -> FaultSet:
         """All that is set."""
@@ -51,8 +51,8 @@ class FaultOrders:
         self._change(lambda present: present.also(fault))
 
     def heal(self, members: Collection[int] | None = None) -> tuple[FaultSet, list[int]]:
-        """End all that is set, or all that concerns some nodes (or `CLIENTS`), and resume those that are paused. Gives
-        what is still set, and who was resumed."""
+        """End all faults, or those that concern some nodes (or `CLIENTS`), and resume the nodes that are paused. Gives
+        the faults that are still set, and the nodes that were resumed."""
         cluster = load_existing(self._data)
         for member in members or ():
             if member != CLIENTS:
@@ -100,15 +100,15 @@ class FaultOrders:
                 cluster.node(member)
         both = set(fault.source) & set(fault.target)
         if both:
-            raise ClusterError(f"{vocabulary.names(tuple(both))} cannot be on both sides of a link")
+            raise ClusterError(f"{settings.names(tuple(both))} cannot be on both sides of a link")
 
     def _change(self, change: Callable[[FaultSet], FaultSet]) -> FaultSet:
         self._folder.mkdir(mode=0o700, exist_ok=True)
         with locked(self._folder):
             cluster = load_existing(self._data)
             faults = change(self._load(cluster))
-            vocabulary.save(self._folder, faults)
-            self._await_applied(self._tell(cluster.running), faults.number)
+            settings.save(self._folder, faults)
+            self._await_applied(self._signal_change(cluster.running), faults.number)
             return faults
 
     def _load(self, cluster: ClusterFile) -> FaultSet:
@@ -117,15 +117,15 @@ class FaultOrders:
             for node in cluster.nodes
         }
         try:
-            return replace(vocabulary.load(self._folder) or FaultSet(), ports=ports)
+            return replace(settings.load(self._folder) or FaultSet(), ports=ports)
         except FaultsUnreadable as error:
             raise ClusterError(f"{error}. Stop the cluster and remove the folder {self._folder}") from None
 
-    def _tell(self, nodes: Sequence[NodeEntry]) -> list[NodeEntry]:
-        """Have the nodes look; gives those that will."""
+    def _signal_change(self, nodes: Sequence[NodeEntry]) -> list[NodeEntry]:
+        """Have the nodes read the faults; gives those that got the signal."""
         for node in nodes:
-            applied_path(self._folder, node.node_id).unlink(missing_ok=True)  # what it says of orders before
-        return [node for node in nodes if node.process is not None and node.process.signal(ORDER_SIGNAL)]
+            applied_path(self._folder, node.node_id).unlink(missing_ok=True)  # its answer to requests before
+        return [node for node in nodes if node.process is not None and node.process.signal(REQUEST_SIGNAL)]
 
     def _await_applied(self, nodes: Sequence[NodeEntry], number: int) -> None:
         waiting = list(nodes)
@@ -155,4 +155,4 @@ class FaultOrders:
 
 def end_faults(data: Path) -> None:
     """A cluster that is down, or about to start as a whole, has no faults."""
-    vocabulary.forget(vocabulary.folder_of(data))
+    settings.forget(settings.folder_of(data))

@@ -17,9 +17,9 @@ from tanist.runtime.client.client import Client, KafkaError, Unreachable, Unsupp
 from tanist.runtime.cluster import layout
 from tanist.runtime.cluster.addresses import address_of
 from tanist.runtime.cluster.cluster_file import ClusterError, ClusterFile, NodeEntry
-from tanist.runtime.cluster.deaths import death_reason
+from tanist.runtime.cluster.exit_reasons import exit_reason
+from tanist.runtime.cluster.parent_watch import ParentWatch, watch_arguments
 from tanist.runtime.cluster.processes import Launcher, LaunchFailed, ProcessMark, uninterrupted, wait_until
-from tanist.runtime.cluster.tether import Tether, watch_arguments
 from tanist.runtime.faults.settings import FOLDER_VARIABLE, folder_of
 from tanist.runtime.format import FormatError, format_folders
 from tanist.runtime.ports.files import replace_file
@@ -41,13 +41,13 @@ class Starter:
         self._folder = folder
         self._say = say
         self._launcher_command = list(launcher)
-        self._tether: Tether | None = None
+        self._parent_watch: ParentWatch | None = None
 
     def let_go(self) -> None:
         """From now on the cluster does not end with this process."""
-        if self._tether is not None:
-            self._tether.let_go()
-            self._tether = None
+        if self._parent_watch is not None:
+            self._parent_watch.let_go()
+            self._parent_watch = None
 
     def write_properties(self, cluster: ClusterFile) -> None:
         for node in cluster.nodes:
@@ -67,14 +67,14 @@ class Starter:
         command, descriptors = self._launcher_command, []
         if owner is not None:
             self.let_go()
-            self._tether = Tether()
-            command = command + watch_arguments(self._tether, owner, self._folder)
-            descriptors = [self._tether.watched_fd]
+            self._parent_watch = ParentWatch()
+            command = command + watch_arguments(self._parent_watch, owner, self._folder)
+            descriptors = [self._parent_watch.watched_fd]
         with Readiness() as readiness:
             environment = {**readiness.environment, FOLDER_VARIABLE: str(folder_of(self._folder))}
             with Launcher(command, environment, descriptors) as launcher:
-                if self._tether is not None:
-                    self._tether.hand_over()
+                if self._parent_watch is not None:
+                    self._parent_watch.hand_over()
                 yield launcher, readiness
 
     def launch(self, launcher: Launcher, cluster: ClusterFile, nodes: Sequence[NodeEntry]) -> None:
@@ -128,7 +128,7 @@ class Starter:
                 nonlocal lack
                 for node in started:
                     if node.process is None or not node.alive:
-                        raise ClusterError(_death_of(self._folder, node))
+                        raise ClusterError(_exit_of(self._folder, node))
                     if not readiness.is_ready(node.process.pid):
                         waits = readiness.status_of(node.process.pid) or "it has not joined the cluster yet"
                         lack = f"node {node.node_id}: {waits}"
@@ -154,8 +154,8 @@ class Starter:
                 )
 
 
-def _death_of(folder: Path, node: NodeEntry) -> str:
-    reason = death_reason(folder, node) or f"node {node.node_id} has ended for an unknown reason"
+def _exit_of(folder: Path, node: NodeEntry) -> str:
+    reason = exit_reason(folder, node) or f"node {node.node_id} has ended for an unknown reason"
     subject = "" if reason.startswith(f"node {node.node_id} ") else f"node {node.node_id} has ended: "
     return f"{subject}{reason} (its log: {layout.log_path(folder, node.node_id)})"
 

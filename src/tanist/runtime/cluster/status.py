@@ -16,8 +16,8 @@ from tanist.runtime.client.admin import quorum_leader
 from tanist.runtime.client.client import Address, BrokerConnection, Client, KafkaError, Unreachable, Unsupported
 from tanist.runtime.cluster import layout
 from tanist.runtime.cluster.cluster_file import ClusterFile, NodeEntry
-from tanist.runtime.cluster.deaths import death_reason
-from tanist.runtime.cluster.fault_requests import FaultOrders
+from tanist.runtime.cluster.exit_reasons import exit_reason
+from tanist.runtime.cluster.fault_requests import FaultRequests
 from tanist.wire.errors import WireError
 from tanist.wire.ids import KNOWS_NOTHING_MS
 from tanist.wire.messages.describe_cluster_request import DescribeClusterRequest
@@ -91,7 +91,7 @@ def look(cluster: ClusterFile, folder: Path, bootstrap: str, askable: Sequence[N
 
 def is_cut_off(folder: Path, node_id: int) -> bool:
     """Whether a fault that was set keeps a node from another one."""
-    links = FaultOrders(folder).present().links(node_id)
+    links = FaultRequests(folder).present().links(node_id)
     return any(forth.cut or back.cut for peer, (forth, back) in links.items() if peer >= 0)
 
 
@@ -188,7 +188,7 @@ def _state(
     if node.paused:
         return PAUSED, None
     if not node.alive:
-        return (STOPPED, None) if node.process is None else (CRASHED, death_reason(folder, node))
+        return (STOPPED, None) if node.process is None else (CRASHED, exit_reason(folder, node))
     if not node.is_broker or (current and node.node_id in seen):
         return RUNNING, None
     if answer is None:

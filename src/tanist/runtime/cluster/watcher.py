@@ -2,7 +2,7 @@
 
 It does what `tanist down` does: brokers before controllers, paused nodes too, and nodes that `tanist start` has
 started since. `cluster.json` names the command as the cluster's `owner`; the watcher stops a cluster only while it has
-that owner, never one that somebody has started after it. `tether` is the command's end of the pipe that it reads from.
+that owner, never one that was started after it. `parent_watch` is the command's end of the pipe that it reads from.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from tanist.runtime.cluster.parent_watch import LET_GO, LOG_NAME, WATCH_OPTION
 from tanist.runtime.cluster.processes import ProcessMark, start_time
-from tanist.runtime.cluster.tether import LET_GO, LOG_NAME, WATCH_OPTION
 from tanist.runtime.titles import name_process
 
 
@@ -54,7 +54,7 @@ def close_in_node(arguments: Sequence[str]) -> None:
 def _watch(fd: int, owner: ProcessMark, folder: Path, launched: Sequence[ProcessMark]) -> None:
     if os.read(fd, 1) == LET_GO or not folder.is_dir():
         return
-    # Not before: while the nodes start, they need the processor more.
+    # Not before: the nodes need the processor while they start.
     from tanist.runtime.cluster.cluster import Cluster
 
     log = open(folder / LOG_NAME, "a", encoding="utf-8", buffering=1)  # noqa: SIM115 (it ends with the process)

@@ -1,7 +1,7 @@
-"""Faulty disks of a running node: the same files and the same disk, of another class for as long as something is wrong.
+"""Faulty disks of a running node: the same files and the same disk, of another class while they have a fault.
 
-`disk_obeys` makes a `FaultyDisk` of the node's `RealDisk`, and a `FaultyFile` of each file that is open; healed, they
-are of their own classes again. So a disk that is well pays nothing, not even a question.
+`apply_disk_faults` makes a `FaultyDisk` of the node's `RealDisk`, and a `FaultyFile` of each open file; healed, they
+have their own classes again. So a disk without a fault pays nothing, not even a test.
 
 * Full: what needs room (a write beyond a file's end, a new name, a small file's new content) fails with ENOSPC. What
   needs none goes on: reads, removals, cutting, writing over what is there.
@@ -136,7 +136,7 @@ class FaultyDisk(RealDisk):
         super().write_file(path, data, sync=sync)
 
 
-def disk_obeys(disk: RealDisk, faults: Sequence[BadDisk]) -> None:
+def apply_disk_faults(disk: RealDisk, faults: Sequence[BadDisk]) -> None:
     """Make the disk, and all its files that are open, as bad as that; well again without faults."""
     if not faults:
         if isinstance(disk, FaultyDisk):

@@ -1,15 +1,15 @@
 """Faulty links of a running node: a proxy in its own process, between a connection and its socket.
 
-While a link has a fault, each connection on it is given one end of a socket pair in place of its socket (`Relay`).
-What the two sides say passes through two pipes (`faults.pipe`), which hold it back, delay it or slow it down. When the
-link is healed and the pipes have run dry, the connection gets its own socket back. So what a node does, and what that
-costs, is the same code as ever: without a fault nothing here is even imported.
+While a link has a fault, each connection on it gets one end of a socket pair in place of its socket (`Relay`). The
+bytes of both sides pass through two pipes (`faults.pipe`), which hold them back, delay them or slow them down. When the
+link is healed and the pipes have run dry, the connection gets its own socket back. So a node runs the same code as
+without a fault, at the same cost: without a fault nothing here is even imported.
 
-Whose connection is it? One that this node dials is known by the port that it dials. That end does both directions, for
-the other end cannot tell who dials it; what vanishes on the way from node 2 to node 1 is held back by node 1 on the
-connections that node 1 has dialled, and by node 2 on those that node 2 has. Connections that were accepted are clients'
-unless a node has claimed them: when links to clients have a fault, nodes leave the ports that they dial from in the
-folder `claims` of whom they dial. Until a connection is claimed it is taken for a client's.
+Which peer has the connection? A connection that this node dials is known by the port that it dials. The dialling end
+applies the faults of both directions, for the other end cannot tell who dials it: node 1 holds back the bytes from node
+2 on the connections that node 1 has dialled, and node 2 does so on those that node 2 has dialled. Accepted connections
+are clients' unless a node has claimed them: when links to clients have a fault, nodes leave the ports that they dial
+from in the folder `claims` of the node that they dial. Until a connection is claimed it is taken for a client's.
 
 It must never let a byte of a cut link pass, or lose one of a connection that lives on.
 """
@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tanist.runtime.faults.pipe import Pipe
-from tanist.runtime.faults.settings import CLEAR, CLIENTS, FaultSet, Way
+from tanist.runtime.faults.settings import CLEAR, CLIENTS, FaultSet, LinkState
 from tanist.runtime.ports.loop import HeapTimer, Loop
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ _CLAIM_LIFE_MS = 5_000
 """A claim may come before the connection that it is about."""
 _CLAIMS_MAX = 10_000
 
-Ways = tuple[Way, Way]
-_AS_IT_SHOULD_BE: Ways = (CLEAR, CLEAR)
+LinkStates = tuple[LinkState, LinkState]
+_AS_IT_SHOULD_BE: LinkStates = (CLEAR, CLEAR)
 
 
 class LinkFaults:
@@ -52,10 +52,10 @@ class LinkFaults:
         self._network = network
         self._node_id = node_id
         self._folder = folder
-        self._links: dict[int, Ways] = {}
+        self._links: dict[int, LinkStates] = {}
         self._node_of_port: dict[int, int] = {}
         self._claimed_from: frozenset[int] = frozenset()
-        """Nodes that must be told which connections are ours."""
+        """Nodes that must know which connections are ours."""
         self._relays: dict[SocketConnection, Relay] = {}
         self._dialling: dict[SocketConnection, tuple[list[SocketAddress], HeapTimer]] = {}
         """Connections whose first packet is lost, or late."""
@@ -70,7 +70,7 @@ class LinkFaults:
         """Connections that have a proxy at present."""
         return len(self._relays)
 
-    def obey(self, faults: FaultSet) -> None:
+    def apply(self, faults: FaultSet) -> None:
         """Make the links as they are to be now: those of connections that are open, and of all to come."""
         self._links = faults.links(self._node_id)
         self._node_of_port = {port: node_id for node_id, ports in (faults.ports or {}).items() for port in ports}
@@ -83,7 +83,7 @@ class LinkFaults:
                 self._apply(connection)
         for connection, relay in list(self._relays.items()):
             if not connection.is_open:  # closed by the node, while what it had sent is still on its way
-                relay.set_ways(self._ways(connection))
+                relay.set_states(self._states(connection))
         for connection, (addresses, timer) in list(self._dialling.items()):
             timer.cancel()
             del self._dialling[connection]
@@ -94,7 +94,7 @@ class LinkFaults:
 
     def delays(self, connection: SocketConnection, addresses: list[SocketAddress]) -> bool:
         """Whether a connection may not be dialled yet. Its first packet is lost, or late."""
-        forth, back = self._ways(connection)
+        forth, back = self._states(connection)
         if forth.cut or back.cut:
             patience_ms = self._network.connect_timeout_ms
             self._dial_later(connection, addresses, patience_ms, lambda: connection.end(_no_answer(patience_ms)))
@@ -125,38 +125,38 @@ class LinkFaults:
 
         self._dialling[connection] = (addresses, self._loop.call_at(self._loop.now_ms() + delay_ms, due))
 
-    def _ways(self, connection: SocketConnection) -> Ways:
+    def _states(self, connection: SocketConnection) -> LinkStates:
         if not connection.accepted:
             peer = self._node_of_port.get(connection.peer_port)
         elif connection in self._known:
-            peer = None  # whoever dialled it sees to both directions
+            peer = None  # the node that dialled it sees to both directions
         else:
             peer = CLIENTS
         return _AS_IT_SHOULD_BE if peer is None else self._links.get(peer, _AS_IT_SHOULD_BE)
 
     def _apply(self, connection: SocketConnection, *, new: bool = False) -> None:
-        ways = self._ways(connection)
+        states = self._states(connection)
         relay = self._relays.get(connection)
         if relay is None:
-            if ways == _AS_IT_SHOULD_BE:
+            if states == _AS_IT_SHOULD_BE:
                 return
-            unheard = new and connection.accepted and ways[1].cut
+            unheard = new and connection.accepted and states[1].cut
             relay = self._relays[connection] = Relay(self._loop, connection, self._gone, unheard=unheard)
-        relay.set_ways(ways)
+        relay.set_states(states)
 
     def _gone(self, connection: SocketConnection) -> None:
         del self._relays[connection]
         self._retire()
 
     def _retire(self) -> None:
-        """With nothing left to do, the network is as it was before."""
+        """Leave the network as it was before, once there is nothing left to do."""
         if not (self._links or self._claimed_from or self._relays or self._dialling) and self._network.faults is self:
             self._network.faults = None
 
     # -- claims
 
     def _claim(self, connection: SocketConnection) -> None:
-        """Tell the node at the other end, if it has to know, that this connection is a node's."""
+        """Show the node at the other end, if it has to know, that this connection is a node's."""
         if connection.accepted or not self._claimed_from:
             return
         peer = self._node_of_port.get(connection.peer_port)
@@ -171,7 +171,7 @@ class LinkFaults:
         return self._folder / f"claims-{node_id}"
 
     def _tend_claims(self) -> None:
-        """Look for claims while we have to know who is a client, and only then."""
+        """Look for claims while this node has to tell clients from nodes, and only then."""
         mine = self._node_id in self._claimed_from
         if mine and self._claims_timer is None:
             self._claims_timer = self._loop.call_at(self._loop.now_ms() + _CLAIMS_LOOK_MS, self._look_at_claims)
@@ -218,15 +218,15 @@ class Relay:
         self.local_port: int = self._real.getsockname()[1]
         self._leave_timer: HeapTimer | None = None
         self._closed = False
-        chance = random.Random()
-        self._out = Pipe(loop, self._ours, self._real, self._out_ended, chance)
-        self._back = Pipe(loop, self._real, self._ours, self._back_ended, chance, unheard=unheard)
+        rng = random.Random()
+        self._out = Pipe(loop, self._ours, self._real, self._out_ended, rng)
+        self._back = Pipe(loop, self._real, self._ours, self._back_ended, rng, unheard=unheard)
 
-    def set_ways(self, ways: Ways) -> None:
-        self._out.set_way(ways[0])
+    def set_states(self, states: LinkStates) -> None:
+        self._out.set_state(states[0])
         if not self._closed:
-            self._back.set_way(ways[1])
-        if ways == _AS_IT_SHOULD_BE:
+            self._back.set_state(states[1])
+        if states == _AS_IT_SHOULD_BE:
             self._leave()
 
     def _out_ended(self, reason: str) -> None:
@@ -236,7 +236,7 @@ class Relay:
 
     def _back_ended(self, reason: str) -> None:
         if self._back.unheard:
-            # A client that gave up before anything of it had come through: nobody here knows that it was there.
+            # A client that gave up before any byte of it had come through: the node has never heard of it.
             self._connection.end("closed by the other side")
             self._close()
         elif reason:
@@ -246,7 +246,7 @@ class Relay:
                 self._ours.shutdown(socket.SHUT_WR)  # the node reads the end, and closes
 
     def _leave(self) -> None:
-        """Give the connection its own socket back, once nothing of it is in our hands."""
+        """Give the connection its own socket back, once the pipes hold no byte of it."""
         self._leave_timer = None
         if self._closed or not self._connection.is_open:
             return  # its end is on its way to us

@@ -1,11 +1,10 @@
-"""How a running node learns of the faults that are set for it, and says that it has obeyed.
+"""A running node applies the faults that are set for it, and acknowledges them.
 
-A node that was started with `TANIST_FAULTS` in its environment (`tanist up` and `start` see to that; a node that is
-served in any other way obeys nobody) looks into that folder when it starts, and whenever it is told to by SIGURG. That
-signal is ignored by default, so it does no harm to a process that does not listen yet, or any more. What it has applied
-is written to `node-ID.applied`.
+A node with `TANIST_FAULTS` in its environment (`tanist up` and `start` set it; a node that is served in any other way
+applies no faults) reads that folder when it starts, and at each SIGURG. That signal is ignored by default, so it does
+no harm to a process that does not listen yet, or any more. The node writes what it has applied to `node-ID.applied`.
 
-Orders are taken only from a folder that nobody else can write to, and what cannot be understood changes nothing.
+It accepts faults only from a folder that nobody else can write to, and a file that it cannot read changes nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from pathlib import Path
 
 from tanist.runtime.faults.settings import (
     FOLDER_VARIABLE,
-    ORDER_SIGNAL,
+    REQUEST_SIGNAL,
     FaultSet,
     FaultsUnreadable,
     applied_path,
@@ -31,8 +30,8 @@ from tanist.runtime.ports.network import SocketNetwork
 Report = Callable[[str, str], None]
 
 
-class ObeyingNode:
-    """The faults of one node."""
+class NodeFaults:
+    """The faults of one node: of its links and of its disk."""
 
     def __init__(
         self, loop: Loop, network: SocketNetwork, disk: RealDisk, node_id: int, folder: Path, report: Report
@@ -47,41 +46,41 @@ class ObeyingNode:
         self._links: object | None = None
 
     def start(self) -> None:
-        """Listen for orders, then look for those from before. Look again when the loop runs: what was ordered between
-        the two was not heard."""
-        self._loop.aio.add_signal_handler(ORDER_SIGNAL, self.look)
+        """Listen for the signal, then read the faults. Read them again when the loop runs: a signal between the two was
+        not heard."""
+        self._loop.aio.add_signal_handler(REQUEST_SIGNAL, self.look)
         self.look()
 
     def look(self) -> None:
-        """Obey what is set now."""
+        """Apply the faults that are set now."""
         try:
             faults = load(self._folder)
             if faults is None:
                 return
             if not is_private(self._folder):
                 raise FaultsUnreadable(f"other users can write to {self._folder}: its faults are ignored")
-            self._obey(faults)
+            self._apply(faults)
         except (FaultsUnreadable, OSError) as error:
             self._report("WARN", f"faults are ignored: {error}")
             self._answer(None, str(error))
             return
         self._answer(faults.number, "")
 
-    def _obey(self, faults: FaultSet) -> None:
+    def _apply(self, faults: FaultSet) -> None:
         if faults.faults or self._present.faults:
-            # Only now: a node that nothing is wrong with has no need of any of it.
-            from tanist.runtime.faults.disk import disk_obeys
+            # Only now: a node without faults needs none of it.
+            from tanist.runtime.faults.disk import apply_disk_faults
             from tanist.runtime.faults.links import LinkFaults
 
             links = self._links
             if not isinstance(links, LinkFaults):
                 links = self._links = LinkFaults(self._loop, self._network, self._node_id, self._folder)
-            links.obey(faults)
-            disk_obeys(self._disk, faults.disks(self._node_id))
-            self._tell(faults)
+            links.apply(faults)
+            apply_disk_faults(self._disk, faults.disks(self._node_id))
+            self._report_changes(faults)
         self._present = faults
 
-    def _tell(self, faults: FaultSet) -> None:
+    def _report_changes(self, faults: FaultSet) -> None:
         before, now = self._present, faults
         for fault in now.faults:
             if fault not in before.faults and FaultSet(faults=(fault,)).concern(self._node_id):
@@ -99,18 +98,18 @@ class ObeyingNode:
             self._report("WARN", f"cannot report that faults are applied: {error}")
 
 
-def obey_faults(
+def apply_faults(
     loop: Loop,
     network: SocketNetwork,
     disk: RealDisk,
     node_id: int,
     report: Report,
     environment: Mapping[str, str] = os.environ,
-) -> ObeyingNode | None:
-    """From now on be as bad as this node is told to be, if it was started that way."""
+) -> NodeFaults | None:
+    """From now on apply the faults that are set for this node, if it was started that way."""
     folder = environment.get(FOLDER_VARIABLE)
     if not folder:
         return None
-    obeying = ObeyingNode(loop, network, disk, node_id, Path(folder), report)
-    obeying.start()
-    return obeying
+    faults = NodeFaults(loop, network, disk, node_id, Path(folder), report)
+    faults.start()
+    return faults

@@ -1,9 +1,9 @@
 """One direction of a connection that goes through a proxy: bytes from one socket to another, as a faulty link would
 carry them.
 
-In order, each at its time: after the latency and the jitter, behind what the rate has not let through yet. On a way
-that is cut nothing is read, so the sender's buffers fill up, as they do when no acknowledgement arrives; what had been
-read is kept, and goes on when the way is open again, as what TCP sends once more.
+The bytes arrive in order, each at its time: after the latency and the jitter, behind what the rate has not let through
+yet. A pipe does not read from a link that is cut, so the sender's buffers fill up, as they do when no acknowledgement
+arrives; the bytes that it had read are kept, and go on when the link is open again, as TCP would send them once more.
 
 It must never hold more than `_WINDOW_BYTES`.
 """
@@ -15,19 +15,19 @@ import socket
 from collections import deque
 from collections.abc import Callable
 
-from tanist.runtime.faults.settings import CLEAR, Way
+from tanist.runtime.faults.settings import CLEAR, LinkState
 from tanist.runtime.ports.loop import HeapTimer, Loop
 
 _CHUNK_BYTES = 65_536
 _WINDOW_BYTES = 4 << 20
-"""What may be on its way at a time; with a latency of 200 ms that is 20 MB/s, as a window of TCP would let through."""
+"""The most bytes on their way at a time; with a latency of 200 ms that is 20 MB/s, like a window of TCP."""
 _UNHEARD_BYTES = 256 << 10
-"""What a client that is cut off may send to a connection that it believes to be open."""
+"""The most that a client which is cut off may send to a connection that it believes to be open."""
 
 
 class Pipe:
-    """From `source` to `target`. `on_end` is told, when all before it has passed, that the source has ended, and why:
-    an empty reason is an orderly end."""
+    """From `source` to `target`. When the source has ended and all its bytes have passed, `on_end` gets the reason: an
+    empty one is an orderly end."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Pipe:
         source: socket.socket,
         target: socket.socket,
         on_end: Callable[[str], None],
-        chance: random.Random,
+        rng: random.Random,
         *,
         unheard: bool = False,
     ) -> None:
@@ -43,8 +43,8 @@ class Pipe:
         self._source = source
         self._target = target
         self._on_end = on_end
-        self._chance = chance
-        self._way = CLEAR
+        self._rng = rng
+        self._link = CLEAR
         self._queue: deque[tuple[float, bytes | memoryview | str]] = deque()
         """When it is due, and bytes, or the reason for the end."""
         self._held_bytes = 0
@@ -58,17 +58,17 @@ class Pipe:
         """The target takes nothing any more."""
         self._stopped = False
         self.unheard = unheard
-        """Nothing has ever passed: though the way is cut, we listen for whether the source gives up."""
+        """Nothing has ever passed: though the link is cut, the pipe listens for the source's end."""
 
     @property
     def is_clear(self) -> bool:
-        """Nothing is wrong with the way."""
-        return self._way == CLEAR
+        """Nothing is wrong with the link."""
+        return self._link == CLEAR
 
-    def set_way(self, way: Way) -> None:
-        """The link has become better or worse; also for what is under way on it."""
-        if way != self._way:
-            self._way = way
+    def set_state(self, link: LinkState) -> None:
+        """The link has become better or worse, also for the bytes that are on their way."""
+        if link != self._link:
+            self._link = link
             under_way, self._queue = self._queue, deque()
             self._line_free_ms = 0.0
             for _, item in under_way:
@@ -76,7 +76,7 @@ class Pipe:
         self._go()
 
     def run_dry(self) -> bool:
-        """Pass on what can be; True if the source has nothing more, has not ended, and nothing is held."""
+        """Pass on what the target takes; True if the source has nothing more, has not ended, and nothing is held."""
         while not self._queue and not self._ended and not self._stopped:
             if not self._read():
                 return not self._ended and not self._void and not self._queue
@@ -93,18 +93,18 @@ class Pipe:
     # -- inner
 
     def _go(self) -> None:
-        """Do what can be done now, and see to it that the rest is done."""
+        """Do now what is possible, and watch the sockets for the rest."""
         if self._stopped:
             return
-        if not self._way.cut:
+        if not self._link.cut:
             self.unheard = False
             self._pass_on()
         if self._stopped:
             return
-        limit = _UNHEARD_BYTES if self._way.cut else _WINDOW_BYTES
-        hears = not self._way.cut or self.unheard
-        blocked = bool(self._queue) and not self._way.cut and self._timer is None
-        if self._way.cut:
+        limit = _UNHEARD_BYTES if self._link.cut else _WINDOW_BYTES
+        hears = not self._link.cut or self.unheard
+        blocked = bool(self._queue) and not self._link.cut and self._timer is None
+        if self._link.cut:
             self._cancel_timer()
         self._watch(reading=hears and not self._ended and self._held_bytes < limit, writing=blocked)
 
@@ -126,7 +126,7 @@ class Pipe:
         elif not self._void:
             self._queue.append((self._due(data), data))
             self._held_bytes += len(data)
-            if not self._way.cut:
+            if not self._link.cut:
                 self._pass_on()
         return True
 
@@ -138,13 +138,13 @@ class Pipe:
             self._queue.append((self._due(reason), reason))
 
     def _due(self, item: bytes | memoryview | str) -> float:
-        """When it arrives, if it is sent now. What is behind something later waits for that: a stream has an order."""
-        way = self._way
+        """When it arrives, if it is sent now. It waits for what was sent before it: a stream has an order."""
+        link = self._link
         now_ms = self._loop.now_ms()
-        if way.rate_bytes and not isinstance(item, str):
-            self._line_free_ms = max(self._line_free_ms, now_ms) + len(item) * 1000 / way.rate_bytes
-        jitter_ms = self._chance.random() * way.jitter_ms if way.jitter_ms else 0
-        return max(self._line_free_ms, now_ms) + way.latency_ms + jitter_ms
+        if link.rate_bytes and not isinstance(item, str):
+            self._line_free_ms = max(self._line_free_ms, now_ms) + len(item) * 1000 / link.rate_bytes
+        jitter_ms = self._rng.random() * link.jitter_ms if link.jitter_ms else 0
+        return max(self._line_free_ms, now_ms) + link.latency_ms + jitter_ms
 
     def _pass_on(self) -> None:
         queue = self._queue
@@ -163,7 +163,7 @@ class Pipe:
             except (BlockingIOError, InterruptedError):
                 return
             except OSError:
-                # It is closed. Its own end is told by the pipe in the other direction.
+                # It is closed. The pipe in the other direction reports its end.
                 self._void = True
                 self._held_bytes = 0
                 self._drop_bytes()

@@ -1,11 +1,11 @@
-"""Faults of a live cluster: what is wrong with which link and which disk, and the file by which its nodes are told.
+"""Faults of a live cluster: which link and which disk has which fault, and the file from which its nodes learn them.
 
-One file in the data folder, `faults/set.json`, holds all that is set; `tanist partition`, `slow`, `disk` and `heal`
-write it (`cluster.fault_requests`), and every node takes from it what concerns it (`faults.node_agent`). The kinds
-have the names that the simulator has for them (`tanist.sim.faults.nemesis`).
+One file in the data folder, `faults/set.json`, holds all faults; `tanist partition`, `slow`, `disk` and `heal` write it
+(`cluster.fault_requests`), and every node reads its own faults there (`faults.node_agent`). The kinds have the names
+that the simulator has for them (`tanist.sim.faults.nemesis`).
 
-This module only knows what was said and what follows from it for a link or a disk. It must never touch a socket, a
-process or a disk, but for reading and writing that one file.
+This module only knows the faults that are set and what follows from them for a link or a disk. It must never touch a
+socket, a process or a disk, but for reading and writing that one file.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ from typing import Any, Literal, TypeAlias
 from tanist.runtime.ports.files import replace_file
 
 FOLDER_VARIABLE = "TANIST_FAULTS"
-"""In the environment of a node that obeys: the folder where it finds its orders. Without it a node obeys none."""
+"""In the environment of a node: the folder where it finds its faults. Without it a node applies none."""
 
-ORDER_SIGNAL = signal.SIGURG
-"""Tells a node that its orders have changed."""
+REQUEST_SIGNAL = signal.SIGURG
+"""The signal for a node that the faults have changed."""
 
 FOLDER_NAME = "faults"
 _FILE_NAME = "set.json"
 _FORMAT = 1
 
 CLIENTS = -1
-"""In place of a node id: whoever is not a node of the cluster."""
+"""In place of a node id: everything that is not a node of the cluster."""
 
 Side: TypeAlias = tuple[int, ...]
 """Node ids, sorted; perhaps `CLIENTS` among them."""
 
 
 def applied_path(folder: Path, node_id: int) -> Path:
-    """Where a node says which orders it has carried out."""
+    """Where a node acknowledges the faults that it has applied."""
     return folder / f"node-{node_id}.applied"
 
 
 class FaultsUnreadable(ValueError):
-    """The file says something that this version does not know."""
+    """The file has something that this version does not know."""
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class LinkState:
     """One direction of a link, as it is."""
 
     cut: bool = False
@@ -57,12 +57,12 @@ class Way:
     """Per second; 0 is unlimited."""
 
 
-CLEAR = Way()
+CLEAR = LinkState()
 
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """What `source` sends does not reach `target`, nor the other way round unless it is `one_way`."""
+    """Packets from `source` do not reach `target`, nor the other way round unless it is `one_way`."""
 
     source: Side
     target: Side
@@ -76,13 +76,13 @@ class Partition:
         both = "" if self.one_way else ", nor the other way"
         return f"no packet gets from {names(self.source)} to {names(self.target)}{both}"
 
-    def change(self, way: Way) -> Way:
-        return replace(way, cut=True)
+    def change(self, link: LinkState) -> LinkState:
+        return replace(link, cut=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Slow:
-    """What `source` sends reaches `target` late, and the other way round unless it is `one_way`."""
+    """Packets from `source` reach `target` late, and the other way round unless it is `one_way`."""
 
     source: Side
     target: Side
@@ -103,12 +103,12 @@ class Slow:
         between = f"from {names(self.source)} to" if self.one_way else f"between {names(self.source)} and"
         return f"{between} {names(self.target)}: {', '.join(says)}"
 
-    def change(self, way: Way) -> Way:
-        rates = [rate for rate in (way.rate_bytes, self.rate_bytes) if rate]
+    def change(self, link: LinkState) -> LinkState:
+        rates = [rate for rate in (link.rate_bytes, self.rate_bytes) if rate]
         return replace(
-            way,
-            latency_ms=max(way.latency_ms, self.latency_ms),
-            jitter_ms=max(way.jitter_ms, self.jitter_ms),
+            link,
+            latency_ms=max(link.latency_ms, self.latency_ms),
+            jitter_ms=max(link.jitter_ms, self.jitter_ms),
             rate_bytes=min(rates, default=0),
         )
 
@@ -126,7 +126,7 @@ class BadDisk:
     """Its path; None is all of the node's disk."""
     latency_ms: int = 0
     writes: bool = False
-    """Slow writes as well as syncs: the page cache is full, so whoever writes has to wait."""
+    """Slow writes as well as syncs: the page cache is full, so every writer has to wait."""
 
     @property
     def kind(self) -> str:
@@ -146,16 +146,16 @@ Fault: TypeAlias = Partition | Slow | BadDisk
 
 @dataclass(frozen=True, slots=True)
 class FaultSet:
-    """All that is set, and the number of the order that set it."""
+    """All faults that are set, and the number of the request that set them."""
 
     number: int = 0
     ports: Mapping[int, tuple[int, ...]] | None = None
-    """Of each node. The nodes of such a cluster share one host, so a port tells which of them somebody connects to."""
+    """Of each node. The nodes of such a cluster share one host, so a port tells which of them a connection is to."""
     faults: tuple[Fault, ...] = ()
 
     # -- for a node
 
-    def way(self, source: int, target: int) -> Way:
+    def link(self, source: int, target: int) -> LinkState:
         """One direction between two nodes, or between a node and clients."""
         found = CLEAR
         for fault in self.faults:
@@ -167,32 +167,32 @@ class FaultSet:
                 found = fault.change(found)
         return found
 
-    def links(self, node_id: int) -> dict[int, tuple[Way, Way]]:
-        """The links of a node that are not as they should be: peer -> (to the peer, from the peer)."""
+    def links(self, node_id: int) -> dict[int, tuple[LinkState, LinkState]]:
+        """The links of a node that have a fault: peer -> (to the peer, from the peer)."""
         peers = {
             peer for fault in self.faults if not isinstance(fault, BadDisk) for peer in fault.source + fault.target
         }
-        found = {peer: (self.way(node_id, peer), self.way(peer, node_id)) for peer in peers}
-        return {peer: ways for peer, ways in found.items() if ways != (CLEAR, CLEAR)}
+        found = {peer: (self.link(node_id, peer), self.link(peer, node_id)) for peer in peers}
+        return {peer: states for peer, states in found.items() if states != (CLEAR, CLEAR)}
 
     def disks(self, node_id: int) -> tuple[BadDisk, ...]:
         return tuple(fault for fault in self.faults if isinstance(fault, BadDisk) and fault.node_id == node_id)
 
     def nodes_apart_from_clients(self) -> frozenset[int]:
-        """Nodes whose links to clients are not as they should be, so that they must tell clients from nodes."""
+        """Nodes whose links to clients have a fault, so that they must tell clients from nodes."""
         return frozenset(node_id for node_id in self.ports or () if CLIENTS in self.links(node_id))
 
     def isolation(self, node_id: int) -> tuple[bool, int]:
-        """For comparing nodes: whether clients hear nothing of it, and how many nodes do not."""
+        """For comparing nodes: whether clients are cut off from it, and how many nodes are."""
         links = self.links(node_id)
         cut = [peer for peer, (forth, back) in links.items() if forth.cut or back.cut]
         return CLIENTS in cut, len(cut)
 
     def concern(self, node_id: int) -> bool:
-        """Whether anything that is set is about a node."""
+        """Whether any fault is about a node."""
         return bool(self.links(node_id) or self.disks(node_id))
 
-    # -- for whoever sets and heals
+    # -- for setting and healing
 
     def also(self, fault: Fault) -> FaultSet:
         """With one more fault. It takes the place of one that differs from it only in how bad it is."""
@@ -320,11 +320,11 @@ def _fault(entry: dict[str, Any]) -> Fault:
     raise FaultsUnreadable(f"a fault of the kind {kind!r} is not known here")
 
 
-# -- who may give orders
+# -- who may set faults
 
 
 def is_private(folder: Path) -> bool:
-    """Whether nobody but this process's own user can give orders there: nobody else may break a node."""
+    """Whether only this process's own user can write there: nobody else may break a node."""
     try:
         status = os.stat(folder)
     except FileNotFoundError:

@@ -14,7 +14,7 @@ class SystemRandom:
         bits = (n - 1).bit_length()
         size = (bits + 7) // 8
         excess = size * 8 - bits
-        while True:  # rejection: each round succeeds with a chance of more than one half
+        while True:  # rejection: each round succeeds with a probability above one half
             value = int.from_bytes(os.urandom(size), "big") >> excess
             if value < n:
                 return value

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
 
 from tanist.broker.config import ConfigError, NodeConfig, PropertiesError, parse_properties
 from tanist.ports import Clock, Disk, Network, Random
-from tanist.runtime.faults.node_agent import obey_faults
-from tanist.runtime.last_words import LastWords
+from tanist.runtime.exit_record import ExitRecord
+from tanist.runtime.faults.node_agent import apply_faults
 from tanist.runtime.ports.descriptors import NEEDED, PLENTY, keep_reserve, raise_limit, too_few
 from tanist.runtime.ports.disk import RealDisk
 from tanist.runtime.ports.loop import Loop
@@ -102,15 +102,15 @@ def serve(config: NodeConfig, make_node: MakeNode) -> int:
         if not os.path.isdir(folder):
             report("ERROR", f"{folder} does not exist: format it first (`tanist format -c FILE -t CLUSTER_ID`)")
             return EXIT_FAILED
-    last_words = _last_words(config.log_dirs[0])
+    exit_record = _exit_record(config.log_dirs[0])
     descriptors = _descriptors()
     if descriptors is None:
-        return _cannot_start(config, too_few() or "too few open files", last_words)
+        return _cannot_start(config, too_few() or "too few open files", exit_record)
     try:
         loop = Loop(on_failure=_report_failure)
         disk = RealDisk(loop, f"{config.log_dirs[0]}/{LEDGER_NAME}")
     except OSError as error:
-        return _cannot_start(config, _told(error), last_words)
+        return _cannot_start(config, _told(error), exit_record)
     network = SocketNetwork(
         loop,
         # Half of the descriptors are for files: a partition has one to three open for each segment.
@@ -124,15 +124,15 @@ def serve(config: NodeConfig, make_node: MakeNode) -> int:
         ),
         on_exhausted=lambda why: report("WARN", why),
     )
-    process = _Process(loop, last_words)
-    obeying = obey_faults(loop, network, disk, config.node_id, report)
+    process = _Process(loop, exit_record)
+    node_faults = apply_faults(loop, network, disk, config.node_id, report)
     try:
         node = make_node(config, loop, disk, network, SystemRandom(), report, process.fatal)
         process.stop_with(node)
         metrics = _tell_metrics(loop, config, node)
         node.start()
     except (OSError, ValueError) as error:
-        return _cannot_start(config, _told(error), last_words)
+        return _cannot_start(config, _told(error), exit_record)
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_GC_THRESHOLDS)
@@ -141,8 +141,8 @@ def serve(config: NodeConfig, make_node: MakeNode) -> int:
     took_ms = round((time.monotonic() - began) * 1000)
     report("INFO", f"node {config.node_id} ({roles}, process {os.getpid()}) serves {where}; started in {took_ms} ms")
     _tell_when_ready(loop, node)
-    if obeying is not None:
-        loop.post(obeying.look)
+    if node_faults is not None:
+        loop.post(node_faults.look)
     process.hear_signals()
     loop.run()
     if metrics is not None:
@@ -180,9 +180,9 @@ def _tell_when_ready(loop: Loop, node: ServedNode, told: str | None = None) -> N
 class _Process:
     """How the process comes to its end."""
 
-    def __init__(self, loop: Loop, last_words: LastWords | None) -> None:
+    def __init__(self, loop: Loop, exit_record: ExitRecord | None) -> None:
         self._loop = loop
-        self._last_words = last_words
+        self._exit_record = exit_record
         self._node: ServedNode | None = None
         self._stopping = False
         self.exit_code = 0
@@ -202,8 +202,8 @@ class _Process:
 
     def fatal(self, reason: str) -> None:
         """The node cannot go on and has said why; nothing is closed in an orderly way, so recovery will run."""
-        if self._last_words is not None:
-            self._last_words.say(reason)
+        if self._exit_record is not None:
+            self._exit_record.record(reason)
         self.exit_code = EXIT_FAILED
         self._loop.stop()
 
@@ -256,18 +256,18 @@ def _descriptors() -> int | None:
     return number
 
 
-def _last_words(folder: str) -> LastWords | None:
+def _exit_record(folder: str) -> ExitRecord | None:
     try:
-        return LastWords(folder)
+        return ExitRecord(folder)
     except OSError:
         return None  # whatever is wrong with the folder will be said by what needs it
 
 
-def _cannot_start(config: NodeConfig, reason: str, last_words: LastWords | None) -> int:
+def _cannot_start(config: NodeConfig, reason: str, exit_record: ExitRecord | None) -> int:
     told = f"node {config.node_id} cannot start: {reason}"
     report("ERROR", told)
-    if last_words is not None:
-        last_words.say(told)
+    if exit_record is not None:
+        exit_record.record(told)
     return EXIT_FAILED
 
 

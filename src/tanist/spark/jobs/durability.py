@@ -66,7 +66,7 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class Weather:
+class FaultProfile:
     """What goes wrong, the same for every setting."""
 
     kinds: tuple[str, ...] = FAULTS_USUAL
@@ -150,7 +150,7 @@ class Row:
 
 @dataclass(slots=True)
 class DurabilityResult:
-    weather: Weather
+    fault_profile: FaultProfile
     seeds: range
     rows: list[Row] = field(default_factory=list)
 
@@ -181,7 +181,7 @@ def durability(
     spark: SparkSession,
     asked: Sequence[Setting],
     seeds: range,
-    weather: Weather = Weather(),
+    fault_profile: FaultProfile = FaultProfile(),
     *,
     output: str | Path | None = None,
     progress: Progress = lambda _: None,
@@ -193,7 +193,7 @@ def durability(
     listed = list(asked)
 
     def play(number: int, seed: int) -> tuple[Any, ...]:
-        return played(seed, listed[number], weather)
+        return played(seed, listed[number], fault_profile)
 
     # Short tasks, so that one slow seed holds up nobody: at most 8 runs a task.
     runs = len(listed) * len(seeds)
@@ -206,7 +206,9 @@ def durability(
     outcomes = table.select("setting", "seed", run("setting", "seed").alias("of")).select("setting", "seed", "of.*")
     outcomes = outcomes.persist()
     try:
-        result = DurabilityResult(weather, seeds, [_row(outcomes, number, each) for number, each in enumerate(listed)])
+        result = DurabilityResult(
+            fault_profile, seeds, [_row(outcomes, number, each) for number, each in enumerate(listed)]
+        )
         if output is not None:
             named = spark.createDataFrame(
                 [
@@ -221,17 +223,17 @@ def durability(
     return result
 
 
-def plan_of(seed: int, setting: Setting, weather: Weather) -> Plan:
-    return Plan.drawn(seed, profile=lambda _: weather.config(setting))
+def plan_of(seed: int, setting: Setting, fault_profile: FaultProfile) -> Plan:
+    return Plan.drawn(seed, profile=lambda _: fault_profile.config(setting))
 
 
-def played(seed: int, setting: Setting, weather: Weather) -> tuple[Any, ...]:
+def played(seed: int, setting: Setting, fault_profile: FaultProfile) -> tuple[Any, ...]:
     """One run, as `_OUTCOME` has it."""
-    run = plan_of(seed, setting, weather).begin()
+    run = plan_of(seed, setting, fault_profile).begin()
     outcome = run.run()
     return (
-        outcome.acknowledged, outcome.lost, outcome.unclean, outage_ms(run.history, weather.load_ms),
-        weather.load_ms * 2, outcome.faults, None if outcome.violation is None else str(outcome.violation)[:500],
+        outcome.acknowledged, outcome.lost, outcome.unclean, outage_ms(run.history, fault_profile.load_ms),
+        fault_profile.load_ms * 2, outcome.faults, None if outcome.violation is None else str(outcome.violation)[:500],
     )  # fmt: skip
 
 
@@ -275,7 +277,7 @@ def keep_losing(result: DurabilityResult, folder: Path, *, most: int = 3) -> lis
     written = []
     for row in result.rows:
         for seed in row.losing_seeds[:most]:
-            plan = plan_of(seed, row.setting, result.weather)
+            plan = plan_of(seed, row.setting, result.fault_profile)
             name = f"{row.setting}".lower().replace(", ", "-").replace(" ", "-")
             path = folder / f"{name}-seed-{seed}.json"
             save(Scenario(plan, title=f"{row.setting}: acknowledged records are lost (seed {seed})"), path)

@@ -26,8 +26,9 @@ from tanist.runtime.client.client import Address, Client
 from tanist.runtime.client.merge_back import describe_target
 from tanist.runtime.client.merge_back import merge_back as restore_partition
 from tanist.runtime.client.salvaged import find_entries
+from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.jobs.audit.audit import Progress
-from tanist.spark.jobs.audit.logs import Place, SegmentLogs
+from tanist.spark.jobs.audit.logs import SegmentLogs
 from tanist.spark.jobs.merge_plan import TIMEOUT_S, MergePlan, of_topics, planned
 
 VERDICTS: Final = ("lost", "re-sent", "kept", "superseded", "transactional", "expired")
@@ -39,7 +40,7 @@ _RESTORED: Final = "found int, present int, restored int, expired int, problem s
 
 
 @dataclass(slots=True)
-class PlaceOutcome:
+class MergedPartition:
     """What became of one partition's salvage."""
 
     topic: str
@@ -56,7 +57,7 @@ class PlaceOutcome:
 class MergeResult:
     applied: bool
     """False: a dry run, which changed nothing."""
-    places: list[PlaceOutcome] = field(default_factory=list)
+    places: list[MergedPartition] = field(default_factory=list)
     left_out: int = 0
     """Entries of whole logs that were dropped behind a leader that begins later: most will have expired there."""
 
@@ -100,7 +101,7 @@ def merge_back(
         counted = told.groupBy("topic", "partition", "verdict").count().collect()
     finally:
         told.unpersist()
-    places = {place: PlaceOutcome(*place) for place in sorted(plan.places)}
+    places = {place: MergedPartition(*place) for place in sorted(plan.places)}
     for row in counted:
         places[row.topic, row.partition].verdicts[row.verdict] = row["count"]
     result.places = list(places.values())
@@ -114,10 +115,10 @@ def verdicts(
     spark: SparkSession,
     folder: str | Path,
     topics: Sequence[str],
-    leaders: Mapping[Place, int],
+    leaders: Mapping[TopicPartition, int],
     compacted: frozenset[str],
     entries: Set[str],
-    starts: Mapping[Place, int],
+    starts: Mapping[TopicPartition, int],
 ) -> DataFrame:
     """One row for each salvaged record, with `verdict`."""
     logs = SegmentLogs(spark, folder, topics)
@@ -128,7 +129,7 @@ def verdicts(
 
 
 def judged(
-    saved: DataFrame, live: DataFrame, compacted: frozenset[str], starts: Mapping[Place, int] | None = None
+    saved: DataFrame, live: DataFrame, compacted: frozenset[str], starts: Mapping[TopicPartition, int] | None = None
 ) -> DataFrame:
     """The verdicts, over rows of `tanist-segments`. Several replicas may have saved the same record: it is one.
 
@@ -191,7 +192,12 @@ def judged(
 
 
 def _restore(
-    spark: SparkSession, folder: str, bootstrap: list[Address], places: Mapping[Place, PlaceOutcome], *, mark: bool
+    spark: SparkSession,
+    folder: str,
+    bootstrap: list[Address],
+    places: Mapping[TopicPartition, MergedPartition],
+    *,
+    mark: bool,
 ) -> None:
     """One task a partition."""
 

@@ -16,6 +16,7 @@ from tanist.runtime.client.client import Address, Client
 from tanist.runtime.client.merge_back import describe_target
 from tanist.runtime.client.records import EARLIEST
 from tanist.runtime.client.salvaged import Entry, PartitionSalvage, by_partition, find_entries
+from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.jobs.preconditions import NothingToJudge, Unfit, cluster_topics, listed, suggestion
 from tanist.spark.segments.replica_files import segment_files
 from tanist.spark.topic.offsets import list_offsets
@@ -23,8 +24,6 @@ from tanist.text import counted
 from tanist.wire.ids import id_text
 
 TIMEOUT_S: Final = 60.0
-
-Place = tuple[str, int]
 
 
 class MergeRefused(Unfit):
@@ -38,8 +37,8 @@ class MergePlan:
     salvages: tuple[PartitionSalvage, ...]
     left_out: int
     """Entries of whole logs that were dropped behind a leader that begins later: most will have expired there."""
-    leaders: Mapping[Place, int]
-    starts: Mapping[Place, int]
+    leaders: Mapping[TopicPartition, int]
+    starts: Mapping[TopicPartition, int]
     """The first offsets of the topics as they are: what stood below has expired, or was deleted."""
     compacted: frozenset[str]
 
@@ -48,7 +47,7 @@ class MergePlan:
         return sorted({each.topic for each in self.salvages})
 
     @property
-    def places(self) -> set[Place]:
+    def places(self) -> set[TopicPartition]:
         return {(each.topic, each.partition) for each in self.salvages}
 
     @property
@@ -79,7 +78,7 @@ def planned(folder: Path, bootstrap: Sequence[Address], topics: Sequence[str] = 
     )
 
 
-def _require_logs(folder: Path, leaders: Mapping[Place, int]) -> None:
+def _require_logs(folder: Path, leaders: Mapping[TopicPartition, int]) -> None:
     """A log that cannot be seen would make everything look lost."""
     held = {(file.topic, file.partition, file.replica) for file in segment_files(str(folder))}
     for (topic, partition), leader in leaders.items():
@@ -110,7 +109,7 @@ def _nothing(folder: Path, entries: Sequence[Entry], topics: Sequence[str], left
     return NothingToJudge(f"no replica below {folder} has saved records{of}: there is nothing to merge back. {hint}")
 
 
-def leaders_of(bootstrap: Sequence[Address], topics: Sequence[str]) -> dict[Place, int]:
+def leaders_of(bootstrap: Sequence[Address], topics: Sequence[str]) -> dict[TopicPartition, int]:
     """Who leads, by the cluster itself. Partitions without a leader are refused: nothing could be put back there."""
     with Client(bootstrap, timeout_s=TIMEOUT_S) as client:
         view = client.metadata(topics)

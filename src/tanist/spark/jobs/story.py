@@ -26,8 +26,9 @@ from tanist.runtime.cluster.addresses import addresses_of
 from tanist.runtime.cluster.cluster import Cluster
 from tanist.runtime.cluster.cluster_file import load_existing
 from tanist.runtime.cluster.processes import wait_until
-from tanist.spark.jobs.audit.audit import AuditResult, Progress, audit_folder
+from tanist.spark.jobs.audit.audit import Progress, audit_folder
 from tanist.spark.jobs.audit.findings import Kind
+from tanist.spark.jobs.audit.result import AuditResult
 from tanist.spark.jobs.merge_back import MergeResult, merge_back
 from tanist.wire.batch import NewRecord
 
@@ -109,7 +110,7 @@ def _play(
     clients.flush()
     story.first = audit_folder(spark, data, [story.history], topics=[TOPIC], progress=say)
     on_audit("before", story.first)
-    found = {each.value for each in story.first.told(Kind.LOST)}
+    found = {each.value for each in story.first.findings_of(Kind.LOST)}
     _require(found == story.lost, f"the audit found {len(found)} lost records, the history {len(story.lost)}")
 
     mend = partial(merge_back, spark, data, clients.addresses, topics=[TOPIC], progress=say)

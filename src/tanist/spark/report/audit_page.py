@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Final
 
 from tanist.log.salvage.manifest import timestamp_text
-from tanist.spark.jobs.audit.audit import AuditResult
+from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.jobs.audit.findings import Finding, Kind
-from tanist.spark.jobs.audit.logs import Place
-from tanist.spark.report import high_watermarks, rails
+from tanist.spark.jobs.audit.result import AuditResult
+from tanist.spark.report import high_watermarks, replica_bars
 from tanist.spark.report import page as html
 from tanist.text import counted
 
@@ -43,7 +43,7 @@ def _head(result: AuditResult, title: str) -> Iterable[str]:
     yield (
         f'<p class="quiet">{many(result.records, "record")} in {many(result.replicas, "replica")} of '
         f"{many(len(result.facts), 'partition')}, compared with each other"
-        f"{f', and with {clients}' if result.heard else '. There was no history of clients'}.</p>"
+        f"{f', and with {clients}' if result.has_history else '. There was no history of clients'}.</p>"
     )
     if result.begun:
         sends = f": {many(result.expired, 'acknowledged send')} from there are not judged" if result.expired else ""
@@ -53,7 +53,7 @@ def _head(result: AuditResult, title: str) -> Iterable[str]:
             "</p>"
         )
     kinds = [kind for kind in Kind if result.count(kind)]
-    if not kinds and result.heard:
+    if not kinds and result.has_history:
         yield '<p class="verdict good">Nothing is wrong.</p>'
     elif not kinds:
         yield '<p class="verdict good">The replicas agree.</p><p>Lost records can be found only with a history.</p>'
@@ -71,7 +71,7 @@ def _verdict(result: AuditResult, kinds: Sequence[Kind]) -> str:
     if lost:
         return f"{many(lost, 'acknowledged record')} {'is' if lost == 1 else 'are'} lost."
     told = f"{many(len(kinds), 'kind')} of findings"
-    return f"{told}; no acknowledged record is lost." if result.heard else f"{told}."
+    return f"{told}; no acknowledged record is lost." if result.has_history else f"{told}."
 
 
 def _where(result: AuditResult, kind: Kind) -> str:
@@ -82,9 +82,9 @@ def _where(result: AuditResult, kind: Kind) -> str:
 def _partitions(result: AuditResult) -> Iterable[str]:
     wrong = list(dict.fromkeys((topic, partition) for _, topic, partition in result.counts if partition is not None))
     shown = [place for place in wrong if place in result.facts]
-    saved = [place for place in result.facts if place not in shown and rails.saved_of(result, place)]
+    saved = [place for place in result.facts if place not in shown and replica_bars.saved_of(result, place)]
     drawn = "\n".join(part for place in (shown + saved)[:PARTITIONS_MAX] for part in _partition(result, place))
-    yield rails.legend(drawn)
+    yield replica_bars.legend(drawn)
     yield drawn
     more = len(shown) + len(saved) - PARTITIONS_MAX
     if more > 0:
@@ -101,20 +101,20 @@ def _partitions(result: AuditResult) -> Iterable[str]:
         yield _findings([each for each in result.findings if (each.topic, each.partition) == place])
 
 
-def _partition(result: AuditResult, place: Place) -> Iterable[str]:
+def _partition(result: AuditResult, place: TopicPartition) -> Iterable[str]:
     name = f"{place[0]}-{place[1]}"
     yield f"<h2>{escape(name)}</h2>"
     told = [each for each in result.findings if (each.topic, each.partition) == place]
     causes = dict.fromkeys(each.explained for each in told if each.explained)
     for cause in causes:
         yield f"<p>By the metadata log: {escape(cause)}.</p>"
-    seen = rails.whole(result, place)
+    seen = replica_bars.whole(result, place)
     yield "<h3>Who holds what</h3>"
-    yield rails.picture(result, place, seen, f"The replicas of {name}")
-    near = rails.closer(result, place, seen)
+    yield replica_bars.picture(result, place, seen, f"The replicas of {name}")
+    near = replica_bars.closer(result, place, seen)
     if near is not None:
         yield f"<h3>The same, closer: offsets {near.first:,} to {near.last:,}</h3>"
-        yield rails.picture(result, place, near, f"The replicas of {name}, around what is wrong")
+        yield replica_bars.picture(result, place, near, f"The replicas of {name}, around what is wrong")
     chart = high_watermarks.chart(result, place)
     if chart is not None:
         yield "<h3>How far it had come, as clients knew</h3>"
@@ -162,7 +162,7 @@ def _alike(findings: Sequence[Finding]) -> list[tuple[Finding, int, int, int, st
     return lines
 
 
-def _changes(result: AuditResult, place: Place) -> Iterable[str]:
+def _changes(result: AuditResult, place: TopicPartition) -> Iterable[str]:
     changes = result.metadata.changes.get(place, ())
     if not changes:
         return
@@ -184,8 +184,8 @@ def _changes(result: AuditResult, place: Place) -> Iterable[str]:
     yield html.table(("When", "#Metadata offset", "#Leader epoch", "Leader", "ISR", "ELR"), rows)
 
 
-def _saved(result: AuditResult, place: Place) -> Iterable[str]:
-    entries = rails.saved_of(result, place)
+def _saved(result: AuditResult, place: TopicPartition) -> Iterable[str]:
+    entries = replica_bars.saved_of(result, place)
     if not entries:
         return
     yield "<h3>What replicas cut off, and saved</h3>"

@@ -33,15 +33,15 @@ def page(result: DurabilityResult, replays: Iterable[Path] = ()) -> str:
 
 
 def _body(result: DurabilityResult, replays: list[Path]) -> Iterable[str]:
-    weather = result.weather
-    low_ms, high_ms = weather.pause_ms
+    fault_profile = result.fault_profile
+    low_ms, high_ms = fault_profile.pause_ms
     seeds, settings = counted(len(result.seeds), "seed", separator=","), counted(len(result.rows), "setting")
     yield "<h1>What survives</h1>"
     yield (
         f'<p class="quiet">{seeds} of the simulator in each of {settings}: a '
-        f"cluster of whole nodes, {weather.load_ms / 1000:g} s of load with acks=all, a fault every {low_ms / 1000:g} "
-        f"to {high_ms / 1000:g} s ({escape(', '.join(weather.kinds))}), up to "
-        f"{counted(weather.down_max, 'broker')} down at once. "
+        f"cluster of whole nodes, {fault_profile.load_ms / 1000:g} s of load with acks=all, a fault every "
+        f"{low_ms / 1000:g} to {high_ms / 1000:g} s ({escape(', '.join(fault_profile.kinds))}), up to "
+        f"{counted(fault_profile.down_max, 'broker')} down at once. "
         "Every setting meets the same seeds. The probabilities are of such a run: they tell settings apart, and "
         "forecast nothing.</p>"
     )

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from tanist.lab.jepsen import svg
-from tanist.spark.jobs.audit.audit import AuditResult, HighWatermarkPoint
-from tanist.spark.jobs.audit.logs import Place
+from tanist.runtime.client.topic_partition import TopicPartition
+from tanist.spark.jobs.audit.clients import HighWatermarkPoint
 from tanist.spark.jobs.audit.metadata import Change
+from tanist.spark.jobs.audit.result import AuditResult
 from tanist.spark.report import page
 
 _TOP: Final = 36.0
@@ -25,7 +26,7 @@ _FINE: Final = 1000
 """The line's own units in each direction; it is stretched to the room that there is."""
 
 
-def chart(result: AuditResult, place: Place) -> str | None:
+def chart(result: AuditResult, place: TopicPartition) -> str | None:
     """None if the history has no times."""
     points = [each for each in result.high_watermarks if (each.topic, each.partition) == place]
     if len(points) < 2:

@@ -31,12 +31,12 @@ import numpy as np
 
 from tanist.runtime.client.client import Client, KafkaError, Unreachable
 from tanist.runtime.client.records import EARLIEST, LATEST
+from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.segments.batch_table import walk
 from tanist.spark.segments.fingerprints import PADDING_BYTES, fingerprints
 from tanist.spark.segments.record_columns import decode
 from tanist.spark.topic.fetching import Fetching
 from tanist.spark.topic.offsets import by_leader, epoch_ends, list_offsets
-from tanist.spark.topic.options import TopicPartition
 from tanist.spark.topic.plan import OffsetRange
 from tanist.wire.batch import COMPRESSION_MASK, HEADER_BYTES
 from tanist.wire.compression import decompress

@@ -14,8 +14,8 @@ from struct import Struct as Layout
 from typing import Any, Final
 
 from tanist.runtime.client.client import BrokerConnection, Client, KafkaError, Unreachable, Unsupported
+from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.sink.encoding import Sealed
-from tanist.spark.topic.options import TopicPartition
 from tanist.wire.codec import chunk_encoder
 from tanist.wire.errors import ErrorCode, WireError
 from tanist.wire.frames import correlation_id_of, decode_response
@@ -39,7 +39,7 @@ class ProduceFailed(RuntimeError):
     """A batch that is not in the log, or of which it is not known."""
 
 
-class _Place:
+class _Placeholder:
     """Stands in a request for a batch that is sent in two pieces: it is as long."""
 
     def __init__(self, length: int) -> None:
@@ -193,7 +193,7 @@ class _Connection(BrokerConnection):
         self._correlation_id += 1
         name = self._client_id.encode()
         head = _HEAD.pack(ProduceRequest.API_KEY, version, self._correlation_id, len(name)) + name
-        place = _Place(len(batch.sealed))
+        place = _Placeholder(len(batch.sealed))
         pieces: list[Any] = [b"", head + b"\0" if ProduceRequest.is_flexible(version) else head]
         chunk_encoder(ProduceRequest, version)(batch.request(place), pieces)
         at = next(number for number, each in enumerate(pieces) if each is place)

@@ -18,11 +18,11 @@ import pyarrow as pa
 from pyspark.sql.datasource import WriterCommitMessage
 
 from tanist.runtime.client.client import Client
+from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.segments.arrow_rows import HEADERS
 from tanist.spark.sink.encoding import Rows, Sealing, encode, seal
 from tanist.spark.sink.landed import SETTLING, Identity, ReadBack, Written, other_rows, read_back, tally
 from tanist.spark.sink.producer import TaskProducer
-from tanist.spark.topic.options import TopicPartition
 from tanist.wire.batch import Record, decode_batch
 
 

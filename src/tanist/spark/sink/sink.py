@@ -17,8 +17,9 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.types import StructType
 
 from tanist.runtime.client.client import Client, KafkaError
+from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.sink.options import SinkOptions, check_columns
-from tanist.spark.topic.options import OptionError, TopicPartition
+from tanist.spark.topic.options import OptionError
 
 if TYPE_CHECKING:
     from tanist.spark.sink.landed import Before, Identity, Written

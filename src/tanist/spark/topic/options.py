@@ -15,6 +15,7 @@ from typing import Final
 
 from tanist.runtime.client.client import Address, parse_bootstrap
 from tanist.runtime.client.records import EARLIEST, LATEST
+from tanist.runtime.client.topic_partition import TopicPartition
 
 _KAFKA: Final = "kafka."
 _PASSED: Final = {
@@ -37,8 +38,6 @@ _OF_BATCHES: Final = {"endingoffsets", "endingtimestamp", "endingoffsetsbytimest
 _OF_STREAMS: Final = {"maxoffsetspertrigger", "minoffsetspertrigger", "maxtriggerdelay"}
 _TEXTS: Final = {"earliest": EARLIEST, "latest": LATEST}
 _UNITS_S: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
-
-TopicPartition = tuple[str, int]
 
 
 class OptionError(ValueError):

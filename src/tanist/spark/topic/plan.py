@@ -14,8 +14,9 @@ from itertools import pairwise
 
 from tanist.runtime.client.client import Client, ClusterView, KafkaError
 from tanist.runtime.client.records import EARLIEST, LATEST
+from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.topic.offsets import UNKNOWN, Found, list_offsets
-from tanist.spark.topic.options import Offsets, OptionError, TopicOptions, TopicPartition
+from tanist.spark.topic.options import Offsets, OptionError, TopicOptions
 from tanist.wire.errors import ErrorCode
 
 _FEW_RECORDS = 100

@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.topic.offsets import UNKNOWN, Found
-from tanist.spark.topic.options import TopicPartition
 from tanist.spark.topic.plan import OffsetRange
 
 

@@ -24,8 +24,9 @@ from pyspark.sql.streaming.datasource import (
 
 from tanist.runtime.client.client import Client
 from tanist.runtime.client.records import EARLIEST, LATEST
+from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.topic.offsets import Found, epoch_ends, list_offsets
-from tanist.spark.topic.options import TopicOptions, TopicPartition
+from tanist.spark.topic.options import TopicOptions
 from tanist.spark.topic.plan import DataLoss, partitions_of, resolved, split, together
 from tanist.spark.topic.positions import (
     Begin,

@@ -1,4 +1,4 @@
-"""What an audit finds: one row a finding, of one shape for all kinds, and how few of them reach the driver.
+"""The findings of an audit: one row a finding, of one shape for all kinds, and how few of them reach the driver.
 
 Owns the kinds, the schema, and the bounds. The Parquet result has all findings; the driver has the count of each kind
 in each partition, and of each kind the first `FINDINGS_MAX` for people to read.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
@@ -22,7 +22,7 @@ SCHEMA: Final = (
 
 
 class Kind(Enum):
-    """What concerns clients first, the worst of it before the rest; then what concerns replicas."""
+    """The kinds that concern clients come first, the worst of them before the rest; then those of replicas."""
 
     LOST = "lost"
     READ_LOST = "read-lost"
@@ -82,7 +82,7 @@ class Finding:
     """How many records, or offsets."""
     epochs: tuple[int, ...]
     replicas: tuple[int, ...]
-    """Who lacks it, who differs, who has it still: `detail` says."""
+    """The replicas that lack it, differ, or still have it: `detail` says which."""
     value: str | None
     process: str | None
     detail: str
@@ -98,6 +98,28 @@ class Finding:
 
     def as_json(self) -> dict[str, Any]:
         return {**asdict(self), "kind": self.kind.value}
+
+
+Counts: TypeAlias = dict[tuple[Kind, str, int | None], int]
+"""By kind, topic and partition, in records or offsets."""
+
+
+def counted(found: DataFrame) -> Counts:
+    """All findings, counted; the worst kinds first."""
+    rows = found.groupBy("kind", "topic", "partition").agg(F.sum("records").alias("records")).collect()
+    order = list(Kind)
+    return {
+        (Kind(row.kind), row.topic, row.partition): row.records
+        for row in sorted(rows, key=lambda row: (order.index(Kind(row.kind)), row.topic, row.partition or 0))
+    }
+
+
+def first_of_each_kind(found: DataFrame) -> list[Finding]:
+    """The first `FINDINGS_MAX` of each kind, for people to read."""
+    first = Window.partitionBy("kind").orderBy("topic", "partition", "first_offset")
+    numbered = found.withColumn("_number", F.row_number().over(first))
+    rows = numbered.where(F.col("_number") <= FINDINGS_MAX).drop("_number").collect()
+    return merged(finding_of(row.asDict()) for row in rows)
 
 
 def finding_of(row: Mapping[str, Any]) -> Finding:
@@ -125,7 +147,7 @@ def runs(found: DataFrame, kind: Kind, detail: F.Column, bucket_offsets: int) ->
     """Neighbouring offsets (topic, partition, offset, epochs, replicas, note) as one finding.
 
     A run ends with its bucket, so that no task gets all of a partition that is wrong from end to end; `merged` joins
-    what the driver is told.
+    the runs that the driver gets.
     """
     alike = ("topic", "partition", "epochs", "replicas", "note")
     bucket = F.expr(f"offset div {bucket_offsets}")

@@ -134,13 +134,13 @@ def _paired(sends: DataFrame) -> DataFrame:
         raise HistoryUnfit("operations of two lines can be put together only if the lines have time_ns")
     # A completion at the moment of its invocation stands behind it.
     order = Window.partitionBy("process", "id").orderBy("time_ns", F.expr("type <> 'invoke'"))
-    told = ("partition", "value", "acks", "idempotent")
+    carried = ("partition", "value", "acks", "idempotent")
     invoked = F.col("_before.type") == "invoke"
-    paired = sends.withColumn("_before", F.lag(F.struct("type", "time_ns", *told)).over(order)).withColumn(
+    paired = sends.withColumn("_before", F.lag(F.struct("type", "time_ns", *carried)).over(order)).withColumn(
         "_next", F.lead("type").over(order)
     )
     paired = paired.where("type <> 'invoke' or _next is null or _next = 'invoke'")
-    for name in told:
+    for name in carried:
         paired = paired.withColumn(name, F.when(invoked, F.coalesce(name, f"_before.{name}")).otherwise(F.col(name)))
     open_still = F.col("type") == "invoke"
     began = F.when(open_still, F.col("time_ns")).when(invoked, F.col("_before.time_ns")).otherwise(F.col("invoked_ns"))

@@ -25,6 +25,7 @@ from tanist.log.checkpoints import (
 from tanist.log.names import parse_folder
 from tanist.log.salvage.manifest import Manifest
 from tanist.runtime.client.salvaged import find_entries
+from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.jobs.audit import sums as audit_sums
 from tanist.spark.jobs.audit.pieces import Piece, read_pieces, read_sums
 from tanist.spark.jobs.preconditions import INTERNAL
@@ -36,8 +37,6 @@ _STRETCHES_MAX: Final = 4096
 _CONDITIONS_MAX: Final = 32
 _TASK_BYTES: Final = 128 << 20
 
-Place = tuple[str, int]
-"""Topic and partition."""
 Holder = tuple[str, int, int]
 """Topic, partition and replica."""
 
@@ -70,11 +69,11 @@ Near: TypeAlias = Sequence[Stretch] | None
 class Known:
     """What is known before anything is read."""
 
-    replicas: Mapping[Place, tuple[int, ...]] = field(default_factory=dict)
+    replicas: Mapping[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
     """Brokers that have a log of the partition, or should have."""
     starts: Mapping[Holder, int] = field(default_factory=dict)
     """Where each log begins: what stood below has expired, or was deleted."""
-    high_watermarks: Mapping[Place, int] = field(default_factory=dict)
+    high_watermarks: Mapping[TopicPartition, int] = field(default_factory=dict)
     salvage: tuple[Manifest, ...] = ()
 
 
@@ -110,7 +109,7 @@ class SegmentLogs:
         self._entries, _ = find_entries(Path(folder))
 
     def known(self) -> Known:
-        replicas: dict[Place, set[int]] = {}
+        replicas: dict[TopicPartition, set[int]] = {}
         for file in self._files:
             if file.replica is not None and file.salvage_id is None:
                 replicas.setdefault((file.topic, file.partition), set()).add(file.replica)
@@ -166,7 +165,7 @@ class SegmentLogs:
 
 
 def _pieces(files: Sequence[SegmentFile], near: Near) -> Iterator[Piece]:
-    by_place: dict[Place, list[Bounds]] = {}
+    by_place: dict[TopicPartition, list[Bounds]] = {}
     for each in fewer(near or (), _STRETCHES_MAX):
         by_place.setdefault((each.topic, each.partition), []).append(Bounds(each.first, each.last))
     for file in files:
@@ -265,16 +264,16 @@ def fewer(wanted: Iterable[Stretch], most: int) -> list[Stretch]:
     return found
 
 
-def checkpointed(directories: Iterable[Path]) -> dict[Place, int]:
+def checkpointed(directories: Iterable[Path]) -> dict[TopicPartition, int]:
     """The high watermarks that brokers have written down: the greatest of each partition, at most 5 s old."""
-    found: dict[Place, int] = {}
+    found: dict[TopicPartition, int] = {}
     for directory in directories:
         for place, offset in _offsets_in(directory / HIGH_WATERMARK_CHECKPOINT).items():
             found[place] = max(offset, found.get(place, 0))
     return found
 
 
-def _offsets_in(checkpoint: Path) -> dict[Place, int]:
+def _offsets_in(checkpoint: Path) -> dict[TopicPartition, int]:
     try:
         return decode_offsets(checkpoint.read_bytes(), str(checkpoint))
     except (OSError, CheckpointError):

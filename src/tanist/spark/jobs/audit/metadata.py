@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tanist.log.salvage.manifest import timestamp_text
-from tanist.spark.jobs.audit.logs import Place
+from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.metadata.changes import changes, metadata_folders
 from tanist.spark.segments.replica_files import NothingThere
 
@@ -48,23 +48,23 @@ class Change:
 class Metadata:
     """All changes, by partition, in their order."""
 
-    changes: Mapping[Place, Sequence[Change]]
+    changes: Mapping[TopicPartition, Sequence[Change]]
     compacted: frozenset[str] = frozenset()
     """Topics whose logs have holes by right."""
 
-    def leader(self, place: Place) -> int | None:
+    def leader(self, place: TopicPartition) -> int | None:
         """The last one that there was."""
         return next((each.leader for each in reversed(self.changes.get(place, ())) if each.leader >= 0), None)
 
-    def replicas(self, place: Place) -> tuple[int, ...]:
+    def replicas(self, place: TopicPartition) -> tuple[int, ...]:
         changes = self.changes.get(place)
         return changes[-1].replicas if changes else ()
 
-    def of_epoch(self, place: Place, epoch: int) -> str | None:
+    def of_epoch(self, place: TopicPartition, epoch: int) -> str | None:
         """The change that began a leader epoch."""
         return next((str(each) for each in self.changes.get(place, ()) if each.leader_epoch == epoch), None)
 
-    def explain(self, place: Place, epoch: int | None, replicas: Iterable[int] = ()) -> str | None:
+    def explain(self, place: TopicPartition, epoch: int | None, replicas: Iterable[int] = ()) -> str | None:
         """What happened to records of `epoch`: the election after it, an unclean one rather than another.
 
         Where no election came after it, the change that took one of `replicas` out of the ISR.
@@ -96,9 +96,9 @@ def read_metadata(folder: str | Path) -> Metadata:
 
 def metadata_of(rows: Iterable[Mapping[str, Any]]) -> Metadata:
     """Of rows of `tanist-metadata`, in the log's order."""
-    found: dict[Place, list[Change]] = {}
+    found: dict[TopicPartition, list[Change]] = {}
     compacted: set[str] = set()
-    unclean: dict[Place, int] = {}
+    unclean: dict[TopicPartition, int] = {}
     for row in rows:
         topic, partition = row.get("topic"), row.get("partition")
         if row["record"] == "RemoveTopicRecord" and topic is not None:

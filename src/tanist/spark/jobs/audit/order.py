@@ -1,26 +1,30 @@
-"""Whether each producer's records stand in the order in which it sent them, by their first occurrence in the log.
+"""Stage: whether each producer's records stand in the order in which it sent them, by their first place in the log.
 
-Owns the rule: of two sends of one process to one partition, both acknowledged and idempotent, the second of which began
-after the first was acknowledged, the second stands behind the first. A record's place is its first one in the log: what
-was acknowledged at one offset and stands at another, or at two, is looked at where it is.
+Owns the rule: take two sends of one process to one partition, both acknowledged and idempotent; if the second began
+after the first was acknowledged, the second stands behind the first. A record's place is its first one in the log: a
+record that was acknowledged at one offset and stands at another, or at two, is looked at where it is.
 
-Almost all producers are done with at a first look that sorts nothing as a whole (`order_blocks`); the others, and those
-of whose records the evidence says that they stand elsewhere than they were acknowledged, are held against the exact
-rule. Sends whose beginning nobody knows prove nothing.
+A first look that sorts nothing as a whole (`order_blocks`) settles almost all producers. The others are held against
+the exact rule, and so are those with records that stand elsewhere than they were acknowledged. Sends whose beginning is
+not known prove nothing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.jobs.audit import order_blocks
+from tanist.spark.jobs.audit import values as audit_values
+from tanist.spark.jobs.audit.facts import PartitionFacts
 from tanist.spark.jobs.audit.findings import Kind, columns
 from tanist.spark.jobs.audit.history import History
-from tanist.spark.jobs.audit.logs import Stretch, stretches_at
+from tanist.spark.jobs.audit.logs import Logs, Stretch, stretches_at
 
 _PLACES_MAX: Final = 20_000
 _NAMES: Final = ("process", "place", "offset", "began_ns", "ended_ns")
@@ -34,7 +38,26 @@ class Placed:
     trusted: DataFrame
     """Where they were acknowledged."""
     moved: DataFrame | None
-    """Where the evidence has them, if that is elsewhere."""
+    """At the offset where the evidence has them, if that is another one."""
+
+
+def check(
+    logs: Logs,
+    history: History,
+    evidence: DataFrame | None,
+    facts: Mapping[TopicPartition, PartitionFacts],
+    *,
+    keep: Callable[[DataFrame], DataFrame],
+) -> DataFrame | None:
+    """The findings, or None without any. `evidence` is that of `values.compare`, if there are suspect values."""
+    sends = placed(history, evidence)
+    producers = keep(suspected(sends))
+    if not producers.count():
+        return None
+    found = keep(reordered(sends, producers))
+    if not found.count():
+        return None
+    return findings(found, audit_values.reference(logs, facts, places(found)), history)
 
 
 def placed(history: History, known: DataFrame | None) -> Placed:
@@ -46,12 +69,14 @@ def placed(history: History, known: DataFrame | None) -> Placed:
     suspect = known.select("place", F.expr("get(places, 0)").alias("first"), F.explode("sends").alias("send"))
     # What stands nowhere was lost, and has no order.
     suspect = suspect.select("place", "first", "send.*").where("not (first <=> offset)")
-    told = suspect.select("process", "place", "offset", "ended_ns")
+    suspect_sends = suspect.select("process", "place", "offset", "ended_ns")
     moved = suspect.where("first is not null and ended_ns is not null").select(
         F.xxhash64("process", "place").alias("producer"), "process", "place", F.col("first").alias("offset"),
         "began_ns", "ended_ns",
     )  # fmt: skip
-    return Placed(sends.join(F.broadcast(told), ["process", "place", "offset", "ended_ns"], "left_anti"), moved)
+    return Placed(
+        sends.join(F.broadcast(suspect_sends), ["process", "place", "offset", "ended_ns"], "left_anti"), moved
+    )
 
 
 def suspected(sends: Placed) -> DataFrame:
@@ -103,8 +128,8 @@ def findings(found: DataFrame, log: DataFrame, history: History) -> DataFrame:
     there = there.select("place", "offset", "hash").dropDuplicates(["place", "offset"])
     named = found.join(there, ["place", "offset"], "left")
     values = history.sends.select("process", "place", "hash", "began_ns", "value")
-    told = values.join(F.broadcast(named), ["process", "place", "hash", "began_ns"])
-    return told.select(
+    valued = values.join(F.broadcast(named), ["process", "place", "hash", "began_ns"])
+    return valued.select(
         *columns(
             kind=F.lit(Kind.REORDERED.value),
             topic=F.expr("regexp_replace(place, '-[0-9]+$', '')"),

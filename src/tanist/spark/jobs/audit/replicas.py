@@ -1,26 +1,28 @@
-"""Replicas held against each other: which offsets differ, which are missing below the high watermark, what is damaged.
+"""Stage: replicas against each other: offsets that differ, are missing below the high watermark, or are damaged.
 
-Owns the use of level one, by which almost all of a sound cluster is done with: of each replica, epoch and bucket of
-offsets the count of records and an exclusive-or of their hashes (`audit.sums`). Only buckets that do not agree
-are read again, record by record. A replica that has nothing in a bucket must show, so replicas are counted for each
-bucket that there should be, and never joined with each other.
+Owns the use of level one, which settles almost all of a sound cluster: of each replica, epoch and bucket of offsets the
+count of records and an exclusive-or of their hashes (`audit.sums`). Only buckets that do not agree are read again,
+record by record. A replica that has nothing in a bucket must show, so replicas are counted for each bucket that there
+should be, and never joined with each other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.jobs.audit import sums as audit_sums
+from tanist.spark.jobs.audit.facts import EpochRange, PartitionFacts
 from tanist.spark.jobs.audit.findings import Kind, columns, runs
-from tanist.spark.jobs.audit.logs import Holder, Logs, Place, Stretch
+from tanist.spark.jobs.audit.logs import Holder, Logs, Stretch
 
 BUCKET_OFFSETS: Final = 4096
-"""What is compared as one, and read again as one: eight buckets of `audit.sums`."""
+"""So many offsets are compared as one, and read again as one: eight buckets of `audit.sums`."""
 FLAT_SHARE: Final = 0.25
 """If more buckets than this differ, all is read at once instead of twice."""
 STRETCHES_MAX: Final = 100_000
@@ -30,32 +32,10 @@ BUCKET: Final = f"offset div {BUCKET_OFFSETS}"
 
 
 @dataclass(frozen=True, slots=True)
-class Rail:
-    """What one replica holds of one epoch."""
-
-    topic: str
-    partition: int
-    replica: int
-    epoch: int
-    first_offset: int
-    last_offset: int
-    records: int
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionFacts:
-    """What the audit goes by in one partition."""
-
-    replicas: tuple[int, ...]
-    reference: int
-    """The replica whose log is the truth: the leader's."""
-    start: int
-    """The first offset that the reference has."""
-    high_watermark: int
-    starts: Mapping[int, int]
-    """Where each replica's log begins; one without records begins where the partition does."""
-    judged: bool
-    """Whether holes are wrong; in a compacted log they are not."""
+class ComparedReplicas:
+    findings: DataFrame | None
+    plan: str
+    """Which plan the comparison took, and why."""
 
 
 def buckets(logs: Logs, *, values: bool) -> DataFrame:
@@ -63,7 +43,7 @@ def buckets(logs: Logs, *, values: bool) -> DataFrame:
     return audit_sums.together(logs.sums(values=values))
 
 
-def rails(level_one: DataFrame) -> list[Rail]:
+def epoch_ranges(level_one: DataFrame) -> list[EpochRange]:
     found = (
         level_one.where("records > 0")
         .groupBy("topic", "partition", "replica", "leader_epoch")
@@ -71,13 +51,41 @@ def rails(level_one: DataFrame) -> list[Rail]:
         .orderBy("topic", "partition", "replica", "leader_epoch")
     )
     return [
-        Rail(row.topic, row.partition, row.replica, row.leader_epoch, row["first"], row["last"], row["count"])
+        EpochRange(row.topic, row.partition, row.replica, row.leader_epoch, row["first"], row["last"], row["count"])
         for row in found.collect()
         if row.replica is not None
     ]
 
 
-def expected(spark: SparkSession, facts: Mapping[Place, PartitionFacts]) -> DataFrame:
+def compare(
+    logs: Logs,
+    level_one: DataFrame,
+    facts: Mapping[TopicPartition, PartitionFacts],
+    *,
+    plan: str = "auto",
+    keep: Callable[[DataFrame], DataFrame],
+    progress: Callable[[str], None] = lambda _: None,
+) -> ComparedReplicas:
+    """Replicas against each other. `level_one` is that of `buckets`; `keep` caches what is looked at more than once."""
+    spark = level_one.sparkSession
+    suspects = keep(differing(level_one, expected(spark, facts)))
+    count, total = suspects.count(), max(buckets_of(facts), 1)
+    again: list[Stretch] | None = None
+    flat = plan == "flat" or (plan == "auto" and count > FLAT_SHARE * total)
+    if not flat:
+        again = stretches_of(suspects)
+    described = f"{'flat' if again is None else 'two-level'}: {count} of {total} buckets differ"
+    if not count:
+        return ComparedReplicas(None, described)
+    progress(f"looking into {count} of {total} stretches of {BUCKET_OFFSETS} offsets")
+    there = held(logs, suspects, again)
+    if again is not None:
+        # Little, and looked at twice: for what differs and for what is missing.
+        there = keep(there)
+    return ComparedReplicas(compared(spark, facts, there, suspects), described)
+
+
+def expected(spark: SparkSession, facts: Mapping[TopicPartition, PartitionFacts]) -> DataFrame:
     """Each bucket below the high watermark, with how many replicas and records it should have."""
     rows = [
         (topic, partition, len(each.replicas), each.start, each.high_watermark, each.judged)
@@ -91,7 +99,7 @@ def expected(spark: SparkSession, facts: Mapping[Place, PartitionFacts]) -> Data
     )
 
 
-def buckets_of(facts: Mapping[Place, PartitionFacts]) -> int:
+def buckets_of(facts: Mapping[TopicPartition, PartitionFacts]) -> int:
     """How many those are."""
     return sum(
         (each.high_watermark - 1) // BUCKET_OFFSETS - each.start // BUCKET_OFFSETS + 1
@@ -124,7 +132,7 @@ def differing(level_one: DataFrame, wanted: DataFrame) -> DataFrame:
 
 
 def stretches_of(differing_buckets: DataFrame) -> list[Stretch] | None:
-    """What has to be read again; None if that is too much to tell."""
+    """The offsets to read again; None if there are too many of them to list."""
     found = differing_buckets.limit(STRETCHES_MAX + 1).collect()
     if len(found) > STRETCHES_MAX:
         return None
@@ -151,7 +159,7 @@ def held(logs: Logs, suspects: DataFrame, again: Sequence[Stretch] | None) -> Da
 
 
 def compared(
-    spark: SparkSession, facts: Mapping[Place, PartitionFacts], there: DataFrame, suspects: DataFrame
+    spark: SparkSession, facts: Mapping[TopicPartition, PartitionFacts], there: DataFrame, suspects: DataFrame
 ) -> DataFrame:
     """Findings in the buckets that differ, out of what is `held` there."""
     return _divergent(there).unionByName(_missing(spark, facts, there, suspects))
@@ -160,18 +168,18 @@ def compared(
 def _divergent(there: DataFrame) -> DataFrame:
     unequal = there.where("unequal").select(
         "topic", "partition", "offset", "epochs", F.array_sort("present").alias("replicas"),
-        F.when(F.size("epochs") > 1, _who()).otherwise(F.lit("the same epoch, and other bytes")).alias("note"),
+        F.when(F.size("epochs") > 1, _epochs_held()).otherwise(F.lit("the same epoch, and other bytes")).alias("note"),
     )  # fmt: skip
     return runs(unequal, Kind.DIVERGENT, F.col("note"), BUCKET_OFFSETS)
 
 
-def _who() -> F.Column:
-    told = "transform(versions, v -> concat('replica ', v.replica, ' has epoch ', v.leader_epoch))"
-    return F.expr(f"array_join({told}, ', ')")
+def _epochs_held() -> F.Column:
+    versions = "transform(versions, v -> concat('replica ', v.replica, ' has epoch ', v.leader_epoch))"
+    return F.expr(f"array_join({versions}, ', ')")
 
 
 def _missing(
-    spark: SparkSession, facts: Mapping[Place, PartitionFacts], there: DataFrame, suspects: DataFrame
+    spark: SparkSession, facts: Mapping[TopicPartition, PartitionFacts], there: DataFrame, suspects: DataFrame
 ) -> DataFrame:
     rows = [
         (topic, partition, each.start, each.high_watermark, sorted(each.starts.items()))
@@ -207,6 +215,12 @@ def _missing(
         )
     )  # fmt: skip
     return runs(absent, Kind.MISSING, F.col("note"), BUCKET_OFFSETS)
+
+
+def damaged_holders(level_one: DataFrame) -> list[Holder]:
+    """The replicas that have damage."""
+    rows = level_one.where("damages > 0").select("topic", "partition", "replica").distinct().collect()
+    return [(row.topic, row.partition, row.replica) for row in rows]
 
 
 def damaged(logs: Logs, where: Sequence[Holder]) -> DataFrame:

@@ -1,17 +1,17 @@
-"""What clients were told, held against the log: lost, doubled, aborted, phantom.
+"""Stage: the clients' acknowledged and polled values against the log. Lost, duplicated, aborted, phantom.
 
-Owns the judgement of values. First the *suspects*: values of which not simply one send was acknowledged where the log
-has it. In two levels: buckets of offsets whose acknowledged sends, or what some consumer polled there, do not come
-to the same exclusive-or of hashes as the log's, and in those the values that differ. Flat, if most buckets differ: all
-values in one aggregation. Either gives more than is wrong; then everything known of the suspects is put together, and
-judged. Each of these passes reads the history once.
+Owns the judgement of values. First the *suspects*: values that are not simply one send, acknowledged where the log has
+it. In two levels: the buckets of offsets whose acknowledged sends, or whose records as some consumer polled them, do
+not come to the same exclusive-or of hashes as the log's, and in those the values that differ. Flat, if most buckets
+differ: all values in one aggregation. Both give more suspects than wrong values; then everything known of the suspects
+is put together, and judged. Each of these passes reads the history once.
 
 The log is that of each partition's reference replica: the leader's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from typing import Final
@@ -19,14 +19,16 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from tanist.runtime.client.topic_partition import TopicPartition
+from tanist.spark.jobs.audit.facts import PartitionFacts
 from tanist.spark.jobs.audit.findings import Kind, columns
 from tanist.spark.jobs.audit.history import POLL, SEND, History
-from tanist.spark.jobs.audit.logs import Logs, Place, Stretch, stretches_at
-from tanist.spark.jobs.audit.replicas import FLAT_SHARE, PartitionFacts
+from tanist.spark.jobs.audit.logs import Logs, Stretch, stretches_at
+from tanist.spark.jobs.audit.replicas import FLAT_SHARE
 from tanist.spark.jobs.audit.sums import BUCKET, BUCKET_OFFSETS
 
-OFFSETS_TOLD: Final = 20
-"""Of one value: enough to see what happened; a value may have been polled a million times."""
+OFFSETS_SHOWN: Final = 20
+"""Of one value: enough to understand the finding; a value may have been polled a million times."""
 _STRETCHES_MAX: Final = 20_000
 
 
@@ -38,7 +40,42 @@ class Suspects:
     level: str
 
 
-def reference(logs: Logs, facts: Mapping[Place, PartitionFacts], near: list[Stretch] | None = None) -> DataFrame:
+@dataclass(frozen=True, slots=True)
+class ComparedValues:
+    findings: DataFrame | None
+    evidence: DataFrame | None
+    """Everything known of the suspects; None if there are none."""
+    plan: str
+    """Which plan the comparison took, and why."""
+
+
+def compare(
+    logs: Logs,
+    history: History,
+    level_one: DataFrame,
+    sums: DataFrame,
+    facts: Mapping[TopicPartition, PartitionFacts],
+    *,
+    plan: str = "auto",
+    keep: Callable[[DataFrame], DataFrame],
+    progress: Callable[[str], None] = lambda _: None,
+) -> ComparedValues:
+    """The history against the log. `level_one` is the logs', with values, `sums` are those of `summed`."""
+    found = suspects(logs, history, level_one, sums, facts, plan=plan)
+    values = keep(found.values)
+    count = values.count()
+    described = f"{found.level}; {count} values looked at one by one"
+    if not count:
+        return ComparedValues(None, None, described)
+    progress(f"putting together what is known of {count} values")
+    known = keep(evidence(reference(logs, facts), history, values))
+    known.count()
+    return ComparedValues(judged(values.sparkSession, known, facts), known, described)
+
+
+def reference(
+    logs: Logs, facts: Mapping[TopicPartition, PartitionFacts], near: list[Stretch] | None = None
+) -> DataFrame:
     """The records of the leaders' logs: place, offset, leader_epoch, hash of the value."""
     wanted = ("topic", "partition", "replica", "leader_epoch", "offset", "value_hash", "is_control", "damage")
     holders = {(topic, partition, each.reference) for (topic, partition), each in facts.items()}
@@ -52,19 +89,19 @@ def place_of() -> F.Column:
     return F.concat("topic", F.lit("-"), "partition")
 
 
-def told(history: History) -> DataFrame:
-    """What clients were told stands at an offset: acknowledged sends, and polled records."""
+def with_offsets(history: History) -> DataFrame:
+    """The events by which a client knows the offset of a record: acknowledged sends, and polled records."""
     return history.events.where(f"offset is not null and (side = {POLL} or outcome = 'ok')")
 
 
-def summed(history: History, starts: Mapping[Place, int]) -> DataFrame:
+def summed(history: History, starts: Mapping[TopicPartition, int]) -> DataFrame:
     """Level one of a history: by place, reader (null: the producers) and bucket. `starts`: where the logs begin."""
     reader = F.when(F.col("side") == POLL, F.col("process"))
     above = [(f"{topic}-{partition}", start) for (topic, partition), start in starts.items() if start > 0]
-    heard = told(history)
-    begun = heard.sparkSession.createDataFrame(above, "place string, start bigint")
+    known = with_offsets(history)
+    begun = known.sparkSession.createDataFrame(above, "place string, start bigint")
     return (
-        heard.join(F.broadcast(begun), "place", "left")
+        known.join(F.broadcast(begun), "place", "left")
         .groupBy("place", reader.alias("reader"), F.expr(BUCKET).alias("bucket"))
         .agg(
             F.count("*").alias("records"),
@@ -82,7 +119,7 @@ def suspects(
     history: History,
     level_one: DataFrame,
     sums: DataFrame,
-    facts: Mapping[Place, PartitionFacts],
+    facts: Mapping[TopicPartition, PartitionFacts],
     *,
     plan: str = "auto",
 ) -> Suspects:
@@ -94,7 +131,7 @@ def suspects(
     return Suspects(_flat(reference(logs, facts), history), "flat")
 
 
-def _log_sums(level_one: DataFrame, facts: Mapping[Place, PartitionFacts]) -> DataFrame:
+def _log_sums(level_one: DataFrame, facts: Mapping[TopicPartition, PartitionFacts]) -> DataFrame:
     """Of the leaders' logs: place, bucket, log_records, log_sum."""
     holders = [(topic, partition, each.reference) for (topic, partition), each in facts.items()]
     leaders = level_one.sparkSession.createDataFrame(holders, "topic string, partition int, replica int")
@@ -109,7 +146,7 @@ def _two_level(
     history: History,
     log_sums: DataFrame,
     sums: DataFrame,
-    facts: Mapping[Place, PartitionFacts],
+    facts: Mapping[TopicPartition, PartitionFacts],
     *,
     forced: bool,
 ) -> Suspects | None:
@@ -130,12 +167,12 @@ def _two_level(
     found = history.sends.where("outcome = 'ok' and offset is null").select("place", "hash")
     if odd:
         table, stretches = _table(history.events.sparkSession, odd), _stretches(odd)
-        heard = told(history).select(
+        claimed = with_offsets(history).select(
             "place", "offset", "hash", F.expr(f"int(side = {SEND})").alias("sent"), F.lit(0).alias("held")
         )
         log = reference(logs, facts, stretches)
         held = log.select("place", "offset", "hash", F.lit(0).alias("sent"), F.lit(1).alias("held"))
-        sides = _in_buckets(heard, table).unionByName(_in_buckets(held, table))
+        sides = _in_buckets(claimed, table).unionByName(_in_buckets(held, table))
         together = sides.groupBy("place", "offset", "hash").agg(
             F.sum("sent").alias("sent"), F.sum("held").alias("held")
         )
@@ -207,7 +244,7 @@ def evidence(log: DataFrame, history: History, found: DataFrame) -> DataFrame:
         F.max("aborted").alias("aborted"), F.max("unordered").alias("unordered"),
         F.sum(F.expr("polled * committed")).alias("polled_committed"),
         F.max("value").alias("value"), F.min(F.expr("if(sent > 0, process, null)")).alias("process"),
-        F.min(F.expr("if(sent > 0, offset, null)")).alias("told"),
+        F.min(F.expr("if(sent > 0, offset, null)")).alias("acked_offset"),
         F.expr(offsets.format("held")).alias("places"), F.expr(offsets.format("polled")).alias("seen"),
         F.array_sort(F.collect_set("epoch")).alias("epochs"),
         F.array_sort(F.collect_set(F.expr("if(polled > 0, process, null)"))).alias("readers"),
@@ -215,7 +252,7 @@ def evidence(log: DataFrame, history: History, found: DataFrame) -> DataFrame:
     )  # fmt: skip
 
 
-def judged(spark: SparkSession, known: DataFrame, facts: Mapping[Place, PartitionFacts]) -> DataFrame:
+def judged(spark: SparkSession, known: DataFrame, facts: Mapping[TopicPartition, PartitionFacts]) -> DataFrame:
     """The findings among the evidence. Records from before the log's start have expired, and are not lost."""
     rows = [
         (f"{topic}-{partition}", topic, partition, each.start, each.high_watermark)
@@ -228,10 +265,10 @@ def judged(spark: SparkSession, known: DataFrame, facts: Mapping[Place, Partitio
     topic = F.coalesce("topic", F.expr("regexp_replace(place, '-[0-9]+$', '')"))
     partition = F.coalesce("partition", F.expr("try_cast(substring_index(place, '-', -1) as int)"))
     full = full.withColumn("topic", topic).withColumn("partition", partition)
-    lost = "acknowledged > 0 and held = 0 and (told is null or start is null or told >= start)"
+    lost = "acknowledged > 0 and held = 0 and (acked_offset is null or start is null or acked_offset >= start)"
     gone = "array_except(seen, places)"
     kinds = [
-        _found(full.where(lost), Kind.LOST, "told", "told", _lost_detail()),
+        _found(full.where(lost), Kind.LOST, "acked_offset", "acked_offset", _lost_detail()),
         _found(
             full.where("held > 1 and sent > 0 and unordered = 0"), Kind.DUPLICATED, "get(places, 0)",
             "get(places, size(places) - 1)", f"concat('at offsets ', {_listed('places')})",
@@ -258,7 +295,7 @@ def judged(spark: SparkSession, known: DataFrame, facts: Mapping[Place, Partitio
         _found(
             full.where("failed > 0 and acknowledged = 0 and unknown = 0 and aborted = 0 and held > 0"),
             Kind.FAILED_IN_LOG, "get(places, 0)",
-            "get(places, size(places) - 1)", "'the producer was told that it failed'",
+            "get(places, size(places) - 1)", "'the producer got an error'",
         ),
     ]  # fmt: skip
     return reduce(DataFrame.unionByName, kinds)
@@ -277,11 +314,11 @@ def _found(rows: DataFrame, kind: Kind, first: str, last: str, detail: str) -> D
 def _lost_detail() -> str:
     return (
         "case when start is null then 'no replica of the partition is here'"
-        " when told is null then 'the client got no offset'"
-        " when told < high_watermark then 'below the high watermark'"
+        " when acked_offset is null then 'the client got no offset'"
+        " when acked_offset < high_watermark then 'below the high watermark'"
         " else 'at or above the high watermark' end"
     )
 
 
 def _listed(name: str) -> str:
-    return f"array_join(slice({name}, 1, {OFFSETS_TOLD}), ', ')"
+    return f"array_join(slice({name}, 1, {OFFSETS_SHOWN}), ', ')"

@@ -1,8 +1,8 @@
-"""Replicas as rails on an axis of offsets: what each holds, lacks, holds differently, and has cut off and saved.
+"""Replicas as bars on an axis of offsets: the records that each holds, lacks, holds differently, has cut off and saved.
 
-Owns the layout of one partition's picture, and the legend of the marks that occur. What is wrong differs in form and
-place as well as in colour. Names stand beside the rails, so that no line crosses them. A picture has a bounded number
-of marks, however much is wrong: what falls on the same pixels is drawn once.
+Owns the layout of one partition's picture, and the legend of the marks that occur. Marks differ in form and position as
+well as in colour. Names stand beside the bars, so that no line crosses them. A picture has a bounded number of marks,
+however many findings there are: marks that fall on the same pixels are drawn once.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Final
 
 from tanist.lab.jepsen import svg
 from tanist.log.salvage.manifest import Manifest
-from tanist.spark.jobs.audit.audit import AuditResult
+from tanist.runtime.client.topic_partition import TopicPartition
 from tanist.spark.jobs.audit.findings import Finding, Kind
-from tanist.spark.jobs.audit.logs import Place
+from tanist.spark.jobs.audit.result import AuditResult
 from tanist.spark.report import page
 from tanist.text import counted
 
 _BAR: Final = 20.0
-_RAIL: Final = 34.0
+_ROW: Final = 34.0
 """A bar, and below it what was saved."""
 _STEPS: Final = 1000
 """How many places a picture has."""
@@ -65,17 +65,21 @@ class Window:
         return first < self.last and last > self.first
 
 
-def whole(result: AuditResult, place: Place) -> Window:
+def whole(result: AuditResult, place: TopicPartition) -> Window:
     """From the first offset that somebody has, has saved or was promised, to the last."""
-    rails = [rail for rail in result.rails if (rail.topic, rail.partition) == place]
+    epoch_ranges = [held for held in result.epoch_ranges if (held.topic, held.partition) == place]
     entries, lost = saved_of(result, place), _spans(result.findings, place, Kind.LOST)
     start = result.facts[place].start
-    firsts = [rail.first_offset for rail in rails] or [start]
-    ends = [start + 1, *(rail.last_offset + 1 for rail in rails), *(entry.to_offset for entry in entries)]
+    firsts = [held.first_offset for held in epoch_ranges] or [start]
+    ends = [
+        start + 1,
+        *(held.last_offset + 1 for held in epoch_ranges),
+        *(entry.to_offset for entry in entries),
+    ]
     return Window(min(firsts), max([*ends, *(last + 1 for _, last in lost)]))
 
 
-def closer(result: AuditResult, place: Place, seen: Window) -> Window | None:
+def closer(result: AuditResult, place: TopicPartition, seen: Window) -> Window | None:
     """Around what is wrong, if that is a small part of the whole."""
     spans = [
         (each.first_offset, each.last_offset or each.first_offset)
@@ -90,12 +94,12 @@ def closer(result: AuditResult, place: Place, seen: Window) -> Window | None:
     return found if found.last - found.first < 0.5 * (seen.last - seen.first) else None
 
 
-def saved_of(result: AuditResult, place: Place) -> list[Manifest]:
+def saved_of(result: AuditResult, place: TopicPartition) -> list[Manifest]:
     return [each for each in result.known.salvage if (each.topic, each.partition) == place]
 
 
-def picture(result: AuditResult, place: Place, window: Window, title: str) -> str:
-    """The rails of one partition."""
+def picture(result: AuditResult, place: TopicPartition, window: Window, title: str) -> str:
+    """The bars of one partition."""
     facts = result.facts[place]
     replicas = sorted({*facts.replicas, *(each.broker_id for each in saved_of(result, place))})
     ticks = _ticks(window)
@@ -110,8 +114,8 @@ def picture(result: AuditResult, place: Place, window: Window, title: str) -> st
         bar = [*_uprights(window, ticks, mark, _BAR), *_marks(window, lost, 0, "lost")]
         rows.append(page.row("<b>acknowledged, and lost</b>", page.strip(_BAR, bar)))
     for replica in replicas:
-        drawn = [*_uprights(window, ticks, None, _RAIL), *_rail(result, place, replica, window, mark)]
-        rows.append(page.row(_name(result, place, replica, window), page.strip(_RAIL, drawn)))
+        drawn = [*_uprights(window, ticks, None, _ROW), *_replica_bar(result, place, replica, window, mark)]
+        rows.append(page.row(_name(result, place, replica, window), page.strip(_ROW, drawn)))
     rows.append(page.row('<span class="quiet">offset</span>', page.strip(20, _axis(window, ticks))))
     return page.figure(title, rows)
 
@@ -131,7 +135,7 @@ def _entry(kind: str) -> str:
     return f'<li data-mark="{kind}">{svg.element("svg", drawn, height=14)}{escape(_MARKS[kind])}</li>'
 
 
-def _name(result: AuditResult, place: Place, replica: int, window: Window) -> str:
+def _name(result: AuditResult, place: TopicPartition, replica: int, window: Window) -> str:
     notes = ["the log that leads"] if replica == result.facts[place].reference else []
     for entry in saved_of(result, place):
         if entry.broker_id == replica and window.shows(entry.from_offset, entry.to_offset):
@@ -142,20 +146,22 @@ def _name(result: AuditResult, place: Place, replica: int, window: Window) -> st
     return f"<b>replica {replica}</b>" + "".join(f' <span class="quiet">{escape(note)}</span>' for note in notes)
 
 
-def _rail(result: AuditResult, place: Place, replica: int, window: Window, mark: int | None) -> Iterable[str]:
+def _replica_bar(
+    result: AuditResult, place: TopicPartition, replica: int, window: Window, mark: int | None
+) -> Iterable[str]:
     labels = []
-    for rail in result.rails:
-        if (rail.topic, rail.partition, rail.replica) != (*place, replica):
+    for held in result.epoch_ranges:
+        if (held.topic, held.partition, held.replica) != (*place, replica):
             continue
-        if not window.shows(rail.first_offset, rail.last_offset + 1):
+        if not window.shows(held.first_offset, held.last_offset + 1):
             continue
-        left, right = window.x(rail.first_offset), window.x(rail.last_offset + 1)
-        shade = "ab"[rail.epoch % 2]
+        left, right = window.x(held.first_offset), window.x(held.last_offset + 1)
+        shade = "ab"[held.epoch % 2]
         yield page.mark(left, right, 0, _BAR, f"held {shade}")
         if right - left > _LABEL_SHARE[1]:
             kind = f"on {shade} halo" + ("" if right - left > _LABEL_SHARE[0] else " wide")
             where = page.per_cent((left + right) / 2)
-            text = f"epoch {rail.epoch}"
+            text = f"epoch {held.epoch}"
             labels.append(svg.element("text", text, x=where, y=14.5, text_anchor="middle", class_=kind))
     mine = [each for each in result.findings if replica in each.replicas]
     yield from _marks(window, _spans(mine, place, Kind.MISSING), 0, "missing")
@@ -165,7 +171,7 @@ def _rail(result: AuditResult, place: Place, replica: int, window: Window, mark:
         if entry.broker_id == replica and window.shows(entry.from_offset, entry.to_offset):
             yield page.mark(window.x(entry.from_offset), window.x(entry.to_offset), _BAR + 3, 9, "saved")
     if mark is not None:
-        yield page.upright(window.x(mark), 0, _RAIL, "high-watermark")
+        yield page.upright(window.x(mark), 0, _ROW, "high-watermark")
     # Last, and with a rim in the bar's colour: the line of the high watermark does not go through them.
     yield from labels
 
@@ -197,7 +203,7 @@ def _step(span: int) -> int:
     return next(step * power for step in (1, 2, 5, 10) if step * power >= wanted)
 
 
-def _spans(findings: Sequence[Finding], place: Place, kind: Kind) -> list[tuple[int, int]]:
+def _spans(findings: Sequence[Finding], place: TopicPartition, kind: Kind) -> list[tuple[int, int]]:
     return [
         (each.first_offset, each.last_offset or each.first_offset)
         for each in findings

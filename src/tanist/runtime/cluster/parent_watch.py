@@ -1,8 +1,8 @@
 """The command's end of the pipe by which a cluster ends with the command that runs it.
 
-A `tanist up` in the foreground stops its nodes when it gets a signal. It cannot when it is killed. So its launcher
-leaves a *watcher* behind (`watcher`), a process that reads from a pipe whose other end only the command has. The
-system closes that end however the command dies.
+A `tanist up` in the foreground stops its nodes when it gets a signal. It cannot do so when it is killed. So its
+launcher leaves a *watcher* process behind (`watcher`), which reads from a pipe whose other end only the command has.
+The system closes that end however the command dies.
 
 Owns the pipe, the byte that lets the watcher go, and the arguments that ask the launcher for a watcher.
 Signals of the parent's death (PR_SET_PDEATHSIG) are Linux only, and nodes are not the command's children.
@@ -16,14 +16,14 @@ from pathlib import Path
 from tanist.runtime.cluster.processes import ProcessMark
 
 LOG_NAME = "watcher.log"
-"""In the data folder: what a watcher has done. Most never do anything."""
+"""In the data folder: the log of a watcher. Most watchers have nothing to log."""
 
 LET_GO = b"."
-"""What a watcher reads that has nothing to stop; the end of the pipe instead says that the command is gone."""
+"""A watcher that reads this has nothing to stop. The end of the pipe instead means that the command is gone."""
 WATCH_OPTION = "--watch"
 
 
-class Tether:
+class ParentWatch:
     """The command's end of the pipe. A process that has one must not die without its cluster."""
 
     def __init__(self) -> None:
@@ -49,6 +49,6 @@ class Tether:
             self._held_fd = -1
 
 
-def watch_arguments(tether: Tether, owner: ProcessMark, folder: Path) -> list[str]:
-    """What the launcher's command line says about the watcher that it shall leave behind."""
-    return [WATCH_OPTION, str(tether.watched_fd), str(owner.pid), owner.started, str(folder)]
+def watch_arguments(parent_watch: ParentWatch, owner: ProcessMark, folder: Path) -> list[str]:
+    """The arguments that ask the launcher to leave a watcher behind."""
+    return [WATCH_OPTION, str(parent_watch.watched_fd), str(owner.pid), owner.started, str(folder)]

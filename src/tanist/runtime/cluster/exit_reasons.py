@@ -1,8 +1,8 @@
-"""Why a node is dead, as far as anything is left that says so.
+"""Why a node's process has ended, as far as any file still says so.
 
-First its last words (`last_words`). Where it could write none (its disk is broken or read-only, or the process could
-not even begin), the end of `node.log`, and then the file systems of its log directories say what they can. It reads
-only, and never fails: a reason that cannot be found is no reason.
+The exit record (`exit_record`) comes first. A node that could not write one (its disk is broken or read-only, or the
+process could not even begin) may have left an error at the end of `node.log`; the file systems of its log directories
+come last. This module only reads, and never fails: it gives no reason if it finds none.
 """
 
 from __future__ import annotations
@@ -15,34 +15,34 @@ from pathlib import Path
 
 from tanist.runtime.cluster import layout
 from tanist.runtime.cluster.cluster_file import ClusterError, NodeEntry
-from tanist.runtime.last_words import FILE_NAME
+from tanist.runtime.exit_record import FILE_NAME
 
 _TAIL_BYTES = 16_384
 _LINE = re.compile(r"\[[\d :,-]+\] (?P<level>[A-Z]+) (?P<text>.*)")
 
 
-def death_reason(folder: Path, node: NodeEntry) -> str | None:
+def exit_reason(folder: Path, node: NodeEntry) -> str | None:
     """Why the node's last process has ended, in one line, without a full stop; None if it runs, was stopped in an
-    orderly way, or was killed and could say nothing. `folder` is the cluster's data folder.
+    orderly way, or was killed and could write nothing. `folder` is the cluster's data folder.
     """
     if node.process is None or node.alive:
         return None
-    return _words(folder, node) or _last_error(folder, node.node_id) or _state_of_disks(folder, node.node_id)
+    return _recorded(folder, node) or _last_error(folder, node.node_id) or _state_of_disks(folder, node.node_id)
 
 
-def _words(folder: Path, node: NodeEntry) -> str | None:
+def _recorded(folder: Path, node: NodeEntry) -> str | None:
     try:
         for directory in layout.log_directories(folder, node.node_id)[:1]:
-            said = json.loads((Path(directory) / FILE_NAME).read_bytes())
-            if node.process is not None and said["process"] == node.process.pid:
-                return str(said["reason"]) or None
+            record = json.loads((Path(directory) / FILE_NAME).read_bytes())
+            if node.process is not None and record["process"] == node.process.pid:
+                return str(record["reason"]) or None
     except (OSError, ClusterError, ValueError, KeyError, TypeError):
         return None
     return None
 
 
 def _last_error(folder: Path, node_id: int) -> str | None:
-    """What `node.log` ends with, if that is an error: of the node, of Python, or of the launcher."""
+    """The last line of `node.log`, if it is an error: of the node, of Python, or of the launcher."""
     try:
         with layout.log_path(folder, node_id).open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
