@@ -39,7 +39,7 @@ class Controller(Client):
         if self.refusals:
             return ElectLeadersResponse(error_code=self.refusals.pop(0))
         left = self.limit
-        results = []
+        topics = []
         asked = [(each.topic, each.partitions, each.desired_leaders) for each in request.topic_partitions or ()]
         if request.topic_partitions is None:
             asked = [(topic, tuple(partitions), None) for topic, partitions in self.everything.items()]
@@ -51,8 +51,8 @@ class Controller(Client):
                     left -= 1
                     code = self.decide(topic, partition, None if leaders is None else leaders[place])
                 results.append(PartitionResult(partition_id=partition, error_code=code))
-            results.append(ReplicaElectionResult(topic=topic, partition_result=tuple(results)))
-        return ElectLeadersResponse(replica_election_results=tuple(results))
+            topics.append(ReplicaElectionResult(topic=topic, partition_result=tuple(results)))
+        return ElectLeadersResponse(replica_election_results=tuple(topics))
 
 
 def sizes(controller: Controller) -> list[int]:
