@@ -33,9 +33,10 @@ def change(leader: int, epoch: int, isr: tuple[int, ...], *, unclean: bool = Fal
     return Change(offset, 0, leader, epoch, (1, 2), isr, (), unclean)
 
 
-def finding(kind: Kind, offset: int | None, **more: Any) -> Finding:
-    fields = {"records": 1, "epochs": (), "replicas": (), "value": None, "process": None, "detail": ""} | more
-    return Finding(kind, *PLACE, offset, offset, **fields)
+def finding(
+    kind: Kind, offset: int | None, *, replicas: tuple[int, ...] = (), value: str | None = None, detail: str = ""
+) -> Finding:
+    return Finding(kind, *PLACE, offset, offset, 1, (), replicas, value, None, detail)
 
 
 def logs(spark: Any, replicas: dict[int, dict[int, str]], salvage: dict[int, str] | None = None) -> FrameLogs:
