@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tanist.cli.commands.top import screen
+from tanist.cli.output.top_screen import screen
 from tanist.runtime.client.activity import Sample, rates
 from tanist.runtime.client.admin import PartitionDescription
 from tests.cli.cli_rig import FEW_PARTITIONS, TANIST, free_port, run

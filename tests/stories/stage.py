@@ -29,7 +29,8 @@ from contextlib import closing
 from pathlib import Path
 from urllib.request import urlopen
 
-from tanist.cli.output.topic_description import describe, topic_lines
+from tanist.cli.commands.topic_states import describe
+from tanist.cli.output.topic_description import topic_lines
 from tanist.runtime.client import admin
 from tanist.runtime.client.account import compare
 from tanist.runtime.client.admin import PartitionDescription

@@ -12,8 +12,8 @@ from types import FrameType
 import click
 from click.core import ParameterSource
 
-from tanist.cli.commands.status import status_json
 from tanist.cli.options import config_option, data_option, feature_option, json_option
+from tanist.cli.output.cluster_status import status_json
 from tanist.cli.output.tables import print_json
 from tanist.cli.settings import unknown_setting
 from tanist.runtime.cluster.cluster import HOST, PORT, Cluster

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import click
 
+from tanist.cli.commands.topic_partitions import partitions_of
 from tanist.cli.options import client_options, connect
-from tanist.cli.output.record_lines import Form, partitions_of
+from tanist.cli.output.record_lines import Form
 from tanist.runtime.client.client import Address, Client, KafkaError, Unreachable
 from tanist.runtime.client.group_member import PROTOCOLS, Member
 from tanist.runtime.client.groups import committed_offsets

@@ -32,8 +32,8 @@ from tanist.cli.commands.incident_script import (
     Step,
     steps,
 )
+from tanist.cli.commands.topic_states import describe
 from tanist.cli.output.tables import print_json
-from tanist.cli.output.topic_description import describe
 from tanist.runtime.client import admin
 from tanist.runtime.client.account import PartitionAccount, account_of
 from tanist.runtime.client.acknowledged import read_ledger

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import click
 
+from tanist.cli.commands.topic_partitions import partitions_of
 from tanist.cli.options import client_options, connect, json_option
-from tanist.cli.output.record_lines import parse_line, partitions_of
+from tanist.cli.output.record_lines import parse_line
 from tanist.cli.output.tables import print_json
 from tanist.runtime.client.acknowledged import ledger
 from tanist.runtime.client.client import Address, KafkaError, Unreachable

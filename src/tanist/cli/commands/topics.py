@@ -7,10 +7,11 @@ from pathlib import Path
 
 import click
 
+from tanist.cli.commands.topic_states import describe
 from tanist.cli.options import client_options, config_option, connect, json_option
 from tanist.cli.output.alerts import warn_of_age
 from tanist.cli.output.tables import print_json, print_table
-from tanist.cli.output.topic_description import describe, topic_json, topic_lines
+from tanist.cli.output.topic_description import topic_json, topic_lines
 from tanist.cli.tree import Group
 from tanist.runtime.client import admin
 from tanist.runtime.client.client import Address, Client

@@ -1,4 +1,4 @@
-"""Lines of records, as `tanist produce` reads them and `tanist consume` prints them, and what both ask of a topic.
+"""Lines of records, as `tanist produce` reads them and `tanist consume` prints them.
 
 Owns the text form, which is that of Kafka's console tools: `name:value,name:value` TAB key TAB value, as far as it is
 asked for. It cannot say everything (a TAB in a key, bytes that are no text): the JSON form can.
@@ -8,12 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import click
-
-from tanist.runtime.client.client import Client, KafkaError
 from tanist.runtime.client.record_json import line_of, read_object, read_record, record_json
 from tanist.wire.batch import NewRecord, Record
-from tanist.wire.errors import ErrorCode
 
 NO_HEADERS = "NO_HEADERS"
 """As Kafka's console consumer says it."""
@@ -70,25 +66,3 @@ def _headers(text: bytes) -> tuple[tuple[str, bytes | None], ...]:
             shown = (name + colon).decode(errors="replace")
             raise ValueError(f"{shown!r} is not a header like name:value")
     return tuple((name.decode(errors="replace"), value) for name, _, value in pairs)
-
-
-def partitions_of(client: Client, topic: str, partition: int | None) -> list[int]:
-    """The partitions to use: the one that was asked for, or all there are."""
-
-    def attempt() -> list[int]:
-        about = client.metadata([topic]).topics.get(topic)
-        code = about.error_code if about is not None else int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        if about is None or code:
-            missing = code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            said = (
-                f"there is no topic {topic}: `tanist topics create {topic}` makes it" if missing else f"topic {topic}"
-            )
-            raise KafkaError(code, said)
-        return sorted(about.partitions)
-
-    found = client.persist(attempt, timeout_s=2.0)
-    if partition is None:
-        return found
-    if partition not in found:
-        raise click.ClickException(f"{topic} has partitions 0 to {len(found) - 1}, not {partition}")
-    return [partition]

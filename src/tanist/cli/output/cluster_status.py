@@ -1,0 +1,78 @@
+"""The output of `tanist status`: the nodes as a table, what is wrong around it, and the same as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tanist.cli.output.alerts import quorum_lines, salvage_lines
+from tanist.cli.output.tables import print_table
+from tanist.runtime.client.salvage_reports import SalvageNews
+from tanist.runtime.cluster.status import CRASHED, ClusterStatus
+
+
+def print_status(status: ClusterStatus, news: Sequence[SalvageNews], folder: Path) -> None:
+    """First a missing quorum, then the nodes, then what was cut from logs and saved."""
+    for line in quorum_lines(status):
+        click.echo(line)
+    rows = [
+        (
+            node.node_id,
+            "+".join(node.roles),
+            f"{node.host}:{node.port}",
+            node.state + (", controller" if node.node_id == status.controller else ""),
+            node.pid,
+            node.rack,
+            node.metrics,
+        )
+        for node in status.nodes
+    ]
+    print_table(("NODE", "ROLES", "ADDRESS", "STATE", "PID", "RACK", "METRICS"), rows)
+    for node in status.nodes:
+        if node.why is not None:
+            click.echo(f"node {node.node_id} {'has' if node.state == CRASHED else 'is'} {node.state}: {node.why}")
+    for line in salvage_lines(news, folder):
+        click.echo(line)
+
+
+def status_json(status: ClusterStatus) -> dict[str, Any]:
+    def described(role: str) -> list[dict[str, Any]]:
+        return [
+            {
+                "id": node.node_id,
+                "host": node.host,
+                "port": node.port,
+                "pid": node.pid,
+                "state": node.state,
+                "why": node.why,
+                "rack": node.rack,
+                "metrics": None if node.metrics is None else f"http://{node.metrics}/metrics",
+            }
+            for node in status.nodes
+            if (role == "broker") == ("broker" in node.roles)
+        ]
+
+    return {
+        "bootstrap": status.bootstrap,
+        "controller": status.controller,
+        "metadata_age_ms": status.metadata_age_ms,
+        "warnings": quorum_lines(status),
+        "brokers": described("broker"),
+        "controllers": described("controller"),
+    }
+
+
+def news_json(news: SalvageNews) -> dict[str, Any]:
+    return {
+        "topic": news.topic,
+        "topic_id": news.topic_id,
+        "partition": news.partition,
+        "brokers": list(news.brokers),
+        "records": news.records,
+        "exact": news.exact,
+        "leader_epoch": None if news.leader_epoch < 0 else news.leader_epoch,
+        "when_ms": news.wall_ms,
+    }
