@@ -41,7 +41,7 @@ def test_a_full_disk_is_said_in_one_line_and_nothing_runs(mount: Mount) -> None:
     disk = mount("size=200k")
     fill(disk)
     line = one_line(up(disk / "data"))
-    assert line.endswith("no space left on device: make room there, or use another folder")
+    assert line.endswith("no space left on device: free space there, or use another folder")
     assert line.startswith(f"Error: {disk}/data/")
     (disk / "filler").unlink()
     assert "ready in" in up(disk / "data").stdout
@@ -56,7 +56,7 @@ def test_a_cluster_whose_disk_is_full_or_read_only_by_now_can_be_stopped(mount: 
     said = run("down", folder=folder)
     assert said.splitlines()[-1] == "stopped 1 node: 1"
     assert "the stopped nodes will show as crashed" in said
-    assert "no space left on device: make room there" in said
+    assert "no space left on device: free space there" in said
     assert load_existing(folder).running == []
     (disk / "filler").unlink()
     assert "ready in" in up(folder).stdout

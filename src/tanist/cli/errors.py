@@ -85,8 +85,8 @@ def problem_of(error: BaseException) -> Problem | None:
             return Problem("unsupported", f"{error}: this cluster is too old, or too new, for the command")
         case LedgerError():
             return Problem("file", str(error))
-        case OSError() if (told := remedy(error)) is not None:
-            return Problem("file", told)
+        case OSError() if (remedied := remedy(error)) is not None:
+            return Problem("file", remedied)
         case OSError() if error.filename is not None and error.strerror:
             return Problem("file", f"{error.filename}: {error.strerror}")
     return None

@@ -71,13 +71,13 @@ class Readiness:
                 lines = self._socket.recv(_MESSAGE_BYTES_MAX).decode(errors="replace").splitlines()
             except BlockingIOError:
                 return pid in self._ready
-            told = dict(line.split("=", 1) for line in lines if "=" in line)
-            if not told.get("MAINPID", "").isdecimal():
+            fields = dict(line.split("=", 1) for line in lines if "=" in line)
+            if not fields.get("MAINPID", "").isdecimal():
                 continue
-            if told.get("READY") == "1":
-                self._ready.add(int(told["MAINPID"]))
-            if "STATUS" in told:
-                self._status[int(told["MAINPID"])] = told["STATUS"]
+            if fields.get("READY") == "1":
+                self._ready.add(int(fields["MAINPID"]))
+            if "STATUS" in fields:
+                self._status[int(fields["MAINPID"])] = fields["STATUS"]
 
     def status_of(self, pid: int) -> str | None:
         """What it waits for, if it has said so; as of the last `is_ready`."""

@@ -1,6 +1,6 @@
 """Spark beside a Kafka-wire cluster: topics, replicas' files and histories as DataFrames (docs/spark.md).
 
-Needs the extra `spark`. No other room imports this one: import-linter holds it. The modules `batch_table`,
+Needs the extra `spark`. No other package imports this one: import-linter holds it. The modules `batch_table`,
 `record_columns` and `fingerprints` know numpy only; `arrow_rows` makes Arrow of what they find. `session` is loaded
 when it is asked for: each of Spark's Python workers imports this package on its way to one source, and needs no other.
 """

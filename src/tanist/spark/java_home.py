@@ -59,10 +59,10 @@ def find_java_home() -> str:
 def java_version(java: str) -> int | None:
     """The feature release, as 17; None if it does not say."""
     try:
-        told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False)
+        version = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    match = _VERSION.search(told.stderr + told.stdout)
+    match = _VERSION.search(version.stderr + version.stdout)
     return int(match[1]) if match else None
 
 

@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 
 from tanist.runtime.client.client import Client
 from tanist.spark.sink.options import SinkOptions
-from tanist.spark.topic.options import OptionError, TopicOptions, truth
+from tanist.spark.topic.options import OptionError, TopicOptions, boolean
 from tanist.spark.topic.plan import ranges, split
 from tanist.spark.topic.tasks import Task, read_task
 
@@ -37,7 +37,7 @@ class TopicDataSource(DataSource):
     def schema(self) -> str:
         # Spark asks before it says whether the query is a stream.
         named = {name.lower(): value for name, value in self.options.items()}
-        return _DDL + _HEADERS_DDL if truth("includeHeaders", named.get("includeheaders", "false")) else _DDL
+        return _DDL + _HEADERS_DDL if boolean("includeHeaders", named.get("includeheaders", "false")) else _DDL
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return TopicReader(TopicOptions.parse(dict(self.options.items())), _columns(schema))

@@ -28,7 +28,7 @@ _WIDTH_MIN = 60
 
 @dataclass(frozen=True, slots=True)
 class _Story:
-    """What is to be shown, whoever played it."""
+    """The story to show, of a seed, a scenario or a trace."""
 
     introduction: tuple[str, ...]
     moments: tuple[Moment, ...]

@@ -68,7 +68,7 @@ class Progress:
         click.echo(text, err=True)
 
     def clear(self) -> None:
-        """Make room for what is printed next."""
+        """Clear the line for the next output."""
         if self._width:
             click.echo("\r" + " " * self._width + "\r", nl=False, err=True)
             self._width = 0

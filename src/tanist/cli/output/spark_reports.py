@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _VERDICTS = ("lost", "re-sent", "kept", "superseded", "transactional", "expired")
 many = partial(counted, separator=",")
-_TOLD_MAX = 10
+_SHOWN_MAX = 10
 """Findings of each kind that are printed; the Parquet result has all."""
 
 
@@ -70,12 +70,12 @@ def audit_lines(result: AuditResult) -> list[str]:
         counts[kind] = counts.get(kind, 0) + count
     for kind, count in counts.items():
         lines += ["", f"{kind.title}: {count:,}, {kind.meaning}"]
-        told = result.findings_of(kind)
-        for each in _runs_of(told)[:_TOLD_MAX]:
+        found = result.findings_of(kind)
+        for each in _runs_of(found)[:_SHOWN_MAX]:
             lines.append(f"  {each}")
-        if len(told) > _TOLD_MAX and len(_runs_of(told)) > _TOLD_MAX:
-            lines.append(f"  and {len(_runs_of(told)) - _TOLD_MAX} more like these")
-        for explained in dict.fromkeys(each.explained for each in told if each.explained):
+        if len(found) > _SHOWN_MAX and len(_runs_of(found)) > _SHOWN_MAX:
+            lines.append(f"  and {len(_runs_of(found)) - _SHOWN_MAX} more like these")
+        for explained in dict.fromkeys(each.explained for each in found if each.explained):
             lines.append(f"  because of {explained}")
     kinds = ", ".join(kind.title for kind in counts)
     lines += ["", _clean(result) if result.clean else f"{many(len(counts), 'kind')} of findings: {kinds}"]
@@ -107,14 +107,14 @@ def _runs_of(findings: list[Any]) -> list[str]:
             lines.append(
                 (key, first, first if each.last_offset is None else each.last_offset, each.records, each.value)
             )
-    told = []
+    texts = []
     for (topic, partition, _, replicas, epochs, detail), first, last, records, value in lines:
         where = "" if first < 0 else f" offset {first}" if first == last else f" offsets {first}..{last}"
         epoch = f", epoch {', '.join(map(str, epochs))}" if epochs else ""
         who = f", replica {', '.join(map(str, replicas))}" if replicas else ""
         what = f", {value}" if value is not None and records == 1 else f", {records} records"
-        told.append(f"{topic}-{partition}{where}{epoch}{who}{what}: {detail}")
-    return told
+        texts.append(f"{topic}-{partition}{where}{epoch}{who}{what}: {detail}")
+    return texts
 
 
 def audit_json(result: AuditResult) -> dict[str, Any]:

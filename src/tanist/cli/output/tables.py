@@ -52,15 +52,15 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
-def _widths(lines: Sequence[Sequence[str]], room: int) -> tuple[list[int], int]:
+def _widths(lines: Sequence[Sequence[str]], available: int) -> tuple[list[int], int]:
     """The width of each column and the gap between two. Only words move to another line: half an address cannot be
-    copied. Where not even the words have room, the table is wider than the terminal.
+    copied. Where not even the words fit, the table is wider than the terminal.
     """
     columns = list(zip(*lines, strict=True))
     widths = [max(map(len, column)) for column in columns]
     least = [max(len(word) for cell in column for word in cell.split() or [""]) for column in columns]
-    gap = 2 if sum(least) + 2 * (len(least) - 1) <= room else 1
-    while (over := sum(widths) + gap * (len(widths) - 1) - room) > 0 and widths != least:
+    gap = 2 if sum(least) + 2 * (len(least) - 1) <= available else 1
+    while (over := sum(widths) + gap * (len(widths) - 1) - available) > 0 and widths != least:
         widest = max(range(len(widths)), key=lambda at: widths[at] - least[at])
         widths[widest] -= min(over, max(1, (widths[widest] - least[widest]) // 2))
     return widths, gap

@@ -1,4 +1,4 @@
-"""The output of `tanist topics describe`: topics and partitions, as lines like those of `kafka-topics.sh` or as JSON."""
+"""The output of `tanist topics describe`: lines like those of `kafka-topics.sh`, or JSON."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def read_ledger(path: Path) -> dict[TopicPartition, list[Acknowledged]]:
                     record = read_record(entry, 0)
                 except NotARecord as error:
                     if not line.endswith(b"\n"):
-                        continue  # its producer was killed while it wrote: nobody was ever told that this one is there
+                        continue  # its producer was killed while it wrote: this one was not acknowledged
                     raise LedgerError(f"{path}, line {number}: {error}") from None
                 noted = Acknowledged(offset if isinstance(offset, int) else NOT_KNOWN, record.key, digest_of(record))
                 found.setdefault((topic, partition), []).append(noted)

@@ -41,7 +41,7 @@ class KafkaError(Exception):
 
     @property
     def retriable(self) -> bool:
-        """Whether trying again may help; never when whoever asked knows better (`final`)."""
+        """Whether trying again may help; never when the caller knows better (`final`)."""
         return not self._final and self.code in ErrorCode._value2member_map_ and ErrorCode(self.code).is_retriable
 
 

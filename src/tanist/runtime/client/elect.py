@@ -7,7 +7,7 @@ replica is elected is the controller's decision.
 A request whose answer is lost is sent again: the controller elects only where nobody leads (or another than the
 preferred one), so what the first request did is ELECTION_NOT_NEEDED to the second. The result says then that it is so.
 
-The types beyond Apache's two need version 3 of the request. A cluster that has less is told apart before anything is
+The types beyond Apache's two need version 3 of the request. A cluster that has less is detected before anything is
 sent: an older version has no field for what is wanted, and would elect somebody else.
 """
 

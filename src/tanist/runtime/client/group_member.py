@@ -6,7 +6,7 @@ libraries' members of the same protocol (or of both, where the broker lets a gro
 
 There is no thread: the caller calls `poll` between fetches, and that is when heartbeats go out. Who commits what it
 has handled before each `poll` loses no record and repeats only what it did not commit: by the time that the group
-hears that a partition is free, its offset is there. Whoever does not poll for the length of a session is removed; the
+hears that a partition is free, its offset is there. A member that does not poll for a session is removed; the
 next `poll` joins anew.
 
 It never commits by itself, and reads nothing.
@@ -307,7 +307,7 @@ PROTOCOLS: dict[str, type[Member]] = {"consumer": ConsumerMember, "classic": Cla
 
 
 def _briefly(client: Client, attempt: Callable[[], object]) -> None:
-    """With little patience: whoever leaves does not wait for a cluster that is not there."""
+    """With little patience: a member that leaves does not wait for a cluster that is not there."""
     patience_s, client.timeout_s = client.timeout_s, min(client.timeout_s, _LEAVE_WITHIN_S)
     try:
         attempt()

@@ -6,7 +6,7 @@ not lost), at another one (its producer got no answer and sent it again), or by 
 * if the topic has one with the same producer, sequence number, key and value; or
 * one with the same timestamp, key, value and headers, which counts once for each that the topic has; but not if both
   were sent by the same producer under different sequence numbers: those were two sends; or
-* one with the marks that a merge-back leaves, where it was told to leave any.
+* one with the marks that a merge-back leaves, if it was asked to leave any.
 
 The topic is read from where its history parts from that of the salvage to its end: whatever was sent again, was sent to
 a later leader. What was dropped from before the topic's present start may have expired or been deleted there: it is

@@ -1,6 +1,6 @@
 """Records to and from any Kafka cluster, through `Client`: one batch at a time, one partition at a time.
 
-`Producer` is idempotent unless told otherwise: a batch whose answer was lost is sent again with the same sequence
+`Producer` is idempotent by default: a batch whose answer was lost is sent again with the same sequence
 numbers, so it is in the log once. A batch that it has to give up on may or may not be in the log; the producer then
 takes a new producer id, because its next sequence number is unknown.
 """

@@ -1,4 +1,4 @@
-"""What of a cluster's partitions lies in the salvage, in short: for whoever looks at the cluster and has not asked.
+"""A summary of the salvage of a cluster's partitions, for commands that show the cluster and were not asked for it.
 
 An election may be clean by the rules and lose records all the same: those that a follower had and the leader lost, for
 instance with its page cache. Nobody counts them but the follower, when it cuts them off and saves them. So what was

@@ -71,11 +71,11 @@ class Entry:
 
     def remove(self) -> None:
         """For good. Renamed first: a node that starts meanwhile sees it whole, or finishes the removal."""
-        doomed = self.folder.with_name(self.folder.name + REMOVED_SUFFIX)
-        self.folder.rename(doomed)
-        for file in doomed.iterdir():
+        removed = self.folder.with_name(self.folder.name + REMOVED_SUFFIX)
+        self.folder.rename(removed)
+        for file in removed.iterdir():
             file.unlink()
-        doomed.rmdir()
+        removed.rmdir()
 
 
 class SavedBatch(NamedTuple):

@@ -74,8 +74,8 @@ class Cluster:
         `ends_with_us` the cluster is stopped when this process has ended, however it ends (`parent_watch`), unless
         `let_go` comes before.
         """
-        if (told := too_few()) is not None:
-            raise ClusterError(told)
+        if (problem := too_few()) is not None:
+            raise ClusterError(problem)
         with locked(self.folder):
             cluster = load(self.folder)
             fresh = cluster is None
@@ -127,7 +127,7 @@ class Cluster:
     def reset(self, patience_s: float = READY_PATIENCE_S) -> bool:
         """Make the cluster what it was when it was new: the same nodes, ports and settings, and no data.
 
-        One that runs is stopped, and runs again when this returns; whoever owns it goes on owning it. Gives whether
+        One that runs is stopped, and runs again when this returns; its owner stays the same. Gives whether
         it runs.
         """
         with locked_existing(self.folder) as cluster:

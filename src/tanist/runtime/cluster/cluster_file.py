@@ -161,7 +161,7 @@ def load_existing(folder: Path) -> ClusterFile:
 
 
 def _open_lock(path: str, flags: int) -> int:
-    """For reading: whoever wants to stop a cluster must be able to, although its disk is read-only or full by now."""
+    """For reading: it must be possible to stop a cluster whose disk is read-only or full by now."""
     return os.open(path, flags | os.O_CREAT, 0o644)
 
 

@@ -91,9 +91,9 @@ def _found_by_ps(pid: int) -> tuple[str, str] | None:
 
 
 class Launcher:
-    """A process that prepares itself at once, and starts others when it is told which (`runtime.launch`).
+    """A process that prepares itself at once, and starts others when it gets their properties (`process.launch`).
 
-    Those are its children, not ours: whoever they are left to waits for them.
+    Those are its children, not ours: the process that inherits them waits for them.
     """
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], descriptors: Sequence[int] = ()) -> None:
@@ -119,9 +119,9 @@ class Launcher:
 
     def launch(self, pairs: Iterable[tuple[Path, Path]]) -> list[ProcessMark]:
         """Start a process for each (properties, log). `LaunchFailed` with what the launcher said."""
-        out, told = self._process.communicate("".join(f"{properties}\t{log}\n" for properties, log in pairs))
+        out, errors = self._process.communicate("".join(f"{properties}\t{log}\n" for properties, log in pairs))
         if self._process.returncode:
-            raise LaunchFailed(f"{' '.join(self._command)} ended with {self._process.returncode}:\n{told.strip()}")
+            raise LaunchFailed(f"{' '.join(self._command)} ended with {self._process.returncode}:\n{errors.strip()}")
         return [ProcessMark(int(pid), start_time(int(pid)) or "gone") for pid in out.split()]
 
 

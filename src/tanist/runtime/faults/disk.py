@@ -3,8 +3,8 @@
 `apply_disk_faults` makes a `FaultyDisk` of the node's `RealDisk`, and a `FaultyFile` of each open file; healed, they
 have their own classes again. So a disk without a fault pays nothing, not even a test.
 
-* Full: what needs room (a write beyond a file's end, a new name, a small file's new content) fails with ENOSPC. What
-  needs none goes on: reads, removals, cutting, writing over what is there.
+* Full: every operation that needs space (a write beyond a file's end, a new name, a small file's new content) fails
+  with ENOSPC. What needs none goes on: reads, removals, cutting, writing over what is there.
 * Slow: each sync takes so much longer; with `writes`, each write as well, and with it the whole node.
 * Broken: everything below fails with EIO, reads and what is being sent to clients included.
 
@@ -40,7 +40,7 @@ class _Troubles:
                 raise OSError(errno.EIO, os.strerror(errno.EIO), path)
 
     def check_space(self, path: str) -> None:
-        """Of what takes room on the disk."""
+        """Of the operations that take space on the disk."""
         self.check(path)
         for folder, fault in self._faults:
             if fault.trouble == "disk_full" and _is_below(path, folder):
@@ -57,7 +57,7 @@ class _Troubles:
 
 
 class FaultyFile(DiskFile):
-    """An open file on a disk with troubles. Each set of troubles has a subclass of its own, for a file has no room."""
+    """An open file on a disk with troubles. Each set of troubles has a subclass, for a file has no spare slot."""
 
     __slots__ = ()
     troubles: ClassVar[_Troubles]

@@ -303,7 +303,7 @@ def load(folder: Path) -> FaultSet | None:
 
 
 def forget(folder: Path) -> None:
-    """Nothing is set any more, and no node is to be told so."""
+    """No fault is set any more, and no node needs a signal."""
     (folder / _FILE_NAME).unlink(missing_ok=True)
 
 

@@ -1,10 +1,10 @@
 """File descriptors: how many the process may have, who gets them, and a few kept back for when they run out.
 
 Half of them are for accepted connections (`network`). Files have the other half, but for what a node needs to go on:
-with none left it could not roll a log, write a vote or call another node. So some are held in reserve. Whoever must
+with none left it could not roll a log, write a vote or call another node. So some are held in reserve. A part that must
 open something says so with `opening`: if the system refuses, one of the reserve is given back to it and the call is
 made again; the reserve is filled up when something was closed. Logs that can wait are not opened when the files' half
-is full, so that clients always find room to say what is to be deleted. It must never hold back an error that has
+is full, so that a client can always connect to delete something. It must never hold back an error that has
 another cause.
 
 One process has one table of descriptors, so this module has one reserve.

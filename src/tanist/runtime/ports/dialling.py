@@ -1,6 +1,6 @@
 """Dialling: trying the addresses of a name one after the other, each for a while, until one answers.
 
-Owns the sockets of attempts, and their timer. Whoever asked gets a connected socket, or the reason why there is none,
+Owns the sockets of attempts, and their timer. The caller gets a connected socket, or the reason why there is none,
 once, unless it has cancelled.
 """
 

@@ -8,8 +8,8 @@ import os
 from tanist.runtime.ports import descriptors
 
 _REMEDIES = {
-    errno.ENOSPC: "make room there, or use another folder",
-    errno.EDQUOT: "make room there, or use another folder",
+    errno.ENOSPC: "free space there, or use another folder",
+    errno.EDQUOT: "free space there, or use another folder",
     errno.EROFS: "mount it for writing, or use another folder",
     errno.EACCES: "give yourself the right to, or use another folder",
     errno.EPERM: "give yourself the right to, or use another folder",

@@ -56,7 +56,7 @@ class GroupSync:
         self._loop.wake_hooks()
 
     def close(self) -> None:
-        """Wait for the syncs that run; who asked is not told any more."""
+        """Wait for the syncs that run; their callbacks are not called any more."""
         self._workers.close()
 
     def _start(self) -> None:

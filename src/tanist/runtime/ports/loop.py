@@ -105,7 +105,7 @@ class Loop:
             self.aio.call_soon(self._finish_scheduled_turn)
 
     def finish_turn(self) -> None:
-        """Run the callbacks and hooks now: whoever lent memory to callbacks calls this before it reuses the memory."""
+        """Run the callbacks and hooks now: a caller that lent memory to callbacks does this before it reuses it."""
         scheduled, self._finish_scheduled = self._finish_scheduled, True  # what callbacks ask for is done right here
         rounds = 0
         while self._soon and rounds < _ROUNDS_MAX:

@@ -105,7 +105,7 @@ class SyncLedger:
         os.close(self._fd)
 
     def _allocate(self, rows: int) -> None:
-        """Make room for rows. In a file with holes, a full disk would end the process by SIGBUS at the first store."""
+        """Reserve space for rows. In a sparse file, a full disk would end the process by SIGBUS at the first store."""
         size = _HEAD_BYTES + rows * _ROW_BYTES
         if hasattr(os, "posix_fallocate"):
             try:

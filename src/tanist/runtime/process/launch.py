@@ -1,9 +1,9 @@
 """Start several nodes at once: import everything one time, then fork a process for each.
 
-`python -m tanist.runtime.process.launch` reads lines of two paths, a properties file and a log, with a tab between;
-at the end of its input it starts a node for each, in a session of its own, its output appended to the log; prints
-their process ids, one a line; and ends. Importing is what a start costs most, and three forks of one interpreter pay
-for it once, while whoever started the launcher still writes the properties. The forks share the memory of it, too.
+`python -m tanist.runtime.process.launch` reads lines of two paths, a properties file and a log, with a tab between; at
+the end of its input it starts a node for each, in a session of its own, its output appended to the log; prints their
+process ids, one a line; and ends. Importing is what a start costs most, and three forks of one interpreter pay for it
+once, while the command that started the launcher still writes the properties. The forks share the memory of it, too.
 With `--watch` it leaves a watcher as well, which stops the nodes if the command that runs them is killed (`watcher`).
 
 It must never hold a thread, a loop or an open file when it forks.

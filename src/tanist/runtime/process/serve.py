@@ -93,7 +93,7 @@ def load_config(path: str, overrides: Mapping[str, str]) -> NodeConfig:
 
 
 def serve(config: NodeConfig, make_node: MakeNode) -> int:
-    """Run a node until it is told to stop; gives the exit code."""
+    """Run a node until it gets a signal to stop; gives the exit code."""
     began = time.monotonic()
     name_process(f"tanist: node {config.node_id}, data in {config.log_dirs[0]}", f"tanist-{config.node_id}")
     for warning in config.warnings:
@@ -165,14 +165,14 @@ def _tell_metrics(loop: Loop, config: NodeConfig, node: ServedNode) -> MetricsSe
     return server
 
 
-def _tell_when_ready(loop: Loop, node: ServedNode, told: str | None = None) -> None:
+def _tell_when_ready(loop: Loop, node: ServedNode, reported: str | None = None) -> None:
     """Look at the node's state until its broker runs (a controller alone has nobody to wait for), and tell."""
     status = node.status()
     if status["state"] in ("RUNNING", "CONTROLLER"):
         tell_ready()
         return
     waits = status.get("waits_for")
-    if waits is not None and waits != told:
+    if waits is not None and waits != reported:
         tell_status(waits)
     loop.call_at(loop.now_ms() + _READY_LOOK_MS, lambda: _tell_when_ready(loop, node, waits))
 
@@ -264,10 +264,10 @@ def _exit_record(folder: str) -> ExitRecord | None:
 
 
 def _cannot_start(config: NodeConfig, reason: str, exit_record: ExitRecord | None) -> int:
-    told = f"node {config.node_id} cannot start: {reason}"
-    report("ERROR", told)
+    reported = f"node {config.node_id} cannot start: {reason}"
+    report("ERROR", reported)
     if exit_record is not None:
-        exit_record.record(told)
+        exit_record.record(reported)
     return EXIT_FAILED
 
 

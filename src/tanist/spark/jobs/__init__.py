@@ -1,5 +1,5 @@
 """The pipeline's jobs: each a function over DataFrames, and a command `tanist spark JOB` (docs/pipeline.md).
 
 A job's plan runs in Spark; what comes to the driver are findings and counts, bounded. Jobs know no command line, and
-print nothing: progress is a callable that is told what is being done.
+print nothing: progress is a callable that gets the name of each step.
 """

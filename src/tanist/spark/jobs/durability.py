@@ -4,9 +4,10 @@ Owns the settings that are compared (replication factor, min.insync.replicas, re
 them get alike, and the estimate: of N seeds so many lost something, with Wilson's interval at 95 %. Every
 setting meets the same seeds, so that they differ by what they are and not by luck.
 
-A seed is a cluster of whole nodes, ten virtual seconds or so of load and faults, and peace. What comes out is the
-probability *in such a run*: faults here come by the second, not by the month. It tells settings apart, and forecasts
-nothing. A run that breaks a rule of the protocol is told apart from one that loses what it may lose.
+A seed is a cluster of whole nodes, ten virtual seconds or so of load and faults, and a liveness phase. The result is
+the probability *in such a run*: faults here come by the second, not by the month. It tells settings apart, and
+forecasts nothing. A run that breaks a rule of the protocol is counted apart from one that loses records which it may
+lose.
 
 A seed that lost something can be kept as a scenario, which `tanist lab replay FILE` plays again.
 """
@@ -36,7 +37,7 @@ STRATEGIES: Final = ("None", "Balanced", "Aggressive")
 FAULTS_USUAL: Final = ("kill", "power", "blackout", "partition", "stop", "freeze", "leader")
 OUTAGE_MS: Final = 3_000
 """A partition that acknowledges nothing for so long is unavailable."""
-SEEDS_TOLD: Final = 20
+SEEDS_SHOWN: Final = 20
 _Z: Final = 1.959963984540054
 """Of the normal distribution, for 95 %."""
 _OUTCOME: Final = (
@@ -264,8 +265,8 @@ def _row(outcomes: Any, number: int, setting: Setting) -> Row:
         F.expr("count_if(outage_ms > 0)").alias("out"), F.sum("acknowledged").alias("acknowledged"),
         F.sum("lost").alias("lost"), F.expr("sum(outage_ms) / sum(load_ms)").alias("share"),
     ).first()  # fmt: skip
-    losing = mine.where("lost > 0").orderBy("seed").limit(SEEDS_TOLD).collect()
-    broken = mine.where("violation is not null").orderBy("seed").limit(SEEDS_TOLD).collect()
+    losing = mine.where("lost > 0").orderBy("seed").limit(SEEDS_SHOWN).collect()
+    broken = mine.where("violation is not null").orderBy("seed").limit(SEEDS_SHOWN).collect()
     return Row(
         setting, Estimate(sums.losing, sums.runs), Estimate(sums.out, sums.runs), sums.acknowledged, sums.lost,
         float(sums.share or 0.0), [row.seed for row in losing], {row.seed: row.violation for row in broken},

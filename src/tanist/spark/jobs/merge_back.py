@@ -93,14 +93,14 @@ def merge_back(
     plan = plan or planned(Path(folder), bootstrap, topics)
     result = MergeResult(apply, left_out=plan.left_out)
     progress(f"comparing the salvage of {len(plan.places)} partitions with their leaders' logs")
-    told = verdicts(spark, folder, plan.topics, plan.leaders, plan.compacted, plan.entries, plan.starts)
-    told = told.cache()
+    judged = verdicts(spark, folder, plan.topics, plan.leaders, plan.compacted, plan.entries, plan.starts)
+    judged = judged.cache()
     try:
         if output is not None:
-            told.write.mode("overwrite").parquet(str(output))
-        counted = told.groupBy("topic", "partition", "verdict").count().collect()
+            judged.write.mode("overwrite").parquet(str(output))
+        counted = judged.groupBy("topic", "partition", "verdict").count().collect()
     finally:
-        told.unpersist()
+        judged.unpersist()
     places = {place: MergedPartition(*place) for place in sorted(plan.places)}
     for row in counted:
         places[row.topic, row.partition].verdicts[row.verdict] = row["count"]
@@ -230,6 +230,6 @@ def _restored(
             target, _ = describe_target(client, topic)
             outcome = restore_partition(client, salvage, target, mark=mark)
     except (MergeInterrupted, KafkaError, Unreachable) as error:
-        # Told, not raised: the other partitions go on, and running it again is safe.
+        # Reported, not raised: the other partitions go on, and running it again is safe.
         return 0, 0, 0, 0, str(error)
     return outcome.found, outcome.present, outcome.restored, outcome.expired, None

@@ -1,7 +1,7 @@
 """The sources in a Declarative Pipeline: what a file of definitions calls first (examples/pipelines).
 
-Owns what such a session needs beyond `tanist.spark.register`. Whoever defines a pipeline is a client of Spark Connect:
-nothing here touches a JVM, and nothing reads.
+Owns what such a session needs beyond `tanist.spark.register`. The definition of a pipeline is a client of Spark
+Connect: nothing here touches a JVM, and nothing reads.
 
 A client of PySpark 4.3.0 takes only events from the server while a pipeline runs. The server also sends what Python
 workers have counted, at the end of a run in which a source of Python was read by a batch; `spark-pipelines` then prints

@@ -1,4 +1,4 @@
-"""What a job needs before it begins, looked at without Java: folders, topics, brokers, room for what it writes.
+"""The preconditions of a job, checked without Java: folders, topics, brokers, space for its output.
 
 Java takes ten seconds to start, so what can be known without it is said before it. Owns those checks and their words; a
 job makes the same ones when it is called as a function. Must never import pyspark.

@@ -65,7 +65,7 @@ def changes(folder: MetadataFolder) -> Iterator[Row]:
     segments = sorted((int(path.stem), path) for path in home.glob("*.log") if path.stem.isdecimal())
     position = segments[0][0] if segments else 0
     if position > 0:
-        # The oldest that the log reaches: the more of the log is told as changes.
+        # The oldest that the log reaches: so that more of the log is read as changes.
         names = [(name.snapshot_id, path) for path in home.iterdir() if (name := parse_name(path.name)) and name.whole]
         usable = sorted((each.end_offset, path, each.epoch) for each, path in names if each.end_offset >= position)
         if not usable:
@@ -202,8 +202,8 @@ def _fields(record: Struct) -> str:
 def _plain(value: Any) -> Any:
     if isinstance(value, Struct):
         default = type(value)()
-        told = {field.name: getattr(value, field.name) for field in value.FIELDS}
-        return {name: _plain(each) for name, each in told.items() if each != getattr(default, name)}
+        fields = {field.name: getattr(value, field.name) for field in value.FIELDS}
+        return {name: _plain(each) for name, each in fields.items() if each != getattr(default, name)}
     if isinstance(value, tuple):
         return [_plain(each) for each in value]
     if isinstance(value, bytes | memoryview):

@@ -70,8 +70,8 @@ def _verdict(result: AuditResult, kinds: Sequence[Kind]) -> str:
     lost = result.count(Kind.LOST)
     if lost:
         return f"{many(lost, 'acknowledged record')} {'is' if lost == 1 else 'are'} lost."
-    told = f"{many(len(kinds), 'kind')} of findings"
-    return f"{told}; no acknowledged record is lost." if result.has_history else f"{told}."
+    summary = f"{many(len(kinds), 'kind')} of findings"
+    return f"{summary}; no acknowledged record is lost." if result.has_history else f"{summary}."
 
 
 def _where(result: AuditResult, kind: Kind) -> str:
@@ -104,8 +104,8 @@ def _partitions(result: AuditResult) -> Iterable[str]:
 def _partition(result: AuditResult, place: TopicPartition) -> Iterable[str]:
     name = f"{place[0]}-{place[1]}"
     yield f"<h2>{escape(name)}</h2>"
-    told = [each for each in result.findings if (each.topic, each.partition) == place]
-    causes = dict.fromkeys(each.explained for each in told if each.explained)
+    found = [each for each in result.findings if (each.topic, each.partition) == place]
+    causes = dict.fromkeys(each.explained for each in found if each.explained)
     for cause in causes:
         yield f"<p>By the metadata log: {escape(cause)}.</p>"
     seen = replica_bars.whole(result, place)
@@ -119,9 +119,9 @@ def _partition(result: AuditResult, place: TopicPartition) -> Iterable[str]:
     if chart is not None:
         yield "<h3>How far it had come, as clients knew</h3>"
         yield chart
-    if told:
+    if found:
         yield "<h3>Findings</h3>"
-        yield _findings(told)
+        yield _findings(found)
     yield from _changes(result, place)
     yield from _saved(result, place)
 
@@ -201,6 +201,6 @@ def _saved(result: AuditResult, place: TopicPartition) -> Iterable[str]:
 
 
 def _foot(result: AuditResult) -> Iterable[str]:
-    told = "; ".join(f"{name}: {how}" for name, how in result.plan.items())
+    plans = "; ".join(f"{name}: {how}" for name, how in result.plan.items())
     seconds = sum(result.seconds.values())
-    yield f'<p class="quiet">Plan: {escape(told)}. The audit took {seconds:.0f} s.</p>'
+    yield f'<p class="quiet">Plan: {escape(plans)}. The audit took {seconds:.0f} s.</p>'

@@ -23,7 +23,7 @@ _HEIGHT: Final = 120.0
 _NS: Final = 1_000_000_000
 _LABELS_APART: Final = (0.2, 0.09)
 _FINE: Final = 1000
-"""The line's own units in each direction; it is stretched to the room that there is."""
+"""The line's own units in each direction; it is stretched to the space that there is."""
 
 
 def chart(result: AuditResult, place: TopicPartition) -> str | None:

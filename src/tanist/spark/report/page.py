@@ -24,7 +24,7 @@ DARK: Final[Mapping[str, str]] = {
     "saved": "#35b57c", "lost": "#ff5a4f", "divergent": "#f0b429", "line": "#5ab0e6", "outage": "#f0b429",
 }  # fmt: skip
 NARROW_PX: Final = 900
-"""Below, what is in two columns stands in one, and labels for which there is no room are left out."""
+"""Below, what is in two columns stands in one, and labels that do not fit are left out."""
 
 
 def _colours(values: Mapping[str, str]) -> str:
@@ -115,7 +115,7 @@ def figure(title: str, rows: Iterable[str]) -> str:
 
 
 def strip(height: float, drawn: Iterable[str]) -> str:
-    """A picture as wide as there is room; what is in it has its places in per cent."""
+    """A picture as wide as the page allows; positions in it are in per cent."""
     return svg.element("svg", "".join(drawn), height=height)
 
 
@@ -145,7 +145,7 @@ def label(share: float, y: float, content: str, *, kind: str = "", edge: float =
 
 
 def spaced(places: Sequence[float], narrow: float, wide: float, *, first: Collection[int] = ()) -> dict[int, str]:
-    """Which of these labels there is room for, by number: "" everywhere, "wide" only where it is wide.
+    """Which of these labels fit, by number: "" everywhere, "wide" only where it is wide.
 
     Those of `first` are placed before the others.
     """

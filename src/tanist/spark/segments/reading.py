@@ -102,14 +102,14 @@ class _Reading:
                     continue
                 position = self._tail(arena, length, position, size)
             if len(self._damages) >= _DAMAGES_MAX:
-                yield self._told()
+                yield self._damage_rows()
         if self._damages:
-            yield self._told()
+            yield self._damage_rows()
 
-    def _told(self) -> pa.RecordBatch:
-        told = damage_rows(self._damages, self._origin, self._columns)
+    def _damage_rows(self) -> pa.RecordBatch:
+        rows = damage_rows(self._damages, self._origin, self._columns)
         self._damages = []
-        return told
+        return rows
 
     def _window(self, position: int, size: int) -> tuple[Any, int]:
         size = min(size, self._end - position)

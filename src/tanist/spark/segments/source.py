@@ -1,7 +1,7 @@
 """`format("tanist-segments")`: replicas' segment files as a DataFrame, read where they lie (docs/spark.md).
 
 Owns the options, which filters are kept from the files, and the plan: one Spark partition for each stretch of a
-segment. Spark's Python sources are not told which columns a query needs; they are told the schema that the user asked
+segment. Spark does not tell Python sources which columns a query needs; it gives them the schema that the user asked
 for, so `.schema("offset bigint, fingerprint bigint")` is how columns are left out. What a file holds is never an
 exception; a path or an option that can't be is.
 """
@@ -75,8 +75,8 @@ class SegmentsReader(DataSourceReader):
         self._contents = cast(Contents, contents)
         self._replica = int(named["replica"]) if "replica" in named else None
         self._stretch_bytes = _positive("stretchBytes", named.get("stretchbytes", str(STRETCH_BYTES)))
-        self._indexes = _truth("indexes", named.get("indexes", "true"))
-        self._metadata = _truth("includeMetadata", named.get("includemetadata", "false"))
+        self._indexes = _boolean("indexes", named.get("indexes", "true"))
+        self._metadata = _boolean("includeMetadata", named.get("includemetadata", "false"))
         self._columns = _columns(schema)
         self._exact: dict[str, set[Any]] = {}
         self._bounds = Bounds()
@@ -174,7 +174,7 @@ def _positive(name: str, text: str) -> int:
     return int(text)
 
 
-def _truth(name: str, text: str) -> bool:
+def _boolean(name: str, text: str) -> bool:
     if text.lower() not in ("true", "false"):
         raise ValueError(f"{name} is true or false, not {text!r}")
     return text.lower() == "true"

@@ -11,7 +11,7 @@ from typing import Final
 
 from pyspark.sql.types import ArrayType, BinaryType, DataType, IntegerType, StringType, StructType
 
-from tanist.spark.topic.options import Connecting, OptionError, connecting, number, refuse_unknown, separated, truth
+from tanist.spark.topic.options import Connecting, OptionError, boolean, connecting, number, refuse_unknown, separated
 from tanist.wire.compression import Compression
 
 _PASSED: Final = {"bootstrap.servers", "client.id", "request.timeout.ms", "compression.type", "batch.size"}
@@ -46,7 +46,7 @@ class SinkOptions:
             named.get("topic"),
             Compression[compression],
             number("kafka.batch.size", kafka.get("batch.size", str(_BATCH_BYTES))),
-            truth("exactlyOnce", named.get("exactlyonce", "true")),
+            boolean("exactlyOnce", named.get("exactlyonce", "true")),
         )
 
 

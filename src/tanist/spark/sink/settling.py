@@ -42,15 +42,15 @@ class TaskWritten(WriterCommitMessage):
 
 def settle(client: Client, messages: Sequence[TaskWritten], compression: int) -> int:
     """Write what is missing, and say how much that was."""
-    told = [each for each in messages if each.who is not None and each.earlier]
-    if not told or told[0].who is None:
+    written_by_tasks = [each for each in messages if each.who is not None and each.earlier]
+    if not written_by_tasks or written_by_tasks[0].who is None:
         return 0
-    settling = told[0].who.of_task(SETTLING)
+    settling = written_by_tasks[0].who.of_task(SETTLING)
     missing: dict[TopicPartition, list[Record]] = {}
-    for where, written in sorted(told[0].earlier.items()):
+    for where, written in sorted(written_by_tasks[0].earlier.items()):
         read = read_back(client, where, written, settling.producer_epoch)
         there, counts = tally(read)
-        left_out = b"".join(each.left_out.get(where, b"") for each in told)
+        left_out = b"".join(each.left_out.get(where, b"") for each in written_by_tasks)
         rows, row_counts = np.unique(np.frombuffer(left_out, np.uint64), return_counts=True)
         # Tasks leave out nothing but what is there.
         balance = -counts
@@ -64,7 +64,7 @@ def settle(client: Client, messages: Sequence[TaskWritten], compression: int) ->
     producer = TaskProducer(client, settling.producer_id, settling.producer_epoch)
     try:
         for where, records in missing.items():
-            earlier = told[0].earlier[where].get(settling.producer_id)
+            earlier = written_by_tasks[0].earlier[where].get(settling.producer_id)
             producer.go_on_at(where, 0 if earlier is None else earlier[1] + 1)
             _write(producer, where, records, compression)
         producer.flush()

@@ -60,10 +60,10 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 (PySpark's name)
         from tanist.spark.sink.settling import TaskWritten, settle
 
-        told = [each for each in messages if isinstance(each, TaskWritten)]
-        if any(each.earlier for each in told):
+        written = [each for each in messages if isinstance(each, TaskWritten)]
+        if any(each.earlier for each in written):
             with _client(self._options) as client:
-                settle(client, told, self._options.compression)
+                settle(client, written, self._options.compression)
 
 
 def _client(options: SinkOptions) -> Client:

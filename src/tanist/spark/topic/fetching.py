@@ -159,9 +159,9 @@ class _Connection(BrokerConnection):
         if not 4 <= length <= _RESPONSE_BYTES_MAX:
             raise WireError(f"a response of {length} bytes: is {self} a Kafka broker?")
         # What was asked for is believed at once; of an answer that claims more, as much as has come.
-        room = min(length, usual_bytes)
-        if len(arena) < room + PADDING_BYTES:
-            arena = np.empty(room + PADDING_BYTES, np.uint8)
+        wanted_bytes = min(length, usual_bytes)
+        if len(arena) < wanted_bytes + PADDING_BYTES:
+            arena = np.empty(wanted_bytes + PADDING_BYTES, np.uint8)
         filled = 0
         while filled < length:
             if filled == len(arena) - PADDING_BYTES:

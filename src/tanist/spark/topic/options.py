@@ -120,8 +120,8 @@ class TopicOptions:
             _assigned(named["assign"]) if "assign" in named else None,
             starting,
             ending,
-            truth("includeHeaders", named.get("includeheaders", "false")),
-            truth("failOnDataLoss", named.get("failondataloss", "true")),
+            boolean("includeHeaders", named.get("includeheaders", "false")),
+            boolean("failOnDataLoss", named.get("failondataloss", "true")),
             _maybe("minPartitions", named),
             _maybe("maxRecordsPerPartition", named),
             most,
@@ -229,7 +229,7 @@ def _by_partition(name: str, text: str, least: int) -> dict[TopicPartition, int]
     return found
 
 
-def truth(name: str, text: str) -> bool:
+def boolean(name: str, text: str) -> bool:
     if text.lower() not in ("true", "false"):
         raise OptionError(f"{name} is true or false, not {text!r}")
     return text.lower() == "true"

@@ -86,7 +86,7 @@ def truncated(where: TopicPartition, at: Position, latest: Found, end: Found) ->
 
     Epochs only grow, and a log is only cut off where an epoch begins: as long as that of `at` does not end before
     `at`, all that was read is still in the log. A high watermark that is lower for a moment, after an election, is no
-    loss; without epochs it cannot be told from one.
+    loss; without epochs the two look the same.
     """
     going_on = end.offset if end.offset != UNKNOWN and at.epoch != UNKNOWN else latest.offset
     if going_on >= at.offset:

@@ -1,8 +1,8 @@
 """`readStream.format("tanist")`: a stream's triggers, planned by offsets and leader epochs.
 
 Owns the questions of a trigger to the cluster, in which order and how often. A trigger with nothing amiss costs one
-ListOffsets to each leader; whoever has changed the leader is asked where the old epoch ends; where retention has come
-to is only asked if there is something to read. Nothing is fetched here, and nothing is kept that is not in the
+ListOffsets to each leader; after a change of leader the new one is asked where the old epoch ends; where retention has
+come to is only asked if there is something to read. Nothing is fetched here, and nothing is kept that is not in the
 checkpoint but the connection and when partitions were last looked for.
 """
 

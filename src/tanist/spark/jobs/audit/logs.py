@@ -96,8 +96,8 @@ class Logs(Protocol):
 class SegmentLogs:
     """Segment files below a folder.
 
-    They are planned here, and read by tasks that are told which bytes: a look at a few offsets of one replica opens one
-    file, and Spark is not asked to plan each stretch by itself.
+    They are planned here, and read by tasks that get their byte ranges: a look at a few offsets of one replica opens
+    one file, and Spark is not asked to plan each stretch by itself.
     """
 
     def __init__(self, spark: SparkSession, folder: str | Path, topics: Sequence[str] = ()) -> None:
@@ -219,7 +219,7 @@ def _named(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
     if "value_hash" in columns and "value" in frame.columns:
         frame = frame.withColumn("value_hash", F.xxhash64("value"))
     there = set(frame.columns)
-    # What is not told is as it is of a sound record.
+    # A column that is absent has the value of a sound record.
     sound = {"is_control": F.lit(False), "crc_ok": F.lit(True)}
     return frame.select(
         *(

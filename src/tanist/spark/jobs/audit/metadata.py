@@ -2,7 +2,7 @@
 
 Owns the partition's history out of the rows of `tanist-metadata`: each change of leader, ISR or ELR, with the moment
 and the record that made it. The log is read on the driver: it is small beside the data. A snapshot keeps no history, so
-what happened before the log's beginning is not told.
+what happened before the log's beginning is not known.
 """
 
 from __future__ import annotations
