@@ -20,7 +20,7 @@ from tanist.runtime.client.salvaged import by_partition, find_entries
 from tanist.runtime.cluster import layout
 from tanist.runtime.cluster.addresses import addresses_of
 from tanist.runtime.cluster.cluster_file import ClusterError, ClusterFile, NodeEntry, load_existing
-from tanist.runtime.cluster.deaths import exit_reason
+from tanist.runtime.cluster.exit_reasons import exit_reason
 from tanist.runtime.cluster.fault_requests import FaultRequests
 from tanist.runtime.faults.settings import BadDisk
 from tanist.text import counted
