@@ -10,7 +10,7 @@ SPARK := .venv/.spark
 DEFAULT_TESTS := not slow and not clients and not interop and not stories and not spark and not interpreters and not ui
 
 .DEFAULT_GOAL := help
-.PHONY: help setup spark-setup up demo test check format bench clients interop stories spark interpreters digests lock wheel web clean
+.PHONY: help setup spark-setup up demo test check coverage format bench clients interop stories spark interpreters digests lock wheel web clean
 
 help:
 	@echo "make setup    install everything into .venv (again only when a lock has changed)"
@@ -27,6 +27,8 @@ help:
 	@echo "              the simulator's digests under other Pythons and under WebAssembly (skips what is not there)"
 	@echo "make digests  the simulator's digests written down anew, after a change that is meant to change them"
 	@echo "make check    lint, types, import rules, dead code"
+	@echo "make coverage"
+	@echo "              the default tests once more, and docs/coverage.md: lines and branches that they run"
 	@echo "make bench    the benchmark"
 	@echo "               (clients, interop, stories, spark and test take TESTS=path to run only some)"
 	@echo "make web      the page of tanist ui, from web/ (needs Node.js 20 and npm; the built page is in git)"
@@ -57,6 +59,11 @@ check: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/vulture
+
+# The table is written whether or not a test has failed.
+coverage: setup
+	-$(BIN)/python tools/measure_coverage.py run -m "$(DEFAULT_TESTS)" $(TESTS)
+	$(BIN)/python tools/measure_coverage.py report
 
 format: setup
 	$(BIN)/ruff check --fix
