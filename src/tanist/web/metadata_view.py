@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
+from typing import TypeAlias
 from uuid import UUID
 
 from tanist.controller.decision import ControllerSettings
@@ -39,6 +40,9 @@ _BURST = 24
 _UNSET = "its default"
 
 
+_Pending: TypeAlias = tuple[int, int, MetadataRecord, ImageDelta, Mapping[tuple[UUID, int], PartitionState]]
+
+
 class MetadataView:
     """All that follows from the metadata log."""
 
@@ -52,21 +56,40 @@ class MetadataView:
         self._partitions: dict[str, Json] = {}
         self._dirty: dict[tuple[UUID, int], None] = {}
         self._burst = (-1, 0)
+        self._pending: list[_Pending] = []
 
     # -- growing
 
     def replay(self, offset: int, at_ms: int, record: MetadataRecord, *, quiet: bool = False) -> None:
         """Apply one record. `quiet`: it is part of a snapshot, and no change. `ImageError` if it does not fit."""
+        if self._pending and self._pending[0][1] != at_ms:
+            self._settle()
         delta = ImageDelta()
         self.image.replay(record, delta)
         self.next_offset = max(self.next_offset, offset + 1)
         self._mark(delta)
         if not quiet:
-            for event in self._changes(offset, at_ms, record, delta):
+            self._pending.append((offset, at_ms, record, delta, self._states(delta)))
+
+    def _states(self, delta: ImageDelta) -> dict[tuple[UUID, int], PartitionState]:
+        """The changed partitions as the record has left them."""
+        topics = self.image.topics
+        return {
+            (topic_id, index): topics[topic_id].partitions[index]
+            for topic_id, partitions in delta.partitions.items()
+            for index in partitions
+        }
+
+    def _settle(self) -> None:
+        """Words for the records of one moment, once all are applied: a broker's fence stands behind what it causes."""
+        pending, self._pending = self._pending, []
+        for offset, at_ms, record, delta, states in pending:
+            for event in self._changes(offset, at_ms, record, delta, states):
                 self._add(event)
 
     def note(self, event: MetadataEvent) -> None:
         """An event that is no record of the metadata: a leader of the quorum."""
+        self._settle()
         self.next_offset = max(self.next_offset, event.offset + 1)
         self._add(event)
 
@@ -119,6 +142,7 @@ class MetadataView:
     @property
     def events(self) -> Mapping[str, Json]:
         """The latest changes, by key, the oldest first."""
+        self._settle()
         return self._events
 
     def partitions(self) -> Mapping[str, Json]:
@@ -220,7 +244,14 @@ class MetadataView:
 
     # -- a record in words
 
-    def _changes(self, offset: int, at_ms: int, record: MetadataRecord, delta: ImageDelta) -> Iterator[MetadataEvent]:
+    def _changes(
+        self,
+        offset: int,
+        at_ms: int,
+        record: MetadataRecord,
+        delta: ImageDelta,
+        states: Mapping[tuple[UUID, int], PartitionState],
+    ) -> Iterator[MetadataEvent]:
         name = type(record).__name__
         for topic_id, topic_name in delta.created_topics.items():
             if topic_id not in delta.partitions:
@@ -229,8 +260,11 @@ class MetadataView:
             yield MetadataEvent(offset, at_ms, name, f"topic {deleted.name} is deleted", topic=deleted.name, weight=2)
         if not isinstance(record, PartitionRecord):
             for topic_id, partitions in delta.partitions.items():
+                if topic_id not in self.image.topics:
+                    continue  # deleted in the same moment
                 for index, before in partitions.items():
-                    yield self._partition_event(offset, at_ms, name, topic_id, index, before)
+                    after = states[topic_id, index]
+                    yield self._partition_event(offset, at_ms, name, topic_id, index, before, after)
         for broker_id, registered in delta.brokers.items():
             yield self._broker_event(offset, at_ms, record, broker_id, registered)
         if isinstance(record, ConfigRecord):
@@ -243,9 +277,15 @@ class MetadataView:
             yield MetadataEvent(offset, at_ms, name, f"feature {record.name} is at level {record.feature_level}")
 
     def _partition_event(
-        self, offset: int, at_ms: int, record: str, topic_id: UUID, index: int, before: PartitionState | None
+        self,
+        offset: int,
+        at_ms: int,
+        record: str,
+        topic_id: UUID,
+        index: int,
+        before: PartitionState | None,
+        after: PartitionState,
     ) -> MetadataEvent:
-        after = self.image.topics[topic_id].partitions[index]
         view = self.view(topic_id, index, after)
         led = before is None or before.leader != after.leader
         unclean = after.last_unclean_epoch == after.leader_epoch and led

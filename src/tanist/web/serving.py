@@ -15,6 +15,18 @@ from tanist.web.source import Source
 HOST = "127.0.0.1"
 
 
+class _Server(uvicorn.Server):
+    """Ends the pages' streams when it is to end: they would go on for ever."""
+
+    def __init__(self, config: uvicorn.Config, hub: Hub) -> None:
+        super().__init__(config)
+        self._hub = hub
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._hub.close()
+        await super().shutdown(sockets)
+
+
 def serve(
     source: Source,
     port: int,
@@ -44,7 +56,7 @@ def serve(
             timeout_graceful_shutdown=1,
         )
         url = f"http://{HOST}:{bound}/?token={token}"
-        server = uvicorn.Server(config)
+        server = _Server(config, hub)
         ready(url)
         began(url, server)
         try:
