@@ -25,6 +25,12 @@ _.__getattr__  # Python: the names of tanist.spark are imported when they are fi
 _.log_errors  # re2.Options
 
 # Looked up by a name that is made at run time.
+_.build_increment  # broker/api/table.py: what builds the handlers of an API
+_.build_replace
+_.build_decide
+_.build_heartbeat
+_.build_forward
+_.build_quorum
 _._rolling  # sim/faults/nemesis.py: each fault's method
 _._crash
 _._blackout
@@ -35,7 +41,6 @@ _._disk_error
 _._disk_full
 _._rot
 _._preferred  # sim/workload/operations.py: each operation's method
-_.quorum_request  # broker/api/table.py
 _._producer_perf  # bench/measure.py: each workload's method
 _._consumer_perf
 _._kcat

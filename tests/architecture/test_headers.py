@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tanist.broker.api.table import BROKER_HANDLERS, CONTROLLER_HANDLERS, INTER_BROKER_HANDLERS
+from tanist.broker.api.table import BROKER_TABLE, CONTROLLER_TABLE, INTER_BROKER_TABLE
 from tanist.wire.apis import ApiKey
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,7 +41,7 @@ def stated(path: Path) -> dict[int, tuple[int, int]]:
 
 
 def served(key: int) -> tuple[int, int]:
-    handlers = (BROKER_HANDLERS, CONTROLLER_HANDLERS, INTER_BROKER_HANDLERS)
+    handlers = (BROKER_TABLE, CONTROLLER_TABLE, INTER_BROKER_TABLE)
     return next((table[key][0], table[key][1]) for table in handlers if key in table)
 
 

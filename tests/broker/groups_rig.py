@@ -46,7 +46,7 @@ class Client:
         self.cluster = cluster
         self.group = group
         self.errors: list[int] = []
-        """What it was told to ask again for."""
+        """Requests that it was to send again."""
 
     # -- asking
 

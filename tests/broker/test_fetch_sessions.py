@@ -54,7 +54,7 @@ def result(index: int, high_watermark: int = 5, records: Any = None, error: int 
     return FetchedPartition(index, error, high_watermark, high_watermark, 0, records)
 
 
-def told(answers: Any) -> list[int]:
+def reported(answers: Any) -> list[int]:
     return [each.partition for _, results in answers for each in results]
 
 
@@ -111,14 +111,14 @@ def test_the_oldest_gives_way_only_when_it_was_not_used_for_long() -> None:
 def test_only_news_are_told_and_errors_until_they_are_mended() -> None:
     session = begun(sessions())
     everything = [("t", [result(index) for index in range(COUNT)])]
-    assert told(session.news(everything, whole=True)) == list(range(COUNT))
-    assert told(session.news(everything, whole=False)) == []
+    assert reported(session.news(everything, whole=True)) == list(range(COUNT))
+    assert reported(session.news(everything, whole=False)) == []
     higher = [("t", [result(index, 6 if index == 2 else 5) for index in range(COUNT)])]
-    assert told(session.news(higher, whole=False)) == [2]
+    assert reported(session.news(higher, whole=False)) == [2]
     failing = [("t", [result(4, error=int(ErrorCode.NOT_LEADER_OR_FOLLOWER))])]
-    assert told(session.news(failing, whole=False)) == [4]
-    assert told(session.news(failing, whole=False)) == [4]
-    assert told(session.news([("t", [result(4)])], whole=False)) == [4]
+    assert reported(session.news(failing, whole=False)) == [4]
+    assert reported(session.news(failing, whole=False)) == [4]
+    assert reported(session.news([("t", [result(4)])], whole=False)) == [4]
 
 
 def test_what_had_records_is_read_last_the_next_time() -> None:

@@ -1,4 +1,4 @@
-"""Clients' requests on their way to the controller: what is repeated for them, and what they are not told."""
+"""Clients' requests on their way to the controller: which are repeated for them, and which answers they never get."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.broker.cluster_rig import Cluster
 
 
 def controller_of(cluster: Cluster) -> Node:
-    return next(node for node in cluster.world.nodes() if (host := node.quorum.controller_host) and host.active)
+    return next(node for node in cluster.world.nodes() if (host := node.quorum.controller_service) and host.active)
 
 
 def create(timeout_ms: int = 10_000, name: str = "t") -> CreateTopicsRequest:

@@ -1,8 +1,8 @@
-"""A coordinator makes sure that it leads before it tells what is committed; who was deposed tells nothing."""
+"""A coordinator makes sure that it leads before it answers from memory; a deposed one answers nothing."""
 
 from __future__ import annotations
 
-from tanist.broker.replication.leadership import Leadership, Leads
+from tanist.broker.replication.leadership import Confirmation, Leadership
 from tanist.wire.errors import ErrorCode
 from tanist.wire.internal_topics import OFFSETS_TOPIC
 from tanist.wire.messages.offset_fetch_request import (
@@ -132,7 +132,7 @@ def test_a_replica_that_left_still_says_that_there_is_a_later_epoch() -> None:
     outsider = 5
     assert "t" not in cluster.node(outsider).replicas.by_topic
 
-    def told(epoch: int) -> int:
+    def error_of(epoch: int) -> int:
         part = OffsetForLeaderPartition(partition=0, current_leader_epoch=epoch, leader_epoch=epoch)
         request = OffsetForLeaderEpochRequest(
             replica_id=-2, topics=(OffsetForLeaderTopic(topic="t", partitions=(part,)),)
@@ -143,10 +143,10 @@ def test_a_replica_that_left_still_says_that_there_is_a_later_epoch() -> None:
     cluster.world.hosts[1].kill()
     cluster.until(lambda: cluster.leader("t") in (2, 3))
     cluster.run(100)
-    assert told(hosted.leader_epoch) == ErrorCode.FENCED_LEADER_EPOCH
+    assert error_of(hosted.leader_epoch) == ErrorCode.FENCED_LEADER_EPOCH
     now = cluster.hosted("t")[2].leader_epoch
-    assert told(now) == ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert told(-1) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert error_of(now) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert error_of(-1) == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 def test_several_groups_in_one_request_are_each_told_what_is_so() -> None:
@@ -171,8 +171,8 @@ def test_a_lone_replica_asks_nobody() -> None:
     cluster.create_topic("t", factor=1)
     client = Client(cluster)
     assert client.commit(3) == 0
-    leadership: Leadership = cluster.node(1).leadership
-    told: list[Leads] = []
-    leadership.confirm(cluster.hosted(OFFSETS_TOPIC, client.partition)[1], COMMIT_TIMEOUT_MS, told.append)
-    assert told == [Leads.YES]
+    leadership: Leadership = cluster.node(1).parts.leadership
+    confirmations: list[Confirmation] = []
+    leadership.confirm(cluster.hosted(OFFSETS_TOPIC, client.partition)[1], COMMIT_TIMEOUT_MS, confirmations.append)
+    assert confirmations == [Confirmation.YES]
     assert len(leadership) == 0

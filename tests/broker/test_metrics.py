@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tanist.broker.counters import WINDOW_MS, Latency
 from tanist.broker.metrics.catalog import (
     BROKER_METRICS,
     CONTROLLER_METRICS,
@@ -18,7 +19,6 @@ from tanist.broker.metrics.catalog import (
     Definition,
     Kind,
 )
-from tanist.broker.metrics.counters import WINDOW_MS, Latency
 from tanist.broker.metrics.node import queues
 from tanist.broker.metrics.scrape import scrape, scrape_partitions
 from tanist.broker.metrics.text import Exposition
@@ -41,7 +41,7 @@ MANUAL = "kafka_controller_manual_leader_election_required_partition_count"
 
 
 def value(cluster: Cluster, node_id: int, name: str, **labels: str) -> float:
-    samples = parse(scrape(cluster.node(node_id)).render())[name].samples
+    samples = parse(scrape(cluster.node(node_id).parts).render())[name].samples
     return samples[tuple(labels.items())]
 
 
@@ -97,13 +97,13 @@ def test_names_tell_counters_from_gauges() -> None:
 def test_everything_in_the_catalog_is_told_and_nothing_else(cluster: Cluster) -> None:
     cluster.create_topic("t", assignment=[[1, 2, 3]])
     cluster.produce("t", [b"x"])
-    told: set[str] = set()
+    reported: set[str] = set()
     for node in cluster.world.nodes():
-        told |= parse(scrape(node).render()).keys()
-    assert told == {each.name for each in (*BROKER_METRICS, *CONTROLLER_METRICS, *NODE_METRICS)}
+        reported |= parse(scrape(node.parts).render()).keys()
+    assert reported == {each.name for each in (*BROKER_METRICS, *CONTROLLER_METRICS, *NODE_METRICS)}
     single: set[str] = set()
     for node in cluster.world.nodes():
-        single |= parse(scrape_partitions(node).render()).keys()
+        single |= parse(scrape_partitions(node.parts).render()).keys()
     assert single == {each.name for each in PARTITION_METRICS}
 
 
@@ -157,10 +157,11 @@ def test_records_and_bytes_are_counted_where_they_pass(cluster: Cluster) -> None
     assert [value(cluster, node, TRAFFIC + "replicationbytesout_total") for node in (1, 2, 3)] == [2 * size, 0, 0]
     assert value(cluster, 1, TRAFFIC + "totalproducerequests_total") == 3
     assert value(cluster, 1, "kafka_network_requestmetrics_requests_total", request="Produce") == 3
-    told = [
-        parse(scrape(node).render())["kafka_network_requestmetrics_requests_total"] for node in cluster.world.nodes()
+    reported = [
+        parse(scrape(node.parts).render())["kafka_network_requestmetrics_requests_total"]
+        for node in cluster.world.nodes()
     ]
-    assert sum(family.samples.get((("request", "CreateTopics"),), 0) for family in told) >= 1
+    assert sum(family.samples.get((("request", "CreateTopics"),), 0) for family in reported) >= 1
 
     cluster.until(lambda: cluster.hosted("t")[1].replica.high_watermark == 30)
     failed = value(cluster, 1, TRAFFIC + "failedfetchrequests_total")
@@ -202,9 +203,9 @@ def test_what_waits_is_told(cluster: Cluster) -> None:
         cluster.world.hosts[node].freeze()
     assert cluster.produce("t", [b"x"], timeout_ms=200).error_code == ErrorCode.REQUEST_TIMED_OUT
     assert value(cluster, 1, "kafka_server_delayedproducemetrics_expires_total") == 1
-    depths = {name: depth for name, depth, _ in queues(cluster.node(1))}
+    depths = {name: depth for name, depth, _ in queues(cluster.node(1).parts)}
     assert depths["metadata_uncommitted"] >= 0
-    bounds = {name: bound for name, _, bound in queues(cluster.node(1))}
+    bounds = {name: bound for name, _, bound in queues(cluster.node(1).parts)}
     assert bounds["unanswered_requests"] == 256
     assert value(cluster, 1, "tanist_queue_limit", queue="controller_pending") == 10_000
 
@@ -219,14 +220,16 @@ def test_the_lag_of_a_follower_is_what_its_leader_has_committed_beyond_its_log(c
     assert value(cluster, 2, lag, clientId="Replica") == 0
     follower.leader_high_watermark += 7
     assert value(cluster, 2, lag, clientId="Replica") == 7
-    single = parse(scrape_partitions(cluster.node(2)).render())["kafka_server_fetcherlagmetrics_consumerlag"].samples
+    single = parse(scrape_partitions(cluster.node(2).parts).render())[
+        "kafka_server_fetcherlagmetrics_consumerlag"
+    ].samples
     assert single == {(("clientId", "ReplicaFetcherThread-0-1"), ("topic", "t"), ("partition", "0")): 7}
 
 
 def test_each_replica_by_itself(cluster: Cluster) -> None:
     cluster.create_topic("t", assignment=[[1, 2, 3], [2, 3, 1]])
     cluster.produce("t", [b"x"] * 3)
-    families = parse(scrape_partitions(cluster.node(1)).render())
+    families = parse(scrape_partitions(cluster.node(1).parts).render())
     first, second = (("topic", "t"), ("partition", "0")), (("topic", "t"), ("partition", "1"))
     assert families["kafka_cluster_partition_insyncreplicascount"].samples == {first: 3}
     assert families["kafka_log_log_logendoffset"].samples == {first: 3, second: 0}
@@ -235,7 +238,7 @@ def test_each_replica_by_itself(cluster: Cluster) -> None:
 
 def test_malformed_requests(cluster: Cluster) -> None:
     before = value(cluster, 1, "tanist_malformed_requests_total")
-    cluster.node(1).malformed_request("somebody", "nonsense")
+    cluster.node(1).parts.connections.malformed_request("a client", "nonsense")
     assert value(cluster, 1, "tanist_malformed_requests_total") == before + 1
 
 

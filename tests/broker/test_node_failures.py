@@ -96,7 +96,7 @@ def test_an_answer_to_alter_partition_takes_effect_with_the_metadata_that_has_it
         isr=(leader, follower),
         partition_epoch=state.partition_epoch + 1,
     )
-    node.isr_changes._answered(
+    node.parts.isr_changes._answered(
         AlterPartitionResponse(topics=(TopicAnswer(topic_id=hosted.topic_id, partitions=(smaller,)),))
     )
     assert (set(hosted.leader.isr), hosted.leader.high_watermark) == ({1, 2, 3}, 0)
@@ -176,7 +176,7 @@ def test_a_directory_that_fails_before_roles_are_taken_gets_no_empty_log_in_its_
     cluster.run(2_000)
     assert host.up, host.fatal
     replicas = host.node.replicas
-    assert replicas.offline_directory_ids() == (replicas.directories[1].directory_id,)
+    assert replicas.directories.offline_ids() == (replicas.directories[1].directory_id,)
     assert not there & {log.partition for log in replicas.directories[0].logs.values()}
     assert all(3 not in cluster.hosted("t", index) for index in there)
 
@@ -191,7 +191,9 @@ def test_a_failed_log_directory_takes_its_partitions_offline_and_nothing_else() 
     for partition in range(4):
         by_directory.setdefault(node.replicas.get("t", partition).directory.path, []).append(partition)
     assert set(by_directory) == {"/data", "/more"}
-    cluster.until(lambda: set(node.metadata.image.brokers[1].directories) == set(node.replicas.directory_ids()))
+    cluster.until(
+        lambda: set(node.metadata.image.brokers[1].directories) == set(node.replicas.directories.online_ids())
+    )
     cluster.world.hosts[1].disk.failing.append("/more")
     lost, kept = by_directory["/more"], by_directory["/data"]
     cluster.produce("t", [b"y"], partition=lost[0], to=1, timeout_ms=100)

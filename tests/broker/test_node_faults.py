@@ -35,7 +35,7 @@ def test_a_replica_in_a_failed_directory_is_answered_for_by_a_storage_error() ->
 
 
 def test_a_directory_that_fails_before_the_controller_knows_what_lies_there_takes_its_replicas_along() -> None:
-    """The controller cannot know which replicas a failed directory takes if it was never told where they lie (rule 48):
+    """The controller cannot know which replicas a failed directory takes if it never heard where they lie (rule 48):
     their leader would be one that answers nobody."""
     cluster = Cluster(config={"min.insync.replicas": "2", "log.dirs": "/data,/more"})
     controller = cluster.node(1).quorum.leader_id or 0
@@ -45,15 +45,15 @@ def test_a_directory_that_fails_before_the_controller_knows_what_lies_there_take
     cluster.world.network.conditions.slow_links[(hosts[leader].name, hosts[controller].name)] = 1_000_000
     cluster.create_topic("t", assignment=[[leader, *others]] * 4)
     node = cluster.node(leader)
-    assert len(node.directory_assignments) == 4  # being told, for a second
+    assert len(node.parts.directory_assignments) == 4  # reported, for a second
     lost = [n for n in range(4) if node.replicas.get("t", n).directory.path == "/more"]
     hosts[leader].disk.failing.append("/more")
     cluster.produce("t", [b"y"], partition=lost[0], to=leader, timeout_ms=100)
-    assert node.replicas.offline_directory_ids()
-    assert len(node.directory_assignments) == 4  # and told again if need be
+    assert node.replicas.directories.offline_ids()
+    assert len(node.parts.directory_assignments) == 4  # and reported again if need be
     cluster.until(lambda: all(cluster.leader("t", partition) in others for partition in lost), within_ms=5_000)
     assert all(cluster.leader("t", partition) == leader for partition in range(4) if partition not in lost)
-    cluster.until(lambda: not len(node.directory_assignments))
+    cluster.until(lambda: not len(node.parts.directory_assignments))
 
 
 def test_a_replica_that_could_not_be_made_is_not_a_leader_that_answers_nobody() -> None:
@@ -67,7 +67,7 @@ def test_a_replica_that_could_not_be_made_is_not_a_leader_that_answers_nobody() 
     assert node.replicas.offline_count == 1
     (lost,) = (n for n in range(2) if cluster.leader("t", n) != 1)
     cluster.until(lambda: cluster.produce("t", [b"x"], partition=lost).error_code == 0)
-    cluster.until(lambda: not len(node.directory_assignments))
+    cluster.until(lambda: not len(node.parts.directory_assignments))
     assert cluster.produce("t", [b"x"], partition=lost, to=1).error_code == ErrorCode.KAFKA_STORAGE_ERROR
 
 
@@ -84,7 +84,7 @@ def test_of_two_logs_of_one_partition_the_newer_is_kept() -> None:
     cluster.produce("t", [b"y"], partition=newer)
     cluster.run(500)
     host.kill()
-    view = host.disk.view(Process("somebody"))
+    view = host.disk.view(Process("a client"))
     view.make_directory(f"/more/{folder}")
     for path, content in of_old.items():
         view.write_file(path.replace("/data/", "/more/"), content)
@@ -118,7 +118,7 @@ def test_a_flush_that_cannot_begin_takes_its_directory_offline_and_nothing_else(
 def test_new_replicas_wait_while_too_many_files_are_open(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster(config={"min.insync.replicas": "2"})
     node, crowded = cluster.node(1), [True]
-    monkeypatch.setattr(node.disk, "crowded", lambda: crowded[0])
+    monkeypatch.setattr(node.context.disk, "crowded", lambda: crowded[0])
     for name in ("t", "gone"):
         request = CreateTopicsRequest(
             topics=(CreatableTopic(name=name, num_partitions=2, replication_factor=3),), timeout_ms=5_000

@@ -30,7 +30,7 @@ def test_under_load_the_news_comes_with_the_next_records() -> None:
     cluster.run(1_000)
     leader = cluster.leader("t")
     assert leader is not None
-    metrics = cluster.node(leader).metrics
+    metrics = cluster.node(leader).context.metrics
     before, count = metrics.fetch_requests, 100
     answers: list[Any] = []
     channel = cluster.client.channel((cluster.world.hosts[leader].name, BROKER_PORT))

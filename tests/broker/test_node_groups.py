@@ -8,7 +8,6 @@ from uuid import UUID
 
 import pytest
 
-from tanist.broker.groups.coordinator import Coordinator
 from tanist.sim.oracle import pieces
 from tanist.sim.world.world import BROKER_PORT
 from tanist.wire.batch import iterate_headers
@@ -83,7 +82,7 @@ def test_coordinators_of_several_groups_are_found_at_once_and_all_brokers_agree(
 
 def test_nobody_loads_the_coordinator_who_has_no_groups(cluster: Cluster) -> None:
     cluster.produce("t", [b"x"])
-    assert all(node._coordinator is None for node in cluster.world.nodes())
+    assert all(node.parts.groups.loaded is None for node in cluster.world.nodes())
 
 
 def test_an_offset_is_committed_on_all_replicas_and_told_with_its_metadata(cluster: Cluster) -> None:
@@ -191,9 +190,9 @@ def test_committed_offsets_and_members_outlive_their_coordinator(cluster: Cluste
 
 
 def test_offsets_never_go_back_while_coordinators_die(cluster: Cluster) -> None:
-    """Commits go on through every failure; what is told is never less than what was acknowledged or told before."""
+    """Commits go on through every failure, and no fetched offset is less than an earlier or acknowledged one."""
     client = Client(cluster)
-    acknowledged = told = -1
+    acknowledged = fetched_before = -1
     offset = 0
     for _ in range(4):
         for _ in range(10):
@@ -201,8 +200,8 @@ def test_offsets_never_go_back_while_coordinators_die(cluster: Cluster) -> None:
                 acknowledged = offset
             offset += 1
             now = client.committed()
-            assert now >= max(acknowledged, told)
-            told = now
+            assert now >= max(acknowledged, fetched_before)
+            fetched_before = now
         # One more commit is under way when the coordinator dies: it may count or not, for good.
         victim = client.coordinator()
         channel = cluster.client.channel((cluster.world.hosts[victim].name, BROKER_PORT))
@@ -212,8 +211,8 @@ def test_offsets_never_go_back_while_coordinators_die(cluster: Cluster) -> None:
         cluster.run(1)
         cluster.world.hosts[victim].kill()
         now = client.committed()
-        assert now >= max(acknowledged, told)
-        told = now
+        assert now >= max(acknowledged, fetched_before)
+        fetched_before = now
         cluster.world.hosts[victim].start()
         cluster.until(
             lambda: all(
@@ -247,14 +246,14 @@ def test_a_commit_that_is_not_replicated_in_time_is_not_told_and_counts_once_it_
 def commit_together(client: Client, metadata: Sequence[str]) -> list[int]:
     """Several commits in one turn of the coordinator; gives the errors that their answers have by and by."""
     node = client.cluster.node(client.coordinator())
-    coordinator = node.coordinator()
+    coordinator = node.parts.groups.coordinator()
     found = coordinator.find(client.group)
     assert not isinstance(found, int)
     errors: list[int] = []
     for offset, text in enumerate(metadata):
         request = client.commit_request(offset, metadata=text)
         reply = partial(told_error, errors)
-        coordinator.carry_out(found, found.shard.commit(request, reply, node.clock.now_ms()))
+        coordinator.carry_out(found, found.shard.commit(request, reply, node.context.clock.now_ms()))
     return errors
 
 
@@ -274,7 +273,7 @@ def test_what_one_turn_commits_is_one_batch(cluster: Cluster) -> None:
     assert client.commit(7) == 0
     begin = cluster.hosted(OFFSETS_TOPIC, client.partition)[client.coordinator()].log.log_end_offset
     errors = commit_together(client, ["a", "b", "c"])
-    assert errors == []  # nothing is told before it is committed
+    assert errors == []  # nothing is answered before it is committed
     cluster.until(lambda: len(errors) == 3)
     assert errors == [0, 0, 0]
     assert batches(cluster, client, begin) == [3]
@@ -304,7 +303,7 @@ def test_what_a_turn_decides_and_loses_with_its_leadership_is_not_written(cluste
     hosted = cluster.hosted(OFFSETS_TOPIC, client.partition)[node.node_id]
     end = hosted.log.log_end_offset
     errors = commit_together(client, ["a"])
-    coordinator = node.coordinator()
+    coordinator = node.parts.groups.coordinator()
     leader, hosted.leader = hosted.leader, None
     coordinator.role_changed(hosted)
     hosted.leader = leader
@@ -323,7 +322,7 @@ def test_a_coordinator_tells_nothing_before_what_its_log_held_at_the_start_is_co
     hosted = cluster.hosted(OFFSETS_TOPIC, client.partition)[node.node_id]
     assert hosted.leader is not None
     hosted.leader.high_watermark = 0  # as if it had come to lead before it heard more
-    fresh = Coordinator(node)
+    fresh = node.parts.groups._make()
     cluster.run(1_000)
     assert fresh.find("g") == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert client.commit(2) == 0

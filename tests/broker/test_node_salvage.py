@@ -24,7 +24,7 @@ LOST = [b"lost %d" % n for n in range(10)]
 
 
 class Story:
-    """Broker 4 leads alone, is acknowledged records that nobody else has, and dies; 5 is elected uncleanly."""
+    """Broker 4 leads alone, is acknowledged records that no other broker has, and dies; 5 is elected uncleanly."""
 
     def __init__(self, **config: str) -> None:
         named = {name.replace("_", "."): value for name, value in config.items()}
@@ -90,12 +90,12 @@ def test_an_unclean_election_loses_nothing_for_good() -> None:
     assert (manifest.from_offset, manifest.to_offset) == (1, 11)
     assert manifest.leader_epoch == story.cluster.hosted("t")[5].leader_epoch > manifest.last_epoch >= 0
     assert story.said("is saved before it is dropped")
-    salvage = story.cluster.node(4).salvage
+    salvage = story.cluster.node(4).parts.salvage
     assert (salvage.saved, salvage.saved_bytes, salvage.failures) == (1, manifest.size_bytes, 0)
 
 
 def test_records_that_were_never_committed_are_saved_as_well() -> None:
-    """A clean failover costs what only the leader had: acks=1 was told that it is written."""
+    """A clean failover costs what only the leader had: acks=1 was acknowledged as soon as it was written."""
     cluster = Cluster(nodes=5, config={"min.insync.replicas": "2"})
     cluster.create_topic("t", assignment=[[4, 5]])
     cluster.produce("t", [b"common"])
@@ -112,7 +112,7 @@ def test_records_that_were_never_committed_are_saved_as_well() -> None:
     cluster.until(lambda: cluster.leader("t") == 5)
     cluster.produce("t", [b"elsewhere"], acks=1)
     cluster.world.hosts[4].start()
-    cluster.until(lambda: cluster.node(4).salvage.saved > 0)
+    cluster.until(lambda: cluster.node(4).parts.salvage.saved > 0)
     cluster.until(lambda: cluster.values("t") == [b"common", b"elsewhere"])
     view = cluster.world.hosts[4].disk.view(cluster.client.process)
     (manifest,) = Quarantine(view, "/data", 4, itertools.count(1)).entries()
@@ -174,7 +174,7 @@ def test_if_it_cannot_be_saved_the_replica_follows_all_the_same_and_says_what_is
     failing_quarantine(story)
     story.come_back()
     assert story.said("from offset 1 on are NOT saved (unclean-recovery), they are dropped")
-    assert story.cluster.node(4).salvage.failures == 1
+    assert story.cluster.node(4).parts.salvage.failures == 1
     assert story.world.hosts[4].up
 
 
@@ -217,7 +217,7 @@ def test_the_bound_in_bytes_keeps_the_newest_records() -> None:
     assert kept == LOST[-len(kept) :]
     assert manifest.unsaved is not None
     assert (manifest.unsaved.from_offset, manifest.unsaved.to_offset) == (1, 11 - len(kept))
-    assert story.said("NOT saved: tanist.salvage.retention.bytes leaves no room")
+    assert story.said("NOT saved: tanist.salvage.retention.bytes has no space")
 
 
 def test_the_bound_in_time_is_kept_and_each_removal_is_reported() -> None:
@@ -229,7 +229,7 @@ def test_the_bound_in_time_is_kept_and_each_removal_is_reported() -> None:
     assert len(story.entries()) == 1
     story.cluster.until(lambda: not story.entries(), within_ms=30_000)
     assert story.said(f"salvage {manifest.entry_id} (t-0, offset 1 to 11, {manifest.size_bytes} bytes) is removed: it")
-    assert story.cluster.node(4).salvage.removed == 1
+    assert story.cluster.node(4).parts.salvage.removed == 1
 
 
 def test_a_replica_that_comes_to_lead_meanwhile_keeps_its_log_and_leaves_no_salvage() -> None:
@@ -239,22 +239,22 @@ def test_a_replica_that_comes_to_lead_meanwhile_keeps_its_log_and_leaves_no_salv
     story.world.hosts[4].start()
     node = story.cluster.node(4)
     held: list[Any] = []
-    run = node.disk.run
+    run = node.context.disk.run
 
     def hold(job: Any, done: Any) -> None:
         held.append((job, done))
 
-    node.disk.run = hold  # type: ignore[method-assign]
+    node.context.disk.run = hold  # type: ignore[method-assign]
     story.cluster.until(lambda: bool(held))
     story.world.hosts[5].kill()
     story.cluster.until(lambda: story.cluster.leader("t") == 4, within_ms=60_000)
-    node.disk.run = run  # type: ignore[method-assign]
+    node.context.disk.run = run  # type: ignore[method-assign]
     for job, done in held:
         run(job, done)
     story.cluster.until(lambda: story.cluster.values("t") == [b"common", *LOST])
     story.cluster.run(1_000)
     assert story.entries() == []
-    assert node.salvage.saved == 0
+    assert node.parts.salvage.saved == 0
 
 
 def test_sound_batches_behind_damage_are_saved_by_the_start() -> None:
@@ -270,11 +270,11 @@ def test_sound_batches_behind_damage_are_saved_by_the_start() -> None:
     cluster.until(lambda: cluster.leader("t") == 1)
     assert cluster.values("t") == LOST[:4]
     (name,) = [each for each in host.disk.view(cluster.client.process).list(ROOT) if each != "README.txt"]
-    told = json.loads(host.disk.content(f"{ROOT}/{name}/manifest.json"))
-    assert (told["why"], told["from_offset"], told["to_offset"]) == ("recovery-cut", 4, -1)
-    (file,) = told["files"]
+    manifest = json.loads(host.disk.content(f"{ROOT}/{name}/manifest.json"))
+    assert (manifest["why"], manifest["from_offset"], manifest["to_offset"]) == ("recovery-cut", 4, -1)
+    (file,) = manifest["files"]
     assert file["bytes"] == 6 * size
-    # A torn end alone is no salvage: nobody was told that it is there.
+    # A torn end alone is no salvage: no client has seen it acknowledged.
     host.kill()
     data = host.disk.inode(f"/data/t-0/{0:020d}.log").data
     data += data[: size - 5]

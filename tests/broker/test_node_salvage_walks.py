@@ -25,18 +25,18 @@ class Walk:
     """Brokers 4 and 5 hold a topic; they are killed and started, separated and reunited, and written to."""
 
     def __init__(self, seed: int) -> None:
-        self.chance = random.Random(seed)
+        self.rng = random.Random(seed)
         self.cluster = Cluster(nodes=5, seed=seed, config=UNCLEAN)
         self.cluster.create_topic("t", assignment=[[4, 5], [5, 4], [4, 5]])
         self.numbers = itertools.count()
         self.acknowledged: list[set[bytes]] = [set() for _ in range(PARTITIONS)]
 
     def step(self) -> None:
-        hosts, chance = self.cluster.world.hosts, self.chance
-        kind = chance.random()
-        broker = chance.choice([4, 5])
+        hosts, rng = self.cluster.world.hosts, self.rng
+        kind = rng.random()
+        broker = rng.choice([4, 5])
         if kind < 0.5:
-            self.produce(chance.randrange(PARTITIONS))
+            self.produce(rng.randrange(PARTITIONS))
         elif kind < 0.7:
             (hosts[broker].kill if hosts[broker].up else hosts[broker].start)()
         elif kind < 0.8:
@@ -46,7 +46,7 @@ class Walk:
             network.reset_some("node4", "node5")
         elif kind < 0.85:
             self.cluster.world.network.heal()
-        self.cluster.run(chance.choice([0, 20, 300, 3_000]))
+        self.cluster.run(rng.choice([0, 20, 300, 3_000]))
 
     def produce(self, partition: int) -> None:
         value = b"%d" % next(self.numbers)

@@ -49,7 +49,7 @@ def degrade(cluster: Cluster) -> None:
 
 
 def image(cluster: Cluster) -> MetadataImage:
-    """The metadata of whoever has most of it."""
+    """The metadata of the node that has most of it."""
     return max(cluster.world.nodes(), key=lambda node: node.metadata.applied_offset).metadata.image
 
 
@@ -191,7 +191,9 @@ def test_a_recovery_survives_the_controller() -> None:
     cluster.world.hosts[3].start()
     cluster.run(2_000)
     assert not state(cluster).has_leader
-    controller = next(n for n in cluster.world.nodes() if n.quorum.controller_host and n.quorum.controller_host.active)
+    controller = next(
+        n for n in cluster.world.nodes() if n.quorum.controller_service and n.quorum.controller_service.active
+    )
     assert controller.node_id not in (1, 2, 3)
     cluster.world.hosts[controller.node_id].kill()
     cluster.until(lambda: state(cluster).has_leader)
@@ -214,14 +216,15 @@ def test_without_the_manager_the_last_leader_is_elected_when_it_returns() -> Non
 
 def knows_no_private_requests(monkeypatch: pytest.MonkeyPatch, *node_ids: int) -> None:
     """As a broker of another version, or of Apache Kafka: it closes the connection."""
-    served = ClientConnection._cold
+    served = ClientConnection._general
 
-    def cold(connection: ClientConnection, api_key: int, version: int, frame: memoryview) -> None:
-        if api_key >= PRIVATE_FROM and connection._node.node_id in node_ids:
+    def serve(connection: ClientConnection, api_key: int, version: int, frame: memoryview) -> None:
+        owner: Any = connection._owner
+        if api_key >= PRIVATE_FROM and owner._context.node_id in node_ids:
             raise WireError(f"api {api_key} is not served")
         served(connection, api_key, version, frame)
 
-    monkeypatch.setattr(ClientConnection, "_cold", cold)
+    monkeypatch.setattr(ClientConnection, "_general", serve)
 
 
 def test_a_replica_that_does_not_know_the_question_is_as_one_that_does_not_answer(

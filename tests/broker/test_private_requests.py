@@ -66,7 +66,7 @@ def test_a_controller_alone_finds_the_listener_between_brokers() -> None:
     assert world.run_until(world.ready, within_ms=30_000)
     controller = world.hosts[2].node
     assert controller is not None
-    assert controller.config.inter_broker_listener_name == ""
+    assert controller.context.config.inter_broker_listener_name == ""
     image = controller.metadata.image
     assert [endpoint.name for endpoint in image.brokers[1].endpoints] == ["PLAINTEXT", "CLIENTS"]
-    assert endpoint_in(image, 1, controller.config.inter_broker_listener_name) == ("node1", BROKER_PORT)
+    assert endpoint_in(image, 1, controller.context.config.inter_broker_listener_name) == ("node1", BROKER_PORT)

@@ -1,4 +1,4 @@
-"""What DescribeTopicPartitions tells of a partition in good and in bad times: rule 125."""
+"""DescribeTopicPartitions on a partition in good and in bad times: rule 125."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def image_of_one_partition() -> MetadataImage:
     return image
 
 
-def told(image: MetadataImage) -> Any:
+def described(image: MetadataImage) -> Any:
     return describe(image, DescribeTopicPartitionsRequest(response_partition_limit=10), 10).topics[0].partitions[0]
 
 
 def test_rule_125_in_good_times() -> None:
-    partition = told(image_of_one_partition())
+    partition = described(image_of_one_partition())
     assert (partition.leader_id, partition.leader_epoch) == (1, 4)
     assert (partition.replica_nodes, partition.isr_nodes) == ((1, 2, 3, 4), (1, 2, 3, 4))
     assert (partition.eligible_leader_replicas, partition.last_known_elr) == ((), ())  # not null
@@ -67,7 +67,7 @@ def test_rule_125_the_elr_and_the_last_known_elr_are_the_partitions() -> None:
             partition_id=0, topic_id=TOPIC, isr=(1,), eligible_leader_replicas=(2,), last_known_elr=(3,)
         )
     )
-    partition = told(image)
+    partition = described(image)
     assert (partition.isr_nodes, partition.eligible_leader_replicas, partition.last_known_elr) == ((1,), (2,), (3,))
 
 
@@ -76,6 +76,6 @@ def test_rule_125_offline_is_who_is_fenced_unknown_or_without_the_directory() ->
     image.replay(BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=5, fenced=1))  # by the records it leads on
     image.replay(BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=5, log_dirs=(UUID(int=77),)))
     image.replay(UnregisterBrokerRecord(broker_id=3, broker_epoch=5))
-    partition = told(image)
+    partition = described(image)
     assert (partition.leader_id, partition.leader_epoch) == (-1, 4)
     assert partition.offline_replicas == (1, 2, 3)

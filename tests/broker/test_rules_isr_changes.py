@@ -30,11 +30,11 @@ class Listener:
         self.requests: list[AlterPartitionRequest] = []
         call_for_real = ControllerChannel.call
 
-        def call(channel: Any, request: Any, version: int, timeout_ms: int, told: Callable[[Any], None]) -> None:
+        def call(channel: Any, request: Any, version: int, timeout_ms: int, on_answer: Callable[[Any], None]) -> None:
             if not (self.listening and isinstance(request, AlterPartitionRequest) and request.broker_id == 1):
-                call_for_real(channel, request, version, timeout_ms, told)
+                call_for_real(channel, request, version, timeout_ms, on_answer)
                 return
-            clock = channel._node.clock
+            clock = channel._context.clock
             self.requests.append(request)
             self.sent.append(
                 (clock.now_ms(), sorted(each.partition_index for topic in request.topics for each in topic.partitions))
@@ -44,7 +44,7 @@ class Listener:
 
             def answered(response: Any) -> None:
                 self.under_way -= 1
-                told(response)
+                on_answer(response)
 
             if self.fail_next is not None:
                 response, self.fail_next = self.fail_next, None
@@ -77,7 +77,7 @@ def test_rule_21_one_request_at_a_time_with_all_that_waits(monkeypatch: pytest.M
     cluster.world.hosts[2].start()
     cluster.until(lambda: bool(listener.sent))
     cluster.world.hosts[3].start()
-    cluster.until(lambda: len(cluster.node(1).isr_changes) == 12)  # proposed while the first request is under way
+    cluster.until(lambda: len(cluster.node(1).parts.isr_changes) == 12)  # proposed while the first request is under way
     assert len(listener.sent) == 1
     cluster.until(lambda: in_sync(cluster, 12, 2))
     assert listener.most_under_way == 1

@@ -16,7 +16,7 @@ CLEAN_SHUTDOWN = "/data/.kafka_cleanshutdown"
 
 
 def registration(cluster: Cluster, broker_id: int) -> BrokerRegistration:
-    """A broker's registration, as whoever has most of the metadata has it."""
+    """A broker's registration, by the node that has most of the metadata."""
     return max(cluster.world.nodes(), key=lambda node: node.metadata.applied_offset).metadata.image.brokers[broker_id]
 
 

@@ -9,6 +9,7 @@ from uuid import UUID
 
 import pytest
 
+from tanist.broker.log_directories import LogDirectories
 from tanist.broker.metadata.lifecycle import Lifecycle
 from tanist.sim.world.clock import SimClock
 from tanist.sim.world.scheduler import Process, Scheduler
@@ -24,7 +25,7 @@ EPOCH = 40
 
 
 class Dice:
-    """Chance that is no chance."""
+    """Randomness that is none."""
 
     def bytes(self, count: int) -> bytes:
         return bytes(range(count))
@@ -40,10 +41,10 @@ class Rig:
         self.scheduler = Scheduler()
         clock = SimClock(self.scheduler, Process("broker"))
         self.asked: list[tuple[int, Any, Callable[[Any], None]]] = []
-        """When, what, and whom to tell the answer."""
+        """When, the request, and the callback of the answer."""
         self.fatal: list[str] = []
         self.brokers: dict[int, Any] = {}
-        node = SimpleNamespace(
+        context = SimpleNamespace(
             node_id=1,
             cluster_id="c",
             clock=clock,
@@ -54,19 +55,19 @@ class Rig:
                 broker_heartbeat_interval_ms=INTERVAL_MS,
                 initial_broker_registration_timeout_ms=60_000,
             ),
-            metadata=SimpleNamespace(image=SimpleNamespace(brokers=self.brokers), applied_offset=7),
-            replicas=SimpleNamespace(directory_ids=lambda: (UUID(int=1001),), offline_directory_ids=lambda: ()),
-            isr_changes=SimpleNamespace(registered=lambda: None),
-            controller_channel=SimpleNamespace(
-                call=lambda request, version, timeout_ms, told: self.asked.append((self.now_ms, request, told))
-            ),
-            advertised_listeners=lambda: (),
-            registered_features=dict,
-            metadata_progress=lambda: None,
             report=lambda level, line: None,
             fatal=self.fatal.append,
         )
-        self.lifecycle = Lifecycle(node)  # type: ignore[arg-type]
+        self.lifecycle = Lifecycle(
+            context,  # type: ignore[arg-type]
+            SimpleNamespace(image=SimpleNamespace(brokers=self.brokers), applied_offset=7),  # type: ignore[arg-type]
+            SimpleNamespace(leader_id=1),  # type: ignore[arg-type]
+            SimpleNamespace(  # type: ignore[arg-type]
+                call=lambda request, version, timeout_ms, answered: self.asked.append((self.now_ms, request, answered))
+            ),
+            LogDirectories(),
+            list,
+        )
 
     @property
     def now_ms(self) -> int:

@@ -1,4 +1,4 @@
-"""Facts that only a whole node keeps: its timers, what it writes down, whom it answers when roles change."""
+"""Rules that only a whole node keeps: its timers, its files, its answers when roles change."""
 
 from __future__ import annotations
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -40,16 +39,17 @@ def later() -> Later:
 
 @pytest.fixture
 def turn(later: Later) -> Turn:
-    node: Any = SimpleNamespace(clock=later)
-    return Turn(node)
+    clock: Any = later
+    disk: Any = None  # nothing is written
+    return Turn(clock, disk)
 
 
 def test_what_is_gathered_is_written_in_its_turn_and_told_after(turn: Turn, later: Later) -> None:
     seen: list[str] = []
-    turn.after_writes(lambda: seen.append("told"))
+    turn.after_writes(lambda: seen.append("answered"))
     turn.before_writes(lambda: seen.append("gathered"))
     later.run()
-    assert seen == ["gathered", "told"]
+    assert seen == ["gathered", "answered"]
     assert later.turns == 1
 
 

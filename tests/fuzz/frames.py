@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
-from tanist.broker.api.table import INTER_BROKER_HANDLERS
+from tanist.broker.api.table import INTER_BROKER_TABLE
 from tanist.wire.apis import ApiKey, request_class
 from tanist.wire.batch import NewRecord, encode_batch
 from tanist.wire.frames import encode_request
@@ -72,8 +72,8 @@ def random_struct(cls: type[Struct], rng: random.Random, depth: int = 0) -> Any:
 def well_formed(rng: random.Random) -> bytes:
     """A frame of some API and version, length prefix included."""
     while True:
-        key = ApiKey(rng.choice(list(INTER_BROKER_HANDLERS)))
-        low, high, _ = INTER_BROKER_HANDLERS[key]
+        key = ApiKey(rng.choice(list(INTER_BROKER_TABLE)))
+        low, high, _ = INTER_BROKER_TABLE[key]
         try:
             cls = request_class(key)
             return encode_request(random_struct(cls, rng), rng.randint(low, high), rng.getrandbits(31), "fuzz")

@@ -1,18 +1,21 @@
 """Putting a node together from its folders: identity, log directories, the metadata log and the quorum's state.
 
 Owns the order in which things are found on disk and checked against the configuration; it is run once, in the node's
-constructor, before anything listens.
+constructor, before anything listens. The other parts are put together in `parts`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 from uuid import UUID
 
+from tanist.broker.config import NodeConfig
+from tanist.broker.context import NodeContext
 from tanist.broker.endpoints import ConfigError
+from tanist.broker.log_directories import LogDirectories
 from tanist.broker.metadata.bootstrap import read_bootstrap
-from tanist.broker.metadata.controller_service import ControllerHost
+from tanist.broker.metadata.controller_service import ControllerService
 from tanist.broker.metadata.quorum import MetadataQuorum
+from tanist.broker.metadata.view import MetadataView
 from tanist.broker.metadata.voters import voters_in_log
 from tanist.controller.controller import Controller
 from tanist.controller.decision import ControllerSettings
@@ -26,10 +29,6 @@ from tanist.quorum.raft import RaftNode
 from tanist.quorum.store import QuorumStateFile
 from tanist.quorum.voters import Voter
 from tanist.wire.schema import ZERO_UUID
-
-if TYPE_CHECKING:
-    from tanist.broker.config import NodeConfig
-    from tanist.broker.node import Node
 
 META_PROPERTIES = "meta.properties"
 
@@ -59,7 +58,7 @@ def read_meta_properties(disk: Disk, path: str) -> MetaProperties | None:
 
 
 def identify(config: NodeConfig, disk: Disk, random: Random) -> tuple[str, dict[str, MetaProperties]]:
-    """The cluster id, and the meta.properties of each folder of the node. `ConfigError` when they do not fit."""
+    """The cluster id, and the meta.properties of each folder of the context. `ConfigError` when they do not fit."""
     found: dict[str, MetaProperties] = {}
     missing: list[str] = []
     for path in dict.fromkeys((config.metadata_log_dir, *config.log_dirs)):
@@ -80,16 +79,17 @@ def identify(config: NodeConfig, disk: Disk, random: Random) -> tuple[str, dict[
     return cluster_id, found
 
 
-def open_directories(node: Node, metas: dict[str, MetaProperties]) -> list[LogDirectory]:
-    """The log directories of a broker, not loaded yet."""
-    return [LogDirectory(node.disk, path, metas[path].directory_id) for path in node.config.log_dirs]
+def open_directories(context: NodeContext, metas: dict[str, MetaProperties]) -> LogDirectories:
+    """The log directories of a broker, not loaded yet; none of a node that is no broker."""
+    paths = context.config.log_dirs if context.config.is_broker else ()
+    return LogDirectories(LogDirectory(context.disk, path, metas[path].directory_id) for path in paths)
 
 
-def assemble_quorum(node: Node, directory_id: UUID) -> MetadataQuorum:
+def assemble_quorum(context: NodeContext, metadata: MetadataView, directory_id: UUID) -> MetadataQuorum:
     """The metadata log, its Raft replica, and the controller if the node has that role."""
-    config = node.config
+    config = context.config
     log = MetadataLog.open(
-        node.disk,
+        context.disk,
         config.metadata_log_dir,
         MetadataLogConfig(
             segment_bytes=config.metadata_log_segment_bytes,
@@ -97,16 +97,16 @@ def assemble_quorum(node: Node, directory_id: UUID) -> MetadataQuorum:
             retention_bytes=config.metadata_max_retention_bytes,
             retention_ms=config.metadata_max_retention_ms,
         ),
-        node.clock.now_ms(),
-        wall_ms=node.clock.wall_ms(),
+        context.clock.now_ms(),
+        wall_ms=context.clock.wall_ms(),
     )
     folder = f"{config.metadata_log_dir}/{FOLDER}"
-    voters, kraft_version = _voters(node, log, folder)
-    store = QuorumStateFile(node.disk, folder, [voter.node_id for voter in voters], version=kraft_version)
+    voters, kraft_version = _voters(context, log, folder)
+    store = QuorumStateFile(context.disk, folder, [voter.node_id for voter in voters], version=kraft_version)
     raft = RaftNode(
         config.node_id,
         directory_id,
-        node.cluster_id,
+        context.cluster_id,
         voters,
         log,
         store.load(),
@@ -121,31 +121,33 @@ def assemble_quorum(node: Node, directory_id: UUID) -> MetadataQuorum:
             fetch_snapshot_max_bytes=config.controller_quorum_fetch_snapshot_max_bytes,
             listener_name=config.controller_listener_names[0],
         ),
-        node.random,
+        context.random,
     )
-    quorum = MetadataQuorum(node, raft, log, store, voters, takes_snapshots=kraft_version == 0)
+    quorum = MetadataQuorum(context, metadata, raft, log, store, voters, takes_snapshots=kraft_version == 0)
     if config.is_controller:
         controller = Controller(
             config.node_id,
             MetadataImage(config.static),
             controller_settings(config),
-            node.random,
-            cluster_id=node.cluster_id,
-            bootstrap=read_bootstrap(node.disk, config.metadata_log_dir, node.report) if log.end_offset == 0 else None,
+            context.random,
+            cluster_id=context.cluster_id,
+            bootstrap=read_bootstrap(context.disk, config.metadata_log_dir, context.report)
+            if log.end_offset == 0
+            else None,
             voter_ids=[voter.node_id for voter in voters],
         )
-        quorum.controller_host = ControllerHost(node, controller)
+        quorum.controller_service = ControllerService(context, metadata, quorum, controller)
     return quorum
 
 
-def _voters(node: Node, log: MetadataLog, folder: str) -> tuple[tuple[Voter, ...], int]:
+def _voters(context: NodeContext, log: MetadataLog, folder: str) -> tuple[tuple[Voter, ...], int]:
     """The voters and the `kraft.version` they come by: named in the configuration (0), or in the metadata log (1)."""
-    config = node.config
+    config = context.config
     if config.controller_quorum_voters:
         # Static voters are known by their node ids alone.
         named = (Voter(each.node_id, ZERO_UUID, each.host, each.port) for each in config.controller_quorum_voters)
         return tuple(named), 0
-    voters = voters_in_log(node.disk, log, folder, config.controller_listener_names)
+    voters = voters_in_log(context.disk, log, folder, config.controller_listener_names)
     if not voters:
         raise ConfigError(
             "controller.quorum.voters is missing, and the metadata log names no voters; "

@@ -37,7 +37,7 @@ def _from(name: str) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeConfig:
-    """What a node was told. Built by `from_properties`; what has no comment is Kafka's setting of that name."""
+    """The configuration of a node. Built by `from_properties`; what has no comment is Kafka's setting of that name."""
 
     # Who it is.
     node_id: int
@@ -48,7 +48,7 @@ class NodeConfig:
     listeners: tuple[Endpoint, ...]
     """All listeners to bind, the controllers' included."""
     advertised_listeners: tuple[Endpoint, ...]
-    """What brokers register and clients are told. Port 0: the port that the listener of this name was given."""
+    """What brokers register, and clients learn. Port 0: the port that the listener of this name was given."""
     controller_listener_names: tuple[str, ...]
     inter_broker_listener_name: str
 
@@ -166,7 +166,7 @@ class NodeConfig:
     transactional_id_expiration_ms: int = _from("transactional.id.expiration.ms")
 
     metrics_listener: tuple[str, int] | None
-    """`tanist.metrics.listener`: where the metrics are told; None: nowhere."""
+    """`tanist.metrics.listener`: where the metrics are served; None: nowhere."""
 
     static: Mapping[str, str]
     """The properties as given: DescribeConfigs' STATIC_BROKER level, and the bottom of the resolution order."""

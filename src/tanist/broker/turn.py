@@ -1,8 +1,8 @@
-"""The end of a turn: what a burst of requests has produced is written, then told.
+"""The end of a turn: what a burst of requests has produced is written, then acknowledged.
 
 A turn is everything a node does between two waits for input. Appends are queued on their logs while requests are
 handled; here they are written, one write a partition, and only then are waiting fetches looked at, follow-up requests
-sent and answers put on the wire. With `flush.messages` the telling waits for a sync as well: one sync for all that
+sent and answers put on the wire. With `flush.messages` the answers wait for a sync as well: one sync for all that
 came together (group commit), and later turns wait behind it so that answers keep their order.
 """
 
@@ -10,18 +10,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from tanist.broker.network.client_connection import ClientConnection
 from tanist.broker.replication.hosted_partition import HostedPartition
-from tanist.ports import Chunk, File
-
-if TYPE_CHECKING:
-    from tanist.broker.node import Node
+from tanist.ports import Chunk, Clock, Disk, File
+from tanist.replica.leader import LeaderState
 
 
-class _Telling:
-    """What one turn has to tell once its writes are as durable as they must be."""
+class _HeldTurn:
+    """Answers of one turn, held until its writes are as durable as they must be."""
 
     __slots__ = ("after_writes", "connections", "partitions", "ready")
 
@@ -37,11 +35,35 @@ class _Telling:
         self.ready = False
 
 
+class LeaderEffects(Protocol):
+    """What follows when a leader's log has grown (`replica_effects.ReplicaEffects`)."""
+
+    def leader_has_appended(self, hosted: HostedPartition, leader: LeaderState, now_ms: int) -> None:
+        """See whether more is committed."""
+
+
 class Turn:
     """Collects the marks of the running turn, and carries out its end."""
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
+    __slots__ = (
+        "_after_writes",
+        "_before_writes",
+        "_clock",
+        "_dirty",
+        "_disk",
+        "_effects",
+        "_held",
+        "_touched",
+        "begun",
+        "now_ms",
+        "wall_ms",
+    )
+
+    _effects: LeaderEffects
+
+    def __init__(self, clock: Clock, disk: Disk) -> None:
+        self._clock = clock
+        self._disk = disk
         self.begun = False
         """Whether this turn has come to anything yet; what follows is right only then."""
         self.now_ms = 0
@@ -51,23 +73,31 @@ class Turn:
         self._before_writes: list[Callable[[], None]] = []
         self._after_writes: list[Callable[[], None]] = []
         self._touched: list[ClientConnection] = []
-        self._held: deque[_Telling] = deque()
+        self._held: deque[_HeldTurn] = deque()
+
+    def bind(self, effects: LeaderEffects) -> None:
+        """The effects mark partitions of this turn, so they are made after it."""
+        self._effects = effects
 
     @property
     def held(self) -> int:
-        """Turns whose telling waits for a sync."""
+        """Turns whose answers wait for a sync."""
         return len(self._held)
 
     def begin(self) -> None:
         """The turn's first mark: read the clocks, and see to the turn's end."""
         self.begun = True
-        clock = self._node.clock
+        clock = self._clock
         self.now_ms = clock.now_ms()
         self.wall_ms = clock.wall_ms()
         clock.call_soon(self._end)
 
+    def time_ms(self) -> int:
+        """The time to handle a request by: the turn's, if it has begun."""
+        return self.now_ms if self.begun else self._clock.now_ms()
+
     def mark_dirty(self, hosted: HostedPartition) -> None:
-        """The partition has queued appends, or news for those who wait on it."""
+        """The partition has queued appends, or news for the requests that wait on it."""
         if not hosted.dirty:
             hosted.dirty = True
             self._dirty.append(hosted)
@@ -80,7 +110,7 @@ class Turn:
         self.mark_dirty(hosted)
 
     def before_writes(self, callback: Callable[[], None]) -> None:
-        """Run `callback` at the end of this turn, for whoever gathers what the turn's requests want to append."""
+        """Run `callback` at the end of this turn, which appends together what the turn's requests have gathered."""
         self._before_writes.append(callback)
         if not self.begun:
             self.begin()
@@ -105,7 +135,6 @@ class Turn:
         dirty, self._dirty = self._dirty, []
         sync_files: list[File] | None = None
         synced: list[tuple[HostedPartition, int]] = []
-        node = self._node
         for hosted in dirty:
             grown, hosted.grown = hosted.grown, False
             if hosted.stale:
@@ -122,7 +151,7 @@ class Turn:
                 self._write_failed(hosted, failure)
                 continue
             if grown and hosted.leader is not None:
-                node.effects.leader_has_appended(hosted, hosted.leader, self.now_ms)
+                self._effects.leader_has_appended(hosted, hosted.leader, self.now_ms)
             hosted.dirty = False  # not before: news of the append are no reason for another turn
             if files is not None:
                 sync_files = files + (sync_files or [])
@@ -143,10 +172,10 @@ class Turn:
         self._ended()
         callbacks, self._after_writes = self._after_writes, []
         touched, self._touched = self._touched, []
-        telling = _Telling(dirty, callbacks, [(connection, connection.take()) for connection in touched])
-        self._held.append(telling)
+        held_turn = _HeldTurn(dirty, callbacks, [(connection, connection.take()) for connection in touched])
+        self._held.append(held_turn)
         if sync_files is None:
-            telling.ready = True
+            held_turn.ready = True
             return
 
         def done(error: OSError | None) -> None:
@@ -157,10 +186,10 @@ class Turn:
                     self._write_failed(hosted, error)
                 else:
                     hosted.log.mark_flushed(end_offset)
-            telling.ready = True
-            self._tell_held()
+            held_turn.ready = True
+            self._release_held()
 
-        self._node.disk.sync(sync_files, done)
+        self._disk.sync(sync_files, done)
 
     def _ended(self) -> None:
         """What was marked too late for this turn has the next one."""
@@ -168,13 +197,13 @@ class Turn:
         if self._dirty or self._before_writes:
             self.begin()
 
-    def _tell_held(self) -> None:
+    def _release_held(self) -> None:
         while self._held and self._held[0].ready:
-            telling = self._held.popleft()
-            self._look(telling.partitions)
-            for callback in telling.after_writes:
+            held_turn = self._held.popleft()
+            self._look(held_turn.partitions)
+            for callback in held_turn.after_writes:
                 callback()
-            for connection, chunks in telling.connections:
+            for connection, chunks in held_turn.connections:
                 connection.send(chunks)
 
     def _look(self, partitions: list[HostedPartition]) -> None:
@@ -190,4 +219,4 @@ class Turn:
         """Answers of this turn may speak of records that are not there: their connections close instead."""
         for connection in self._touched:
             connection.close()
-        self._node.disk_failed(hosted, failure)
+        hosted.disk_failed(failure)

@@ -8,9 +8,14 @@ go to the controller, and the rest of the request does. There are no loggers who
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
-from tanist.broker.network.client_connection import Call
+from tanist.broker.context import NodeContext
+from tanist.broker.metadata.controller_channel import ControllerChannel
+from tanist.broker.metadata.view import MetadataView
+from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.parts import BrokerParts
 from tanist.controller.configs import Refusal, changes_of
 from tanist.controller.relations import complaint
 from tanist.controller.settings import BROKER_LOGGER_RESOURCE, BROKER_RESOURCE, CLUSTER, Levels
@@ -21,127 +26,139 @@ from tanist.wire.messages import alter_configs_request, alter_configs_response
 from tanist.wire.messages import incremental_alter_configs_request as incremental_request
 from tanist.wire.messages import incremental_alter_configs_response as incremental_response
 
-if TYPE_CHECKING:
-    from tanist.broker.node import Node
-
 _Key: TypeAlias = tuple[int, str]
 _Judge: TypeAlias = Callable[[Any], Refusal | None]
 _UNSUITED = {2: "APPEND", 3: "SUBTRACT"}
 
 
-def increment(node: Node, request: incremental_request.IncrementalAlterConfigsRequest, call: Call) -> None:
-    """Judge what is this broker's to judge, and have the controller decide the rest."""
+@dataclass(frozen=True, slots=True)
+class AlterConfigs:
+    """The handler of AlterConfigs."""
 
-    def judge(resource: incremental_request.AlterConfigsResource) -> Refusal | None:
-        if resource.resource_type == BROKER_LOGGER_RESOURCE:
-            return _no_logger(node, resource)
-        if resource.resource_type != BROKER_RESOURCE:
+    context: NodeContext
+    metadata: MetadataView
+    controller_channel: ControllerChannel
+
+    def increment(self, request: incremental_request.IncrementalAlterConfigsRequest, call: Call) -> None:
+        """Judge what is this broker's to judge, and have the controller decide the rest."""
+
+        def judge(resource: incremental_request.AlterConfigsResource) -> Refusal | None:
+            if resource.resource_type == BROKER_LOGGER_RESOURCE:
+                return self._no_logger(resource)
+            if resource.resource_type != BROKER_RESOURCE:
+                return None
+            foreign = self._foreign(resource.resource_name)
+            if foreign is not None:
+                return foreign
+            key = (resource.resource_type, resource.resource_name)
+            changes = changes_of(self.metadata.image, key, resource.configs)
+            return None if isinstance(changes, Refusal) else self._unrelated(resource.resource_name, changes)
+
+        self._decide(request, call, judge, incremental_response)
+
+    def replace(self, request: alter_configs_request.AlterConfigsRequest, call: Call) -> None:
+        """The old way: a resource has exactly the values of the request afterwards."""
+
+        def judge(resource: alter_configs_request.AlterConfigsResource) -> Refusal | None:
+            if resource.resource_type != BROKER_RESOURCE:
+                return None
+            foreign = self._foreign(resource.resource_name)
+            if foreign is not None:
+                return foreign
+            gone = self.metadata.image.configs.get((BROKER_RESOURCE, resource.resource_name), {})
+            values = {config.name: config.value for config in resource.configs}
+            return self._unrelated(resource.resource_name, {**dict.fromkeys(gone), **values})
+
+        self._decide(request, call, judge, alter_configs_response)
+
+    def _foreign(self, name: str) -> Refusal | None:
+        """A broker's configuration is changed where its other values are known: at itself."""
+        if name == CLUSTER:
             return None
-        foreign = _foreign(node, resource.resource_name)
-        if foreign is not None:
-            return foreign
-        key = (resource.resource_type, resource.resource_name)
-        changes = changes_of(node.metadata.image, key, resource.configs)
-        return None if isinstance(changes, Refusal) else _unrelated(node, resource.resource_name, changes)
-
-    _decide(node, request, call, judge, incremental_response)
-
-
-def replace(node: Node, request: alter_configs_request.AlterConfigsRequest, call: Call) -> None:
-    """The old way: a resource has exactly the values of the request afterwards."""
-
-    def judge(resource: alter_configs_request.AlterConfigsResource) -> Refusal | None:
-        if resource.resource_type != BROKER_RESOURCE:
-            return None
-        foreign = _foreign(node, resource.resource_name)
-        if foreign is not None:
-            return foreign
-        gone = node.metadata.image.configs.get((BROKER_RESOURCE, resource.resource_name), {})
-        values = {config.name: config.value for config in resource.configs}
-        return _unrelated(node, resource.resource_name, {**dict.fromkeys(gone), **values})
-
-    _decide(node, request, call, judge, alter_configs_response)
-
-
-def _foreign(node: Node, name: str) -> Refusal | None:
-    """A broker's configuration is changed where its other values are known: at itself."""
-    if name == CLUSTER:
+        if not name.removeprefix("-").isdecimal():
+            return Refusal(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
+        if int(name) != self.context.node_id:
+            message = f"Unexpected broker id, expected {self.context.node_id}, but received {name}"
+            return Refusal(ErrorCode.INVALID_REQUEST, message)
         return None
-    if not name.removeprefix("-").isdecimal():
-        return Refusal(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
-    if int(name) != node.node_id:
-        message = f"Unexpected broker id, expected {node.node_id}, but received {name}"
-        return Refusal(ErrorCode.INVALID_REQUEST, message)
-    return None
 
-
-def _unrelated(node: Node, name: str, changes: dict[str, str | None]) -> Refusal | None:
-    """What is wrong with the changes beside the broker's other values; None also if one is wrong by itself."""
-    given = {key: value for key, value in changes.items() if value is not None}
-    if validate_broker_configs(given, cluster=name == CLUSTER) is not None:
-        return None  # the controller says so
-    configs = node.metadata.image.configs
-    key = (BROKER_RESOURCE, name)
-    after = {**configs, key: {k: v for k, v in {**configs.get(key, {}), **changes}.items() if v is not None}}
-    static = node.config.static
-    found = complaint(changes.keys(), Levels.of(configs, node.node_id, static), Levels.of(after, node.node_id, static))
-    return None if found is None else Refusal(ErrorCode.INVALID_REQUEST, found)
-
-
-def _no_logger(node: Node, resource: incremental_request.AlterConfigsResource) -> Refusal:
-    name = resource.resource_name
-    if not name.removeprefix("-").isdecimal():
-        return Refusal(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
-    if int(name) != node.node_id:
-        message = f"Unexpected node id. Expected {node.node_id}, but received {name}"
-        return Refusal(ErrorCode.INVALID_REQUEST, message)
-    for config in resource.configs:
-        if config.config_operation in _UNSUITED:
-            operation = _UNSUITED[config.config_operation]
-            return Refusal(
-                ErrorCode.INVALID_REQUEST, f"{operation} operation is not allowed for the BROKER_LOGGER resource"
-            )
-        return Refusal(ErrorCode.INVALID_CONFIG, f"Logger {config.name} does not exist!")
-    return Refusal(ErrorCode.NONE, "")
-
-
-def _decide(node: Node, request: Any, call: Call, judge: _Judge, messages: Any) -> None:
-    """Answer for the resources that `judge` refuses, and pass the others on."""
-    refused: dict[int, Refusal] = {}
-    for index, resource in enumerate(request.resources):
-        refusal = judge(resource)
-        if refusal is not None:
-            refused[index] = refusal
-    if not refused:
-        node.controller_channel.forward(call, request)
-        return
-    here = {
-        index: messages.AlterConfigsResourceResponse(
-            error_code=refusal.error,
-            error_message=refusal.message or None,
-            resource_type=request.resources[index].resource_type,
-            resource_name=request.resources[index].resource_name,
+    def _unrelated(self, name: str, changes: dict[str, str | None]) -> Refusal | None:
+        """What is wrong with the changes beside the broker's other values; None also if one is wrong by itself."""
+        given = {key: value for key, value in changes.items() if value is not None}
+        if validate_broker_configs(given, cluster=name == CLUSTER) is not None:
+            return None  # the controller says so
+        configs = self.metadata.image.configs
+        key = (BROKER_RESOURCE, name)
+        after = {**configs, key: {k: v for k, v in {**configs.get(key, {}), **changes}.items() if v is not None}}
+        static = self.context.config.static
+        found = complaint(
+            changes.keys(),
+            Levels.of(configs, self.context.node_id, static),
+            Levels.of(after, self.context.node_id, static),
         )
-        for index, refusal in refused.items()
-    }
-    response_type: Any = (
-        incremental_response.IncrementalAlterConfigsResponse
-        if messages is incremental_response
-        else alter_configs_response.AlterConfigsResponse
-    )
-    rest = tuple(each for index, each in enumerate(request.resources) if index not in refused)
-    if not rest:
-        call.reply(response_type(responses=tuple(here.values())))
-        return
+        return None if found is None else Refusal(ErrorCode.INVALID_REQUEST, found)
 
-    def amend(data: bytes) -> bytes:
-        answer: Any = decode_response(request.API_KEY, call.version, memoryview(data))
-        decided = iter(answer.responses)
-        answers = tuple(here[index] if index in here else next(decided) for index in range(len(request.resources)))
-        whole = response_type(throttle_time_ms=answer.throttle_time_ms, responses=answers)
-        return encode_response(whole, call.version, call.header.correlation_id)[4:]
+    def _no_logger(self, resource: incremental_request.AlterConfigsResource) -> Refusal:
+        name = resource.resource_name
+        if not name.removeprefix("-").isdecimal():
+            return Refusal(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
+        if int(name) != self.context.node_id:
+            message = f"Unexpected node id. Expected {self.context.node_id}, but received {name}"
+            return Refusal(ErrorCode.INVALID_REQUEST, message)
+        for config in resource.configs:
+            if config.config_operation in _UNSUITED:
+                operation = _UNSUITED[config.config_operation]
+                return Refusal(
+                    ErrorCode.INVALID_REQUEST, f"{operation} operation is not allowed for the BROKER_LOGGER resource"
+                )
+            return Refusal(ErrorCode.INVALID_CONFIG, f"Logger {config.name} does not exist!")
+        return Refusal(ErrorCode.NONE, "")
 
-    part = type(request)(resources=rest, validate_only=request.validate_only)
-    header = call.header
-    body = encode_request(part, header.api_version, header.correlation_id, header.client_id)[4:]
-    node.controller_channel.forward(call, request, body=body, amend=amend)
+    def _decide(self, request: Any, call: Call, judge: _Judge, messages: Any) -> None:
+        """Answer for the resources that `judge` refuses, and pass the others on."""
+        refused: dict[int, Refusal] = {}
+        for index, resource in enumerate(request.resources):
+            refusal = judge(resource)
+            if refusal is not None:
+                refused[index] = refusal
+        if not refused:
+            self.controller_channel.forward(call, request)
+            return
+        here = {
+            index: messages.AlterConfigsResourceResponse(
+                error_code=refusal.error,
+                error_message=refusal.message or None,
+                resource_type=request.resources[index].resource_type,
+                resource_name=request.resources[index].resource_name,
+            )
+            for index, refusal in refused.items()
+        }
+        response_type: Any = (
+            incremental_response.IncrementalAlterConfigsResponse
+            if messages is incremental_response
+            else alter_configs_response.AlterConfigsResponse
+        )
+        rest = tuple(each for index, each in enumerate(request.resources) if index not in refused)
+        if not rest:
+            call.reply(response_type(responses=tuple(here.values())))
+            return
+
+        def amend(data: bytes) -> bytes:
+            answer: Any = decode_response(request.API_KEY, call.version, memoryview(data))
+            decided = iter(answer.responses)
+            answers = tuple(here[index] if index in here else next(decided) for index in range(len(request.resources)))
+            whole = response_type(throttle_time_ms=answer.throttle_time_ms, responses=answers)
+            return encode_response(whole, call.version, call.header.correlation_id)[4:]
+
+        part = type(request)(resources=rest, validate_only=request.validate_only)
+        header = call.header
+        body = encode_request(part, header.api_version, header.correlation_id, header.client_id)[4:]
+        self.controller_channel.forward(call, request, body=body, amend=amend)
+
+
+def build_increment(parts: BrokerParts) -> Handler:
+    return AlterConfigs(parts.context, parts.metadata, parts.controller_channel).increment
+
+
+def build_replace(parts: BrokerParts) -> Handler:
+    return AlterConfigs(parts.context, parts.metadata, parts.controller_channel).replace

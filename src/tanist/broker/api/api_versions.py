@@ -6,9 +6,12 @@ asks again in a version both know (KIP-511).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
 
-from tanist.broker.network.client_connection import Call
+from tanist.broker.metadata.view import MetadataView
+from tanist.broker.network.client_connection import Call, Handler, Handlers
+from tanist.broker.parts import BrokerParts
+from tanist.controller.features import SUPPORTED_FEATURES
 from tanist.wire.apis import PRIVATE_FROM
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.api_versions_request import ApiVersionsRequest
@@ -19,44 +22,49 @@ from tanist.wire.messages.api_versions_response import (
     SupportedFeatureKey,
 )
 
-if TYPE_CHECKING:
-    from tanist.broker.node import Node
+
+@dataclass(frozen=True, slots=True)
+class ApiVersions:
+    """The handler of ApiVersions."""
+
+    metadata: MetadataView
+
+    def handle(self, request: ApiVersionsRequest, call: Call) -> None:
+        """Answer with the list of the listener's APIs."""
+        del request
+        call.reply(self._response(call, ErrorCode.NONE))
+
+    def unsupported(self, call: Call) -> None:
+        """Answer a request of a version we do not know, without having read it."""
+        call.reply(self._response(call, ErrorCode.UNSUPPORTED_VERSION), version=0)
+
+    def _response(self, call: Call, error: int) -> ApiVersionsResponse:
+        handlers = call.connection.handlers
+        image = self.metadata.image
+        return ApiVersionsResponse(
+            error_code=error,
+            api_keys=tuple(
+                ApiVersion(api_key=key, min_version=advertised[0], max_version=advertised[1])
+                for key, advertised in sorted(advertised_versions(handlers).items())
+            ),
+            supported_features=tuple(
+                SupportedFeatureKey(name=name, min_version=low, max_version=high)
+                for name, (low, high) in sorted(SUPPORTED_FEATURES.items())
+            ),
+            finalized_features_epoch=max(-1, self.metadata.applied_offset),
+            finalized_features=tuple(
+                FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+                for name, level in sorted(image.features.items())
+                if level > 0 and name in SUPPORTED_FEATURES
+            ),
+        )
 
 
-def handle(node: Node, request: ApiVersionsRequest, call: Call) -> None:
-    """Answer with the list of the listener's APIs."""
-    del request
-    call.reply(_response(node, call, ErrorCode.NONE))
+def build(parts: BrokerParts) -> Handler:
+    return ApiVersions(parts.metadata).handle
 
 
-def unsupported(node: Node, call: Call) -> None:
-    """Answer a request of a version we do not know, without having read it."""
-    call.reply(_response(node, call, ErrorCode.UNSUPPORTED_VERSION), version=0)
-
-
-def _response(node: Node, call: Call, error: int) -> ApiVersionsResponse:
-    handlers: dict[int, Any] = call.connection.handlers
-    image = node.metadata.image
-    return ApiVersionsResponse(
-        error_code=error,
-        api_keys=tuple(
-            ApiVersion(api_key=key, min_version=advertised[0], max_version=advertised[1])
-            for key, advertised in sorted(advertised_versions(handlers).items())
-        ),
-        supported_features=tuple(
-            SupportedFeatureKey(name=name, min_version=low, max_version=high)
-            for name, (low, high) in sorted(node.supported_features().items())
-        ),
-        finalized_features_epoch=max(-1, node.metadata.applied_offset),
-        finalized_features=tuple(
-            FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-            for name, level in sorted(image.features.items())
-            if level > 0 and name in node.supported_features()
-        ),
-    )
-
-
-def advertised_versions(handlers: dict[int, tuple[int, int, Any]]) -> dict[int, tuple[int, int]]:
+def advertised_versions(handlers: Handlers) -> dict[int, tuple[int, int]]:
     """Versions to advertise; private requests are not.
 
     Produce says 0 though 3 is the first served: old librdkafka looks for it (KAFKA-18659).

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 from uuid import UUID
 
 from tanist.broker.api.authorized_operations import GROUP_OPERATIONS, NOT_ASKED
-from tanist.broker.network.client_connection import Call
+from tanist.broker.groups.service import Groups
+from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.parts import BrokerParts
 from tanist.coordinator.consumer.group import ConsumerGroup
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
@@ -19,40 +21,46 @@ from tanist.wire.messages.consumer_group_describe_response import (
     TopicPartitions,
 )
 
-if TYPE_CHECKING:
-    from tanist.broker.node import Node
-
 _CLASSIC_MEMBER, _CONSUMER_MEMBER = 0, 1
 
 
-def handle(node: Node, request: ConsumerGroupDescribeRequest, call: Call) -> None:
-    """Describe each group that is asked for."""
-    operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED
-    groups = tuple(_describe(node, each, operations) for each in request.group_ids)
-    call.reply(ConsumerGroupDescribeResponse(groups=groups))
+@dataclass(frozen=True, slots=True)
+class ConsumerGroupDescribe:
+    """The handler of ConsumerGroupDescribe."""
 
+    groups: Groups
 
-def _describe(node: Node, group_id: str, operations: int) -> DescribedGroup:
-    if not group_id:
-        return DescribedGroup(group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID)
-    found = node.coordinator().find(group_id)
-    if isinstance(found, int):
-        return DescribedGroup(group_id=group_id, error_code=found)
-    group = found.shard.consumers.groups.get(group_id)
-    if group is None:
-        what = "is not a consumer group" if group_id in found.shard.groups else "not found"
+    def handle(self, request: ConsumerGroupDescribeRequest, call: Call) -> None:
+        """Describe each group that is asked for."""
+        operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED
+        groups = tuple(self._describe(each, operations) for each in request.group_ids)
+        call.reply(ConsumerGroupDescribeResponse(groups=groups))
+
+    def _describe(self, group_id: str, operations: int) -> DescribedGroup:
+        if not group_id:
+            return DescribedGroup(group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID)
+        found = self.groups.coordinator().find(group_id)
+        if isinstance(found, int):
+            return DescribedGroup(group_id=group_id, error_code=found)
+        group = found.shard.consumers.groups.get(group_id)
+        if group is None:
+            what = "is not a consumer group" if group_id in found.shard.groups else "not found"
+            return DescribedGroup(
+                group_id=group_id, error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=f"Group {group_id} {what}."
+            )
         return DescribedGroup(
-            group_id=group_id, error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=f"Group {group_id} {what}."
+            group_id=group_id,
+            group_state=group.state.value,
+            group_epoch=group.epoch,
+            assignment_epoch=group.target_epoch,
+            assignor_name=group.assignor(),
+            members=tuple(_member(group, member_id) for member_id in group.members),
+            authorized_operations=operations,
         )
-    return DescribedGroup(
-        group_id=group_id,
-        group_state=group.state.value,
-        group_epoch=group.epoch,
-        assignment_epoch=group.target_epoch,
-        assignor_name=group.assignor(),
-        members=tuple(_member(group, member_id) for member_id in group.members),
-        authorized_operations=operations,
-    )
+
+
+def build(parts: BrokerParts) -> Handler:
+    return ConsumerGroupDescribe(parts.groups).handle
 
 
 def _member(group: ConsumerGroup, member_id: str) -> Member:

@@ -2,29 +2,44 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from tanist.broker.assembly import new_uuid
-from tanist.broker.network.client_connection import Call
+from tanist.broker.context import NodeContext
+from tanist.broker.groups.service import Groups
+from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.parts import BrokerParts
+from tanist.broker.turn import Turn
 from tanist.wire.ids import id_text
 from tanist.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from tanist.wire.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
-
-if TYPE_CHECKING:
-    from tanist.broker.node import Node
 
 _OWN_IDS_VERSION = 1
 """From here on members make their own ids (KIP-1082)."""
 
 
-def handle(node: Node, request: ConsumerGroupHeartbeatRequest, call: Call) -> None:
-    """The answer waits until what it says is committed."""
-    coordinator = node.coordinator()
-    found = coordinator.find(request.group_id)
-    if isinstance(found, int):
-        call.reply(ConsumerGroupHeartbeatResponse(error_code=found))
-        return
-    if not request.member_id and request.member_epoch == 0 and call.version < _OWN_IDS_VERSION:
-        request.member_id = id_text(new_uuid(node.random))
-    call.wait()
-    coordinator.carry_out(found, found.shard.consumer_heartbeat(request, call.client, call.reply, node.clock.now_ms()))
+@dataclass(frozen=True, slots=True)
+class ConsumerGroupHeartbeat:
+    """The handler of ConsumerGroupHeartbeat."""
+
+    context: NodeContext
+    turn: Turn
+    groups: Groups
+
+    def handle(self, request: ConsumerGroupHeartbeatRequest, call: Call) -> None:
+        """The answer waits until what it says is committed."""
+        coordinator = self.groups.coordinator()
+        found = coordinator.find(request.group_id)
+        if isinstance(found, int):
+            call.reply(ConsumerGroupHeartbeatResponse(error_code=found))
+            return
+        if not request.member_id and request.member_epoch == 0 and call.version < _OWN_IDS_VERSION:
+            request.member_id = id_text(new_uuid(self.context.random))
+        call.wait()
+        coordinator.carry_out(
+            found, found.shard.consumer_heartbeat(request, call.client, call.reply, self.turn.time_ms())
+        )
+
+
+def build(parts: BrokerParts) -> Handler:
+    return ConsumerGroupHeartbeat(parts.context, parts.turn, parts.groups).handle

@@ -2,39 +2,54 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
-from tanist.broker.network.client_connection import Call
+from tanist.broker.metadata.quorum import MetadataQuorum
+from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.parts import BrokerParts
 from tanist.controller.controller import not_controller_response
 from tanist.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 
-if TYPE_CHECKING:
-    from tanist.broker.node import Node
+
+@dataclass(frozen=True, slots=True)
+class ControllerApis:
+    """The APIs that the controller of this node decides, if it is the active one."""
+
+    quorum: MetadataQuorum
+
+    def decide(self, request: Any, call: Call) -> None:
+        """Hand a request to the controller of this node."""
+        host = self.quorum.controller_service
+        if host is None:
+            call.reply(not_controller_response(request))
+            return
+        host.handle(call, request)
+
+    def heartbeat(self, request: BrokerHeartbeatRequest, call: Call) -> None:
+        """Count the contact before anything is queued (rule 94), and remember whose connection it is."""
+        host = self.quorum.controller_service
+        if host is not None:
+            call.connection.broker_identity = (request.broker_id, request.broker_epoch)
+            host.contact(request.broker_id, request.broker_epoch)
+        self.decide(request, call)
 
 
-def decide(node: Node, request: Any, call: Call) -> None:
-    """Hand a request to the controller of this node."""
-    host = node.quorum.controller_host
-    if host is None:
-        call.reply(not_controller_response(request))
-        return
-    host.handle(call, request)
+def build_decide(parts: BrokerParts) -> Handler:
+    return ControllerApis(parts.quorum).decide
 
 
-def heartbeat(node: Node, request: BrokerHeartbeatRequest, call: Call) -> None:
-    """Count the contact before anything is queued (rule 94), and remember whose connection it is."""
-    host = node.quorum.controller_host
-    if host is not None:
-        call.connection.broker_identity = (request.broker_id, request.broker_epoch)
-        host.contact(request.broker_id, request.broker_epoch)
-    decide(node, request, call)
+def build_heartbeat(parts: BrokerParts) -> Handler:
+    return ControllerApis(parts.quorum).heartbeat
 
 
-def forward(node: Node, request: Any, call: Call) -> None:
+def build_forward(parts: BrokerParts) -> Handler:
     """On a broker's listener: have the active controller answer."""
-    node.controller_channel.forward(call, request)
+    forward = parts.controller_channel.forward
+    return lambda request, call: forward(call, request)
 
 
-def quorum_request(node: Node, request: Any, call: Call) -> None:
+def build_quorum(parts: BrokerParts) -> Handler:
     """Vote, BeginQuorumEpoch, EndQuorumEpoch, Fetch and FetchSnapshot of the metadata log, DescribeQuorum."""
-    node.quorum.receive(call, request)
+    receive = parts.quorum.receive
+    return lambda request, call: receive(call, request)

@@ -2,33 +2,42 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
-from tanist.broker.network.client_connection import Call
+from tanist.broker.groups.service import Groups
+from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.parts import BrokerParts
 from tanist.wire.messages.delete_groups_request import DeleteGroupsRequest
 from tanist.wire.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
 
-if TYPE_CHECKING:
-    from tanist.broker.node import Node
+
+@dataclass(frozen=True, slots=True)
+class DeleteGroups:
+    """The handler of DeleteGroups."""
+
+    groups: Groups
+
+    def handle(self, request: DeleteGroupsRequest, call: Call) -> None:
+        """Delete each; the answer waits until all are settled."""
+        coordinator = self.groups.coordinator()
+        names = tuple(dict.fromkeys(request.groups_names))
+        results: dict[str, DeletableGroupResult] = {}
+        call.wait()
+
+        def settled(result: DeletableGroupResult) -> None:
+            results[result.group_id] = result
+            if len(results) == len(names):
+                call.reply(DeleteGroupsResponse(results=tuple(results[name] for name in names)))
+
+        if not names:
+            call.reply(DeleteGroupsResponse())
+        for name in names:
+            found = coordinator.find(name)
+            if isinstance(found, int):
+                settled(DeletableGroupResult(group_id=name, error_code=found))
+            else:
+                coordinator.carry_out(found, found.shard.delete_group(name, settled))
 
 
-def handle(node: Node, request: DeleteGroupsRequest, call: Call) -> None:
-    """Delete each; the answer waits until all are settled."""
-    coordinator = node.coordinator()
-    names = tuple(dict.fromkeys(request.groups_names))
-    results: dict[str, DeletableGroupResult] = {}
-    call.wait()
-
-    def settled(result: DeletableGroupResult) -> None:
-        results[result.group_id] = result
-        if len(results) == len(names):
-            call.reply(DeleteGroupsResponse(results=tuple(results[name] for name in names)))
-
-    if not names:
-        call.reply(DeleteGroupsResponse())
-    for name in names:
-        found = coordinator.find(name)
-        if isinstance(found, int):
-            settled(DeletableGroupResult(group_id=name, error_code=found))
-        else:
-            coordinator.carry_out(found, found.shard.delete_group(name, settled))
+def build(parts: BrokerParts) -> Handler:
+    return DeleteGroups(parts.groups).handle

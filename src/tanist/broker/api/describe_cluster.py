@@ -1,70 +1,83 @@
 """DescribeCluster (key 60), versions 0-2: the brokers, or on a controller's listener the controllers.
 
 A node that hears from no active controller says so, and how old its answer is, in a tag of our own that Kafka's clients
-pass over: whoever looks at a cluster without a quorum must not take what it was for what it is.
+pass over: an operator of a cluster without a quorum must not take its former state for the present one.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from tanist.broker.api.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
-from tanist.broker.network.client_connection import Call
+from tanist.broker.context import NodeContext
+from tanist.broker.metadata.quorum import MetadataQuorum
+from tanist.broker.metadata.view import MetadataView
+from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.parts import BrokerParts
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.describe_cluster_request import DescribeClusterRequest
 from tanist.wire.messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
-
-if TYPE_CHECKING:
-    from tanist.broker.node import Node
 
 _BROKERS = 1
 _CONTROLLERS = 2
 _NAMES = {_BROKERS: "BROKER", _CONTROLLERS: "CONTROLLER"}
 
 
-def handle(node: Node, request: DescribeClusterRequest, call: Call) -> None:
-    """Describe the endpoints of the kind that this listener belongs to (KIP-919)."""
-    on_controller = call.listener in node.config.controller_listener_names
-    wanted = request.endpoint_type if call.version >= 1 else _BROKERS
-    if wanted != (_CONTROLLERS if on_controller else _BROKERS):
-        call.reply(_mismatch(wanted, "CONTROLLER" if on_controller else "BROKER", call.version))
-        return
-    image = node.metadata.image
-    found: list[DescribeClusterBroker] = []
-    if on_controller:
-        for voter_id, (host, port) in node.quorum.voter_endpoints():
-            found.append(DescribeClusterBroker(broker_id=voter_id, host=host, port=port))
-    else:
-        for broker in sorted(image.brokers.values(), key=lambda b: b.id):
-            if broker.fenced and not (call.version >= 2 and request.include_fenced_brokers):
-                continue
-            for endpoint in broker.endpoints:
-                if endpoint.name == call.listener:
-                    found.append(
-                        DescribeClusterBroker(
-                            broker_id=broker.id,
-                            host=endpoint.host,
-                            port=endpoint.port,
-                            rack=broker.rack,
-                            is_fenced=broker.fenced,
+@dataclass(frozen=True, slots=True)
+class DescribeCluster:
+    """The handler of DescribeCluster."""
+
+    context: NodeContext
+    metadata: MetadataView
+    quorum: MetadataQuorum
+
+    def handle(self, request: DescribeClusterRequest, call: Call) -> None:
+        """Describe the endpoints of the kind that this listener belongs to (KIP-919)."""
+        on_controller = call.listener in self.context.config.controller_listener_names
+        wanted = request.endpoint_type if call.version >= 1 else _BROKERS
+        if wanted != (_CONTROLLERS if on_controller else _BROKERS):
+            call.reply(_mismatch(wanted, "CONTROLLER" if on_controller else "BROKER", call.version))
+            return
+        image = self.metadata.image
+        found: list[DescribeClusterBroker] = []
+        if on_controller:
+            for voter_id, (host, port) in self.quorum.voter_endpoints():
+                found.append(DescribeClusterBroker(broker_id=voter_id, host=host, port=port))
+        else:
+            for broker in sorted(image.brokers.values(), key=lambda b: b.id):
+                if broker.fenced and not (call.version >= 2 and request.include_fenced_brokers):
+                    continue
+                for endpoint in broker.endpoints:
+                    if endpoint.name == call.listener:
+                        found.append(
+                            DescribeClusterBroker(
+                                broker_id=broker.id,
+                                host=endpoint.host,
+                                port=endpoint.port,
+                                rack=broker.rack,
+                                is_fenced=broker.fenced,
+                            )
                         )
-                    )
-    leader_id = node.quorum.leader_id
-    silence_ms = node.quorum.silence_ms
-    if not on_controller and leader_id not in {broker.broker_id for broker in found}:
-        leader_id = found[0].broker_id if found else -1
-    call.reply(
-        DescribeClusterResponse(
-            endpoint_type=wanted,
-            cluster_id=node.cluster_id,
-            controller_id=-1 if leader_id is None else leader_id,
-            brokers=tuple(found),
-            cluster_authorized_operations=(
-                CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
-            ),
-            metadata_age_ms=-1 if silence_ms is None else silence_ms,
+        leader_id = self.quorum.leader_id
+        silence_ms = self.quorum.silence_ms
+        if not on_controller and leader_id not in {broker.broker_id for broker in found}:
+            leader_id = found[0].broker_id if found else -1
+        call.reply(
+            DescribeClusterResponse(
+                endpoint_type=wanted,
+                cluster_id=self.context.cluster_id,
+                controller_id=-1 if leader_id is None else leader_id,
+                brokers=tuple(found),
+                cluster_authorized_operations=(
+                    CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+                ),
+                metadata_age_ms=-1 if silence_ms is None else silence_ms,
+            )
         )
-    )
+
+
+def build(parts: BrokerParts) -> Handler:
+    return DescribeCluster(parts.context, parts.metadata, parts.quorum).handle
 
 
 def _mismatch(wanted: int, here: str, version: int) -> DescribeClusterResponse:

@@ -6,9 +6,12 @@ other; on a controller's listener the controller answers for itself. There are n
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
-from tanist.broker.network.client_connection import Call
+from tanist.broker.context import NodeContext
+from tanist.broker.metadata.view import MetadataView
+from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.parts import BrokerParts
 from tanist.controller.description import (
     ConfigEntry,
     describe_broker,
@@ -36,9 +39,6 @@ from tanist.wire.messages.describe_configs_response import (
     DescribeConfigsSynonym,
 )
 
-if TYPE_CHECKING:
-    from tanist.broker.node import Node
-
 _UNNAMED = {
     BROKER_LOGGER_RESOURCE: "Broker id must not be empty",
     CLIENT_METRICS_RESOURCE: "Client metrics subscription name must not be empty",
@@ -50,78 +50,94 @@ class _Refused(Exception):
     """A resource that is not described: `args` are the error and its message."""
 
 
-def handle(node: Node, request: DescribeConfigsRequest, call: Call) -> None:
-    """Describe each resource."""
-    call.reply(DescribeConfigsResponse(results=tuple(_describe(node, wanted, request) for wanted in request.resources)))
+@dataclass(frozen=True, slots=True)
+class DescribeConfigs:
+    """The handler of DescribeConfigs."""
 
+    context: NodeContext
+    metadata: MetadataView
 
-def _describe(node: Node, wanted: DescribeConfigsResource, request: DescribeConfigsRequest) -> DescribeConfigsResult:
-    kind, name = wanted.resource_type, wanted.resource_name
-    try:
-        entries = _entries(node, wanted)
-    except _Refused as refused:
-        error, message = refused.args
-        return DescribeConfigsResult(error_code=error, error_message=message, resource_type=kind, resource_name=name)
-    return DescribeConfigsResult(
-        error_message="",
-        resource_type=kind,
-        resource_name=name,
-        configs=tuple(
-            DescribeConfigsResourceResult(
-                name=entry.name,
-                value=entry.value,
-                read_only=entry.read_only,
-                config_source=entry.source,
-                is_sensitive=entry.sensitive,
-                synonyms=(
-                    tuple(DescribeConfigsSynonym(name=s.name, value=s.value, source=s.source) for s in entry.synonyms)
-                    if request.include_synonyms
-                    else ()
-                ),
-                config_type=entry.type,
-                documentation=entry.documentation if request.include_documentation else None,
+    def handle(self, request: DescribeConfigsRequest, call: Call) -> None:
+        """Describe each resource."""
+        call.reply(
+            DescribeConfigsResponse(results=tuple(self._describe(wanted, request) for wanted in request.resources))
+        )
+
+    def _describe(self, wanted: DescribeConfigsResource, request: DescribeConfigsRequest) -> DescribeConfigsResult:
+        kind, name = wanted.resource_type, wanted.resource_name
+        try:
+            entries = self._entries(wanted)
+        except _Refused as refused:
+            error, message = refused.args
+            return DescribeConfigsResult(
+                error_code=error, error_message=message, resource_type=kind, resource_name=name
             )
-            for entry in entries
-        ),
-    )
+        return DescribeConfigsResult(
+            error_message="",
+            resource_type=kind,
+            resource_name=name,
+            configs=tuple(
+                DescribeConfigsResourceResult(
+                    name=entry.name,
+                    value=entry.value,
+                    read_only=entry.read_only,
+                    config_source=entry.source,
+                    is_sensitive=entry.sensitive,
+                    synonyms=(
+                        tuple(
+                            DescribeConfigsSynonym(name=s.name, value=s.value, source=s.source) for s in entry.synonyms
+                        )
+                        if request.include_synonyms
+                        else ()
+                    ),
+                    config_type=entry.type,
+                    documentation=entry.documentation if request.include_documentation else None,
+                )
+                for entry in entries
+            ),
+        )
+
+    def _entries(self, wanted: DescribeConfigsResource) -> list[ConfigEntry]:
+        image = self.metadata.image
+        # A node has both names, whichever its file has.
+        identity = {"broker.id": str(self.context.node_id), "node.id": str(self.context.node_id)}
+        levels = Levels.of(image.configs, self.context.node_id, {**identity, **self.context.config.static})
+        kind, name = wanted.resource_type, wanted.resource_name
+        # Kafka's clients send null for "all"; v0-v1 librdkafka sends an empty list for the same.
+        keys = wanted.configuration_keys or None
+        own = image.configs.get((kind, name), {})
+        if not name and kind in _UNNAMED:
+            raise _Refused(ErrorCode.INVALID_REQUEST, _UNNAMED[kind])
+        if kind == TOPIC_RESOURCE:
+            if name not in image.topic_ids:
+                invalid = name_error(name)
+                if invalid is not None:
+                    raise _Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, invalid)
+                raise _Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
+            return describe_topic(own, levels, keys)
+        if kind == BROKER_RESOURCE and name == CLUSTER:
+            return describe_cluster(own, keys)
+        if kind in (BROKER_RESOURCE, BROKER_LOGGER_RESOURCE):
+            self._check_id(kind, name)
+            return describe_broker(levels, keys) if kind == BROKER_RESOURCE else []
+        if kind == GROUP_RESOURCE:
+            return describe_group(own, levels, keys)
+        if kind == CLIENT_METRICS_RESOURCE:
+            return describe_client_metrics(own, keys)
+        raise _Refused(ErrorCode.INVALID_REQUEST, f"Unsupported resource type: {kind}")
+
+    def _check_id(self, kind: int, name: str) -> None:
+        try:
+            asked = int(name)
+        except ValueError:
+            raise _Refused(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}") from None
+        if asked != self.context.node_id:
+            # The comma is Apache Kafka's.
+            expected = (
+                f"{self.context.node_id} or empty string," if kind == BROKER_RESOURCE else str(self.context.node_id)
+            )
+            raise _Refused(ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {expected} but received {name}")
 
 
-def _entries(node: Node, wanted: DescribeConfigsResource) -> list[ConfigEntry]:
-    image = node.metadata.image
-    # A node has both names, whichever its file has.
-    identity = {"broker.id": str(node.node_id), "node.id": str(node.node_id)}
-    levels = Levels.of(image.configs, node.node_id, {**identity, **node.config.static})
-    kind, name = wanted.resource_type, wanted.resource_name
-    # Kafka's clients send null for "all"; v0-v1 librdkafka sends an empty list for the same.
-    keys = wanted.configuration_keys or None
-    own = image.configs.get((kind, name), {})
-    if not name and kind in _UNNAMED:
-        raise _Refused(ErrorCode.INVALID_REQUEST, _UNNAMED[kind])
-    if kind == TOPIC_RESOURCE:
-        if name not in image.topic_ids:
-            invalid = name_error(name)
-            if invalid is not None:
-                raise _Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, invalid)
-            raise _Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
-        return describe_topic(own, levels, keys)
-    if kind == BROKER_RESOURCE and name == CLUSTER:
-        return describe_cluster(own, keys)
-    if kind in (BROKER_RESOURCE, BROKER_LOGGER_RESOURCE):
-        _check_id(node, kind, name)
-        return describe_broker(levels, keys) if kind == BROKER_RESOURCE else []
-    if kind == GROUP_RESOURCE:
-        return describe_group(own, levels, keys)
-    if kind == CLIENT_METRICS_RESOURCE:
-        return describe_client_metrics(own, keys)
-    raise _Refused(ErrorCode.INVALID_REQUEST, f"Unsupported resource type: {kind}")
-
-
-def _check_id(node: Node, kind: int, name: str) -> None:
-    try:
-        asked = int(name)
-    except ValueError:
-        raise _Refused(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}") from None
-    if asked != node.node_id:
-        # The comma is Apache Kafka's.
-        expected = f"{node.node_id} or empty string," if kind == BROKER_RESOURCE else str(node.node_id)
-        raise _Refused(ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {expected} but received {name}")
+def build(parts: BrokerParts) -> Handler:
+    return DescribeConfigs(parts.context, parts.metadata).handle

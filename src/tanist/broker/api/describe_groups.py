@@ -2,62 +2,70 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from tanist.broker.api.authorized_operations import GROUP_OPERATIONS, NOT_ASKED
-from tanist.broker.network.client_connection import Call
+from tanist.broker.groups.service import Groups
+from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.parts import BrokerParts
 from tanist.coordinator.membership import GroupState
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.describe_groups_request import DescribeGroupsRequest
 from tanist.wire.messages.describe_groups_response import DescribedGroup, DescribedGroupMember, DescribeGroupsResponse
 
-if TYPE_CHECKING:
-    from tanist.broker.node import Node
-
 _NOT_FOUND_VERSION = 6
 
 
-def handle(node: Node, request: DescribeGroupsRequest, call: Call) -> None:
-    """Describe each group that is asked for."""
-    operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED
-    groups = tuple(_describe(node, each, call.version, operations) for each in request.groups)
-    call.reply(DescribeGroupsResponse(groups=groups))
+@dataclass(frozen=True, slots=True)
+class DescribeGroups:
+    """The handler of DescribeGroups."""
 
+    groups: Groups
 
-def _describe(node: Node, group_id: str, version: int, operations: int) -> DescribedGroup:
-    found = node.coordinator().find(group_id)
-    if isinstance(found, int):
-        return DescribedGroup(group_id=group_id, error_code=found)
-    group = found.shard.groups.get(group_id)
-    if group is None or group.state is GroupState.DEAD:
-        if version < _NOT_FOUND_VERSION:
+    def handle(self, request: DescribeGroupsRequest, call: Call) -> None:
+        """Describe each group that is asked for."""
+        operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED
+        groups = tuple(self._describe(each, call.version, operations) for each in request.groups)
+        call.reply(DescribeGroupsResponse(groups=groups))
+
+    def _describe(self, group_id: str, version: int, operations: int) -> DescribedGroup:
+        found = self.groups.coordinator().find(group_id)
+        if isinstance(found, int):
+            return DescribedGroup(group_id=group_id, error_code=found)
+        group = found.shard.groups.get(group_id)
+        if group is None or group.state is GroupState.DEAD:
+            if version < _NOT_FOUND_VERSION:
+                return DescribedGroup(
+                    group_id=group_id, group_state=GroupState.DEAD.value, authorized_operations=operations
+                )
+            what = "is not a classic group" if group_id in found.shard.consumers.groups else "not found"
             return DescribedGroup(
-                group_id=group_id, group_state=GroupState.DEAD.value, authorized_operations=operations
+                group_id=group_id,
+                group_state=GroupState.DEAD.value,
+                error_code=ErrorCode.GROUP_ID_NOT_FOUND,
+                error_message=f"Group {group_id} {what}.",
             )
-        what = "is not a classic group" if group_id in found.shard.consumers.groups else "not found"
+        stable = group.state is GroupState.STABLE
         return DescribedGroup(
             group_id=group_id,
-            group_state=GroupState.DEAD.value,
-            error_code=ErrorCode.GROUP_ID_NOT_FOUND,
-            error_message=f"Group {group_id} {what}.",
+            group_state=group.state.value,
+            protocol_type=group.protocol_type or "",
+            protocol_data=(group.protocol_name or "") if stable else "",
+            members=tuple(
+                DescribedGroupMember(
+                    member_id=member.member_id,
+                    group_instance_id=member.group_instance_id,
+                    client_id=member.client_id,
+                    client_host=member.client_host,
+                    # What it is assigned is of a generation, and there is none but in a stable group.
+                    member_metadata=member.metadata_for(group.protocol_name) if stable else b"",
+                    member_assignment=member.assignment if stable else b"",
+                )
+                for member in group.members.values()
+            ),
+            authorized_operations=operations,
         )
-    stable = group.state is GroupState.STABLE
-    return DescribedGroup(
-        group_id=group_id,
-        group_state=group.state.value,
-        protocol_type=group.protocol_type or "",
-        protocol_data=(group.protocol_name or "") if stable else "",
-        members=tuple(
-            DescribedGroupMember(
-                member_id=member.member_id,
-                group_instance_id=member.group_instance_id,
-                client_id=member.client_id,
-                client_host=member.client_host,
-                # What it is assigned is of a generation, and there is none but in a stable group.
-                member_metadata=member.metadata_for(group.protocol_name) if stable else b"",
-                member_assignment=member.assignment if stable else b"",
-            )
-            for member in group.members.values()
-        ),
-        authorized_operations=operations,
-    )
+
+
+def build(parts: BrokerParts) -> Handler:
+    return DescribeGroups(parts.groups).handle

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
-from tanist.broker.network.client_connection import Call
+from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.parts import BrokerParts
+from tanist.broker.replication.replicas import Replicas
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.describe_log_dirs_request import DescribeLogDirsRequest
 from tanist.wire.messages.describe_log_dirs_response import (
@@ -14,38 +16,48 @@ from tanist.wire.messages.describe_log_dirs_response import (
     DescribeLogDirsTopic,
 )
 
-if TYPE_CHECKING:
-    from tanist.broker.node import Node
 
+@dataclass(frozen=True, slots=True)
+class DescribeLogDirs:
+    """The handler of DescribeLogDirs."""
 
-def handle(node: Node, request: DescribeLogDirsRequest, call: Call) -> None:
-    """Describe the partitions asked for (None: all) by directory."""
-    wanted: set[tuple[str, int]] | None = None
-    if request.topics is not None:
-        wanted = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
-    results: list[DescribeLogDirsResult] = []
-    for directory in node.replicas.directories:
-        if directory.failed is not None:
-            results.append(DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=directory.path))
-            continue
-        topics: dict[str, list[DescribeLogDirsPartition]] = {}
-        for hosted in node.replicas:
-            if hosted.directory is not directory or (wanted is not None and (hosted.topic, hosted.index) not in wanted):
+    replicas: Replicas
+
+    def handle(self, request: DescribeLogDirsRequest, call: Call) -> None:
+        """Describe the partitions asked for (None: all) by directory."""
+        wanted: set[tuple[str, int]] | None = None
+        if request.topics is not None:
+            wanted = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
+        results: list[DescribeLogDirsResult] = []
+        for directory in self.replicas.directories:
+            if directory.failed is not None:
+                results.append(DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=directory.path))
                 continue
-            behind = hosted.replica.high_watermark - hosted.log.log_end_offset
-            topics.setdefault(hosted.topic, []).append(
-                DescribeLogDirsPartition(
-                    partition_index=hosted.index,
-                    partition_size=hosted.log.size_bytes,
-                    offset_lag=max(0, behind),
+            topics: dict[str, list[DescribeLogDirsPartition]] = {}
+            for hosted in self.replicas:
+                if hosted.directory is not directory or (
+                    wanted is not None and (hosted.topic, hosted.index) not in wanted
+                ):
+                    continue
+                behind = hosted.replica.high_watermark - hosted.log.log_end_offset
+                topics.setdefault(hosted.topic, []).append(
+                    DescribeLogDirsPartition(
+                        partition_index=hosted.index,
+                        partition_size=hosted.log.size_bytes,
+                        offset_lag=max(0, behind),
+                    )
+                )
+            results.append(
+                DescribeLogDirsResult(
+                    log_dir=directory.path,
+                    topics=tuple(
+                        DescribeLogDirsTopic(name=name, partitions=tuple(parts))
+                        for name, parts in sorted(topics.items())
+                    ),
                 )
             )
-        results.append(
-            DescribeLogDirsResult(
-                log_dir=directory.path,
-                topics=tuple(
-                    DescribeLogDirsTopic(name=name, partitions=tuple(parts)) for name, parts in sorted(topics.items())
-                ),
-            )
-        )
-    call.reply(DescribeLogDirsResponse(results=tuple(results)))
+        call.reply(DescribeLogDirsResponse(results=tuple(results)))
+
+
+def build(parts: BrokerParts) -> Handler:
+    return DescribeLogDirs(parts.replicas).handle

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
-from tanist.broker.network.client_connection import Call
+from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.parts import BrokerParts
+from tanist.broker.replication.replicas import Replicas
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.describe_producers_request import DescribeProducersRequest
 from tanist.wire.messages.describe_producers_response import (
@@ -14,41 +16,48 @@ from tanist.wire.messages.describe_producers_response import (
     TopicResponse,
 )
 
-if TYPE_CHECKING:
-    from tanist.broker.node import Node
 
+@dataclass(frozen=True, slots=True)
+class DescribeProducers:
+    """The handler of DescribeProducers."""
 
-def handle(node: Node, request: DescribeProducersRequest, call: Call) -> None:
-    """Answer for each partition."""
-    topics: list[TopicResponse] = []
-    for topic in request.topics:
-        parts: list[PartitionResponse] = []
-        for index in topic.partition_indexes:
-            hosted = node.replicas.get(topic.name, index)
-            if hosted is None or hosted.leader is None:
-                error = node.produce_absent_error(topic.name, index) if hosted is None else None
+    replicas: Replicas
+
+    def handle(self, request: DescribeProducersRequest, call: Call) -> None:
+        """Answer for each partition."""
+        topics: list[TopicResponse] = []
+        for topic in request.topics:
+            parts: list[PartitionResponse] = []
+            for index in topic.partition_indexes:
+                hosted = self.replicas.get(topic.name, index)
+                if hosted is None or hosted.leader is None:
+                    error = self.replicas.absent_error(topic.name, index) if hosted is None else None
+                    parts.append(
+                        PartitionResponse(
+                            partition_index=index,
+                            error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER if error is None else error,
+                        )
+                    )
+                    continue
                 parts.append(
                     PartitionResponse(
                         partition_index=index,
-                        error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER if error is None else error,
+                        active_producers=tuple(
+                            ProducerState(
+                                producer_id=entry.producer_id,
+                                producer_epoch=entry.epoch,
+                                last_sequence=entry.last_sequence,
+                                last_timestamp=entry.last_timestamp,
+                                coordinator_epoch=entry.coordinator_epoch,
+                                current_txn_start_offset=entry.transaction_first_offset,
+                            )
+                            for entry in hosted.log.producers.entries.values()
+                        ),
                     )
                 )
-                continue
-            parts.append(
-                PartitionResponse(
-                    partition_index=index,
-                    active_producers=tuple(
-                        ProducerState(
-                            producer_id=entry.producer_id,
-                            producer_epoch=entry.epoch,
-                            last_sequence=entry.last_sequence,
-                            last_timestamp=entry.last_timestamp,
-                            coordinator_epoch=entry.coordinator_epoch,
-                            current_txn_start_offset=entry.transaction_first_offset,
-                        )
-                        for entry in hosted.log.producers.entries.values()
-                    ),
-                )
-            )
-        topics.append(TopicResponse(name=topic.name, partitions=tuple(parts)))
-    call.reply(DescribeProducersResponse(topics=tuple(topics)))
+            topics.append(TopicResponse(name=topic.name, partitions=tuple(parts)))
+        call.reply(DescribeProducersResponse(topics=tuple(topics)))
+
+
+def build(parts: BrokerParts) -> Handler:
+    return DescribeProducers(parts.replicas).handle

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tanist.broker.api.authorized_operations import TOPIC_OPERATIONS
 from tanist.broker.api.metadata import replica_offline
-from tanist.broker.network.client_connection import Call
+from tanist.broker.context import NodeContext
+from tanist.broker.metadata.view import MetadataView
+from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.parts import BrokerParts
 from tanist.controller.topic_names import name_error
 from tanist.wire.errors import ErrorCode, WireError
 from tanist.wire.internal_topics import INTERNAL_TOPICS
@@ -20,25 +24,35 @@ from tanist.wire.messages.describe_topic_partitions_response import (
 )
 
 if TYPE_CHECKING:
-    from tanist.broker.node import Node
     from tanist.controller.image import MetadataImage
 
 
-def handle(node: Node, request: DescribeTopicPartitionsRequest, call: Call) -> None:
-    """Describe topics in the order of their names, from the cursor on, up to the limit."""
-    image = node.metadata.image
-    limit = node.config.max_request_partition_size_limit
-    try:
-        response = describe(image, request, limit, reachable=_reachable_by(image, call.listener))
-    except InvalidCursor:
-        # The message has no field for a general error: each topic that was asked for gets it, as with Kafka.
-        response = DescribeTopicPartitionsResponse(
-            topics=tuple(
-                DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=topic.name)
-                for topic in request.topics
+@dataclass(frozen=True, slots=True)
+class DescribeTopicPartitions:
+    """The handler of DescribeTopicPartitions."""
+
+    context: NodeContext
+    metadata: MetadataView
+
+    def handle(self, request: DescribeTopicPartitionsRequest, call: Call) -> None:
+        """Describe topics in the order of their names, from the cursor on, up to the limit."""
+        image = self.metadata.image
+        limit = self.context.config.max_request_partition_size_limit
+        try:
+            response = describe(image, request, limit, reachable=_reachable_by(image, call.listener))
+        except InvalidCursor:
+            # The message has no field for a general error: each topic that was asked for gets it, as with Kafka.
+            response = DescribeTopicPartitionsResponse(
+                topics=tuple(
+                    DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=topic.name)
+                    for topic in request.topics
+                )
             )
-        )
-    call.reply(response)
+        call.reply(response)
+
+
+def build(parts: BrokerParts) -> Handler:
+    return DescribeTopicPartitions(parts.context, parts.metadata).handle
 
 
 class InvalidCursor(WireError):
@@ -55,7 +69,7 @@ def _reachable_by(image: MetadataImage, listener: str) -> Callable[[int], bool]:
     return reachable.__contains__
 
 
-def _anybody(_broker_id: int) -> bool:
+def _any_broker(_broker_id: int) -> bool:
     return True
 
 
@@ -70,12 +84,12 @@ def describe(
     limit: int,
     *,
     may_describe: Callable[[str], bool] = _everything,
-    reachable: Callable[[int], bool] = _anybody,
+    reachable: Callable[[int], bool] = _any_broker,
 ) -> DescribeTopicPartitionsResponse:
     """One page. `InvalidCursor` for a cursor that makes no sense.
 
-    A leader that whoever asks cannot reach is none to them (rule 125), and a replica there is offline. Topics that may
-    not be described are told after the page, without their ids, if they were asked for by name.
+    A leader that the client cannot reach is none to it (rule 125), and a replica there is offline. Topics that may
+    not be described come after the page, without their ids, if they were asked for by name.
     """
     names = sorted({topic.name for topic in request.topics})
     listing_all = not names

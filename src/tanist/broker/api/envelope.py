@@ -2,45 +2,55 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
-from tanist.broker.network.client_connection import Call
+from tanist.broker.metadata.quorum import MetadataQuorum
+from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.parts import BrokerParts
 from tanist.wire.errors import ErrorCode, WireError
-from tanist.wire.frames import encode_response, parse_request_header
+from tanist.wire.frames import decode_request, encode_response, parse_request_header
 from tanist.wire.messages.envelope_request import EnvelopeRequest
 from tanist.wire.messages.envelope_response import EnvelopeResponse
 
-if TYPE_CHECKING:
-    from tanist.broker.node import Node
 
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """The handler of Envelope."""
 
-def handle(node: Node, request: EnvelopeRequest, call: Call) -> None:
-    """Unpack, have the inner request handled, and pack its answer."""
-    host = node.quorum.controller_host
-    if host is None or not host.active:
-        call.reply(EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER))
-        return
-    frame = memoryview(bytes(request.request_data))
-    try:
-        header = parse_request_header(frame)
-        entry = call.connection.handlers.get(header.api_key)
-        if entry is None or header.api_key == request.API_KEY or not entry[0] <= header.api_version <= entry[1]:
-            call.reply(EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST))
-            return
-        inner_request = node.decode(header, frame)
-    except WireError:
-        call.reply(EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST))
-        return
-    call.wait()
-    inner = Call(call.connection, header, frame)
+    quorum: MetadataQuorum
 
-    def answer(response: Any) -> None:
-        if getattr(response, "error_code", 0) == ErrorCode.NOT_CONTROLLER:
-            # The asking broker looks for the new controller; its client never hears of it.
+    def handle(self, request: EnvelopeRequest, call: Call) -> None:
+        """Unpack, have the inner request handled, and pack its answer."""
+        host = self.quorum.controller_service
+        if host is None or not host.active:
             call.reply(EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER))
             return
-        data = encode_response(response, header.api_version, header.correlation_id)[4:]
-        call.reply(EnvelopeResponse(response_data=data))
+        frame = memoryview(bytes(request.request_data))
+        try:
+            header = parse_request_header(frame)
+            entry = call.connection.handlers.get(header.api_key)
+            if entry is None or header.api_key == request.API_KEY or not entry[0] <= header.api_version <= entry[1]:
+                call.reply(EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST))
+                return
+            inner_request = decode_request(header, frame)
+        except WireError:
+            call.reply(EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST))
+            return
+        call.wait()
+        inner = Call(call.connection, header, frame)
 
-    inner.reply_with = answer
-    entry[2](node, inner_request, inner)
+        def answer(response: Any) -> None:
+            if getattr(response, "error_code", 0) == ErrorCode.NOT_CONTROLLER:
+                # The asking broker looks for the new controller; its client never hears of it.
+                call.reply(EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER))
+                return
+            data = encode_response(response, header.api_version, header.correlation_id)[4:]
+            call.reply(EnvelopeResponse(response_data=data))
+
+        inner.reply_with = answer
+        entry[2](inner_request, inner)
+
+
+def build(parts: BrokerParts) -> Handler:
+    return Envelope(parts.quorum).handle

@@ -1,4 +1,4 @@
-"""Fetch (key 1), versions 4-18, on broker listeners: consumers and followers; the hot path out.
+"""Fetch (key 1), versions 4-18, on broker listeners: consumers and followers; the fast path out.
 
 Record data is never touched: a read gives a range of a segment file, which the network sends from the page cache. A
 fetch that has too little to say waits on the partitions it asked for and in the purgatory; an append or a new high
@@ -7,11 +7,11 @@ watermark looks at the waiters once, at the end of the turn. Sessions (KIP-227) 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from tanist.broker.network.client_connection import ClientConnection, Slot
-from tanist.broker.replication.fetch_reads import read_for_consumer, read_for_follower
+from tanist.broker.parts import BrokerParts
+from tanist.broker.replication.fetch_reads import PartitionReads
 from tanist.broker.replication.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, FetchSession
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.log.log import OffsetOutOfRange
@@ -32,9 +32,6 @@ from tanist.wire.fetch import (
 )
 from tanist.wire.produce import NodeEndpoint
 
-if TYPE_CHECKING:
-    from tanist.broker.node import Node
-
 _NOT_LEADER = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 _LEADER_HINT_VERSION = 16  # KIP-951
 _NEWS_MS = 5
@@ -45,12 +42,12 @@ class FetchWait:
     """A fetch that waits for data or its deadline."""
 
     __slots__ = (
-        "_news_told",
+        "_news_scheduled",
         "call",
         "connection",
         "correlation_id",
         "done",
-        "node",
+        "fetch",
         "session",
         "slot",
         "targets",
@@ -59,7 +56,7 @@ class FetchWait:
 
     def __init__(
         self,
-        node: Node,
+        fetch: Fetch,
         connection: ClientConnection,
         call: FetchCall,
         version: int,
@@ -67,7 +64,7 @@ class FetchWait:
         targets: dict[HostedPartition, FetchTarget],
         session: FetchSession | None,
     ) -> None:
-        self.node = node
+        self.fetch = fetch
         self.connection = connection
         self.call = call
         self.version = version
@@ -76,7 +73,7 @@ class FetchWait:
         self.session = session
         self.slot: Slot = connection.reserve()
         self.done = False
-        self._news_told = False
+        self._news_scheduled = False
 
     def look(self, changed: HostedPartition) -> None:
         """Something happened to one of the partitions: answer if there is enough by now, or the role changed."""
@@ -93,12 +90,12 @@ class FetchWait:
             # Only what has changed can have brought the rest of what is asked for, so mostly nothing else is looked at.
             if self.call.min_bytes <= 1 or self._available_bytes() >= self.call.min_bytes:
                 self.expire()
-        elif self.call.replica_id >= 0 and not self._news_told and self._high_watermark_is_news(changed, target):
-            self._news_told = True
-            self.node.purgatory.add(self.node.turn_ms + _NEWS_MS, self)
+        elif self.call.replica_id >= 0 and not self._news_scheduled and self._high_watermark_is_news(changed, target):
+            self._news_scheduled = True
+            self.fetch.expire_soon(self)
 
     def _upper_offset(self, hosted: HostedPartition, target: FetchTarget) -> int | None:
-        """Up to where the asker may read; None if it is to be told that the role is another one."""
+        """Up to where the client may read; None if it is to hear that the role is another one."""
         leader = hosted.leader
         from_replica = self.call.replica_id >= 0
         if leader is None or hosted.leader_epoch != target.current_leader_epoch != -1:
@@ -118,7 +115,7 @@ class FetchWait:
         return available
 
     def _high_watermark_is_news(self, hosted: HostedPartition, target: FetchTarget) -> bool:
-        """A follower that tells its high watermark (v18, KIP-1166) is answered soon when the leader's is higher.
+        """A follower that sends its high watermark (v18, KIP-1166) is answered soon when the leader's is higher.
 
         Not at once: under load the next records bring the news, and an answer for it alone costs as much as they do.
         """
@@ -134,192 +131,222 @@ class FetchWait:
         if connection.fetch_wait is self:
             connection.fetch_wait = None
         if not connection.closed:
-            node, call, version = self.node, self.call, self.version
-            answers, size_bytes, unusual = _read(node, call, version, False)
-            _count(node, call, size_bytes)
-            chunks = _encode(node, connection, call, version, self.correlation_id, self.session, answers, unusual)
+            chunks = self.fetch.answer(connection, self.call, self.version, self.correlation_id, self.session)
             connection.complete(self.slot, chunks)
-
-
-def handle_fetch(
-    node: Node, connection: ClientConnection, frame: memoryview, offset: int, version: int, correlation_id: int
-) -> None:
-    """Take a Fetch request."""
-    plan = connection.fetch_plan
-    if plan is not None and plan.version == version and frame[offset : offset + plan.length].tobytes() == plan.prefix:
-        fetch_offset, last_fetched_epoch, _, max_bytes, end = REST_OF_PLAN(frame, offset + plan.length)
-        if end == END_OF_PLAN and _respond_as_planned(
-            node, connection, plan, fetch_offset, last_fetched_epoch, max_bytes, correlation_id
-        ):
-            return
-    call = parse_fetch(frame, offset, version)
-    connection.fetch_plan = plan_fetch(frame, offset, version, call)
-    session: FetchSession | None = None
-    if call.session_epoch != FINAL_EPOCH or call.session_id:
-        found = node.fetch_sessions.resolve(call, node.turn_ms)
-        if isinstance(found, int):
-            connection.respond(encode_fetch_response(version, correlation_id, [], error=found))
-            return
-        session = found
-    if connection.fetch_wait is not None:
-        # A follower asks anew because its set of partitions has changed: let the one it waits for go first.
-        connection.fetch_wait.expire()
-    node.metrics.fetch_requests += 1
-    max_wait_ms = call.max_wait_ms
-    answers, size_bytes, at_once = _read(node, call, version, True)
-    if at_once or size_bytes >= call.min_bytes or max_wait_ms <= 0 or not any(parts for _, parts in call.topics):
-        _count(node, call, size_bytes)
-        connection.respond(_encode(node, connection, call, version, correlation_id, session, answers, at_once))
-        return
-    targets: dict[HostedPartition, FetchTarget] = {}
-    lookup = node.replicas.by_topic
-    for topic, parts in call.topics:
-        for target in parts:
-            targets[lookup[topic][target.partition]] = target
-    wait = FetchWait(node, connection, call, version, correlation_id, targets, session)
-    for hosted in targets:
-        hosted.wait_for_data(wait)
-    if call.replica_id >= 0:
-        connection.fetch_wait = wait
-    node.purgatory.add(node.turn_ms + max_wait_ms, wait)
-
-
-def _respond_as_planned(
-    node: Node,
-    connection: ClientConnection,
-    plan: FetchPlan,
-    fetch_offset: int,
-    last_fetched_epoch: int,
-    max_bytes: int,
-    correlation_id: int,
-) -> bool:
-    """Answer a consumer that has enough to read in the one partition that it asks for, which is led here.
-
-    False for whatever is not as usual: nothing has happened then.
-    """
-    hosted_parts = node.replicas.by_topic.get(plan.topic)
-    hosted = None if hosted_parts is None else hosted_parts.get(plan.index)
-    leader = None if hosted is None else hosted.leader
-    if hosted is None or leader is None or hosted.stale:
-        return False
-    log = hosted.log
-    high_watermark = leader.high_watermark
-    stable_offset = log.last_stable_offset(high_watermark)
-    error, diverging, upper_offset = consumer_read(
-        hosted.replica,
-        fetch_offset,
-        plan.current_leader_epoch,
-        last_fetched_epoch,
-        READ_UNCOMMITTED,
-        stable_offset,
-        False,
-    )
-    if error or diverging is not None:
-        return False
-    try:
-        piece = log.read(fetch_offset, max_bytes if max_bytes < plan.max_bytes else plan.max_bytes, upper_offset)
-    except (OffsetOutOfRange, OSError):
-        return False
-    if piece is None:
-        return False
-    records = piece.chunk
-    if records.length < plan.min_bytes and plan.max_wait_ms > 0:
-        return False
-    metrics = node.metrics
-    metrics.fetch_requests += 1
-    metrics.bytes_out += records.length
-    connection.respond(
-        encode_fetched(
-            plan.version,
-            correlation_id,
-            plan.topic,
-            plan.index,
-            high_watermark,
-            stable_offset,
-            log.log_start_offset,
-            records,
-        )
-    )
-    return True
 
 
 Answers = list[tuple["str | UUID", list[FetchedPartition]]]
 
 
-def _read(node: Node, call: FetchCall, version: int, arriving: bool) -> tuple[Answers, int, bool]:
-    """Read; give (what there is, bytes of records in it, must be sent at once: an error, divergence or hint).
+class Fetch:
+    """The handler of a broker's listeners. What each request needs is an attribute, one step away."""
 
-    `arriving`: the request is new. A held one that is answered now says nothing new about its follower (rule 13).
-    """
-    lookup = node.replicas.by_topic
-    left = call.max_bytes
-    total = 0
-    at_once = False
-    replica_id = call.replica_id
-    answers: Answers = []
-    for topic, parts in call.topics:
-        hosted_parts = lookup.get(topic)
-        results: list[FetchedPartition] = []
-        answers.append((topic, results))
-        for target in parts:
-            hosted = None if hosted_parts is None else hosted_parts.get(target.partition)
-            if hosted is None:
-                result = FetchedPartition(
-                    target.partition, node.fetch_absent_error(topic, target.partition), -1, -1, -1, None
-                )
-            elif replica_id >= 0:
-                result = read_for_follower(node, hosted, call, target, left, total == 0, arriving)
-            else:
-                result = read_for_consumer(node, hosted, call, target, left, total == 0, version)
-            results.append(result)
-            records = result.records
-            if records is not None:
-                size_bytes: int = records.length  # type: ignore[union-attr]  # logs give FileRanges
-                total += size_bytes
-                left = left - size_bytes if left > size_bytes else 0
-            if result.error or result.diverging_epoch is not None or result.preferred_read_replica >= 0:
-                at_once = True
-    return answers, total, at_once
+    __slots__ = ("_absent_error", "_by_topic", "_metadata", "_metrics", "_purgatory", "_reads", "_sessions", "_turn")
 
+    def __init__(self, parts: BrokerParts) -> None:
+        self._turn = parts.turn
+        self._by_topic = parts.replicas.by_topic
+        self._absent_error = parts.replicas.absent_error
+        self._reads = PartitionReads(parts.effects, rack_aware=parts.context.config.rack_aware_reads)
+        self._sessions = parts.fetch_sessions
+        self._purgatory = parts.purgatory
+        self._metadata = parts.metadata
+        self._metrics = parts.context.metrics
 
-def _count(node: Node, call: FetchCall, size_bytes: int) -> None:
-    if call.replica_id < 0:
-        node.metrics.bytes_out += size_bytes
-    else:
-        node.metrics.replication_bytes_out += size_bytes
+    def handle(
+        self, connection: ClientConnection, frame: memoryview, offset: int, version: int, correlation_id: int
+    ) -> None:
+        """Take a Fetch request."""
+        plan = connection.fetch_plan
+        if (
+            plan is not None
+            and plan.version == version
+            and frame[offset : offset + plan.length].tobytes() == plan.prefix
+        ):
+            fetch_offset, last_fetched_epoch, _, max_bytes, end = REST_OF_PLAN(frame, offset + plan.length)
+            if end == END_OF_PLAN and self._respond_as_planned(
+                connection, plan, fetch_offset, last_fetched_epoch, max_bytes, correlation_id
+            ):
+                return
+        call = parse_fetch(frame, offset, version)
+        connection.fetch_plan = plan_fetch(frame, offset, version, call)
+        session: FetchSession | None = None
+        if call.session_epoch != FINAL_EPOCH or call.session_id:
+            found = self._sessions.resolve(call, self._turn.time_ms())
+            if isinstance(found, int):
+                connection.respond(encode_fetch_response(version, correlation_id, [], error=found))
+                return
+            session = found
+        if connection.fetch_wait is not None:
+            # A follower asks anew because its set of partitions has changed: let the one it waits for go first.
+            connection.fetch_wait.expire()
+        self._metrics.fetch_requests += 1
+        max_wait_ms = call.max_wait_ms
+        answers, size_bytes, at_once = self._read(call, version, True)
+        if at_once or size_bytes >= call.min_bytes or max_wait_ms <= 0 or not any(parts for _, parts in call.topics):
+            self._count(call, size_bytes)
+            connection.respond(self._encode(connection, call, version, correlation_id, session, answers, at_once))
+            return
+        targets: dict[HostedPartition, FetchTarget] = {}
+        lookup = self._by_topic
+        for topic, parts in call.topics:
+            for target in parts:
+                targets[lookup[topic][target.partition]] = target
+        wait = FetchWait(self, connection, call, version, correlation_id, targets, session)
+        for hosted in targets:
+            hosted.wait_for_data(wait)
+        if call.replica_id >= 0:
+            connection.fetch_wait = wait
+        self._purgatory.add(self._turn.time_ms() + max_wait_ms, wait)
 
+    def _respond_as_planned(
+        self,
+        connection: ClientConnection,
+        plan: FetchPlan,
+        fetch_offset: int,
+        last_fetched_epoch: int,
+        max_bytes: int,
+        correlation_id: int,
+    ) -> bool:
+        """Answer a consumer that has enough to read in the one partition that it asks for, which is led here.
 
-def _encode(
-    node: Node,
-    connection: ClientConnection,
-    call: FetchCall,
-    version: int,
-    correlation_id: int,
-    session: FetchSession | None,
-    answers: Answers,
-    unusual: bool,
-) -> list[Chunk]:
-    """The answer, of which a session leaves out what its client knows. What is encoded must be sent."""
-    endpoints: tuple[NodeEndpoint, ...] = ()
-    if unusual:
-        node.metrics.failed_fetches += sum(1 for _, results in answers for result in results if result.error)
-        if version >= _LEADER_HINT_VERSION:
-            endpoints = _leader_hints(node, connection, answers)
-    if session is None:
-        return encode_fetch_response(version, correlation_id, answers, node_endpoints=endpoints)
-    news = session.news(answers, whole=call.session_epoch == INITIAL_EPOCH)
-    return encode_fetch_response(version, correlation_id, news, session_id=session.id, node_endpoints=endpoints)
+        False for whatever is not as usual: nothing has happened then.
+        """
+        hosted_parts = self._by_topic.get(plan.topic)
+        hosted = None if hosted_parts is None else hosted_parts.get(plan.index)
+        leader = None if hosted is None else hosted.leader
+        if hosted is None or leader is None or hosted.stale:
+            return False
+        log = hosted.log
+        high_watermark = leader.high_watermark
+        stable_offset = log.last_stable_offset(high_watermark)
+        error, diverging, upper_offset = consumer_read(
+            hosted.replica,
+            fetch_offset,
+            plan.current_leader_epoch,
+            last_fetched_epoch,
+            READ_UNCOMMITTED,
+            stable_offset,
+            False,
+        )
+        if error or diverging is not None:
+            return False
+        try:
+            piece = log.read(fetch_offset, max_bytes if max_bytes < plan.max_bytes else plan.max_bytes, upper_offset)
+        except (OffsetOutOfRange, OSError):
+            return False
+        if piece is None:
+            return False
+        records = piece.chunk
+        if records.length < plan.min_bytes and plan.max_wait_ms > 0:
+            return False
+        metrics = self._metrics
+        metrics.fetch_requests += 1
+        metrics.bytes_out += records.length
+        connection.respond(
+            encode_fetched(
+                plan.version,
+                correlation_id,
+                plan.topic,
+                plan.index,
+                high_watermark,
+                stable_offset,
+                log.log_start_offset,
+                records,
+            )
+        )
+        return True
 
+    def _read(self, call: FetchCall, version: int, arriving: bool) -> tuple[Answers, int, bool]:
+        """Read; give (what there is, bytes of records in it, must be sent at once: an error, divergence or hint).
 
-def _leader_hints(
-    node: Node, connection: ClientConnection, answers: list[tuple[str | UUID, list[FetchedPartition]]]
-) -> tuple[NodeEndpoint, ...]:
-    leaders: set[int] = set()
-    for topic, parts in answers:
-        for position, result in enumerate(parts):
-            if result.error in (_NOT_LEADER, ErrorCode.FENCED_LEADER_EPOCH):
-                leader = node.metadata.current_leader(topic, result.partition)
-                if leader is not None:
-                    parts[position] = result._replace(current_leader=leader)
-                    leaders.add(leader[0])
-    return node.metadata.endpoints_of(leaders, connection.listener) if leaders else ()
+        `arriving`: the request is new. A held one that is answered now says nothing new about its follower (rule 13).
+        """
+        lookup = self._by_topic
+        reads = self._reads
+        now_ms = self._turn.time_ms()
+        left = call.max_bytes
+        total = 0
+        at_once = False
+        replica_id = call.replica_id
+        answers: Answers = []
+        for topic, parts in call.topics:
+            hosted_parts = lookup.get(topic)
+            results: list[FetchedPartition] = []
+            answers.append((topic, results))
+            for target in parts:
+                hosted = None if hosted_parts is None else hosted_parts.get(target.partition)
+                if hosted is None:
+                    result = FetchedPartition(
+                        target.partition, self._absent_error(topic, target.partition), -1, -1, -1, None
+                    )
+                elif replica_id >= 0:
+                    result = reads.for_follower(hosted, call, target, left, total == 0, arriving, now_ms)
+                else:
+                    result = reads.for_consumer(hosted, call, target, left, total == 0, version, now_ms)
+                results.append(result)
+                records = result.records
+                if records is not None:
+                    size_bytes: int = records.length  # type: ignore[union-attr]  # logs give FileRanges
+                    total += size_bytes
+                    left = left - size_bytes if left > size_bytes else 0
+                if result.error or result.diverging_epoch is not None or result.preferred_read_replica >= 0:
+                    at_once = True
+        return answers, total, at_once
+
+    def _count(self, call: FetchCall, size_bytes: int) -> None:
+        if call.replica_id < 0:
+            self._metrics.bytes_out += size_bytes
+        else:
+            self._metrics.replication_bytes_out += size_bytes
+
+    def _encode(
+        self,
+        connection: ClientConnection,
+        call: FetchCall,
+        version: int,
+        correlation_id: int,
+        session: FetchSession | None,
+        answers: Answers,
+        unusual: bool,
+    ) -> list[Chunk]:
+        """The answer, of which a session leaves out what its client knows. What is encoded must be sent."""
+        endpoints: tuple[NodeEndpoint, ...] = ()
+        if unusual:
+            self._metrics.failed_fetches += sum(1 for _, results in answers for result in results if result.error)
+            if version >= _LEADER_HINT_VERSION:
+                endpoints = self._leader_hints(connection, answers)
+        if session is None:
+            return encode_fetch_response(version, correlation_id, answers, node_endpoints=endpoints)
+        news = session.news(answers, whole=call.session_epoch == INITIAL_EPOCH)
+        return encode_fetch_response(version, correlation_id, news, session_id=session.id, node_endpoints=endpoints)
+
+    def _leader_hints(
+        self, connection: ClientConnection, answers: list[tuple[str | UUID, list[FetchedPartition]]]
+    ) -> tuple[NodeEndpoint, ...]:
+        leaders: set[int] = set()
+        for topic, parts in answers:
+            for position, result in enumerate(parts):
+                if result.error in (_NOT_LEADER, ErrorCode.FENCED_LEADER_EPOCH):
+                    leader = self._metadata.current_leader(topic, result.partition)
+                    if leader is not None:
+                        parts[position] = result._replace(current_leader=leader)
+                        leaders.add(leader[0])
+        return self._metadata.endpoints_of(leaders, connection.listener) if leaders else ()
+
+    def answer(
+        self,
+        connection: ClientConnection,
+        call: FetchCall,
+        version: int,
+        correlation_id: int,
+        session: FetchSession | None,
+    ) -> list[Chunk]:
+        """Read for a request that has waited, and encode what there is."""
+        answers, size_bytes, unusual = self._read(call, version, False)
+        self._count(call, size_bytes)
+        return self._encode(connection, call, version, correlation_id, session, answers, unusual)
+
+    def expire_soon(self, wait: FetchWait) -> None:
+        """A follower is to have the news of a higher high watermark, even without records."""
+        self._purgatory.add(self._turn.time_ms() + _NEWS_MS, wait)

@@ -8,9 +8,15 @@ for good instead of being kept waiting. The error is the one that every client l
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
-from tanist.broker.network.client_connection import Call
+from tanist.broker.context import NodeContext
+from tanist.broker.metadata.awaited_topics import AwaitedTopics
+from tanist.broker.metadata.controller_channel import ControllerChannel
+from tanist.broker.metadata.view import MetadataView
+from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.network.connections import Connections
+from tanist.broker.parts import BrokerParts
 from tanist.coordinator.partitioning import partition_of
 from tanist.wire.errors import ErrorCode
 from tanist.wire.internal_topics import OFFSETS_TOPIC
@@ -18,9 +24,6 @@ from tanist.wire.messages.create_topics_request import CreatableTopic, Creatable
 from tanist.wire.messages.create_topics_response import CreateTopicsResponse
 from tanist.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from tanist.wire.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
-
-if TYPE_CHECKING:
-    from tanist.broker.node import Node
 
 _GROUP, _TRANSACTION = 0, 1
 _KINDS = {
@@ -35,77 +38,90 @@ _KNOWN_HERE_MS = 1_000
 _ANSWERED = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
 
 
-def handle(node: Node, request: FindCoordinatorRequest, call: Call) -> None:
-    """Name the coordinator of each group, or say why there is none."""
-    if request.key_type == _GROUP and node.metadata.image.topic(OFFSETS_TOPIC) is None:
-        call.wait()
-        _create_topic(node, request, call)
-        return
-    _answer(node, request, call)
+@dataclass(frozen=True, slots=True)
+class FindCoordinator:
+    """The handler of FindCoordinator."""
 
+    context: NodeContext
+    metadata: MetadataView
+    controller_channel: ControllerChannel
+    awaited_topics: AwaitedTopics
+    connections: Connections
 
-def _create_topic(node: Node, request: FindCoordinatorRequest, call: Call) -> None:
-    config = node.config
-    settings = {
-        "cleanup.policy": "compact",
-        "compression.type": "producer",
-        "segment.bytes": str(config.offsets_topic_segment_bytes),
-    }
-    topic = CreatableTopic(
-        name=OFFSETS_TOPIC,
-        num_partitions=config.offsets_topic_num_partitions,
-        replication_factor=min(config.offsets_topic_replication_factor, len(node.metadata.image.brokers)),
-        configs=tuple(CreatableTopicConfig(name=name, value=value) for name, value in settings.items()),
-    )
-
-    def created(response: CreateTopicsResponse | None) -> None:
-        if response is None or response.topics[0].error_code not in _ANSWERED:
-            why = "no controller answers" if response is None else ErrorCode(response.topics[0].error_code).name
-            node.report("WARN", f"{OFFSETS_TOPIC} can't be created: {why}")
-            _answer(node, request, call)
+    def handle(self, request: FindCoordinatorRequest, call: Call) -> None:
+        """Name the coordinator of each group, or say why there is none."""
+        if request.key_type == _GROUP and self.metadata.image.topic(OFFSETS_TOPIC) is None:
+            call.wait()
+            self._create_topic(request, call)
             return
-        deadline_ms = node.clock.now_ms() + _KNOWN_HERE_MS
-        node.awaited_topics.when_known([OFFSETS_TOPIC], deadline_ms, lambda: _answer(node, request, call))
+        self._answer(request, call)
 
-    creation = CreateTopicsRequest(topics=(topic,), timeout_ms=_CREATE_TIMEOUT_MS)
-    node.controller_channel.call(creation, _CREATE_TOPICS_VERSION, _CREATE_TIMEOUT_MS, created)
-
-
-def _answer(node: Node, request: FindCoordinatorRequest, call: Call) -> None:
-    keys = request.coordinator_keys if call.version >= _BATCHED_VERSION else (request.key,)
-    if request.key_type == _TRANSACTION and keys:
-        node.transaction_refused(call, keys[0])
-    found = tuple(_coordinator(node, request.key_type, key, call.listener) for key in keys)
-    if call.version >= _BATCHED_VERSION:
-        call.reply(FindCoordinatorResponse(coordinators=found))
-        return
-    only = found[0]
-    call.reply(
-        FindCoordinatorResponse(
-            error_code=only.error_code,
-            # Apache Kafka gives a name to "no error" here, and only here.
-            error_message=only.error_message if only.error_code else "NONE",
-            node_id=only.node_id,
-            host=only.host,
-            port=only.port,
+    def _create_topic(self, request: FindCoordinatorRequest, call: Call) -> None:
+        config = self.context.config
+        settings = {
+            "cleanup.policy": "compact",
+            "compression.type": "producer",
+            "segment.bytes": str(config.offsets_topic_segment_bytes),
+        }
+        topic = CreatableTopic(
+            name=OFFSETS_TOPIC,
+            num_partitions=config.offsets_topic_num_partitions,
+            replication_factor=min(config.offsets_topic_replication_factor, len(self.metadata.image.brokers)),
+            configs=tuple(CreatableTopicConfig(name=name, value=value) for name, value in settings.items()),
         )
-    )
+
+        def created(response: CreateTopicsResponse | None) -> None:
+            if response is None or response.topics[0].error_code not in _ANSWERED:
+                why = "no controller answers" if response is None else ErrorCode(response.topics[0].error_code).name
+                self.context.report("WARN", f"{OFFSETS_TOPIC} can't be created: {why}")
+                self._answer(request, call)
+                return
+            deadline_ms = self.context.clock.now_ms() + _KNOWN_HERE_MS
+            self.awaited_topics.when_known([OFFSETS_TOPIC], deadline_ms, lambda: self._answer(request, call))
+
+        creation = CreateTopicsRequest(topics=(topic,), timeout_ms=_CREATE_TIMEOUT_MS)
+        self.controller_channel.call(creation, _CREATE_TOPICS_VERSION, _CREATE_TIMEOUT_MS, created)
+
+    def _answer(self, request: FindCoordinatorRequest, call: Call) -> None:
+        keys = request.coordinator_keys if call.version >= _BATCHED_VERSION else (request.key,)
+        if request.key_type == _TRANSACTION and keys:
+            self.connections.transaction_refused(call, keys[0])
+        found = tuple(self._coordinator(request.key_type, key, call.listener) for key in keys)
+        if call.version >= _BATCHED_VERSION:
+            call.reply(FindCoordinatorResponse(coordinators=found))
+            return
+        only = found[0]
+        call.reply(
+            FindCoordinatorResponse(
+                error_code=only.error_code,
+                # Apache Kafka gives a name to "no error" here, and only here.
+                error_message=only.error_message if only.error_code else "NONE",
+                node_id=only.node_id,
+                host=only.host,
+                port=only.port,
+            )
+        )
+
+    def _coordinator(self, key_type: int, key: str, listener: str) -> Coordinator:
+        if key_type != _GROUP:
+            kind, error = _KINDS.get(key_type, (f"coordinators of type {key_type}", ErrorCode.INVALID_REQUEST))
+            return _none(key, error, f"tanist has no {kind} yet")
+        topic = self.metadata.image.topic(OFFSETS_TOPIC)
+        if topic is None:
+            return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{OFFSETS_TOPIC} is not there yet")
+        index = partition_of(key, len(topic.partitions))
+        leader = topic.partitions[index].leader
+        endpoints = self.metadata.endpoints_of([leader], listener) if leader >= 0 else ()
+        broker = self.metadata.image.brokers.get(leader)
+        if not endpoints or broker is None or broker.fenced:
+            return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{OFFSETS_TOPIC}-{index} has no leader")
+        return Coordinator(key=key, node_id=leader, host=endpoints[0].host, port=endpoints[0].port)
 
 
-def _coordinator(node: Node, key_type: int, key: str, listener: str) -> Coordinator:
-    if key_type != _GROUP:
-        kind, error = _KINDS.get(key_type, (f"coordinators of type {key_type}", ErrorCode.INVALID_REQUEST))
-        return _none(key, error, f"tanist has no {kind} yet")
-    topic = node.metadata.image.topic(OFFSETS_TOPIC)
-    if topic is None:
-        return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{OFFSETS_TOPIC} is not there yet")
-    index = partition_of(key, len(topic.partitions))
-    leader = topic.partitions[index].leader
-    endpoints = node.metadata.endpoints_of([leader], listener) if leader >= 0 else ()
-    broker = node.metadata.image.brokers.get(leader)
-    if not endpoints or broker is None or broker.fenced:
-        return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{OFFSETS_TOPIC}-{index} has no leader")
-    return Coordinator(key=key, node_id=leader, host=endpoints[0].host, port=endpoints[0].port)
+def build(parts: BrokerParts) -> Handler:
+    return FindCoordinator(
+        parts.context, parts.metadata, parts.controller_channel, parts.awaited_topics, parts.connections
+    ).handle
 
 
 def _none(key: str, error: int, message: str) -> Coordinator:

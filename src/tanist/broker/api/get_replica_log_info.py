@@ -1,7 +1,7 @@
 """GetReplicaLogInfo (key 32093, ours), version 0 (KIP-966): where this broker's logs end, for the election of a leader.
 
 The answer names the broker epoch, so that one given before a restart is recognised, and the leader epoch by which this
-replica acts, so that the asker can tell whether the replica has left its last leader: a follower that still believes
+replica acts, so that the controller sees whether the replica has left its last leader: a follower that still believes
 in one may append more.
 
 Between nodes only: its key is private (`wire.apis.PRIVATE_FROM`), and listeners for clients do not know it.
@@ -9,10 +9,14 @@ Between nodes only: its key is private (`wire.apis.PRIVATE_FROM`), and listeners
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 from uuid import UUID
 
-from tanist.broker.network.client_connection import Call
+from tanist.broker.metadata.lifecycle import Lifecycle
+from tanist.broker.metadata.view import MetadataView
+from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.parts import BrokerParts
+from tanist.broker.replication.replicas import Replicas
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.get_replica_log_info_request import GetReplicaLogInfoRequest
 from tanist.wire.messages.get_replica_log_info_response import (
@@ -21,55 +25,66 @@ from tanist.wire.messages.get_replica_log_info_response import (
     TopicPartitionLogInfo,
 )
 
-if TYPE_CHECKING:
-    from tanist.broker.node import Node
-
 MAX_PARTITIONS = 1_000
 """KIP: "If more than 1000 partitions are included, only the first 1000 will be served. Others will be returned with
 REQUEST_LIMIT_REACHED.\""""
 
 
-def handle(node: Node, request: GetReplicaLogInfoRequest, call: Call) -> None:
-    """No partitions (null) means every replica of this broker, up to the limit."""
-    asked: list[tuple[UUID, tuple[int, ...]]]
-    if request.topic_partitions is None:
-        asked = _everything(node)
-    else:
-        asked = [(topic.topic_id, topic.partitions) for topic in request.topic_partitions]
-    served = 0
-    topics = []
-    for topic_id, partitions in asked:
-        infos = []
-        for partition in partitions:
-            served += 1
-            infos.append(_info(node, topic_id, partition) if served <= MAX_PARTITIONS else _too_many(partition))
-        topics.append(TopicPartitionLogInfo(topic_id=topic_id, partition_log_info=tuple(infos)))
-    call.reply(
-        GetReplicaLogInfoResponse(broker_epoch=node.lifecycle.broker_epoch, topic_partition_log_info_list=tuple(topics))
-    )
+@dataclass(frozen=True, slots=True)
+class GetReplicaLogInfo:
+    """The handler of GetReplicaLogInfo."""
+
+    metadata: MetadataView
+    replicas: Replicas
+    lifecycle: Lifecycle
+
+    def handle(self, request: GetReplicaLogInfoRequest, call: Call) -> None:
+        """No partitions (null) means every replica of this broker, up to the limit."""
+        asked: list[tuple[UUID, tuple[int, ...]]]
+        if request.topic_partitions is None:
+            asked = self._everything()
+        else:
+            asked = [(topic.topic_id, topic.partitions) for topic in request.topic_partitions]
+        served = 0
+        topics = []
+        for topic_id, partitions in asked:
+            infos = []
+            for partition in partitions:
+                served += 1
+                infos.append(self._info(topic_id, partition) if served <= MAX_PARTITIONS else _too_many(partition))
+            topics.append(TopicPartitionLogInfo(topic_id=topic_id, partition_log_info=tuple(infos)))
+        call.reply(
+            GetReplicaLogInfoResponse(
+                broker_epoch=self.lifecycle.broker_epoch, topic_partition_log_info_list=tuple(topics)
+            )
+        )
+
+    def _everything(
+        self,
+    ) -> list[tuple[UUID, tuple[int, ...]]]:
+        by_topic: dict[UUID, list[int]] = {}
+        for hosted in self.replicas:
+            by_topic.setdefault(hosted.topic_id, []).append(hosted.index)
+        return [(topic_id, tuple(sorted(partitions))) for topic_id, partitions in by_topic.items()]
+
+    def _info(self, topic_id: UUID, partition: int) -> PartitionLogInfo:
+        hosted = self.replicas.get(topic_id, partition)
+        if hosted is None:
+            known = topic_id in self.metadata.image.topics
+            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if known else ErrorCode.UNKNOWN_TOPIC_ID
+            return _failed(partition, error, "This broker has no replica of the partition.")
+        if hosted.stale or hosted.log.failed is not None:
+            return _failed(partition, ErrorCode.KAFKA_STORAGE_ERROR, "The log directory of the replica is offline.")
+        return PartitionLogInfo(
+            partition=partition,
+            last_written_leader_epoch=hosted.log.last_written_epoch,
+            current_leader_epoch=hosted.leader_epoch,
+            log_end_offset=hosted.log.log_end_offset,
+        )
 
 
-def _everything(node: Node) -> list[tuple[UUID, tuple[int, ...]]]:
-    by_topic: dict[UUID, list[int]] = {}
-    for hosted in node.replicas:
-        by_topic.setdefault(hosted.topic_id, []).append(hosted.index)
-    return [(topic_id, tuple(sorted(partitions))) for topic_id, partitions in by_topic.items()]
-
-
-def _info(node: Node, topic_id: UUID, partition: int) -> PartitionLogInfo:
-    hosted = node.replicas.get(topic_id, partition)
-    if hosted is None:
-        known = topic_id in node.metadata.image.topics
-        error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if known else ErrorCode.UNKNOWN_TOPIC_ID
-        return _failed(partition, error, "This broker has no replica of the partition.")
-    if hosted.stale or hosted.log.failed is not None:
-        return _failed(partition, ErrorCode.KAFKA_STORAGE_ERROR, "The log directory of the replica is offline.")
-    return PartitionLogInfo(
-        partition=partition,
-        last_written_leader_epoch=hosted.log.last_written_epoch,
-        current_leader_epoch=hosted.leader_epoch,
-        log_end_offset=hosted.log.log_end_offset,
-    )
+def build(parts: BrokerParts) -> Handler:
+    return GetReplicaLogInfo(parts.metadata, parts.replicas, parts.lifecycle).handle
 
 
 def _too_many(partition: int) -> PartitionLogInfo:

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
-from tanist.broker.network.client_connection import Call
+from tanist.broker.groups.service import Groups
+from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.parts import BrokerParts
+from tanist.broker.turn import Turn
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.heartbeat_request import HeartbeatRequest
 from tanist.wire.messages.heartbeat_response import HeartbeatResponse
 
-if TYPE_CHECKING:
-    from tanist.broker.node import Node
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """The handler of Heartbeat."""
+
+    turn: Turn
+    groups: Groups
+
+    def handle(self, request: HeartbeatRequest, call: Call) -> None:
+        """While a group is being loaded its members are not to be alarmed (as Kafka)."""
+        coordinator = self.groups.coordinator()
+        found = coordinator.find(request.group_id)
+        if isinstance(found, int):
+            loading = found == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            call.reply(HeartbeatResponse(error_code=ErrorCode.NONE if loading else found))
+            return
+        call.wait()
+        coordinator.carry_out(found, found.shard.heartbeat(request, call.reply, self.turn.time_ms()))
 
 
-def handle(node: Node, request: HeartbeatRequest, call: Call) -> None:
-    """While a group is being loaded its members are not to be alarmed (as Kafka)."""
-    coordinator = node.coordinator()
-    found = coordinator.find(request.group_id)
-    if isinstance(found, int):
-        loading = found == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        call.reply(HeartbeatResponse(error_code=ErrorCode.NONE if loading else found))
-        return
-    call.wait()
-    coordinator.carry_out(found, found.shard.heartbeat(request, call.reply, node.clock.now_ms()))
+def build(parts: BrokerParts) -> Handler:
+    return Heartbeat(parts.turn, parts.groups).handle

@@ -2,34 +2,47 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from tanist.broker.assembly import new_uuid
-from tanist.broker.network.client_connection import Call
+from tanist.broker.context import NodeContext
+from tanist.broker.groups.service import Groups
+from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.parts import BrokerParts
+from tanist.broker.turn import Turn
 from tanist.wire.messages.join_group_request import JoinGroupRequest
 from tanist.wire.messages.join_group_response import JoinGroupResponse
-
-if TYPE_CHECKING:
-    from tanist.broker.node import Node
 
 _NULL_PROTOCOL_VERSION = 7
 
 
-def handle(node: Node, request: JoinGroupRequest, call: Call) -> None:
-    """Let a member join, or join again."""
-    coordinator = node.coordinator()
-    call.wait()
+@dataclass(frozen=True, slots=True)
+class JoinGroup:
+    """The handler of JoinGroup."""
 
-    def reply(response: JoinGroupResponse) -> None:
-        if response.protocol_name is None and call.version < _NULL_PROTOCOL_VERSION:
-            response.protocol_name = ""
-        call.reply(response)
+    context: NodeContext
+    turn: Turn
+    groups: Groups
 
-    found = coordinator.find(request.group_id)
-    if isinstance(found, int):
-        reply(JoinGroupResponse(error_code=found, protocol_name=None, member_id=request.member_id))
-        return
-    static = request.group_instance_id is not None
-    stem = request.group_instance_id if static else call.header.client_id
-    context = coordinator.join_context(call, reply, f"{stem or ''}-{new_uuid(node.random)}", static=static)
-    coordinator.carry_out(found, found.shard.join(request, context, node.clock.now_ms()))
+    def handle(self, request: JoinGroupRequest, call: Call) -> None:
+        """Let a member join, or join again."""
+        coordinator = self.groups.coordinator()
+        call.wait()
+
+        def reply(response: JoinGroupResponse) -> None:
+            if response.protocol_name is None and call.version < _NULL_PROTOCOL_VERSION:
+                response.protocol_name = ""
+            call.reply(response)
+
+        found = coordinator.find(request.group_id)
+        if isinstance(found, int):
+            reply(JoinGroupResponse(error_code=found, protocol_name=None, member_id=request.member_id))
+            return
+        static = request.group_instance_id is not None
+        stem = request.group_instance_id if static else call.header.client_id
+        context = coordinator.join_context(call, reply, f"{stem or ''}-{new_uuid(self.context.random)}", static=static)
+        coordinator.carry_out(found, found.shard.join(request, context, self.turn.time_ms()))
+
+
+def build(parts: BrokerParts) -> Handler:
+    return JoinGroup(parts.context, parts.turn, parts.groups).handle

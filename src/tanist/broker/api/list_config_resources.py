@@ -6,9 +6,11 @@ Version 0 asks for client metrics subscriptions (KIP-714). Version 1 names the t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
-from tanist.broker.network.client_connection import Call
+from tanist.broker.metadata.view import MetadataView
+from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.parts import BrokerParts
 from tanist.controller.settings import (
     BROKER_LOGGER_RESOURCE,
     BROKER_RESOURCE,
@@ -20,28 +22,37 @@ from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.list_config_resources_request import ListConfigResourcesRequest
 from tanist.wire.messages.list_config_resources_response import ConfigResource, ListConfigResourcesResponse
 
-if TYPE_CHECKING:
-    from tanist.broker.node import Node
-
 _KNOWN = frozenset((TOPIC_RESOURCE, BROKER_RESOURCE, BROKER_LOGGER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE))
 
 
-def handle(node: Node, request: ListConfigResourcesRequest, call: Call) -> None:
-    """List topics by name, then the brokers that are alive by id, then groups and subscriptions."""
-    wanted = frozenset(request.resource_types) if call.version >= 1 else frozenset((CLIENT_METRICS_RESOURCE,))
-    if not wanted <= _KNOWN:
-        call.reply(ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION))
-        return
-    wanted = wanted or _KNOWN
-    image = node.metadata.image
-    found: list[ConfigResource] = []
-    if TOPIC_RESOURCE in wanted:
-        found += (ConfigResource(resource_name=name, resource_type=TOPIC_RESOURCE) for name in sorted(image.topic_ids))
-    if BROKER_RESOURCE in wanted:
-        alive = sorted(broker.id for broker in image.brokers.values() if not broker.fenced)
-        found += (ConfigResource(resource_name=str(each), resource_type=BROKER_RESOURCE) for each in alive)
-    for kind in (GROUP_RESOURCE, CLIENT_METRICS_RESOURCE):
-        if kind in wanted:
-            names = sorted(name for each, name in image.configs if each == kind and image.configs[each, name])
-            found += (ConfigResource(resource_name=name, resource_type=kind) for name in names)
-    call.reply(ListConfigResourcesResponse(config_resources=tuple(found)))
+@dataclass(frozen=True, slots=True)
+class ListConfigResources:
+    """The handler of ListConfigResources."""
+
+    metadata: MetadataView
+
+    def handle(self, request: ListConfigResourcesRequest, call: Call) -> None:
+        """List topics by name, then the brokers that are alive by id, then groups and subscriptions."""
+        wanted = frozenset(request.resource_types) if call.version >= 1 else frozenset((CLIENT_METRICS_RESOURCE,))
+        if not wanted <= _KNOWN:
+            call.reply(ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION))
+            return
+        wanted = wanted or _KNOWN
+        image = self.metadata.image
+        found: list[ConfigResource] = []
+        if TOPIC_RESOURCE in wanted:
+            found += (
+                ConfigResource(resource_name=name, resource_type=TOPIC_RESOURCE) for name in sorted(image.topic_ids)
+            )
+        if BROKER_RESOURCE in wanted:
+            alive = sorted(broker.id for broker in image.brokers.values() if not broker.fenced)
+            found += (ConfigResource(resource_name=str(each), resource_type=BROKER_RESOURCE) for each in alive)
+        for kind in (GROUP_RESOURCE, CLIENT_METRICS_RESOURCE):
+            if kind in wanted:
+                names = sorted(name for each, name in image.configs if each == kind and image.configs[each, name])
+                found += (ConfigResource(resource_name=name, resource_type=kind) for name in names)
+        call.reply(ListConfigResourcesResponse(config_resources=tuple(found)))
+
+
+def build(parts: BrokerParts) -> Handler:
+    return ListConfigResources(parts.metadata).handle

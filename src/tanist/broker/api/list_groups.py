@@ -2,48 +2,57 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
-from tanist.broker.network.client_connection import Call
+from tanist.broker.groups.service import Groups
+from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.parts import BrokerParts
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.list_groups_request import ListGroupsRequest
 from tanist.wire.messages.list_groups_response import ListedGroup, ListGroupsResponse
-
-if TYPE_CHECKING:
-    from tanist.broker.node import Node
 
 _CLASSIC = "classic"
 _CONSUMER = "consumer"
 
 
-def handle(node: Node, request: ListGroupsRequest, call: Call) -> None:
-    """List them all; an error says that some are still being loaded."""
-    states = {state.lower() for state in request.states_filter}
-    types = {kind.lower() for kind in request.types_filter}
-    error = ErrorCode.NONE
-    groups: list[ListedGroup] = []
-    for partition in node.coordinator().partitions():
-        if not partition.ready:
-            error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-            continue
-        for group in partition.shard.groups.values():
-            if (states and group.state.value.lower() not in states) or (types and _CLASSIC not in types):
+@dataclass(frozen=True, slots=True)
+class ListGroups:
+    """The handler of ListGroups."""
+
+    groups: Groups
+
+    def handle(self, request: ListGroupsRequest, call: Call) -> None:
+        """List them all; an error says that some are still being loaded."""
+        states = {state.lower() for state in request.states_filter}
+        types = {kind.lower() for kind in request.types_filter}
+        error = ErrorCode.NONE
+        groups: list[ListedGroup] = []
+        for partition in self.groups.coordinator().partitions():
+            if not partition.ready:
+                error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
                 continue
-            groups.append(
-                ListedGroup(
-                    group_id=group.group_id,
-                    protocol_type=group.protocol_type or "",
-                    group_state=group.state.value,
-                    group_type=_CLASSIC,
+            for group in partition.shard.groups.values():
+                if (states and group.state.value.lower() not in states) or (types and _CLASSIC not in types):
+                    continue
+                groups.append(
+                    ListedGroup(
+                        group_id=group.group_id,
+                        protocol_type=group.protocol_type or "",
+                        group_state=group.state.value,
+                        group_type=_CLASSIC,
+                    )
                 )
-            )
-        for consumers in partition.shard.consumers.groups.values():
-            state = consumers.state.value
-            if (states and state.lower() not in states) or (types and _CONSUMER not in types):
-                continue
-            groups.append(
-                ListedGroup(
-                    group_id=consumers.group_id, protocol_type=_CONSUMER, group_state=state, group_type=_CONSUMER
+            for consumers in partition.shard.consumers.groups.values():
+                state = consumers.state.value
+                if (states and state.lower() not in states) or (types and _CONSUMER not in types):
+                    continue
+                groups.append(
+                    ListedGroup(
+                        group_id=consumers.group_id, protocol_type=_CONSUMER, group_state=state, group_type=_CONSUMER
+                    )
                 )
-            )
-    call.reply(ListGroupsResponse(error_code=error, groups=tuple(groups)))
+        call.reply(ListGroupsResponse(error_code=error, groups=tuple(groups)))
+
+
+def build(parts: BrokerParts) -> Handler:
+    return ListGroups(parts.groups).handle

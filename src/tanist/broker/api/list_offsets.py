@@ -5,9 +5,12 @@ Only leaders answer (KIP-207, KIP-734).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
-from tanist.broker.network.client_connection import Call
+from tanist.broker.context import NodeContext
+from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.parts import BrokerParts
+from tanist.broker.replication.replicas import Replicas
 from tanist.log.scan import DamagedBatch
 from tanist.replica.reads import AS_REPLICA, list_offsets
 from tanist.wire.errors import ErrorCode
@@ -18,57 +21,67 @@ from tanist.wire.messages.list_offsets_response import (
     ListOffsetsTopicResponse,
 )
 
-if TYPE_CHECKING:
-    from tanist.broker.node import Node
 
+@dataclass(frozen=True, slots=True)
+class ListOffsets:
+    """The handler of ListOffsets."""
 
-def handle(node: Node, request: ListOffsetsRequest, call: Call) -> None:
-    """Answer for each partition. A search by time reads index files and decodes one batch."""
-    isolation_level = AS_REPLICA if request.replica_id >= 0 else request.isolation_level
-    call.reply(
-        ListOffsetsResponse(
-            topics=tuple(
-                ListOffsetsTopicResponse(
-                    name=topic.name,
-                    partitions=tuple(
-                        _offset(node, topic.name, wanted, isolation_level, call.version) for wanted in topic.partitions
-                    ),
+    context: NodeContext
+    replicas: Replicas
+
+    def handle(self, request: ListOffsetsRequest, call: Call) -> None:
+        """Answer for each partition. A search by time reads index files and decodes one batch."""
+        isolation_level = AS_REPLICA if request.replica_id >= 0 else request.isolation_level
+        call.reply(
+            ListOffsetsResponse(
+                topics=tuple(
+                    ListOffsetsTopicResponse(
+                        name=topic.name,
+                        partitions=tuple(
+                            self._offset(topic.name, wanted, isolation_level, call.version)
+                            for wanted in topic.partitions
+                        ),
+                    )
+                    for topic in request.topics
                 )
-                for topic in request.topics
             )
         )
-    )
 
-
-def _offset(
-    node: Node, topic: str, wanted: ListOffsetsPartition, isolation_level: int, version: int
-) -> ListOffsetsPartitionResponse:
-    index = wanted.partition_index
-    hosted = node.replicas.get(topic, index)
-    if hosted is None:
-        return ListOffsetsPartitionResponse(partition_index=index, error_code=node.fetch_absent_error(topic, index))
-    if hosted.stale:
-        return ListOffsetsPartitionResponse(partition_index=index, error_code=ErrorCode.KAFKA_STORAGE_ERROR)
-    try:
-        listed = list_offsets(
-            hosted.replica,
-            hosted.log,
-            timestamp=wanted.timestamp,
-            isolation_level=isolation_level,
-            last_stable_offset=hosted.log.last_stable_offset(hosted.replica.high_watermark),
-            current_leader_epoch=wanted.current_leader_epoch,
-            version=version,
+    def _offset(
+        self, topic: str, wanted: ListOffsetsPartition, isolation_level: int, version: int
+    ) -> ListOffsetsPartitionResponse:
+        index = wanted.partition_index
+        hosted = self.replicas.get(topic, index)
+        if hosted is None:
+            return ListOffsetsPartitionResponse(
+                partition_index=index, error_code=self.replicas.absent_error(topic, index)
+            )
+        if hosted.stale:
+            return ListOffsetsPartitionResponse(partition_index=index, error_code=ErrorCode.KAFKA_STORAGE_ERROR)
+        try:
+            listed = list_offsets(
+                hosted.replica,
+                hosted.log,
+                timestamp=wanted.timestamp,
+                isolation_level=isolation_level,
+                last_stable_offset=hosted.log.last_stable_offset(hosted.replica.high_watermark),
+                current_leader_epoch=wanted.current_leader_epoch,
+                version=version,
+            )
+        except DamagedBatch as damage:
+            self.context.report("ERROR", f"{topic}-{index}: {damage}")
+            return ListOffsetsPartitionResponse(partition_index=index, error_code=ErrorCode.CORRUPT_MESSAGE)
+        except OSError as failure:
+            hosted.disk_failed(failure)
+            return ListOffsetsPartitionResponse(partition_index=index, error_code=ErrorCode.KAFKA_STORAGE_ERROR)
+        return ListOffsetsPartitionResponse(
+            partition_index=index,
+            error_code=listed.error,
+            timestamp=listed.timestamp,
+            offset=listed.offset,
+            leader_epoch=listed.leader_epoch,
         )
-    except DamagedBatch as damage:
-        node.report("ERROR", f"{topic}-{index}: {damage}")
-        return ListOffsetsPartitionResponse(partition_index=index, error_code=ErrorCode.CORRUPT_MESSAGE)
-    except OSError as failure:
-        node.disk_failed(hosted, failure)
-        return ListOffsetsPartitionResponse(partition_index=index, error_code=ErrorCode.KAFKA_STORAGE_ERROR)
-    return ListOffsetsPartitionResponse(
-        partition_index=index,
-        error_code=listed.error,
-        timestamp=listed.timestamp,
-        offset=listed.offset,
-        leader_epoch=listed.leader_epoch,
-    )
+
+
+def build(parts: BrokerParts) -> Handler:
+    return ListOffsets(parts.context, parts.replicas).handle

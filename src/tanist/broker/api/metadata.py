@@ -6,11 +6,17 @@ changes, because every client of a big cluster asks for the same thing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from tanist.broker.api.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
-from tanist.broker.network.client_connection import Call
+from tanist.broker.context import NodeContext
+from tanist.broker.metadata.awaited_topics import AwaitedTopics
+from tanist.broker.metadata.controller_channel import ControllerChannel
+from tanist.broker.metadata.quorum import MetadataQuorum
+from tanist.broker.metadata.view import MetadataView
+from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.parts import BrokerParts
 from tanist.controller.image import MetadataImage, TopicImage
 from tanist.controller.topic_names import name_error
 from tanist.wire.errors import ErrorCode
@@ -27,142 +33,154 @@ from tanist.wire.messages.metadata_response import (
 )
 from tanist.wire.schema import ZERO_UUID
 
-if TYPE_CHECKING:
-    from tanist.broker.node import Node
-
-
 _CREATE_TOPICS_VERSION = 7
 _CREATE_TIMEOUT_MS = 5_000
 _MAX_CACHED = 64
 _NULL_NAMES_VERSION = 12
 
 
-def handle(node: Node, request: MetadataRequest, call: Call) -> None:
-    """Describe the topics asked for; None (in v0: an empty list) asks for all."""
-    topics = request.topics
-    if topics is not None and not topics and call.version == 0:
-        topics = None
-    if topics is None:
-        _reply_all(node, call, request)
-        return
-    missing = [
-        topic.name
-        for topic in topics
-        if topic.name and topic.topic_id == ZERO_UUID and topic.name not in node.metadata.image.topic_ids
-    ]
-    allowed = request.allow_auto_topic_creation if call.version >= 4 else True
-    if missing and allowed and node.config.auto_create_topics_enable:
-        valid = [name for name in dict.fromkeys(missing) if name_error(name) is None]
-        if valid:
-            call.wait()
-            _create(node, call, request, valid)
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """The handler of Metadata."""
+
+    context: NodeContext
+    metadata: MetadataView
+    quorum: MetadataQuorum
+    controller_channel: ControllerChannel
+    awaited_topics: AwaitedTopics
+    encoded: dict[tuple[int, str, tuple[bool, bool]], tuple[int, bytes]] = field(default_factory=dict)
+    """Answers for all topics, by (version, listener, operations): the image's version and the frame."""
+
+    def handle(self, request: MetadataRequest, call: Call) -> None:
+        """Describe the topics asked for; None (in v0: an empty list) asks for all."""
+        topics = request.topics
+        if topics is not None and not topics and call.version == 0:
+            topics = None
+        if topics is None:
+            self._reply_all(call, request)
             return
-    call.reply(_response(node, call, request))
+        missing = [
+            topic.name
+            for topic in topics
+            if topic.name and topic.topic_id == ZERO_UUID and topic.name not in self.metadata.image.topic_ids
+        ]
+        allowed = request.allow_auto_topic_creation if call.version >= 4 else True
+        if missing and allowed and self.context.config.auto_create_topics_enable:
+            valid = [name for name in dict.fromkeys(missing) if name_error(name) is None]
+            if valid:
+                call.wait()
+                self._create(call, request, valid)
+                return
+        call.reply(self._response(call, request))
 
+    def _reply_all(self, call: Call, request: MetadataRequest) -> None:
+        """All topics: encode once per change of the image."""
+        version, listener = call.version, call.listener
+        operations = (request.include_cluster_authorized_operations, request.include_topic_authorized_operations)
+        key = (version, listener, operations)
+        cached = self.encoded.get(key)
+        if cached is None or cached[0] != self.metadata.version:
+            frame = encode_response(self._response(call, request, everything=True), version, 0)
+            if len(self.encoded) >= _MAX_CACHED:
+                self.encoded.clear()
+            cached = self.encoded[key] = (self.metadata.version, frame)
+        frame = cached[1]
+        # Length, then the correlation id, then what is the same for everybody.
+        call.reply_chunks([frame[:4] + call.header.correlation_id.to_bytes(4, "big", signed=True) + frame[8:]])
 
-def _reply_all(node: Node, call: Call, request: MetadataRequest) -> None:
-    """All topics: encode once per change of the image."""
-    version, listener = call.version, call.listener
-    operations = (request.include_cluster_authorized_operations, request.include_topic_authorized_operations)
-    key = (version, listener, operations)
-    cached = node.metadata_cache.get(key)
-    if cached is None or cached[0] != node.metadata.version:
-        frame = encode_response(_response(node, call, request, everything=True), version, 0)
-        if len(node.metadata_cache) >= _MAX_CACHED:
-            node.metadata_cache.clear()
-        cached = node.metadata_cache[key] = (node.metadata.version, frame)
-    frame = cached[1]
-    # Length, then the correlation id, then what is the same for everybody.
-    call.reply_chunks([frame[:4] + call.header.correlation_id.to_bytes(4, "big", signed=True) + frame[8:]])
+    def _create(self, call: Call, request: MetadataRequest, names: list[str]) -> None:
+        """Have the controller create the missing topics, and answer when they are there (or could not be made)."""
+        creation = CreateTopicsRequest(
+            topics=tuple(CreatableTopic(name=name, num_partitions=-1, replication_factor=-1) for name in names),
+            timeout_ms=_CREATE_TIMEOUT_MS,
+        )
+        deadline_ms = self.context.clock.now_ms() + _CREATE_TIMEOUT_MS
 
+        def created(response: CreateTopicsResponse | None) -> None:
+            if response is None:
+                if self.context.clock.now_ms() + 50 < deadline_ms:
+                    self.context.clock.call_at(self.context.clock.now_ms() + 50, ask)
+                else:
+                    call.reply(self._response(call, request))
+                return
+            # The controller answers when the records are committed; this broker may be a moment behind.
+            self.awaited_topics.when_known(
+                names, self.context.clock.now_ms() + 1_000, lambda: call.reply(self._response(call, request))
+            )
 
-def _create(node: Node, call: Call, request: MetadataRequest, names: list[str]) -> None:
-    """Have the controller create the missing topics, and answer when they are there (or could not be made)."""
-    creation = CreateTopicsRequest(
-        topics=tuple(CreatableTopic(name=name, num_partitions=-1, replication_factor=-1) for name in names),
-        timeout_ms=_CREATE_TIMEOUT_MS,
-    )
-    deadline_ms = node.clock.now_ms() + _CREATE_TIMEOUT_MS
+        def ask() -> None:
+            self.controller_channel.call(creation, _CREATE_TOPICS_VERSION, _CREATE_TIMEOUT_MS, created)
 
-    def created(response: CreateTopicsResponse | None) -> None:
-        if response is None:
-            if node.clock.now_ms() + 50 < deadline_ms:
-                node.clock.call_at(node.clock.now_ms() + 50, ask)
-            else:
-                call.reply(_response(node, call, request))
-            return
-        # The controller answers when the records are committed; this broker may be a moment behind.
-        node.awaited_topics.when_known(
-            names, node.clock.now_ms() + 1_000, lambda: call.reply(_response(node, call, request))
+        ask()
+
+    def _response(self, call: Call, request: MetadataRequest, *, everything: bool = False) -> MetadataResponse:
+        image = self.metadata.image
+        operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
+        listener = call.listener
+        brokers: list[MetadataResponseBroker] = []
+        alive: set[int] = set()
+        for broker in sorted(image.brokers.values(), key=lambda b: b.id):
+            if broker.fenced:
+                continue
+            for endpoint in broker.endpoints:
+                if endpoint.name == listener:
+                    brokers.append(
+                        MetadataResponseBroker(
+                            node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack
+                        )
+                    )
+                    alive.add(broker.id)
+        if everything:
+            topics = [
+                _describe(image, image.topics[topic_id], alive, operations)
+                for _, topic_id in sorted(image.topic_ids.items())
+            ]
+        else:
+            topics = []
+            for wanted in request.topics or ():
+                topic_id = wanted.topic_id
+                name = wanted.name
+                if topic_id == ZERO_UUID:
+                    name = name or ""
+                    topic = image.topic(name)
+                    if topic is None:
+                        invalid = name_error(name) is not None
+                        error = ErrorCode.INVALID_TOPIC_EXCEPTION if invalid else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                        topics.append(
+                            MetadataResponseTopic(error_code=error, name=name, topic_authorized_operations=operations)
+                        )
+                        continue
+                else:
+                    topic = image.topics.get(topic_id)
+                    if topic is None:
+                        unnamed = None if call.version >= _NULL_NAMES_VERSION else ""
+                        topics.append(
+                            MetadataResponseTopic(
+                                error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=unnamed, topic_id=topic_id
+                            )
+                        )
+                        continue
+                topics.append(_describe(image, topic, alive, operations))
+        return MetadataResponse(
+            brokers=tuple(brokers),
+            cluster_id=self.context.cluster_id,
+            controller_id=self._controller_for_clients(alive),
+            topics=tuple(topics),
+            cluster_authorized_operations=(
+                CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+            ),
         )
 
-    def ask() -> None:
-        node.controller_channel.call(creation, _CREATE_TOPICS_VERSION, _CREATE_TIMEOUT_MS, created)
-
-    ask()
-
-
-def _response(node: Node, call: Call, request: MetadataRequest, *, everything: bool = False) -> MetadataResponse:
-    image = node.metadata.image
-    operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
-    listener = call.listener
-    brokers: list[MetadataResponseBroker] = []
-    alive: set[int] = set()
-    for broker in sorted(image.brokers.values(), key=lambda b: b.id):
-        if broker.fenced:
-            continue
-        for endpoint in broker.endpoints:
-            if endpoint.name == listener:
-                brokers.append(
-                    MetadataResponseBroker(node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack)
-                )
-                alive.add(broker.id)
-    if everything:
-        topics = [
-            _describe(image, image.topics[topic_id], alive, operations)
-            for _, topic_id in sorted(image.topic_ids.items())
-        ]
-    else:
-        topics = []
-        for wanted in request.topics or ():
-            topic_id = wanted.topic_id
-            name = wanted.name
-            if topic_id == ZERO_UUID:
-                name = name or ""
-                topic = image.topic(name)
-                if topic is None:
-                    invalid = name_error(name) is not None
-                    error = ErrorCode.INVALID_TOPIC_EXCEPTION if invalid else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                    topics.append(
-                        MetadataResponseTopic(error_code=error, name=name, topic_authorized_operations=operations)
-                    )
-                    continue
-            else:
-                topic = image.topics.get(topic_id)
-                if topic is None:
-                    unnamed = None if call.version >= _NULL_NAMES_VERSION else ""
-                    topics.append(
-                        MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=unnamed, topic_id=topic_id)
-                    )
-                    continue
-            topics.append(_describe(image, topic, alive, operations))
-    return MetadataResponse(
-        brokers=tuple(brokers),
-        cluster_id=node.cluster_id,
-        controller_id=_controller_for_clients(node, alive),
-        topics=tuple(topics),
-        cluster_authorized_operations=(
-            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
-        ),
-    )
+    def _controller_for_clients(self, alive: set[int]) -> int:
+        """A broker for clients' admin requests. All forward, so any will do; best the active controller's own."""
+        leader_id = self.quorum.leader_id
+        if leader_id in alive:
+            return leader_id
+        return min(alive) if alive else -1
 
 
-def _controller_for_clients(node: Node, alive: set[int]) -> int:
-    """A broker for clients' admin requests. All forward, so any will do; best the active controller's own."""
-    leader_id = node.quorum.leader_id
-    if leader_id in alive:
-        return leader_id
-    return min(alive) if alive else -1
+def build(parts: BrokerParts) -> Handler:
+    return Metadata(parts.context, parts.metadata, parts.quorum, parts.controller_channel, parts.awaited_topics).handle
 
 
 def _describe(image: MetadataImage, topic: TopicImage, alive: set[int], operations: int) -> MetadataResponseTopic:

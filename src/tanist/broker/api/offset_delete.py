@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
-from tanist.broker.network.client_connection import Call
+from tanist.broker.groups.service import Groups
+from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.parts import BrokerParts
 from tanist.wire.messages.offset_delete_request import OffsetDeleteRequest
 from tanist.wire.messages.offset_delete_response import OffsetDeleteResponse
 
-if TYPE_CHECKING:
-    from tanist.broker.node import Node
+
+@dataclass(frozen=True, slots=True)
+class OffsetDelete:
+    """The handler of OffsetDelete."""
+
+    groups: Groups
+
+    def handle(self, request: OffsetDeleteRequest, call: Call) -> None:
+        """Delete what may be deleted; the answer waits until that is stored."""
+        coordinator = self.groups.coordinator()
+        found = coordinator.find(request.group_id)
+        if isinstance(found, int):
+            call.reply(OffsetDeleteResponse(error_code=found))
+            return
+        call.wait()
+        coordinator.carry_out(found, found.shard.delete_offsets(request, call.reply))
 
 
-def handle(node: Node, request: OffsetDeleteRequest, call: Call) -> None:
-    """Delete what may be deleted; the answer waits until that is stored."""
-    coordinator = node.coordinator()
-    found = coordinator.find(request.group_id)
-    if isinstance(found, int):
-        call.reply(OffsetDeleteResponse(error_code=found))
-        return
-    call.wait()
-    coordinator.carry_out(found, found.shard.delete_offsets(request, call.reply))
+def build(parts: BrokerParts) -> Handler:
+    return OffsetDelete(parts.groups).handle

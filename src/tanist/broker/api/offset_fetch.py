@@ -6,12 +6,16 @@ A group that nobody knows has committed nothing: that is offset -1, and no error
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from uuid import UUID
 
-from tanist.broker.network.client_connection import Call
+from tanist.broker.groups.service import Groups
+from tanist.broker.metadata.view import MetadataView
+from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.parts import BrokerParts
 from tanist.coordinator.offsets import Committed
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
@@ -27,7 +31,6 @@ from tanist.wire.schema import ZERO_UUID
 
 if TYPE_CHECKING:
     from tanist.broker.groups.coordinator import GroupPartition
-    from tanist.broker.node import Node
 
 CommittedOffsets: TypeAlias = Mapping[tuple[str, int], Committed]
 P = TypeVar("P", OffsetFetchResponsePartition, OffsetFetchResponsePartitions)
@@ -38,76 +41,82 @@ _IDS_VERSION = 10
 _NOTHING = Committed(-1)
 
 
-def handle(node: Node, request: OffsetFetchRequest, call: Call) -> None:
-    """Answer from what is committed, once it is sure that nobody else coordinates the groups by now."""
-    several = call.version >= _SEVERAL_VERSION
-    call.wait()
+@dataclass(frozen=True, slots=True)
+class OffsetFetch:
+    """The handler of OffsetFetch."""
 
-    def answer(errors: dict[str, int]) -> None:
-        if several:
-            groups = tuple(_group(node, each, call.version, errors) for each in request.groups)
-            call.reply(OffsetFetchResponse(groups=groups))
+    metadata: MetadataView
+    groups: Groups
+
+    def handle(self, request: OffsetFetchRequest, call: Call) -> None:
+        """Answer from what is committed, once it is sure that nobody else coordinates the groups by now."""
+        several = call.version >= _SEVERAL_VERSION
+        call.wait()
+
+        def answer(errors: dict[str, int]) -> None:
+            if several:
+                groups = tuple(self._group(each, call.version, errors) for each in request.groups)
+                call.reply(OffsetFetchResponse(groups=groups))
+            else:
+                call.reply(self._one_group(request, call.version, errors))
+
+        group_ids = [each.group_id for each in request.groups] if several else [request.group_id]
+        self.groups.coordinator().when_sure(group_ids, answer)
+
+    def _find(self, group_id: str, errors: dict[str, int]) -> GroupPartition | int:
+        return errors.get(group_id) or self.groups.coordinator().find(group_id)
+
+    def _one_group(self, request: OffsetFetchRequest, version: int, errors: dict[str, int]) -> OffsetFetchResponse:
+        found = self._find(request.group_id, errors)
+        error = found if isinstance(found, int) else 0
+        committed = {} if isinstance(found, int) else found.shard.committed(request.group_id)
+        wanted: list[tuple[str, Iterable[int]]]
+        if request.topics is None:
+            wanted = _all_of(committed)
+        elif error and version >= _TOP_LEVEL_ERROR_VERSION:
+            wanted = []
         else:
-            call.reply(_one_group(node, request, call.version, errors))
-
-    group_ids = [each.group_id for each in request.groups] if several else [request.group_id]
-    node.coordinator().when_sure(group_ids, answer)
-
-
-def _find(node: Node, group_id: str, errors: dict[str, int]) -> GroupPartition | int:
-    return errors.get(group_id) or node.coordinator().find(group_id)
-
-
-def _one_group(node: Node, request: OffsetFetchRequest, version: int, errors: dict[str, int]) -> OffsetFetchResponse:
-    found = _find(node, request.group_id, errors)
-    error = found if isinstance(found, int) else 0
-    committed = {} if isinstance(found, int) else found.shard.committed(request.group_id)
-    wanted: list[tuple[str, Iterable[int]]]
-    if request.topics is None:
-        wanted = _all_of(committed)
-    elif error and version >= _TOP_LEVEL_ERROR_VERSION:
-        wanted = []
-    else:
-        wanted = [(topic.name, topic.partition_indexes) for topic in request.topics]
-    topics = tuple(
-        OffsetFetchResponseTopic(
-            name=name, partitions=_parts(OffsetFetchResponsePartition, committed, name, indexes, error)
+            wanted = [(topic.name, topic.partition_indexes) for topic in request.topics]
+        topics = tuple(
+            OffsetFetchResponseTopic(
+                name=name, partitions=_parts(OffsetFetchResponsePartition, committed, name, indexes, error)
+            )
+            for name, indexes in wanted
         )
-        for name, indexes in wanted
-    )
-    return OffsetFetchResponse(error_code=error, topics=topics)
+        return OffsetFetchResponse(error_code=error, topics=topics)
+
+    def _group(self, group: OffsetFetchRequestGroup, version: int, errors: dict[str, int]) -> OffsetFetchResponseGroup:
+        found = self._find(group.group_id, errors)
+        if isinstance(found, int):
+            return OffsetFetchResponseGroup(group_id=group.group_id, error_code=found)
+        consumers = found.shard.consumers.groups.get(group.group_id)
+        refused = 0 if consumers is None else consumers.fetch_error(group.member_id, group.member_epoch)
+        if refused:
+            return OffsetFetchResponseGroup(group_id=group.group_id, error_code=refused)
+        committed = found.shard.committed(group.group_id)
+        image = self.metadata.image
+        by_id = version >= _IDS_VERSION
+        answers: list[OffsetFetchResponseTopics] = []
+        if group.topics is None:
+            for name, indexes in _all_of(committed):
+                topic_id = image.topic_ids.get(name, ZERO_UUID)
+                if not by_id or topic_id != ZERO_UUID:  # without an id it could not be named
+                    answers.append(_topic(committed, name, topic_id, indexes, 0))
+        for wanted in group.topics or ():
+            name, topic_id, error = wanted.name, wanted.topic_id, 0
+            if by_id:
+                topic = image.topics.get(topic_id)
+                name, error = ("", int(ErrorCode.UNKNOWN_TOPIC_ID)) if topic is None else (topic.name, 0)
+            answers.append(_topic(committed, name, topic_id, wanted.partition_indexes, error))
+        return OffsetFetchResponseGroup(group_id=group.group_id, topics=tuple(answers))
+
+
+def build(parts: BrokerParts) -> Handler:
+    return OffsetFetch(parts.metadata, parts.groups).handle
 
 
 def _all_of(committed: CommittedOffsets) -> list[tuple[str, Iterable[int]]]:
     return [(name, [index for _, index in places]) for name, places in groupby(sorted(committed), itemgetter(0))]
-
-
-def _group(
-    node: Node, group: OffsetFetchRequestGroup, version: int, errors: dict[str, int]
-) -> OffsetFetchResponseGroup:
-    found = _find(node, group.group_id, errors)
-    if isinstance(found, int):
-        return OffsetFetchResponseGroup(group_id=group.group_id, error_code=found)
-    consumers = found.shard.consumers.groups.get(group.group_id)
-    refused = 0 if consumers is None else consumers.fetch_error(group.member_id, group.member_epoch)
-    if refused:
-        return OffsetFetchResponseGroup(group_id=group.group_id, error_code=refused)
-    committed = found.shard.committed(group.group_id)
-    image = node.metadata.image
-    by_id = version >= _IDS_VERSION
-    answers: list[OffsetFetchResponseTopics] = []
-    if group.topics is None:
-        for name, indexes in _all_of(committed):
-            topic_id = image.topic_ids.get(name, ZERO_UUID)
-            if not by_id or topic_id != ZERO_UUID:  # without an id it could not be named
-                answers.append(_topic(committed, name, topic_id, indexes, 0))
-    for wanted in group.topics or ():
-        name, topic_id, error = wanted.name, wanted.topic_id, 0
-        if by_id:
-            topic = image.topics.get(topic_id)
-            name, error = ("", int(ErrorCode.UNKNOWN_TOPIC_ID)) if topic is None else (topic.name, 0)
-        answers.append(_topic(committed, name, topic_id, wanted.partition_indexes, error))
-    return OffsetFetchResponseGroup(group_id=group.group_id, topics=tuple(answers))
 
 
 def _topic(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
-from tanist.broker.network.client_connection import Call
+from tanist.broker.metadata.view import MetadataView
+from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.parts import BrokerParts
+from tanist.broker.replication.replicas import Replicas
 from tanist.replica.metadata import NO_EPOCH
 from tanist.replica.reads import offsets_for_leader_epoch
 from tanist.wire.errors import ErrorCode
@@ -18,42 +21,49 @@ from tanist.wire.messages.offset_for_leader_epoch_response import (
     OffsetForLeaderTopicResult,
 )
 
-if TYPE_CHECKING:
-    from tanist.broker.node import Node
 
+@dataclass(frozen=True, slots=True)
+class OffsetForLeaderEpoch:
+    """The handler of OffsetForLeaderEpoch."""
 
-def handle(node: Node, request: OffsetForLeaderEpochRequest, call: Call) -> None:
-    """Answer for each partition."""
-    call.reply(
-        OffsetForLeaderEpochResponse(
-            topics=tuple(
-                OffsetForLeaderTopicResult(
-                    topic=topic.topic,
-                    partitions=tuple(_end_offset(node, topic.topic, wanted) for wanted in topic.partitions),
+    metadata: MetadataView
+    replicas: Replicas
+
+    def handle(self, request: OffsetForLeaderEpochRequest, call: Call) -> None:
+        """Answer for each partition."""
+        call.reply(
+            OffsetForLeaderEpochResponse(
+                topics=tuple(
+                    OffsetForLeaderTopicResult(
+                        topic=topic.topic,
+                        partitions=tuple(self._end_offset(topic.topic, wanted) for wanted in topic.partitions),
+                    )
+                    for topic in request.topics
                 )
-                for topic in request.topics
             )
         )
-    )
+
+    def _end_offset(self, topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
+        hosted = self.replicas.get(topic, wanted.partition)
+        if hosted is None:
+            topic_id = self.metadata.image.topic_ids.get(topic)
+            state = None if topic_id is None else self.metadata.image.partition(topic_id, wanted.partition)
+            error = self.replicas.absent_error(topic, wanted.partition)
+            if state is not None and NO_EPOCH < wanted.current_leader_epoch < state.leader_epoch:
+                # Also where no replica is (any more): a leader that asks whether it still leads has to hear of it
+                # (`leadership.py`).
+                error = ErrorCode.FENCED_LEADER_EPOCH
+            return EpochEndOffset(error_code=error, partition=wanted.partition)
+        if hosted.stale:
+            return EpochEndOffset(error_code=ErrorCode.KAFKA_STORAGE_ERROR, partition=wanted.partition)
+        answer = offsets_for_leader_epoch(hosted.replica, wanted.current_leader_epoch, wanted.leader_epoch)
+        return EpochEndOffset(
+            error_code=answer.error,
+            partition=wanted.partition,
+            leader_epoch=answer.leader_epoch,
+            end_offset=answer.end_offset,
+        )
 
 
-def _end_offset(node: Node, topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
-    hosted = node.replicas.get(topic, wanted.partition)
-    if hosted is None:
-        topic_id = node.metadata.image.topic_ids.get(topic)
-        state = None if topic_id is None else node.metadata.image.partition(topic_id, wanted.partition)
-        error = node.fetch_absent_error(topic, wanted.partition)
-        if state is not None and NO_EPOCH < wanted.current_leader_epoch < state.leader_epoch:
-            # Also where no replica is (any more): a leader that asks whether it leads still has to be told
-            # (`leadership.py`).
-            error = ErrorCode.FENCED_LEADER_EPOCH
-        return EpochEndOffset(error_code=error, partition=wanted.partition)
-    if hosted.stale:
-        return EpochEndOffset(error_code=ErrorCode.KAFKA_STORAGE_ERROR, partition=wanted.partition)
-    answer = offsets_for_leader_epoch(hosted.replica, wanted.current_leader_epoch, wanted.leader_epoch)
-    return EpochEndOffset(
-        error_code=answer.error,
-        partition=wanted.partition,
-        leader_epoch=answer.leader_epoch,
-        end_offset=answer.end_offset,
-    )
+def build(parts: BrokerParts) -> Handler:
+    return OffsetForLeaderEpoch(parts.metadata, parts.replicas).handle

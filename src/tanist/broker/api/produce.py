@@ -1,4 +1,4 @@
-"""Produce (key 0), versions 3-13: the hot path in.
+"""Produce (key 0), versions 3-13: the fast path in.
 
 A request is parsed to positions in the frame, each batch is validated and queued on its log where it lies
 (`Log.append_as_leader`), and the answer is made at once for acks 0 and 1; the bytes are written, and the answers
@@ -8,10 +8,10 @@ covers it (rules 118-120). No batch is copied or decoded here, and nothing is al
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from tanist.broker.network.client_connection import ClientConnection, Slot
+from tanist.broker.parts import BrokerParts
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.wire.errors import ErrorCode
 from tanist.wire.produce import (
@@ -23,30 +23,27 @@ from tanist.wire.produce import (
     parse_single_produce,
 )
 
-if TYPE_CHECKING:
-    from tanist.broker.node import Node
-
 _NOT_LEADER = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 _STORAGE_ERROR = int(ErrorCode.KAFKA_STORAGE_ERROR)
 _LEADER_HINT_VERSION = 10  # KIP-951
 _ADMIN_CLIENT = "__admin_client"
-"""The client id by which Apache Kafka, too, lets somebody write to internal topics."""
+"""The client id by which Apache Kafka, too, lets a client write to internal topics."""
 
 
 class ProduceWait:
     """An acks=all produce that waits for the high watermark of one or more partitions."""
 
-    __slots__ = ("connection", "correlation_id", "done", "missing", "node", "results", "slot", "version", "where")
+    __slots__ = ("connection", "correlation_id", "done", "missing", "produce", "results", "slot", "version", "where")
 
     def __init__(
         self,
-        node: Node,
+        produce: Produce,
         connection: ClientConnection,
         version: int,
         correlation_id: int,
         results: list[tuple[str | UUID, list[ProduceResult]]],
     ) -> None:
-        self.node = node
+        self.produce = produce
         self.connection = connection
         self.version = version
         self.correlation_id = correlation_id
@@ -78,7 +75,7 @@ class ProduceWait:
 
     def expire(self) -> None:
         """`timeout.ms` is over: what has not been acknowledged by now may or may not be committed later."""
-        self.node.metrics.expired_produces += 1
+        self.produce.metrics.expired_produces += 1
         for ticket, place in enumerate(self.where):
             if place is not None:
                 self.settle(ticket, ErrorCode.REQUEST_TIMED_OUT)
@@ -87,197 +84,216 @@ class ProduceWait:
         self.done = True
         if self.connection.closed:
             return
-        frame = answer(self.node, self.connection, self.version, self.correlation_id, self.results)
+        frame = self.produce.answer(self.connection, self.version, self.correlation_id, self.results)
         self.connection.complete(self.slot, [frame])
 
 
-def answer(
-    node: Node,
-    connection: ClientConnection,
-    version: int,
-    correlation_id: int,
-    results: list[tuple[str | UUID, list[ProduceResult]]],
-) -> bytes:
-    """Encode a response; from v10 on, refusals for lack of leadership name the leader (KIP-951)."""
-    endpoints: tuple[NodeEndpoint, ...] = ()
-    if version >= _LEADER_HINT_VERSION:
-        leaders: set[int] = set()
-        for topic, parts in results:
-            for position, result in enumerate(parts):
-                if result.error == _NOT_LEADER or result.error == ErrorCode.FENCED_LEADER_EPOCH:
-                    leader = node.metadata.current_leader(topic, result.partition)
-                    if leader is not None:
-                        parts[position] = result._replace(current_leader=leader)
-                        leaders.add(leader[0])
-        if leaders:
-            endpoints = node.metadata.endpoints_of(leaders, connection.listener)
-    return encode_produce_response(version, correlation_id, results, node_endpoints=endpoints)
+class Produce:
+    """The handler of a broker's listeners. What each request needs is an attribute, one step away."""
 
+    __slots__ = ("_absent_error", "_by_topic", "_leader_has_appended", "_metadata", "_purgatory", "_turn", "metrics")
 
-def handle_produce(
-    node: Node, connection: ClientConnection, frame: memoryview, offset: int, version: int, correlation_id: int
-) -> None:
-    """Take a Produce request; `frame` stays valid until the end of this turn.
+    def __init__(self, parts: BrokerParts) -> None:
+        self._turn = parts.turn
+        self._by_topic = parts.replicas.by_topic
+        self._absent_error = parts.replicas.absent_error
+        self._leader_has_appended = parts.effects.leader_has_appended
+        self._purgatory = parts.purgatory
+        self._metadata = parts.metadata
+        self.metrics = parts.context.metrics
 
-    One plain batch for a partition that is led here is what nearly all requests are. It goes straight through, which
-    takes 4 us of interpreter where the general way takes 7; at whatever is not as usual the general way begins anew.
-    """
-    single = parse_single_produce(frame, offset, version)
-    if single is not None:
-        acks, timeout_ms, topic, index, start, end = single
-        hosted_parts = node.replicas.by_topic.get(topic)
-        hosted = None if hosted_parts is None else hosted_parts.get(index)
-        leader = None if hosted is None else hosted.leader
-        if (
-            hosted is not None
-            and leader is not None
-            and not hosted.is_internal
-            and not leader.check_before_append(acks)
-        ):
-            turn = node.turn
-            if not turn.begun:
-                turn.begin()
-            log = hosted.log
-            first_offset = log.append_plain(frame[start:end], hosted.leader_epoch, turn.now_ms, turn.wall_ms)
-            if first_offset >= 0:
-                metrics = node.metrics
-                metrics.produce_requests += 1
-                metrics.bytes_in += end - start
-                if acks == -1:
-                    turn.mark_dirty(hosted)
-                    node.effects.leader_has_appended(hosted, leader, turn.now_ms)
-                    required_offset = log.log_end_offset
-                    done, error = leader.acks_status(required_offset)
-                    if error or not done:
-                        results = [ProduceResult(index, error, -1 if error else first_offset, -1, log.log_start_offset)]
-                        if done:
-                            metrics.failed_produces += 1
-                            connection.respond_one(
-                                answer(node, connection, version, correlation_id, [(topic, results)])
-                            )
-                            return
-                        wait = ProduceWait(node, connection, version, correlation_id, [(topic, results)])
-                        wait.add(hosted, required_offset, results)
-                        node.purgatory.add(turn.now_ms + timeout_ms, wait)
-                        return
-                elif not hosted.grown:
-                    turn.mark_grown(hosted)
-                if acks:
-                    connection.respond_one(
-                        encode_appended(version, correlation_id, topic, index, first_offset, log.log_start_offset)
-                    )
-                return
-    _handle_any(node, connection, frame, offset, version, correlation_id)
+    def answer(
+        self,
+        connection: ClientConnection,
+        version: int,
+        correlation_id: int,
+        results: list[tuple[str | UUID, list[ProduceResult]]],
+    ) -> bytes:
+        """Encode a response; from v10 on, refusals for lack of leadership name the leader (KIP-951)."""
+        endpoints: tuple[NodeEndpoint, ...] = ()
+        if version >= _LEADER_HINT_VERSION:
+            leaders: set[int] = set()
+            for topic, parts in results:
+                for position, result in enumerate(parts):
+                    if result.error == _NOT_LEADER or result.error == ErrorCode.FENCED_LEADER_EPOCH:
+                        leader = self._metadata.current_leader(topic, result.partition)
+                        if leader is not None:
+                            parts[position] = result._replace(current_leader=leader)
+                            leaders.add(leader[0])
+            if leaders:
+                endpoints = self._metadata.endpoints_of(leaders, connection.listener)
+        return encode_produce_response(version, correlation_id, results, node_endpoints=endpoints)
 
+    def handle(
+        self, connection: ClientConnection, frame: memoryview, offset: int, version: int, correlation_id: int
+    ) -> None:
+        """Take a Produce request; `frame` stays valid until the end of this turn.
 
-def _handle_any(
-    node: Node, connection: ClientConnection, frame: memoryview, offset: int, version: int, correlation_id: int
-) -> None:
-    """A request of any shape and with any fault."""
-    call = parse_produce(frame, offset, version)
-    acks = call.acks
-    if call.transactional_id is not None or acks not in (-1, 0, 1):
-        refusal = ErrorCode.INVALID_REQUIRED_ACKS if call.transactional_id is None else ErrorCode.INVALID_TXN_STATE
-        _refuse_all(node, connection, version, correlation_id, call.topics, refusal, acks)
-        return
-    turn = node.turn
-    if not turn.begun:
-        turn.begin()
-    now_ms, wall_ms = turn.now_ms, turn.wall_ms
-    wait: ProduceWait | None = None
-    failed = False
-    taken_bytes = 0
-    answers: list[tuple[str | UUID, list[ProduceResult]]] = []
-    lookup = node.replicas.by_topic
-    for topic, parts in call.topics:
-        hosted_parts = lookup.get(topic)
-        results: list[ProduceResult] = []
-        answers.append((topic, results))
-        for index, start, end in parts:
+        Nearly all requests are one plain batch for a partition that is led here. Such a batch goes straight through,
+        which takes 4 us of interpreter where the general way takes 7; for anything else the general way begins anew.
+        """
+        single = parse_single_produce(frame, offset, version)
+        if single is not None:
+            acks, timeout_ms, topic, index, start, end = single
+            hosted_parts = self._by_topic.get(topic)
             hosted = None if hosted_parts is None else hosted_parts.get(index)
-            if hosted is None:
-                results.append(ProduceResult(index, node.produce_absent_error(topic, index), -1, -1, -1))
-                failed = True
-                continue
-            leader = hosted.leader
-            if leader is None:
-                results.append(ProduceResult(index, _STORAGE_ERROR if hosted.stale else _NOT_LEADER, -1, -1, -1))
-                failed = True
-                continue
-            if hosted.is_internal and connection.client_id != _ADMIN_CLIENT:
-                why = f"{hosted.topic} is the cluster's own"
-                results.append(ProduceResult(index, ErrorCode.INVALID_TOPIC_EXCEPTION, -1, -1, -1, (), why))
-                failed = True
-                continue
-            if start < 0:
-                results.append(ProduceResult(index, ErrorCode.INVALID_RECORD, -1, -1, -1, (), "no records"))
-                failed = True
-                continue
-            error = leader.check_before_append(acks)
-            if error:
-                results.append(ProduceResult(index, error, -1, -1, -1))
-                failed = True
-                continue
-            log = hosted.log
-            appended = log.append_as_leader(frame[start:end], hosted.leader_epoch, now_ms, wall_ms)
-            if appended.error:
-                results.append(
-                    ProduceResult(
-                        index, appended.error, -1, -1, log.log_start_offset, appended.record_errors, appended.message
+            leader = None if hosted is None else hosted.leader
+            if (
+                hosted is not None
+                and leader is not None
+                and not hosted.is_internal
+                and not leader.check_before_append(acks)
+            ):
+                turn = self._turn
+                if not turn.begun:
+                    turn.begin()
+                log = hosted.log
+                first_offset = log.append_plain(frame[start:end], hosted.leader_epoch, turn.now_ms, turn.wall_ms)
+                if first_offset >= 0:
+                    metrics = self.metrics
+                    metrics.produce_requests += 1
+                    metrics.bytes_in += end - start
+                    if acks == -1:
+                        turn.mark_dirty(hosted)
+                        self._leader_has_appended(hosted, leader, turn.now_ms)
+                        required_offset = log.log_end_offset
+                        done, error = leader.acks_status(required_offset)
+                        if error or not done:
+                            results = [
+                                ProduceResult(index, error, -1 if error else first_offset, -1, log.log_start_offset)
+                            ]
+                            if done:
+                                metrics.failed_produces += 1
+                                connection.respond_one(
+                                    self.answer(connection, version, correlation_id, [(topic, results)])
+                                )
+                                return
+                            wait = ProduceWait(self, connection, version, correlation_id, [(topic, results)])
+                            wait.add(hosted, required_offset, results)
+                            self._purgatory.add(turn.now_ms + timeout_ms, wait)
+                            return
+                    elif not hosted.grown:
+                        turn.mark_grown(hosted)
+                    if acks:
+                        connection.respond_one(
+                            encode_appended(version, correlation_id, topic, index, first_offset, log.log_start_offset)
+                        )
+                    return
+        self._handle_any(connection, frame, offset, version, correlation_id)
+
+    def _handle_any(
+        self, connection: ClientConnection, frame: memoryview, offset: int, version: int, correlation_id: int
+    ) -> None:
+        """A request of any shape and with any fault."""
+        call = parse_produce(frame, offset, version)
+        acks = call.acks
+        if call.transactional_id is not None or acks not in (-1, 0, 1):
+            refusal = ErrorCode.INVALID_REQUIRED_ACKS if call.transactional_id is None else ErrorCode.INVALID_TXN_STATE
+            self._refuse_all(connection, version, correlation_id, call.topics, refusal, acks)
+            return
+        turn = self._turn
+        if not turn.begun:
+            turn.begin()
+        now_ms, wall_ms = turn.now_ms, turn.wall_ms
+        wait: ProduceWait | None = None
+        failed = False
+        taken_bytes = 0
+        answers: list[tuple[str | UUID, list[ProduceResult]]] = []
+        lookup = self._by_topic
+        for topic, parts in call.topics:
+            hosted_parts = lookup.get(topic)
+            results: list[ProduceResult] = []
+            answers.append((topic, results))
+            for index, start, end in parts:
+                hosted = None if hosted_parts is None else hosted_parts.get(index)
+                if hosted is None:
+                    results.append(ProduceResult(index, self._absent_error(topic, index), -1, -1, -1))
+                    failed = True
+                    continue
+                leader = hosted.leader
+                if leader is None:
+                    results.append(ProduceResult(index, _STORAGE_ERROR if hosted.stale else _NOT_LEADER, -1, -1, -1))
+                    failed = True
+                    continue
+                if hosted.is_internal and connection.client_id != _ADMIN_CLIENT:
+                    why = f"{hosted.topic} is the cluster's own"
+                    results.append(ProduceResult(index, ErrorCode.INVALID_TOPIC_EXCEPTION, -1, -1, -1, (), why))
+                    failed = True
+                    continue
+                if start < 0:
+                    results.append(ProduceResult(index, ErrorCode.INVALID_RECORD, -1, -1, -1, (), "no records"))
+                    failed = True
+                    continue
+                error = leader.check_before_append(acks)
+                if error:
+                    results.append(ProduceResult(index, error, -1, -1, -1))
+                    failed = True
+                    continue
+                log = hosted.log
+                appended = log.append_as_leader(frame[start:end], hosted.leader_epoch, now_ms, wall_ms)
+                if appended.error:
+                    results.append(
+                        ProduceResult(
+                            index,
+                            appended.error,
+                            -1,
+                            -1,
+                            log.log_start_offset,
+                            appended.record_errors,
+                            appended.message,
+                        )
                     )
+                    failed = True
+                    continue
+                results.append(
+                    ProduceResult(index, 0, appended.first_offset, appended.append_time_ms, log.log_start_offset)
                 )
-                failed = True
-                continue
-            results.append(
-                ProduceResult(index, 0, appended.first_offset, appended.append_time_ms, log.log_start_offset)
-            )
-            taken_bytes += end - start
-            if not appended.duplicate:
-                turn.mark_dirty(hosted)
-                node.effects.leader_has_appended(hosted, leader, now_ms)
-            if acks == -1:
-                required_offset = appended.last_offset + 1
-                if leader.high_watermark >= required_offset:
-                    status = leader.acks_status(required_offset)
-                    if status.error:
-                        results[-1] = results[-1]._replace(error=status.error, base_offset=-1)
-                        failed = True
-                else:
-                    if wait is None:
-                        wait = ProduceWait(node, connection, version, correlation_id, answers)
-                    wait.add(hosted, required_offset, results)
-    metrics = node.metrics
-    metrics.produce_requests += 1
-    metrics.bytes_in += taken_bytes
-    if failed:
-        metrics.failed_produces += sum(1 for _, results in answers for result in results if result.error)
-    if wait is not None:
-        node.purgatory.add(now_ms + call.timeout_ms, wait)
-    elif acks == 0:
-        # No answer is expected; a failure is told by closing, so that the client refreshes its metadata (as Kafka).
+                taken_bytes += end - start
+                if not appended.duplicate:
+                    turn.mark_dirty(hosted)
+                    self._leader_has_appended(hosted, leader, now_ms)
+                if acks == -1:
+                    required_offset = appended.last_offset + 1
+                    if leader.high_watermark >= required_offset:
+                        status = leader.acks_status(required_offset)
+                        if status.error:
+                            results[-1] = results[-1]._replace(error=status.error, base_offset=-1)
+                            failed = True
+                    else:
+                        if wait is None:
+                            wait = ProduceWait(self, connection, version, correlation_id, answers)
+                        wait.add(hosted, required_offset, results)
+        metrics = self.metrics
+        metrics.produce_requests += 1
+        metrics.bytes_in += taken_bytes
         if failed:
+            metrics.failed_produces += sum(1 for _, results in answers for result in results if result.error)
+        if wait is not None:
+            self._purgatory.add(now_ms + call.timeout_ms, wait)
+        elif acks == 0:
+            # No answer is expected. On a failure the connection closes, and the client refreshes its metadata.
+            if failed:
+                connection.close()
+        elif failed and version >= _LEADER_HINT_VERSION:
+            connection.respond_one(self.answer(connection, version, correlation_id, answers))
+        else:
+            connection.respond_one(encode_produce_response(version, correlation_id, answers))
+
+    def _refuse_all(
+        self,
+        connection: ClientConnection,
+        version: int,
+        correlation_id: int,
+        topics: list[tuple[str | UUID, list[tuple[int, int, int]]]],
+        error: int,
+        acks: int,
+    ) -> None:
+        self.metrics.produce_requests += 1
+        self.metrics.failed_produces += sum(len(parts) for _, parts in topics)
+        if acks == 0:
             connection.close()
-    elif failed and version >= _LEADER_HINT_VERSION:
-        connection.respond_one(answer(node, connection, version, correlation_id, answers))
-    else:
-        connection.respond_one(encode_produce_response(version, correlation_id, answers))
-
-
-def _refuse_all(
-    node: Node,
-    connection: ClientConnection,
-    version: int,
-    correlation_id: int,
-    topics: list[tuple[str | UUID, list[tuple[int, int, int]]]],
-    error: int,
-    acks: int,
-) -> None:
-    node.metrics.produce_requests += 1
-    node.metrics.failed_produces += sum(len(parts) for _, parts in topics)
-    if acks == 0:
-        connection.close()
-        return
-    refused: list[tuple[str | UUID, list[ProduceResult]]] = [
-        (topic, [ProduceResult(index, error, -1, -1, -1) for index, _, _ in parts]) for topic, parts in topics
-    ]
-    connection.respond_one(answer(node, connection, version, correlation_id, refused))
+            return
+        refused: list[tuple[str | UUID, list[ProduceResult]]] = [
+            (topic, [ProduceResult(index, error, -1, -1, -1) for index, _, _ in parts]) for topic, parts in topics
+        ]
+        connection.respond_one(self.answer(connection, version, correlation_id, refused))

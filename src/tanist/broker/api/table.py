@@ -8,128 +8,156 @@ advertised nowhere. Version ranges are those of `wire.apis`, narrowed where this
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
-from tanist.broker.network.client_connection import Call, ColdHandler
+from tanist.broker.api.fetch import Fetch
+from tanist.broker.api.produce import Produce
+from tanist.broker.network.client_connection import Call, Handler, Handlers, ListenerApis
+from tanist.broker.parts import BrokerParts
 from tanist.wire.apis import BROKER_APIS, CONTROLLER_APIS, INTER_BROKER_APIS, ApiKey
 
-if TYPE_CHECKING:
-    from tanist.broker.node import Node
+_Builder: TypeAlias = tuple[str, str]
+"""A module of this package, and its function that builds the handler of the parts."""
 
+_FAST_PATH: _Builder = ("", "")
+"""Produce and Fetch go another way (`client_connection.ClientConnection.on_frame`); their rows only carry versions."""
+_FORWARD: _Builder = ("controller_apis", "build_forward")
+_DECIDE: _Builder = ("controller_apis", "build_decide")
+_QUORUM: _Builder = ("controller_apis", "build_quorum")
 
-def _later(module: str, name: str = "handle") -> ColdHandler:
-    """A handler that is imported when it is first needed: a node starts faster by what it does not load."""
-    handler: ColdHandler | None = None
-
-    def load_and_handle(node: Node, request: Any, call: Call) -> None:
-        nonlocal handler
-        if handler is None:
-            handler = getattr(import_module(f"tanist.broker.api.{module}"), name)
-        handler(node, request, call)
-
-    return load_and_handle
-
-
-def _hot(node: Node, request: Any, call: Call) -> None:
-    """Produce and Fetch go another way (`connection.ClientConnection.on_frame`); their rows only carry versions."""
-    raise AssertionError("a hot request took the cold path")
-
-
-_forward = _later("controller_apis", "forward")
-_decide = _later("controller_apis", "decide")
-_quorum = _later("controller_apis", "quorum_request")
-
-_BROKER: dict[ApiKey, ColdHandler] = {
-    ApiKey.PRODUCE: _hot,
-    ApiKey.FETCH: _hot,
-    ApiKey.LIST_OFFSETS: _later("list_offsets"),
-    ApiKey.METADATA: _later("metadata"),
-    ApiKey.OFFSET_COMMIT: _later("offset_commit"),
-    ApiKey.OFFSET_FETCH: _later("offset_fetch"),
-    ApiKey.FIND_COORDINATOR: _later("find_coordinator"),
-    ApiKey.JOIN_GROUP: _later("join_group"),
-    ApiKey.HEARTBEAT: _later("heartbeat"),
-    ApiKey.LEAVE_GROUP: _later("leave_group"),
-    ApiKey.SYNC_GROUP: _later("sync_group"),
-    ApiKey.DESCRIBE_GROUPS: _later("describe_groups"),
-    ApiKey.LIST_GROUPS: _later("list_groups"),
-    ApiKey.API_VERSIONS: _later("api_versions"),
-    ApiKey.CREATE_TOPICS: _forward,
-    ApiKey.DELETE_TOPICS: _forward,
-    ApiKey.DELETE_RECORDS: _later("delete_records"),
-    ApiKey.INIT_PRODUCER_ID: _later("init_producer_id"),
-    ApiKey.OFFSET_FOR_LEADER_EPOCH: _later("offset_for_leader_epoch"),
-    ApiKey.DESCRIBE_CONFIGS: _later("describe_configs"),
-    ApiKey.DELETE_GROUPS: _later("delete_groups"),
-    ApiKey.ALTER_CONFIGS: _later("alter_configs", "replace"),
-    ApiKey.DESCRIBE_LOG_DIRS: _later("describe_log_dirs"),
-    ApiKey.CREATE_PARTITIONS: _forward,
-    ApiKey.ELECT_LEADERS: _forward,
-    ApiKey.INCREMENTAL_ALTER_CONFIGS: _later("alter_configs", "increment"),
-    ApiKey.ALTER_PARTITION_REASSIGNMENTS: _forward,
-    ApiKey.LIST_PARTITION_REASSIGNMENTS: _forward,
-    ApiKey.DESCRIBE_QUORUM: _forward,
-    ApiKey.OFFSET_DELETE: _later("offset_delete"),
-    ApiKey.UPDATE_FEATURES: _forward,
-    ApiKey.DESCRIBE_CLUSTER: _later("describe_cluster"),
-    ApiKey.DESCRIBE_PRODUCERS: _later("describe_producers"),
-    ApiKey.UNREGISTER_BROKER: _forward,
-    ApiKey.CONSUMER_GROUP_HEARTBEAT: _later("consumer_group_heartbeat"),
-    ApiKey.CONSUMER_GROUP_DESCRIBE: _later("consumer_group_describe"),
-    ApiKey.LIST_CONFIG_RESOURCES: _later("list_config_resources"),
-    ApiKey.DESCRIBE_TOPIC_PARTITIONS: _later("describe_topic_partitions"),
+_BROKER: dict[ApiKey, _Builder] = {
+    ApiKey.PRODUCE: _FAST_PATH,
+    ApiKey.FETCH: _FAST_PATH,
+    ApiKey.LIST_OFFSETS: ("list_offsets", "build"),
+    ApiKey.METADATA: ("metadata", "build"),
+    ApiKey.OFFSET_COMMIT: ("offset_commit", "build"),
+    ApiKey.OFFSET_FETCH: ("offset_fetch", "build"),
+    ApiKey.FIND_COORDINATOR: ("find_coordinator", "build"),
+    ApiKey.JOIN_GROUP: ("join_group", "build"),
+    ApiKey.HEARTBEAT: ("heartbeat", "build"),
+    ApiKey.LEAVE_GROUP: ("leave_group", "build"),
+    ApiKey.SYNC_GROUP: ("sync_group", "build"),
+    ApiKey.DESCRIBE_GROUPS: ("describe_groups", "build"),
+    ApiKey.LIST_GROUPS: ("list_groups", "build"),
+    ApiKey.API_VERSIONS: ("api_versions", "build"),
+    ApiKey.CREATE_TOPICS: _FORWARD,
+    ApiKey.DELETE_TOPICS: _FORWARD,
+    ApiKey.DELETE_RECORDS: ("delete_records", "build"),
+    ApiKey.INIT_PRODUCER_ID: ("init_producer_id", "build"),
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: ("offset_for_leader_epoch", "build"),
+    ApiKey.DESCRIBE_CONFIGS: ("describe_configs", "build"),
+    ApiKey.DELETE_GROUPS: ("delete_groups", "build"),
+    ApiKey.ALTER_CONFIGS: ("alter_configs", "build_replace"),
+    ApiKey.DESCRIBE_LOG_DIRS: ("describe_log_dirs", "build"),
+    ApiKey.CREATE_PARTITIONS: _FORWARD,
+    ApiKey.ELECT_LEADERS: _FORWARD,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: ("alter_configs", "build_increment"),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: _FORWARD,
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: _FORWARD,
+    ApiKey.DESCRIBE_QUORUM: _FORWARD,
+    ApiKey.OFFSET_DELETE: ("offset_delete", "build"),
+    ApiKey.UPDATE_FEATURES: _FORWARD,
+    ApiKey.DESCRIBE_CLUSTER: ("describe_cluster", "build"),
+    ApiKey.DESCRIBE_PRODUCERS: ("describe_producers", "build"),
+    ApiKey.UNREGISTER_BROKER: _FORWARD,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: ("consumer_group_heartbeat", "build"),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: ("consumer_group_describe", "build"),
+    ApiKey.LIST_CONFIG_RESOURCES: ("list_config_resources", "build"),
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: ("describe_topic_partitions", "build"),
 }
 
-_INTER_BROKER: dict[ApiKey, ColdHandler] = {
-    ApiKey.GET_REPLICA_LOG_INFO: _later("get_replica_log_info"),
+_INTER_BROKER: dict[ApiKey, _Builder] = {
+    ApiKey.GET_REPLICA_LOG_INFO: ("get_replica_log_info", "build"),
 }
 
-_CONTROLLER: dict[ApiKey, ColdHandler] = {
-    ApiKey.FETCH: _quorum,
-    ApiKey.API_VERSIONS: _later("api_versions"),
-    ApiKey.CREATE_TOPICS: _decide,
-    ApiKey.DELETE_TOPICS: _decide,
-    ApiKey.CREATE_PARTITIONS: _decide,
-    ApiKey.ALTER_CONFIGS: _decide,
-    ApiKey.DESCRIBE_CONFIGS: _later("describe_configs"),
-    ApiKey.ELECT_LEADERS: _decide,
-    ApiKey.INCREMENTAL_ALTER_CONFIGS: _decide,
-    ApiKey.ALTER_PARTITION_REASSIGNMENTS: _decide,
-    ApiKey.LIST_PARTITION_REASSIGNMENTS: _decide,
-    ApiKey.VOTE: _quorum,
-    ApiKey.BEGIN_QUORUM_EPOCH: _quorum,
-    ApiKey.END_QUORUM_EPOCH: _quorum,
-    ApiKey.DESCRIBE_QUORUM: _quorum,
-    ApiKey.ALTER_PARTITION: _decide,
-    ApiKey.UPDATE_FEATURES: _decide,
-    ApiKey.ENVELOPE: _later("envelope"),
-    ApiKey.FETCH_SNAPSHOT: _quorum,
-    ApiKey.DESCRIBE_CLUSTER: _later("describe_cluster"),
-    ApiKey.BROKER_REGISTRATION: _decide,
-    ApiKey.BROKER_HEARTBEAT: _later("controller_apis", "heartbeat"),
-    ApiKey.UNREGISTER_BROKER: _decide,
-    ApiKey.ALLOCATE_PRODUCER_IDS: _decide,
-    ApiKey.CONTROLLER_REGISTRATION: _decide,
-    ApiKey.ASSIGN_REPLICAS_TO_DIRS: _decide,
+_CONTROLLER: dict[ApiKey, _Builder] = {
+    ApiKey.FETCH: _QUORUM,
+    ApiKey.API_VERSIONS: ("api_versions", "build"),
+    ApiKey.CREATE_TOPICS: _DECIDE,
+    ApiKey.DELETE_TOPICS: _DECIDE,
+    ApiKey.CREATE_PARTITIONS: _DECIDE,
+    ApiKey.ALTER_CONFIGS: _DECIDE,
+    ApiKey.DESCRIBE_CONFIGS: ("describe_configs", "build"),
+    ApiKey.ELECT_LEADERS: _DECIDE,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: _DECIDE,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: _DECIDE,
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: _DECIDE,
+    ApiKey.VOTE: _QUORUM,
+    ApiKey.BEGIN_QUORUM_EPOCH: _QUORUM,
+    ApiKey.END_QUORUM_EPOCH: _QUORUM,
+    ApiKey.DESCRIBE_QUORUM: _QUORUM,
+    ApiKey.ALTER_PARTITION: _DECIDE,
+    ApiKey.UPDATE_FEATURES: _DECIDE,
+    ApiKey.ENVELOPE: ("envelope", "build"),
+    ApiKey.FETCH_SNAPSHOT: _QUORUM,
+    ApiKey.DESCRIBE_CLUSTER: ("describe_cluster", "build"),
+    ApiKey.BROKER_REGISTRATION: _DECIDE,
+    ApiKey.BROKER_HEARTBEAT: ("controller_apis", "build_heartbeat"),
+    ApiKey.UNREGISTER_BROKER: _DECIDE,
+    ApiKey.ALLOCATE_PRODUCER_IDS: _DECIDE,
+    ApiKey.CONTROLLER_REGISTRATION: _DECIDE,
+    ApiKey.ASSIGN_REPLICAS_TO_DIRS: _DECIDE,
 }
 
 _PRODUCE_SERVED_FROM = 3
 
-BROKER_HANDLERS: dict[int, tuple[int, int, ColdHandler]] = {
-    int(key): (*BROKER_APIS[key], handler) for key, handler in _BROKER.items()
+_Table: TypeAlias = dict[int, tuple[int, int, _Builder]]
+
+BROKER_TABLE: _Table = {int(key): (*BROKER_APIS[key], builder) for key, builder in _BROKER.items()}
+BROKER_TABLE[ApiKey.PRODUCE] = (_PRODUCE_SERVED_FROM, BROKER_APIS[ApiKey.PRODUCE][1], _FAST_PATH)
+INTER_BROKER_TABLE: _Table = {
+    **BROKER_TABLE,
+    **{int(key): (*INTER_BROKER_APIS[key], builder) for key, builder in _INTER_BROKER.items()},
 }
-BROKER_HANDLERS[ApiKey.PRODUCE] = (_PRODUCE_SERVED_FROM, BROKER_APIS[ApiKey.PRODUCE][1], _hot)
-INTER_BROKER_HANDLERS: dict[int, tuple[int, int, ColdHandler]] = {
-    **BROKER_HANDLERS,
-    **{int(key): (*INTER_BROKER_APIS[key], handler) for key, handler in _INTER_BROKER.items()},
-}
-CONTROLLER_HANDLERS: dict[int, tuple[int, int, ColdHandler]] = {
-    int(key): (*CONTROLLER_APIS[key], handler) for key, handler in _CONTROLLER.items()
-}
+CONTROLLER_TABLE: _Table = {int(key): (*CONTROLLER_APIS[key], builder) for key, builder in _CONTROLLER.items()}
 
 
-def unsupported_api_versions(node: Node, call: Call) -> None:
-    """An ApiVersions request of a version that nobody here knows."""
-    from tanist.broker.api.api_versions import unsupported
+class ApiTable:
+    """The APIs of one node. A handler is built once, for all listeners that serve it."""
 
-    unsupported(node, call)
+    def __init__(self, parts: BrokerParts) -> None:
+        self._parts = parts
+        self._handlers: dict[_Builder, Handler] = {_FAST_PATH: _not_on_the_fast_path}
+        self._produce = Produce(parts)
+        self._fetch = Fetch(parts)
+
+    def of_listener(self, name: str) -> ListenerApis:
+        """The APIs of a listener, by its part in the configuration."""
+        config = self._parts.context.config
+        if name in config.controller_listener_names:
+            return ListenerApis(self._of_table(CONTROLLER_TABLE), self._unsupported)
+        table = INTER_BROKER_TABLE if name == config.inter_broker_listener_name else BROKER_TABLE
+        return ListenerApis(self._of_table(table), self._unsupported, self._produce.handle, self._fetch.handle)
+
+    def _of_table(self, table: _Table) -> Handlers:
+        return {key: (low, high, self._handler(builder)) for key, (low, high, builder) in table.items()}
+
+    def _handler(self, builder: _Builder) -> Handler:
+        handler = self._handlers.get(builder)
+        if handler is None:
+            handler = self._handlers[builder] = _built_when_called(self._parts, *builder)
+        return handler
+
+    def _unsupported(self, call: Call) -> None:
+        """Answer an ApiVersions request of a version that is not known here."""
+        from tanist.broker.api.api_versions import ApiVersions
+
+        ApiVersions(self._parts.metadata).unsupported(call)
+
+
+def _built_when_called(parts: BrokerParts, module: str, build: str) -> Handler:
+    """A handler that is imported when it is first needed: a node starts faster by what it does not load."""
+    handler: Handler | None = None
+
+    def build_and_handle(request: Any, call: Call) -> None:
+        nonlocal handler
+        if handler is None:
+            made: Handler = getattr(import_module(f"tanist.broker.api.{module}"), build)(parts)
+            handler = made
+        handler(request, call)
+
+    return build_and_handle
+
+
+def _not_on_the_fast_path(request: Any, call: Call) -> None:
+    raise AssertionError("Produce and Fetch have handlers of their own")

@@ -3,10 +3,10 @@
 Owns the partitions of `__consumer_offsets` that this broker leads, as `coordinator.Shard`s, and carries out their
 effects: what a turn's requests append goes into the partition's log as one batch, like any produce with acks=all, and
 is applied and answered when the high watermark covers it. A partition whose leadership has come is replayed from its
-log, slice by slice between the turns of others, one partition at a time; until then its groups are told
+log, slice by slice between the turns of others, one partition at a time; until then its groups get
 COORDINATOR_LOAD_IN_PROGRESS. It begins to be served only when everything that its log held at the start is committed:
-offsets that were told never go back, whoever leads next. Who has lost a partition forgets it at once, and sends those
-who wait elsewhere.
+offsets that a client has seen never go back, whichever broker leads next. A broker that has lost a partition forgets it
+at once, and sends the requests that wait elsewhere.
 
 Nothing here runs for Produce and Fetch, and nothing of it is imported before a broker has a group to see to.
 """
@@ -19,9 +19,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 from uuid import UUID
 
+from tanist.broker.context import NodeContext
+from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.client_connection import Call
 from tanist.broker.replication.hosted_partition import HostedPartition
-from tanist.broker.replication.leadership import Leads
+from tanist.broker.replication.leadership import Confirmation, Leadership
+from tanist.broker.replication.purgatory import Purgatory
+from tanist.broker.replication.replica_effects import ReplicaEffects
+from tanist.broker.replication.replicas import Replicas
+from tanist.broker.turn import Turn
 from tanist.controller.settings import GROUP_RESOURCE, Levels, resolve_group_config
 from tanist.coordinator.consumer.topics import Topics
 from tanist.coordinator.effects import Append, Effect
@@ -45,7 +51,6 @@ from tanist.wire.group_records import (
 from tanist.wire.internal_topics import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
-    from tanist.broker.node import Node
     from tanist.replica.leader import LeaderState
 
 _SLICE_BYTES: Final = 32 * 1024
@@ -54,8 +59,8 @@ _SLICE_BYTES: Final = 32 * 1024
 _MINUTE_MS: Final = 60_000
 
 _NOT_SURE: Final = {
-    Leads.NO: ErrorCode.NOT_COORDINATOR,
-    Leads.UNKNOWN: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    Confirmation.NO: ErrorCode.NOT_COORDINATOR,
+    Confirmation.UNKNOWN: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
 }
 
 Reply = Callable[[Any], None]
@@ -83,35 +88,35 @@ class GroupPartition:
 class _TopicsOfImage:
     """The topics of this broker's metadata, for consumer groups."""
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
-        self.version = node.metadata.applied_offset
+    def __init__(self, metadata: MetadataView) -> None:
+        self._metadata = metadata
+        self.version = metadata.applied_offset
 
     def find(self, name: str) -> tuple[UUID, int] | None:
-        topic = self._node.metadata.image.topic(name)
+        topic = self._metadata.image.topic(name)
         return None if topic is None else (topic.topic_id, len(topic.partitions))
 
     def name_of(self, topic_id: UUID) -> str | None:
-        topic = self._node.metadata.image.topics.get(topic_id)
+        topic = self._metadata.image.topics.get(topic_id)
         return None if topic is None else topic.name
 
     def names(self) -> Iterable[str]:
-        return self._node.metadata.image.topic_ids.keys()
+        return self._metadata.image.topic_ids.keys()
 
 
 class _TimingOfImage:
     """What the configuration of a GROUP resource says of its members' timing, within this broker's bounds (KIP-848)."""
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
+    def __init__(self, context: NodeContext, metadata: MetadataView) -> None:
+        self._context = context
+        self._metadata = metadata
 
     def __call__(self, group_id: str) -> ConsumerTiming | None:
-        node = self._node
-        own = node.metadata.image.configs.get((GROUP_RESOURCE, group_id))
+        own = self._metadata.image.configs.get((GROUP_RESOURCE, group_id))
         if not own:
             return None
-        config = node.config
-        levels = Levels.of(node.metadata.image.configs, node.node_id, config.static)
+        config = self._context.config
+        levels = Levels.of(self._metadata.image.configs, self._context.node_id, config.static)
 
         def bounded(name: str, low: int, high: int) -> int:
             value = int(resolve_group_config(name, own, levels).value or low)
@@ -169,7 +174,7 @@ class _Batch:
                 self._coordinator.written(self._partition, append, error)
 
     def expire(self) -> None:
-        """The askers have waited long enough. What they asked for counts all the same, once it is committed."""
+        """The clients have waited long enough. Their requests count all the same, once they are committed."""
         if not self._answered:
             self._answered = True
             for append in self._appends:
@@ -179,9 +184,23 @@ class _Batch:
 class Coordinator:
     """The groups of this broker."""
 
-    def __init__(self, node: Node) -> None:
-        config = node.config
-        self._node = node
+    def __init__(
+        self,
+        context: NodeContext,
+        metadata: MetadataView,
+        replicas: Replicas,
+        leadership: Leadership,
+        effects: ReplicaEffects,
+        purgatory: Purgatory,
+        turn: Turn,
+    ) -> None:
+        config = context.config
+        self._context = context
+        self._metadata = metadata
+        self._leadership = leadership
+        self._effects = effects
+        self._purgatory = purgatory
+        self._turn = turn
         self._settings = GroupSettings(
             initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
             min_session_timeout_ms=config.group_min_session_timeout_ms,
@@ -193,26 +212,26 @@ class Coordinator:
             consumer_max_size=config.group_consumer_max_size,
             assignors=tuple(config.group_consumer_assignors),
             migration_policy=config.group_consumer_migration_policy.lower(),
-            timing=_TimingOfImage(node),
+            timing=_TimingOfImage(context, metadata),
         )
-        self._topics = _TopicsOfImage(node)
+        self._topics = _TopicsOfImage(metadata)
         self._partitions: dict[int, GroupPartition] = {}
         self._loading: deque[GroupPartition] = deque()
         self._load_timer: Timer | None = None
         self._timer: Timer | None = None
         self._armed_ms = NEVER_MS
         self._closed = False
-        self._expiry = node.clock.call_at(
-            node.clock.now_ms() + config.offsets_retention_check_interval_ms, self._expire
+        self._expiry = self._context.clock.call_at(
+            self._context.clock.now_ms() + config.offsets_retention_check_interval_ms, self._expire
         )
-        for hosted in dict(node.replicas.by_topic.get(OFFSETS_TOPIC) or {}).values():
+        for hosted in dict(replicas.by_topic.get(OFFSETS_TOPIC) or {}).values():
             self.role_changed(hosted)
 
     # -- where a group is
 
     def find(self, group_id: str) -> GroupPartition | int:
-        """The partition of a group, if it is served here; else the error that sends the asker on."""
-        topic = self._node.metadata.image.topic(OFFSETS_TOPIC)
+        """The partition of a group, if it is served here; else the error that sends the client on."""
+        topic = self._metadata.image.topic(OFFSETS_TOPIC)
         if topic is None or self._closed:
             return ErrorCode.NOT_COORDINATOR
         partition = self._partitions.get(partition_of(group_id, len(topic.partitions)))
@@ -223,7 +242,7 @@ class Coordinator:
     def when_sure(self, group_ids: Iterable[str], then: Callable[[dict[str, int]], None]) -> None:
         """Call `then` with the groups that are not served here, and why; all others are, as of now.
 
-        For what is told from memory: a coordinator that was deposed and has yet to hear of it would tell old things.
+        For answers from memory: a coordinator that was deposed and has yet to hear of it would give old ones.
         """
         errors: dict[str, int] = {}
         sought: dict[GroupPartition, list[str]] = {}
@@ -238,16 +257,16 @@ class Coordinator:
             return
         left = set(sought)
 
-        def told(partition: GroupPartition, leads: Leads) -> None:
+        def confirmed(partition: GroupPartition, confirmation: Confirmation) -> None:
             left.discard(partition)
-            if leads is not Leads.YES:
-                errors.update(dict.fromkeys(sought[partition], _NOT_SURE[leads]))
+            if confirmation is not Confirmation.YES:
+                errors.update(dict.fromkeys(sought[partition], _NOT_SURE[confirmation]))
             if not left:
                 then(errors)
 
-        patience_ms = self._node.config.offsets_commit_timeout_ms
+        patience_ms = self._context.config.offsets_commit_timeout_ms
         for partition in sought:
-            self._node.leadership.confirm(partition.hosted, patience_ms, partial(told, partition))
+            self._leadership.confirm(partition.hosted, patience_ms, partial(confirmed, partition))
 
     def partitions(self) -> Iterator[GroupPartition]:
         """All partitions that are led here, loaded or not, in order."""
@@ -267,7 +286,7 @@ class Coordinator:
         if partition is not None and partition.hosted is hosted:
             return  # it leads on
         partition = self._partitions[index] = GroupPartition(hosted, self._settings, self._topics)
-        partition.began_ms = self._node.clock.now_ms()
+        partition.began_ms = self._context.clock.now_ms()
         if partition.load_end == partition.next_offset:
             partition.ready = True
         elif hosted.leader.high_watermark >= partition.load_end:
@@ -280,7 +299,7 @@ class Coordinator:
     def _load_later(self, partition: GroupPartition) -> None:
         self._loading.append(partition)
         if self._load_timer is None:
-            self._load_timer = self._node.clock.call_at(self._node.clock.now_ms(), self._load)
+            self._load_timer = self._context.clock.call_at(self._context.clock.now_ms(), self._load)
 
     def _load(self) -> None:
         """Replay one slice of one log, then let others have their turn."""
@@ -289,7 +308,7 @@ class Coordinator:
         if self._closed or self._partitions.get(partition.hosted.index) is not partition or self._load_slice(partition):
             self._loading.popleft()
         if self._loading and not self._closed:
-            self._load_timer = self._node.clock.call_at(self._node.clock.now_ms(), self._load)
+            self._load_timer = self._context.clock.call_at(self._context.clock.now_ms(), self._load)
 
     def _load_slice(self, partition: GroupPartition) -> bool:
         """True once there is no more to do."""
@@ -310,10 +329,10 @@ class Coordinator:
             if partition.next_offset == begin_offset:
                 raise WireError(f"no batch at offset {begin_offset}")
         except OSError as failure:
-            self._node.disk_failed(hosted, failure)
+            hosted.disk_failed(failure)
             return True
         except (DamagedBatch, OffsetOutOfRange, WireError) as damage:
-            self._node.report("ERROR", f"{name}: its groups can't be served, the log can't be read: {damage}")
+            self._context.report("ERROR", f"{name}: its groups can't be served, the log can't be read: {damage}")
             return True
         return False
 
@@ -325,27 +344,27 @@ class Coordinator:
             try:
                 decoded = decode_group_record(record.key, record.value)
             except WireError as error:
-                self._node.report("WARN", f"{OFFSETS_TOPIC}-{partition.hosted.index} at {record.offset}: {error}")
+                self._context.report("WARN", f"{OFFSETS_TOPIC}-{partition.hosted.index} at {record.offset}: {error}")
                 continue
             if decoded is not None:
                 partition.shard.replay(*decoded)
 
     def _loaded(self, partition: GroupPartition) -> None:
-        node, shard = self._node, partition.shard
+        shard = partition.shard
         partition.ready = True
         groups = len(shard.groups) + len(shard.consumers.groups)
-        node.report(
+        self._context.report(
             "INFO",
             f"{OFFSETS_TOPIC}-{partition.hosted.index}: {groups} groups of "
-            f"{partition.records} records, {node.clock.now_ms() - partition.began_ms} ms after the election",
+            f"{partition.records} records, {self._context.clock.now_ms() - partition.began_ms} ms after the election",
         )
-        self.carry_out(partition, partition.shard.loaded(node.clock.now_ms()))
-        topic_ids = node.metadata.image.topic_ids
+        self.carry_out(partition, partition.shard.loaded(self._context.clock.now_ms()))
+        topic_ids = self._metadata.image.topic_ids
         known = {topic for committed in partition.shard.offsets.values() for topic, _ in committed}
         self.carry_out(partition, partition.shard.forget_topics(known - topic_ids.keys()))
 
     def topics_deleted(self, names: Iterable[str]) -> None:
-        """Whoever makes topics of these names again begins at their beginning."""
+        """Offsets of these topics go: topics that are made again under the names begin at their beginning."""
         names = frozenset(names)
         for partition in list(self._partitions.values()):
             if partition.ready:
@@ -353,7 +372,7 @@ class Coordinator:
 
     def topics_changed(self) -> None:
         """Topics came, went or got partitions: consumer groups may have something to assign."""
-        self._topics.version = self._node.metadata.applied_offset
+        self._topics.version = self._metadata.applied_offset
         for partition in self._partitions.values():
             partition.shard.topics_changed()
 
@@ -376,7 +395,7 @@ class Coordinator:
         """What one turn decides goes into the log together, at the turn's end."""
         partition.gathered.append(append)
         if len(partition.gathered) == 1:
-            self._node.before_writes(lambda: self._write_gathered(partition))
+            self._turn.before_writes(lambda: self._write_gathered(partition))
 
     def _write_gathered(self, partition: GroupPartition) -> None:
         appends, partition.gathered = partition.gathered, []
@@ -388,12 +407,12 @@ class Coordinator:
         self._write(partition, hosted.leader, appends)
 
     def _write(self, partition: GroupPartition, leader: LeaderState, appends: Sequence[Append]) -> None:
-        node, hosted = self._node, partition.hosted
+        hosted = partition.hosted
         batch = _Batch(self, partition, appends)
-        now_ms, wall_ms = node.clock.now_ms(), node.clock.wall_ms()
+        now_ms, wall_ms = self._context.clock.now_ms(), self._context.clock.wall_ms()
         records = _records_of(appends, wall_ms)
         if not records:
-            # But what was decided before is not told before it is committed, either.
+            # But earlier decisions are not answered before they are committed, either.
             if leader.high_watermark >= partition.written_end:
                 batch.settle(0, ErrorCode.NONE)
             else:
@@ -417,18 +436,18 @@ class Coordinator:
             batch.settle(0, appended.error)
             return
         partition.written_end = appended.last_offset + 1
-        node.mark_dirty(hosted)
+        self._turn.mark_dirty(hosted)
         self._wait(partition, batch, now_ms)
-        node.effects.leader_has_appended(hosted, leader, now_ms)
+        self._effects.leader_has_appended(hosted, leader, now_ms)
 
     def _wait(self, partition: GroupPartition, batch: _Batch, now_ms: int) -> None:
         """Until all that this coordinator has written is committed, or time is up."""
         partition.hosted.ack_waiters.append((partition.written_end, batch, 0))
-        self._node.purgatory.add(now_ms + self._node.config.offsets_commit_timeout_ms, batch)
+        self._purgatory.add(now_ms + self._context.config.offsets_commit_timeout_ms, batch)
 
     def written(self, partition: GroupPartition, append: Append, error: int) -> None:
         """Records of a group are committed, or it is time to say that they may not be."""
-        self.carry_out(partition, partition.shard.written(append, error, self._node.clock.now_ms()))
+        self.carry_out(partition, partition.shard.written(append, error, self._context.clock.now_ms()))
 
     # -- time
 
@@ -439,11 +458,11 @@ class Coordinator:
         if self._timer is not None:
             self._timer.cancel()
         self._armed_ms = check_ms
-        self._timer = self._node.clock.call_at(check_ms, self._tick)
+        self._timer = self._context.clock.call_at(check_ms, self._tick)
 
     def _tick(self) -> None:
         self._timer, self._armed_ms = None, NEVER_MS
-        now_ms = self._node.clock.now_ms()
+        now_ms = self._context.clock.now_ms()
         for partition in list(self._partitions.values()):
             if partition.shard.check_ms <= now_ms:
                 self.carry_out(partition, partition.shard.tick(now_ms))
@@ -451,7 +470,7 @@ class Coordinator:
 
     def _expire(self) -> None:
         """Look for offsets that nobody has used for too long."""
-        clock, config = self._node.clock, self._node.config
+        clock, config = self._context.clock, self._context.config
         self._expiry = clock.call_at(clock.now_ms() + config.offsets_retention_check_interval_ms, self._expire)
         retention_ms = config.offsets_retention_minutes * _MINUTE_MS
         for partition in list(self._partitions.values()):

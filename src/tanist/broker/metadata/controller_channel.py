@@ -1,6 +1,6 @@
-"""The broker's way to the active controller: wherever it is now, its own node included.
+"""The broker's requests to the active controller, wherever that is now, its own node included.
 
-Requests go to the quorum's leader. When there is no leader, or it changes under way, the asker hears None and decides
+Requests go to the quorum's leader. When there is no leader, or it changes under way, the caller gets None and decides
 whether to ask again. `forward` passes a client's request on unread, in an Envelope (KIP-590), and asks again until the
 client's patience is over: to a client, a controller's failover is a slow answer, not an error. One thing is not passed
 on: that a repeated request is refused because of what the first one may have done ("the topic exists"). The client's
@@ -14,8 +14,10 @@ replicas to return (KIP-966) has one to itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tanist.broker.context import NodeContext
+from tanist.broker.metadata.quorum import MetadataQuorum
 from tanist.broker.network.channel import Answer, Channel
 from tanist.broker.network.client_connection import Call
 from tanist.wire.apis import ApiKey
@@ -28,9 +30,6 @@ from tanist.wire.messages.delete_topics_response import DeleteTopicsResponse
 from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest
 from tanist.wire.messages.envelope_request import EnvelopeRequest
 from tanist.wire.messages.envelope_response import EnvelopeResponse
-
-if TYPE_CHECKING:
-    from tanist.broker.node import Node
 
 _RETRY_MS = 25
 _RETRY_MAX_MS = 400
@@ -55,11 +54,12 @@ _BY_THE_FIRST: dict[int, frozenset[int]] = {
 class ControllerChannel:
     """RPCs to the active controller."""
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
-        self._own = _Way(node, "to-controller")
-        self._clients = _Way(node, "forwarding")
-        self._apart: list[_Way] = []
+    def __init__(self, context: NodeContext, quorum: MetadataQuorum) -> None:
+        self._context = context
+        self._quorum = quorum
+        self._own = _Route(context, quorum, "to-controller")
+        self._clients = _Route(context, quorum, "forwarding")
+        self._apart: list[_Route] = []
 
     def call(self, request: Any, version: int, timeout_ms: int, on_answer: Answer) -> None:
         """Ask the active controller; None when there is none, or it did not answer in time."""
@@ -75,7 +75,7 @@ class ControllerChannel:
         """
         body = bytes(call.frame) if body is None else body
         call.wait()
-        way = self._clients
+        route = self._clients
         asked_ms: int = getattr(request, "timeout_ms", 0)
         patience_ms = max(_FORWARD_PATIENCE_MS, min(asked_ms, _FORWARD_PATIENCE_MAX_MS) + _ANSWER_SLACK_MS)
         if (
@@ -83,40 +83,41 @@ class ControllerChannel:
             and request.election_type > _LAST_QUICK_ELECTION
             and len(self._apart) < _APART_MAX
         ):
-            way = _Way(self._node, "electing")
-            self._apart.append(way)
-        _Forward(self._node, self, way, call, body, patience_ms, amend).attempt()
+            route = _Route(self._context, self._quorum, "electing")
+            self._apart.append(route)
+        _Forward(self._context, self, route, call, body, patience_ms, amend).attempt()
 
-    def forwarded(self, way: _Way) -> None:
+    def forwarded(self, route: _Route) -> None:
         """A request has come to its end, and with it the connection that it may have had to itself."""
-        if way in self._apart:
-            self._apart.remove(way)
-            way.close()
+        if route in self._apart:
+            self._apart.remove(route)
+            route.close()
 
     @property
     def requests_under_way(self) -> int:
         """On the connection that has most."""
-        return max(way.requests_under_way for way in self._ways)
+        return max(route.requests_under_way for route in self._routes)
 
     def leader_changed(self) -> None:
         """Drop connections to a controller that is none any more; what was under way is answered by None."""
-        for way in self._ways:
-            way.leader_changed()
+        for route in self._routes:
+            route.leader_changed()
 
     def close(self) -> None:
-        for way in self._ways:
-            way.close()
+        for route in self._routes:
+            route.close()
 
     @property
-    def _ways(self) -> list[_Way]:
+    def _routes(self) -> list[_Route]:
         return [self._own, self._clients, *self._apart]
 
 
-class _Way:
+class _Route:
     """One connection to the active controller, made when needed."""
 
-    def __init__(self, node: Node, name: str) -> None:
-        self._node = node
+    def __init__(self, context: NodeContext, quorum: MetadataQuorum, name: str) -> None:
+        self._context = context
+        self._quorum = quorum
         self._name = name
         self._channel: Channel | None = None
         self._leader_id: int | None = None
@@ -132,7 +133,7 @@ class _Way:
         channel = self._current()
         if channel is None:
             self.may_have_arrived = False
-            self._node.clock.call_soon(lambda: on_answer(None))
+            self._context.clock.call_soon(lambda: on_answer(None))
             return
 
         def answered(response: Any | None) -> None:
@@ -142,7 +143,7 @@ class _Way:
         channel.call(request, version, timeout_ms, answered)
 
     def leader_changed(self) -> None:
-        if self._channel is not None and self._leader_id != self._node.quorum.leader_id:
+        if self._channel is not None and self._leader_id != self._quorum.leader_id:
             channel, self._channel = self._channel, None
             channel.close()
 
@@ -152,22 +153,22 @@ class _Way:
             self._channel.close()
 
     def _current(self) -> Channel | None:
-        leader_id = self._node.quorum.leader_id
+        leader_id = self._quorum.leader_id
         if self._closed or leader_id is None:
             return None
         if self._channel is None or leader_id != self._leader_id:
-            endpoint = self._node.quorum.endpoint(leader_id)
+            endpoint = self._quorum.endpoint(leader_id)
             if endpoint is None:
                 return None
             if self._channel is not None:
                 self._channel.close()
             self._leader_id = leader_id
             self._channel = Channel(
-                self._node.clock,
-                self._node.network,
+                self._context.clock,
+                self._context.network,
                 *endpoint,
-                client_id=f"broker-{self._node.node_id}-{self._name}",
-                max_frame_bytes=self._node.config.socket_request_max_bytes,
+                client_id=f"broker-{self._context.node_id}-{self._name}",
+                max_frame_bytes=self._context.config.socket_request_max_bytes,
             )
         return self._channel
 
@@ -177,30 +178,30 @@ class _Forward:
 
     def __init__(
         self,
-        node: Node,
+        context: NodeContext,
         channel: ControllerChannel,
-        way: _Way,
+        route: _Route,
         call: Call,
         body: bytes,
         patience_ms: int,
         amend: Callable[[bytes], bytes] | None,
     ) -> None:
-        self._node = node
+        self._context = context
         self._channel = channel
-        self._way = way
+        self._route = route
         self._call = call
         self._amend = amend
         self._envelope = EnvelopeRequest(request_data=body, request_principal=b"", client_host_address=b"\x7f\0\0\1")
         self._retry_ms = _RETRY_MS
         self._may_be_done = False
-        self._deadline_ms = node.clock.now_ms() + patience_ms
+        self._deadline_ms = context.clock.now_ms() + patience_ms
 
     def attempt(self) -> None:
         if self._call.connection.closed:
-            self._channel.forwarded(self._way)
+            self._channel.forwarded(self._route)
             return
-        remaining_ms = max(1, self._deadline_ms - self._node.clock.now_ms())
-        self._way.call(self._envelope, _ENVELOPE_VERSION, remaining_ms, self._answered)
+        remaining_ms = max(1, self._deadline_ms - self._context.clock.now_ms())
+        self._route.call(self._envelope, _ENVELOPE_VERSION, remaining_ms, self._answered)
 
     def _answered(self, response: EnvelopeResponse | None) -> None:
         if response is not None and response.error_code == 0 and response.response_data is not None:
@@ -211,22 +212,22 @@ class _Forward:
             if self._amend is not None:
                 data = self._amend(bytes(data))
             self._call.reply_chunks([len(data).to_bytes(4, "big"), data])
-            self._channel.forwarded(self._way)
+            self._channel.forwarded(self._route)
             return
         if response is not None and response.error_code != ErrorCode.NOT_CONTROLLER:
-            self._node.report(
+            self._context.report(
                 "WARN", f"the controller refuses a forwarded request: {ErrorCode(response.error_code).name}"
             )
             self._give_up()
             return
-        if response is None and self._way.may_have_arrived:
+        if response is None and self._route.may_have_arrived:
             self._may_be_done = True
-        now_ms = self._node.clock.now_ms()
+        now_ms = self._context.clock.now_ms()
         if now_ms + self._retry_ms >= self._deadline_ms:
             # Nobody to ask: the connection closes, and the client asks another broker (as Kafka does on a timeout).
             self._give_up()
             return
-        self._node.clock.call_at(now_ms + self._retry_ms, self.attempt)
+        self._context.clock.call_at(now_ms + self._retry_ms, self.attempt)
         self._retry_ms = min(self._retry_ms * 2, _RETRY_MAX_MS)
 
     def _refused_by_the_first(self, data: bytes | memoryview) -> bool:
@@ -238,7 +239,7 @@ class _Forward:
 
     def _give_up(self) -> None:
         self._call.connection.close()
-        self._channel.forwarded(self._way)
+        self._channel.forwarded(self._route)
 
 
 def _error_codes(answer: Any) -> Iterator[int]:

@@ -3,8 +3,8 @@
 While this node leads the quorum, each request is decided by `controller.Controller` against an image that includes
 what is not committed yet; the decision's records are appended, replayed into that image, and the answer is kept until
 the high watermark covers them. An answer that carries no records of its own waits for the records before it, because
-it may speak of them. When leadership is lost, what was not committed is dropped with the image, and the askers hear
-NOT_CONTROLLER.
+it may speak of them. When leadership is lost, what was not committed is dropped with the image, and its requests
+are answered NOT_CONTROLLER.
 
 A broker whose connection breaks is probed at once, and fenced when nobody listens there any more: fencing early is
 always safe, and waiting for the session to run out costs nine seconds.
@@ -13,11 +13,13 @@ always safe, and waiting for the session to run out costs nine seconds.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from tanist.broker.metadata.replica_log_info import LogInquiries
-from tanist.broker.metadata.view import endpoint_in
+from tanist.broker.context import NodeContext
+from tanist.broker.metadata.replica_log_info import ReplicaLogInfoRequests
+from tanist.broker.metadata.view import MetadataView, endpoint_in
 from tanist.broker.network.client_connection import Call
 from tanist.broker.network.probe import Probe
 from tanist.controller.controller import Controller, not_controller_response
@@ -29,9 +31,6 @@ from tanist.controller.unclean_recovery import LogInfo
 from tanist.ports import Timer
 from tanist.wire.ids import TopicIdPartition
 from tanist.wire.metadata import PartitionChangeRecord, encode_record, record_version
-
-if TYPE_CHECKING:
-    from tanist.broker.node import Node
 
 _MAX_PENDING = 10_000
 
@@ -48,17 +47,30 @@ class _Pending:
     """Unclean elections, for the operator to read."""
 
 
-class ControllerHost:
+class ActiveLog(Protocol):
+    """The metadata log, to the active controller (`quorum.MetadataQuorum`)."""
+
+    @property
+    def log_end_offset(self) -> int:
+        """The offset of the next record."""
+
+    def append(self, values: Sequence[bytes], *, atomic: bool) -> int:
+        """Append controller records; give the offset of the last."""
+
+
+class ControllerService:
     """Runs the `Controller` of a node with the controller role."""
 
-    def __init__(self, node: Node, controller: Controller) -> None:
-        self._node = node
+    def __init__(self, context: NodeContext, metadata: MetadataView, quorum: ActiveLog, controller: Controller) -> None:
+        self._context = context
+        self._metadata = metadata
+        self._quorum = quorum
         self.controller = controller
         self._pending: deque[_Pending] = deque()
         self._epoch = -1
         self._timer: Timer | None = None
         self._probing: dict[int, Probe] = {}
-        self._inquiries = LogInquiries(node, self._replica_answered)
+        self._inquiries = ReplicaLogInfoRequests(context, self._endpoint, self._replica_answered)
         self._electing: dict[ElectionWait, tuple[Call, Any]] = {}
         """Requests whose elections take questions to the replicas first."""
         self.unclean_elections = 0
@@ -81,8 +93,8 @@ class ControllerHost:
     def elected(self, epoch: int) -> None:
         """This node leads the quorum, and everything older than its epoch is committed and replayed: claim."""
         self._epoch = epoch
-        decision = self.controller.activate(epoch, self._node.clock.now_ms(), self._node.quorum.log_end_offset)
-        self._node.report("INFO", f"controller {self._node.node_id} is active in epoch {epoch}")
+        decision = self.controller.activate(epoch, self._context.clock.now_ms(), self._quorum.log_end_offset)
+        self._context.report("INFO", f"controller {self._context.node_id} is active in epoch {epoch}")
         self._carry_out(decision, None, None)
         self._probe_brokers()
         self._go_on()
@@ -91,7 +103,7 @@ class ControllerHost:
         """Another node leads, or nobody: forget what was not committed. `image` is the committed state."""
         waiting, self._pending = self._pending, deque()
         if self.controller.active:
-            self._node.report("INFO", f"controller {self._node.node_id} resigns epoch {self._epoch}")
+            self._context.report("INFO", f"controller {self._context.node_id} resigns epoch {self._epoch}")
         self.controller.deactivate(image)
         for probe in self._probing.values():
             probe.end()
@@ -107,12 +119,12 @@ class ControllerHost:
 
     def committed(self) -> None:
         """The high watermark moved: send the answers it covers."""
-        applied_offset = self._node.metadata.applied_offset
+        applied_offset = self._metadata.applied_offset
         pending = self._pending
         while pending and pending[0].offset <= applied_offset:
             done = pending.popleft()
             for line in done.unclean:
-                self._node.report("WARN", line)
+                self._context.report("WARN", line)
             self.unclean_elections += len(done.unclean)
             if done.call is not None and done.response is not None:
                 done.call.reply(done.response)
@@ -137,8 +149,8 @@ class ControllerHost:
             return
         decision = self.controller.handle(
             request,
-            self._node.clock.now_ms(),
-            next_offset=self._node.quorum.log_end_offset,
+            self._context.clock.now_ms(),
+            next_offset=self._quorum.log_end_offset,
             api_version=call.version,
         )
         self._carry_out(decision, call, request)
@@ -157,8 +169,8 @@ class ControllerHost:
                 metadata_version = self.controller.image.metadata_version
             # Before the append: with one voter it may be committed at once.
             if unclean:
-                self._pending.append(_Pending(self._node.quorum.log_end_offset + len(values) - 1, unclean=unclean))
-            self._node.quorum.append(values, atomic=decision.atomic)
+                self._pending.append(_Pending(self._quorum.log_end_offset + len(values) - 1, unclean=unclean))
+            self._quorum.append(values, atomic=decision.atomic)
         if call is None:
             return
         if decision.wait is not None:
@@ -169,8 +181,8 @@ class ControllerHost:
 
     def _reply_when_committed(self, call: Call, response: Any, request: Any) -> None:
         """An answer may speak of all that is in the log now, so it waits until that is committed."""
-        offset = self._node.quorum.log_end_offset - 1
-        if offset <= self._node.metadata.applied_offset:
+        offset = self._quorum.log_end_offset - 1
+        if offset <= self._metadata.applied_offset:
             call.reply(response)
             return
         call.wait()
@@ -198,7 +210,7 @@ class ControllerHost:
     def _go_on(self) -> None:
         """After every event: ask the replicas what is to be asked, answer what has been decided, set the clock."""
         if self.controller.active and not self._closed:
-            now_ms = self._node.clock.now_ms()
+            now_ms = self._context.clock.now_ms()
             for question in self.controller.questions(now_ms):
                 self._inquiries.ask(question)
             for wait in self.controller.settled(now_ms) if self._electing else ():
@@ -208,7 +220,7 @@ class ControllerHost:
 
     def _replica_answered(self, broker_id: int, answers: dict[TopicIdPartition, LogInfo] | None) -> None:
         if not self._closed:
-            self.controller.replica_answered(broker_id, answers, self._node.clock.now_ms())
+            self.controller.replica_answered(broker_id, answers, self._context.clock.now_ms())
             self._go_on()
 
     def _arm(self) -> None:
@@ -217,13 +229,13 @@ class ControllerHost:
             self._timer = None
         deadline_ms = self.controller.next_deadline_ms if self.controller.active and not self._closed else None
         if deadline_ms is not None:
-            now_ms = self._node.clock.now_ms()
-            self._timer = self._node.clock.call_at(max(deadline_ms, now_ms), self._tick)
+            now_ms = self._context.clock.now_ms()
+            self._timer = self._context.clock.call_at(max(deadline_ms, now_ms), self._tick)
 
     def _tick(self) -> None:
         self._timer = None
         if self.controller.active:
-            decision = self.controller.tick(self._node.clock.now_ms(), self._node.quorum.log_end_offset)
+            decision = self.controller.tick(self._context.clock.now_ms(), self._quorum.log_end_offset)
             self._carry_out(decision, None, None)
         self._go_on()
 
@@ -232,7 +244,7 @@ class ControllerHost:
     def contact(self, broker_id: int, broker_epoch: int) -> None:
         """A heartbeat came in (counted before it is queued, rule 94)."""
         if self.controller.active:
-            self.controller.contact(broker_id, broker_epoch, self._node.clock.now_ms())
+            self.controller.contact(broker_id, broker_epoch, self._context.clock.now_ms())
 
     def connection_lost(self, broker_id: int, broker_epoch: int) -> None:
         """The connection by which a broker sent its heartbeats has ended: is anybody there?"""
@@ -243,17 +255,21 @@ class ControllerHost:
     def _probe_brokers(self) -> None:
         """A new controller gives every unfenced broker a fresh session (rule 95): see at once who is not there."""
         for broker_id, broker in list(self.controller.image.brokers.items()):
-            if not broker.fenced and broker_id != self._node.node_id:
+            if not broker.fenced and broker_id != self._context.node_id:
                 self._probe(broker_id)
+
+    def _endpoint(self, broker_id: int) -> tuple[str, int] | None:
+        """Where a broker listens for other nodes, by the controller's image."""
+        return endpoint_in(self.controller.image, broker_id, self._context.config.inter_broker_listener_name)
 
     def _probe(self, broker_id: int) -> None:
         broker = self.controller.image.brokers[broker_id]
-        endpoint = endpoint_in(self.controller.image, broker_id, self._node.config.inter_broker_listener_name)
+        endpoint = self._endpoint(broker_id)
         if broker_id in self._probing or endpoint is None:
             return
         epoch = broker.epoch
         self._probing[broker_id] = Probe(
-            self._node.clock, self._node.network, *endpoint, lambda gone: self._probed(broker_id, epoch, gone)
+            self._context.clock, self._context.network, *endpoint, lambda gone: self._probed(broker_id, epoch, gone)
         )
 
     def _probed(self, broker_id: int, epoch: int, gone: bool) -> None:
@@ -261,8 +277,8 @@ class ControllerHost:
         broker = self.controller.image.brokers.get(broker_id)
         if not gone or not self.controller.active or broker is None or broker.epoch != epoch:
             return
-        decision = self.controller.broker_lost(broker_id, epoch, self._node.clock.now_ms())
+        decision = self.controller.broker_lost(broker_id, epoch, self._context.clock.now_ms())
         if decision is not None and decision.records:
-            self._node.report("WARN", f"broker {broker_id} is gone (connection refused): fenced")
+            self._context.report("WARN", f"broker {broker_id} is gone (connection refused): fenced")
             self._carry_out(decision, None, None)
         self._go_on()

@@ -10,9 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
-from typing import TYPE_CHECKING
 from uuid import UUID
 
+from tanist.broker.context import NodeContext
+from tanist.broker.log_directories import LogDirectories
+from tanist.broker.metadata.controller_channel import ControllerChannel
+from tanist.broker.metadata.features import REGISTERED_FEATURES
+from tanist.broker.metadata.quorum import MetadataQuorum
+from tanist.broker.metadata.view import MetadataView
 from tanist.ports import Timer
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -20,14 +25,15 @@ from tanist.wire.messages.broker_heartbeat_response import BrokerHeartbeatRespon
 from tanist.wire.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
 from tanist.wire.messages.broker_registration_response import BrokerRegistrationResponse
 
-if TYPE_CHECKING:
-    from tanist.broker.node import Node
-
 _REGISTRATION_VERSION = 4
 _HEARTBEAT_VERSION = 1
 _STARTING_PACE_MS = 10  # rule 96
 _RETRY_MS = 20
 _RETRY_MAX_MS = 500
+
+
+def _nothing() -> None:
+    """Nothing waits for the registration."""
 
 
 class LifecycleState(Enum):
@@ -42,10 +48,25 @@ class LifecycleState(Enum):
 class Lifecycle:
     """Registers, beats, and shuts down in an orderly way."""
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
+    def __init__(
+        self,
+        context: NodeContext,
+        metadata: MetadataView,
+        quorum: MetadataQuorum,
+        controller_channel: ControllerChannel,
+        directories: LogDirectories,
+        advertised_listeners: Callable[[], list[tuple[str, str, int, int]]],
+    ) -> None:
+        """`advertised_listeners`: name, host, port and security protocol of each, once they are open."""
+        self._context = context
+        self._metadata = metadata
+        self._quorum = quorum
+        self._controller_channel = controller_channel
+        self._directories = directories
+        self._advertised_listeners = advertised_listeners
+        self.on_registered: Callable[[], None] = _nothing
         self.state = LifecycleState.NOT_RUNNING
-        self.incarnation_id = UUID(bytes=node.random.bytes(16), version=4)
+        self.incarnation_id = UUID(bytes=context.random.bytes(16), version=4)
         self.broker_epoch = -1
         # What the last clean shutdown left, or -1 (rules 83, 87).
         self.previous_broker_epoch = -1
@@ -75,7 +96,7 @@ class Lifecycle:
     def begin_controlled_shutdown(self, done: Callable[[], None]) -> None:
         """Ask the controller to move the leaderships away; `done` once it lets go of us, or cannot be reached."""
         self._shutdown_done = done
-        self.last_answer_ms = self._node.clock.now_ms()
+        self.last_answer_ms = self._context.clock.now_ms()
         if self.state in (LifecycleState.NOT_RUNNING, LifecycleState.STARTING) or self.broker_epoch < 0:
             self._shutdown_finished()
             return
@@ -105,16 +126,16 @@ class Lifecycle:
         if self.state is LifecycleState.RUNNING:
             return None
         if self._refused_since_ms is not None:
-            seconds = self._node.config.broker_session_timeout_ms / 1000
+            seconds = self._context.config.broker_session_timeout_ms / 1000
             return f"the session from before its crash, which ends after {seconds:g} s (broker.session.timeout.ms)"
-        if self._node.quorum.leader_id is None:
+        if self._quorum.leader_id is None:
             return "a majority of the controllers"
         return "the controller to register it" if self.broker_epoch < 0 else "its registration in the metadata log"
 
     @property
     def caught_up(self) -> bool:
         """The metadata holds this incarnation's registration."""
-        registration = self._node.metadata.image.brokers.get(self._node.node_id)
+        registration = self._metadata.image.brokers.get(self._context.node_id)
         return (
             registration is not None
             and registration.incarnation_id == self.incarnation_id
@@ -124,12 +145,12 @@ class Lifecycle:
     @property
     def in_session(self) -> bool:
         """No controller has fenced this broker yet: it answered a heartbeat that is younger than a session."""
-        return self.state is LifecycleState.RUNNING and self._node.clock.now_ms() < self._session_ends_ms
+        return self.state is LifecycleState.RUNNING and self._context.clock.now_ms() < self._session_ends_ms
 
     def _beat_in(self, delay_ms: int) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._node.clock.call_at(self._node.clock.now_ms() + delay_ms, self._beat)
+        self._timer = self._context.clock.call_at(self._context.clock.now_ms() + delay_ms, self._beat)
 
     def _beat(self) -> None:
         self._timer = None
@@ -141,31 +162,29 @@ class Lifecycle:
             self._heartbeat()
 
     def _register(self) -> None:
-        node = self._node
         self._in_flight = True
         request = BrokerRegistrationRequest(
-            broker_id=node.node_id,
-            cluster_id=node.cluster_id,
+            broker_id=self._context.node_id,
+            cluster_id=self._context.cluster_id,
             incarnation_id=self.incarnation_id,
             listeners=tuple(
                 Listener(name=name, host=host, port=port, security_protocol=protocol)
-                for name, host, port, protocol in node.advertised_listeners()
+                for name, host, port, protocol in self._advertised_listeners()
             ),
             features=tuple(
                 Feature(name=name, min_supported_version=low, max_supported_version=high)
-                for name, (low, high) in sorted(node.registered_features().items())
+                for name, (low, high) in sorted(REGISTERED_FEATURES.items())
             ),
-            rack=node.config.broker_rack,
+            rack=self._context.config.broker_rack,
             is_migrating_zk_broker=False,
-            log_dirs=node.replicas.directory_ids(),
+            log_dirs=self._directories.online_ids(),
             previous_broker_epoch=self.previous_broker_epoch,
         )
-        timeout_ms = node.config.broker_session_timeout_ms
-        node.controller_channel.call(request, _REGISTRATION_VERSION, timeout_ms, self._registered)
+        timeout_ms = self._context.config.broker_session_timeout_ms
+        self._controller_channel.call(request, _REGISTRATION_VERSION, timeout_ms, self._registered)
 
     def _registered(self, response: BrokerRegistrationResponse | None) -> None:
         self._in_flight = False
-        node = self._node
         if self.state in (LifecycleState.NOT_RUNNING, LifecycleState.SHUTTING_DOWN):
             return
         if response is None or response.error_code == ErrorCode.NOT_CONTROLLER:
@@ -177,53 +196,57 @@ class Lifecycle:
                 # The session from before a crash ends by itself. Time without a controller does not count: a new one
                 # begins all sessions anew.
                 if self._refused_since_ms is None:
-                    self._refused_since_ms = node.clock.now_ms()
-                if node.clock.now_ms() - self._refused_since_ms > node.config.initial_broker_registration_timeout_ms:
-                    node.fatal(f"broker {node.node_id} is registered elsewhere ({name}): is another one running?")
+                    self._refused_since_ms = self._context.clock.now_ms()
+                if (
+                    self._context.clock.now_ms() - self._refused_since_ms
+                    > self._context.config.initial_broker_registration_timeout_ms
+                ):
+                    self._context.fatal(
+                        f"broker {self._context.node_id} is registered elsewhere ({name}): is another one running?"
+                    )
                     return
                 self._again()
                 return
-            node.fatal(f"the controller refuses to register broker {node.node_id}: {name}")
+            self._context.fatal(f"the controller refuses to register broker {self._context.node_id}: {name}")
             return
         self.broker_epoch = response.broker_epoch
         self._refused_since_ms = None
         self._retry_ms = _RETRY_MS
-        node.report("INFO", f"registered broker {node.node_id} with epoch {self.broker_epoch}")
-        node.isr_changes.registered()
-        node.metadata_progress()
+        self._context.report("INFO", f"registered broker {self._context.node_id} with epoch {self.broker_epoch}")
+        self.on_registered()
         self._beat_in(0)
 
     def _again(self) -> None:
-        # A little chance in it, so that brokers which lost one controller do not all call at the same instant.
-        delay_ms = self._retry_ms + self._node.random.below(self._retry_ms)
+        # A little randomness in it, so that brokers which lost one controller do not all call at the same instant.
+        delay_ms = self._retry_ms + self._context.random.below(self._retry_ms)
         self._retry_ms = min(self._retry_ms * 2, _RETRY_MAX_MS)
         self._beat_in(delay_ms)
 
     def _heartbeat(self) -> None:
-        node = self._node
         self._in_flight = True
-        self._beat_sent_ms = node.clock.now_ms()
+        self._beat_sent_ms = self._context.clock.now_ms()
         shutting_down = self.state is LifecycleState.PENDING_CONTROLLED_SHUTDOWN
         request = BrokerHeartbeatRequest(
-            broker_id=node.node_id,
+            broker_id=self._context.node_id,
             broker_epoch=self.broker_epoch,
-            current_metadata_offset=node.metadata.applied_offset,
+            current_metadata_offset=self._metadata.applied_offset,
             want_fence=self.state is LifecycleState.STARTING,
             want_shut_down=shutting_down,
-            offline_log_dirs=node.replicas.offline_directory_ids(),
+            offline_log_dirs=self._directories.offline_ids(),
         )
-        timeout_ms = node.config.broker_session_timeout_ms
-        node.controller_channel.call(request, _HEARTBEAT_VERSION, timeout_ms, self._beaten)
+        timeout_ms = self._context.config.broker_session_timeout_ms
+        self._controller_channel.call(request, _HEARTBEAT_VERSION, timeout_ms, self._beaten)
 
     def _beaten(self, response: BrokerHeartbeatResponse | None) -> None:
         self._in_flight = False
-        node = self._node
         if self.state in (LifecycleState.NOT_RUNNING, LifecycleState.SHUTTING_DOWN):
             return
         if response is None or response.error_code:
             if response is not None and response.error_code == ErrorCode.STALE_BROKER_EPOCH:
                 # Unregistered behind our back, or replaced: a new registration decides (as a new incarnation would).
-                node.report("WARN", f"broker {node.node_id}: epoch {self.broker_epoch} is stale, registering anew")
+                self._context.report(
+                    "WARN", f"broker {self._context.node_id}: epoch {self.broker_epoch} is stale, registering anew"
+                )
                 if self._shutdown_done is not None:
                     self._shutdown_finished()
                     return
@@ -232,9 +255,11 @@ class Lifecycle:
             self._again()
             return
         self._retry_ms = _RETRY_MS
-        self.last_answer_ms = node.clock.now_ms()
+        self.last_answer_ms = self._context.clock.now_ms()
         # The controller's session begins when it hears of us, which is later than when we spoke.
-        self._session_ends_ms = 0 if response.is_fenced else self._beat_sent_ms + node.config.broker_session_timeout_ms
+        self._session_ends_ms = (
+            0 if response.is_fenced else self._beat_sent_ms + self._context.config.broker_session_timeout_ms
+        )
         if self.state is LifecycleState.PENDING_CONTROLLED_SHUTDOWN:
             if response.should_shut_down:
                 self._shutdown_finished()
@@ -243,12 +268,12 @@ class Lifecycle:
             return
         if self.state is LifecycleState.RECOVERY and not response.is_fenced:
             self.state = LifecycleState.RUNNING
-            node.report("INFO", f"broker {node.node_id} is unfenced")
+            self._context.report("INFO", f"broker {self._context.node_id} is unfenced")
         elif self.state is LifecycleState.RUNNING and response.is_fenced:
             self.state = LifecycleState.RECOVERY
-            node.report("WARN", f"broker {node.node_id} was fenced")
+            self._context.report("WARN", f"broker {self._context.node_id} was fenced")
         if self.state is LifecycleState.RUNNING:
-            self._beat_in(node.config.broker_heartbeat_interval_ms)
+            self._beat_in(self._context.config.broker_heartbeat_interval_ms)
         else:
             self._beat_in(_STARTING_PACE_MS)
 

@@ -4,27 +4,28 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from tanist.broker.context import NodeContext
+from tanist.broker.metadata.controller_channel import ControllerChannel
+from tanist.broker.metadata.lifecycle import Lifecycle
 from tanist.wire.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from tanist.wire.messages.allocate_producer_ids_response import AllocateProducerIdsResponse
-
-if TYPE_CHECKING:
-    from tanist.broker.node import Node
 
 _VERSION = 0
 _TIMEOUT_MS = 5_000
 _RETRY_MS = 50
 _PATIENCE = 100
-"""Attempts before those who wait are told to come again."""
+"""Attempts before waiting requests fail with a retriable error."""
 _MAX_WAITING = 10_000
 
 
 class ProducerIds:
     """Gives out ids, each once in the life of the cluster."""
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
+    def __init__(self, context: NodeContext, controller_channel: ControllerChannel, lifecycle: Lifecycle) -> None:
+        self._context = context
+        self._controller_channel = controller_channel
+        self._lifecycle = lifecycle
         self._next = 0
         self._end = 0
         self._waiting: deque[Callable[[int | None], None]] = deque()
@@ -48,15 +49,13 @@ class ProducerIds:
     def _ask(self) -> None:
         self._asking = True
         self._attempts += 1
-        request = AllocateProducerIdsRequest(
-            broker_id=self._node.node_id, broker_epoch=self._node.lifecycle.broker_epoch
-        )
-        self._node.controller_channel.call(request, _VERSION, _TIMEOUT_MS, self._answered)
+        request = AllocateProducerIdsRequest(broker_id=self._context.node_id, broker_epoch=self._lifecycle.broker_epoch)
+        self._controller_channel.call(request, _VERSION, _TIMEOUT_MS, self._answered)
 
     def _answered(self, response: AllocateProducerIdsResponse | None) -> None:
         if response is None or response.error_code or response.producer_id_len <= 0:
-            if self._attempts < _PATIENCE and not self._node.stopping_finally:
-                self._node.clock.call_at(self._node.clock.now_ms() + _RETRY_MS, self._ask)
+            if self._attempts < _PATIENCE and not self._context.stopping:
+                self._context.clock.call_at(self._context.clock.now_ms() + _RETRY_MS, self._ask)
                 return
             self._asking = False
             waiting, self._waiting = self._waiting, deque()

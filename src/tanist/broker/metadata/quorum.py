@@ -1,16 +1,18 @@
 """The quorum on its node: carries out what `quorum.RaftNode` asks for, and feeds what is committed to the image.
 
 A node with the controller role is a voter, any other an observer; both hold the metadata log. Everything that is
-committed goes, in order, into the node's image (`metadata.view`), and from there to whoever listens. A standby
+committed goes, in order, into the node's image (`metadata.view`), and from there to its listeners. A standby
 controller replays the same records, so that it can take over at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tanist.broker.metadata.controller_service import ControllerHost
+from tanist.broker.context import NodeContext
+from tanist.broker.metadata.controller_service import ControllerService
+from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.channel import Channel
 from tanist.broker.network.client_connection import Call
 from tanist.broker.network.probe import Probe
@@ -41,9 +43,6 @@ from tanist.wire.messages.fetch_snapshot_response import FetchSnapshotResponse
 from tanist.wire.metadata import MetadataRecord, decode_record, encode_record, record_version
 from tanist.wire.schema import Response
 
-if TYPE_CHECKING:
-    from tanist.broker.node import Node
-
 _VERSIONS = {
     ApiKey.VOTE: 2,
     ApiKey.BEGIN_QUORUM_EPOCH: 1,
@@ -53,7 +52,11 @@ _VERSIONS = {
 }
 _HAND_OVER_PATIENCE_MS = 500
 _NEVER_COMMITTED = 1 << 62
-"""An offset whose askers are never answered."""
+"""Requests that wait for this offset are never answered."""
+
+
+def _nothing() -> None:
+    """Nobody listens."""
 
 
 class MetadataQuorum:
@@ -61,7 +64,8 @@ class MetadataQuorum:
 
     def __init__(
         self,
-        node: Node,
+        context: NodeContext,
+        metadata: MetadataView,
         raft: RaftNode,
         log: MetadataLog,
         store: QuorumStateFile,
@@ -69,7 +73,12 @@ class MetadataQuorum:
         *,
         takes_snapshots: bool = True,
     ) -> None:
-        self._node = node
+        self._context = context
+        self._metadata = metadata
+        self.on_leader_changed: Callable[[], None] = _nothing
+        """The quorum has another leader, or none."""
+        self.on_applied: Callable[[], None] = _nothing
+        """More metadata has been applied."""
         self.raft = raft
         self._log = log
         self._store = store
@@ -88,7 +97,7 @@ class MetadataQuorum:
         self._bytes_since_snapshot = 0
         self._history_end = log.end_offset
         """What the log held when the process started is no news: it is not counted again."""
-        self.controller_host: ControllerHost | None = None
+        self.controller_service: ControllerService | None = None
         self._probe: Probe | None = None
         self._contact_ms: int | None = None
         """When the quorum's leader last answered a fetch, in this process."""
@@ -102,13 +111,13 @@ class MetadataQuorum:
         snapshot_id = self._log.latest_snapshot_id
         if snapshot_id is not None:
             self._load_snapshot()
-        self._do(self.raft.start(self._node.clock.now_ms(), self._node.clock.wall_ms()))
+        self._do(self.raft.start(self._context.clock.now_ms(), self._context.clock.wall_ms()))
 
     def shut_down(self, done: Callable[[], None]) -> None:
         """Hand leadership over before going down; `done` when another has been heard of, or nobody answers."""
         self._handed_over = done
-        self._node.clock.call_at(self._node.clock.now_ms() + _HAND_OVER_PATIENCE_MS, self._leave)
-        self._step(lambda: self.raft.shutdown(self._node.clock.now_ms()))
+        self._context.clock.call_at(self._context.clock.now_ms() + _HAND_OVER_PATIENCE_MS, self._leave)
+        self._step(lambda: self.raft.shutdown(self._context.clock.now_ms()))
 
     def _leave(self) -> None:
         done, self._handed_over = self._handed_over, None
@@ -117,8 +126,8 @@ class MetadataQuorum:
 
     def close(self) -> None:
         self.closed = True
-        if self.controller_host is not None:
-            self.controller_host.close()
+        if self.controller_service is not None:
+            self.controller_service.close()
         if self._timer is not None:
             self._timer.cancel()
         for channel in self._channels.values():
@@ -128,8 +137,10 @@ class MetadataQuorum:
         try:
             self._log.close()
         except OSError as failure:
-            # Nothing that was promised hangs on it: what counts was synced before it was told.
-            self._node.report("ERROR", f"the metadata log could not be closed, the next start recovers it: {failure}")
+            # No promise depends on it: all that was acknowledged had been synced before.
+            self._context.report(
+                "ERROR", f"the metadata log could not be closed, the next start recovers it: {failure}"
+            )
 
     # -- what others ask
 
@@ -139,7 +150,7 @@ class MetadataQuorum:
 
     @property
     def last_timestamp_ms(self) -> int:
-        """When the last record that was applied was written, by the clock of whoever wrote it."""
+        """When the last record that was applied was written, by the clock of the controller that wrote it."""
         return self._last_timestamp_ms
 
     @property
@@ -151,14 +162,14 @@ class MetadataQuorum:
         if self.raft.is_leader:
             return None
         # A leader is kept in mind: by who has no vote, who asks for votes in advance, and who has just read of it.
-        patience_ms = 2 * self._node.config.controller_quorum_fetch_timeout_ms
+        patience_ms = 2 * self._context.config.controller_quorum_fetch_timeout_ms
         # One that has just read of it has heard nothing: until it does, it cannot say that what it knows is current.
         if self._contact_ms is not None:
-            silence_ms = self._node.clock.now_ms() - self._contact_ms
+            silence_ms = self._context.clock.now_ms() - self._contact_ms
             return None if self.raft.leader_id is not None and silence_ms <= patience_ms else silence_ms
         if not self._last_timestamp_ms:
             return KNOWS_NOTHING_MS
-        return max(0, self._node.clock.wall_ms() - self._last_timestamp_ms)
+        return max(0, self._context.clock.wall_ms() - self._last_timestamp_ms)
 
     @property
     def requests_under_way(self) -> int:
@@ -183,17 +194,24 @@ class MetadataQuorum:
     def append(self, values: Sequence[bytes], *, atomic: bool) -> int:
         """Append controller records; give the offset of the last. Only for the active controller."""
         try:
-            outcome = self.raft.append(values, self._node.clock.now_ms(), self._node.clock.wall_ms(), atomic=atomic)
+            outcome = self.raft.append(
+                values, self._context.clock.now_ms(), self._context.clock.wall_ms(), atomic=atomic
+            )
             self._do(outcome.effects)
         except OSError as failure:
             self._disk_failed(failure)
             return _NEVER_COMMITTED
         return outcome.last_offset
 
+    def broker_connection_lost(self, broker_id: int, broker_epoch: int) -> None:
+        """The connection by which a broker sent its heartbeats has ended."""
+        if self.controller_service is not None:
+            self.controller_service.connection_lost(broker_id, broker_epoch)
+
     def receive(self, call: Call, request: Any) -> None:
         """A quorum request from another node."""
         call.wait()
-        self._step(lambda: self.raft.receive(call, request, self._node.clock.now_ms(), api_version=call.version))
+        self._step(lambda: self.raft.receive(call, request, self._context.clock.now_ms(), api_version=call.version))
 
     # -- effects
 
@@ -216,7 +234,7 @@ class MetadataQuorum:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._node.fatal(f"the metadata log's disk has failed: {failure.strerror or failure}")
+        self._context.fatal(f"the metadata log's disk has failed: {failure.strerror or failure}")
 
     def _do(self, effects: Sequence[Effect]) -> None:
         """Carry out effects in order; what they cause queues behind them, so nothing here is re-entered."""
@@ -251,24 +269,24 @@ class MetadataQuorum:
             self._store.save(effect.state)
         elif isinstance(effect, SyncLog):
             end_offset = self._log.end_offset
-            self._node.disk.sync(self._log.unflushed_files(), lambda error: self._synced(end_offset, error))
+            self._context.disk.sync(self._log.unflushed_files(), lambda error: self._synced(end_offset, error))
         elif isinstance(effect, HighWatermark):
             self._apply_committed(effect.offset)
         elif isinstance(effect, LeaderChanged):
             if effect.leader_id is not None:
-                self._node.report("INFO", f"quorum leader is {effect.leader_id} in epoch {effect.epoch}")
-                self._node.metrics.new_active_controllers += 1
-            self._node.leader_changed()
+                self._context.report("INFO", f"quorum leader is {effect.leader_id} in epoch {effect.epoch}")
+                self._context.metrics.new_active_controllers += 1
+            self.on_leader_changed()
         elif isinstance(effect, Elected):
-            if self.controller_host is not None:
-                self.controller_host.elected(effect.epoch)
+            if self.controller_service is not None:
+                self.controller_service.elected(effect.epoch)
         elif isinstance(effect, SteppedDown):
-            if self.controller_host is not None:
-                self.controller_host.stepped_down(self._node.metadata.image.copy())
+            if self.controller_service is not None:
+                self.controller_service.stepped_down(self._metadata.image.copy())
         elif isinstance(effect, SnapshotInstalled):
             self._load_snapshot()
         elif isinstance(effect, MetadataTruncated):
-            self._node.report("INFO", f"metadata log truncated to {effect.offset}")
+            self._context.report("INFO", f"metadata log truncated to {effect.offset}")
 
     def _send(self, effect: Send) -> None:
         request_id = effect.request_id
@@ -276,22 +294,22 @@ class MetadataQuorum:
         if channel is None:
             voter = self._voters[effect.to]
             channel = self._channels[effect.to] = Channel(
-                self._node.clock,
-                self._node.network,
+                self._context.clock,
+                self._context.network,
                 voter.host,
                 voter.port,
-                client_id=f"raft-{self._node.node_id}",
-                max_frame_bytes=self._node.config.socket_request_max_bytes,
+                client_id=f"raft-{self._context.node_id}",
+                max_frame_bytes=self._context.config.socket_request_max_bytes,
                 on_lost=lambda reason, to=effect.to: self._channel_lost(to),  # type: ignore[misc]
             )
         version = _VERSIONS[ApiKey(effect.request.API_KEY)]
-        timeout_ms = self._node.config.controller_quorum_request_timeout_ms
+        timeout_ms = self._context.config.controller_quorum_request_timeout_ms
         channel.call(effect.request, version, timeout_ms, lambda response: self._answered(request_id, response))
 
     def _answered(self, request_id: int, response: Any | None) -> None:
         if isinstance(response, FetchResponse) and not _refused(response):
-            self._contact_ms = self._node.clock.now_ms()
-        self._step(lambda: self.raft.response(request_id, response, self._node.clock.now_ms()))
+            self._contact_ms = self._context.clock.now_ms()
+        self._step(lambda: self.raft.response(request_id, response, self._context.clock.now_ms()))
 
     def _synced(self, end_offset: int, error: OSError | None) -> None:
         if self.closed:
@@ -299,7 +317,7 @@ class MetadataQuorum:
         if error is not None:
             self._disk_failed(error)
             return
-        now_ms = self._node.clock.now_ms()
+        now_ms = self._context.clock.now_ms()
         self._log.mark_flushed(end_offset, now_ms)
         self._step(lambda: self.raft.log_synced(end_offset, now_ms))
 
@@ -308,14 +326,18 @@ class MetadataQuorum:
         if not self.closed and node_id == self.raft.leader_id and self._probe is None:
             voter = self._voters[node_id]
             self._probe = Probe(
-                self._node.clock, self._node.network, voter.host, voter.port, lambda gone: self._probed(node_id, gone)
+                self._context.clock,
+                self._context.network,
+                voter.host,
+                voter.port,
+                lambda gone: self._probed(node_id, gone),
             )
 
     def _probed(self, node_id: int, gone: bool) -> None:
         self._probe = None
         if gone and not self.closed and node_id == self.raft.leader_id:
-            self._node.report("WARN", f"quorum leader {node_id} is gone (connection refused)")
-            self._step(lambda: self.raft.peer_lost(node_id, self._node.clock.now_ms()))
+            self._context.report("WARN", f"quorum leader {node_id} is gone (connection refused)")
+            self._step(lambda: self.raft.peer_lost(node_id, self._context.clock.now_ms()))
 
     def _arm(self) -> None:
         deadline_ms = self.raft.next_deadline_ms
@@ -326,11 +348,11 @@ class MetadataQuorum:
             self._timer = None
         if deadline_ms is not None and not self.closed:
             self._armed_at_ms = deadline_ms
-            self._timer = self._node.clock.call_at(deadline_ms, self._tick)
+            self._timer = self._context.clock.call_at(deadline_ms, self._tick)
 
     def _tick(self) -> None:
         self._timer = None
-        self._step(lambda: self.raft.tick(self._node.clock.now_ms()))
+        self._step(lambda: self.raft.tick(self._context.clock.now_ms()))
 
     # -- committed records
 
@@ -338,7 +360,7 @@ class MetadataQuorum:
         if high_watermark <= self._next_offset:
             return
         records: list[MetadataRecord] = []
-        host = self.controller_host
+        host = self.controller_service
         standby = host is not None and not host.active
         for batch in self._log.read_batches(self._next_offset, high_watermark):
             for value in batch.values:
@@ -346,17 +368,17 @@ class MetadataQuorum:
                 records.append(decode_record(value))
             self._last_epoch = batch.epoch
             self._last_timestamp_ms = batch.timestamp
-        metrics = self._node.metrics
+        metrics = self._context.metrics
         news = self._next_offset >= self._history_end
-        elapsed_ms = self._node.clock.wall_ms() - self._last_timestamp_ms
+        elapsed_ms = self._context.clock.wall_ms() - self._last_timestamp_ms
         if news and self.raft.is_leader:
-            metrics.commit_latency.record(max(0, elapsed_ms), self._node.clock.now_ms())
+            metrics.commit_latency.record(max(0, elapsed_ms), self._context.clock.now_ms())
         self._next_offset = high_watermark
         if host is not None and standby:
             for record in records:
                 host.controller.replay(record)
         try:
-            self._node.metadata.apply(
+            self._metadata.apply(
                 records,
                 high_watermark - 1,
                 (lambda record, before: metrics.committed(record, before, elapsed_ms)) if news else None,
@@ -366,8 +388,8 @@ class MetadataQuorum:
             raise
         if host is not None:
             host.committed()
-        self._node.metadata_progress()
-        if self._bytes_since_snapshot >= self._node.config.metadata_log_max_record_bytes_between_snapshots:
+        self.on_applied()
+        if self._bytes_since_snapshot >= self._context.config.metadata_log_max_record_bytes_between_snapshots:
             self._write_snapshot()
 
     def _load_snapshot(self) -> None:
@@ -375,31 +397,31 @@ class MetadataQuorum:
         if snapshot_id is None or snapshot_id.end_offset <= self._next_offset:
             return
         records = (decode_record(value) for batch in self._log.read_snapshot(snapshot_id) for value in batch.values)
-        image = from_records(records, self._node.config.static)
+        image = from_records(records, self._context.config.static)
         self._next_offset = snapshot_id.end_offset
         self._last_epoch = snapshot_id.epoch
         self._bytes_since_snapshot = 0
-        host = self.controller_host
+        host = self.controller_service
         if host is not None and not host.active:
             host.controller.deactivate(image.copy())
-        self._node.metadata.replace(image, snapshot_id.end_offset - 1)
-        self._node.metadata_progress()
+        self._metadata.replace(image, snapshot_id.end_offset - 1)
+        self.on_applied()
 
     def _write_snapshot(self) -> None:
         """Snapshot what is applied, and let the log be cut below it (KIP-630)."""
         self._bytes_since_snapshot = 0
-        image: MetadataImage = self._node.metadata.image
+        image: MetadataImage = self._metadata.image
         if image.in_transaction or not self._takes_snapshots:
             return
         version = image.metadata_version
         values = [encode_record(record, record_version(type(record), version)) for record in to_records(image)]
         snapshot_id = SnapshotId(self._next_offset, self._last_epoch)
-        now_ms, wall_ms = self._node.clock.now_ms(), self._node.clock.wall_ms()
+        now_ms, wall_ms = self._context.clock.now_ms(), self._context.clock.wall_ms()
         if self._log.create_snapshot(
             snapshot_id, values, wall_ms=wall_ms, last_contained_log_timestamp=self._last_timestamp_ms
         ):
             self._do(self.raft.snapshot_created(snapshot_id, now_ms, wall_ms))
-        self._node.report("INFO", f"metadata snapshot at offset {self._next_offset}")
+        self._context.report("INFO", f"metadata snapshot at offset {self._next_offset}")
 
 
 def _refused(fetched: FetchResponse) -> bool:

@@ -9,19 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 from uuid import UUID
 
-from tanist.broker.metadata.view import endpoint_in
+from tanist.broker.context import NodeContext
 from tanist.broker.network.channel import Channel
 from tanist.controller.unclean_recovery import AskReplica, LogInfo
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import TopicIdPartition
 from tanist.wire.messages.get_replica_log_info_request import GetReplicaLogInfoRequest, TopicPartitions
 from tanist.wire.messages.get_replica_log_info_response import GetReplicaLogInfoResponse
-
-if TYPE_CHECKING:
-    from tanist.broker.node import Node
 
 _TIMEOUT_MS = 5_000
 """An answer takes no I/O; who has none after this is stuck or cut off, and is asked again."""
@@ -30,18 +26,22 @@ OnAnswer = Callable[[int, "dict[TopicIdPartition, LogInfo] | None"], None]
 """Broker, and what it said of its logs; None: it said nothing."""
 
 
-class LogInquiries:
+class ReplicaLogInfoRequests:
     """The questions of one node's controller."""
 
-    def __init__(self, node: Node, on_answer: OnAnswer) -> None:
-        self._node = node
+    def __init__(
+        self, context: NodeContext, endpoint: Callable[[int], tuple[str, int] | None], on_answer: OnAnswer
+    ) -> None:
+        """`endpoint`: where a broker listens for other nodes, by its present registration."""
+        self._context = context
+        self._endpoint = endpoint
         self._on_answer = on_answer
         self._channels: dict[int, Channel] = {}
 
     def ask(self, question: AskReplica) -> None:
         channel = self._channel(question.broker_id)
         if channel is None:
-            self._node.clock.call_soon(lambda: self._on_answer(question.broker_id, None))
+            self._context.clock.call_soon(lambda: self._on_answer(question.broker_id, None))
             return
         by_topic: dict[UUID, list[int]] = {}
         for topic_id, partition in question.partitions:
@@ -63,12 +63,7 @@ class LogInquiries:
 
     def _channel(self, broker_id: int) -> Channel | None:
         """The channel to a broker at the address of its present registration."""
-        host = self._node.quorum.controller_host
-        endpoint = (
-            None
-            if host is None
-            else endpoint_in(host.controller.image, broker_id, self._node.config.inter_broker_listener_name)
-        )
+        endpoint = self._endpoint(broker_id)
         known = self._channels.get(broker_id)
         if known is not None and endpoint == (known.host, known.port):
             return known
@@ -78,11 +73,11 @@ class LogInquiries:
         if endpoint is None:
             return None
         channel = self._channels[broker_id] = Channel(
-            self._node.clock,
-            self._node.network,
+            self._context.clock,
+            self._context.network,
             *endpoint,
-            client_id=f"controller-{self._node.node_id}-to-broker-{broker_id}",
-            max_frame_bytes=self._node.config.socket_request_max_bytes,
+            client_id=f"controller-{self._context.node_id}-to-broker-{broker_id}",
+            max_frame_bytes=self._context.config.socket_request_max_bytes,
         )
         return channel
 

@@ -39,7 +39,7 @@ class MetadataView:
         last_offset: int,
         watch: Callable[[MetadataRecord, MetadataImage], None] | None = None,
     ) -> None:
-        """Replay committed records up to and including `last_offset`, then tell the listeners.
+        """Replay committed records up to and including `last_offset`, then call the listeners.
 
         `watch` sees each record with the image that it is about to change.
         """

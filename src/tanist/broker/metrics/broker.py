@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tanist.broker.api.produce import ProduceWait
+from tanist.broker.context import NodeContext
+from tanist.broker.counters import Metrics
+from tanist.broker.groups.service import Groups
 from tanist.broker.metadata.lifecycle import LifecycleState
-from tanist.broker.metrics.counters import records_in
+from tanist.broker.metadata.view import MetadataView
 from tanist.broker.metrics.text import Exposition
-
-if TYPE_CHECKING:
-    from tanist.broker.node import Node
-    from tanist.broker.replication.hosted_partition import HostedPartition
+from tanist.broker.parts import BrokerParts
+from tanist.broker.replication.hosted_partition import HostedPartition
+from tanist.broker.replication.purgatory import Purgatory
+from tanist.broker.replication.replicas import Replicas
+from tanist.broker.storage.cleaning import LogCleaner
+from tanist.broker.storage.salvage import Salvage
 
 BROKER_STATES = {
     LifecycleState.NOT_RUNNING: 0,
@@ -24,29 +27,29 @@ BROKER_STATES = {
 """Kafka's numbers."""
 
 
-def broker_metrics(node: Node, out: Exposition) -> None:
-    out.add("kafka_server_kafkaserver_brokerstate", BROKER_STATES[node.lifecycle.state])
-    _replicas(node, out)
-    _traffic(node, out)
-    failed = sum(1 for directory in node.replicas.directories if directory.failed is not None)
-    out.add("kafka_log_logmanager_offlinelogdirectorycount", failed)
-    _cleaner(node, out)
-    _groups(node, out)
+def broker_metrics(parts: BrokerParts, out: Exposition) -> None:
+    metrics, replicas = parts.context.metrics, parts.replicas
+    out.add("kafka_server_kafkaserver_brokerstate", BROKER_STATES[parts.lifecycle.state])
+    _replicas(replicas, metrics, out)
+    _traffic(metrics, parts.purgatory, out)
+    _salvage(metrics, parts.salvage, out)
+    out.add("kafka_log_logmanager_offlinelogdirectorycount", len(replicas.directories.offline_ids()))
+    _cleaner(parts.housekeeping.cleaner, parts.context, out)
+    _groups(parts.groups, out)
 
 
-def _cleaner(node: Node, out: Exposition) -> None:
-    cleaner = node.housekeeping.cleaner
+def _cleaner(cleaner: LogCleaner, context: NodeContext, out: Exposition) -> None:
     prefix = "kafka_log_logcleanermanager_"
     out.add(prefix + "uncleanable_partitions_count", cleaner.uncleanable_count)
     out.add(prefix + "max_dirty_percent", int(cleaner.max_dirty_ratio * 100))
-    out.add(prefix + "time_since_last_run_ms", max(0, node.clock.now_ms() - cleaner.looked_ms))
+    out.add(prefix + "time_since_last_run_ms", max(0, context.clock.now_ms() - cleaner.looked_ms))
     out.add("tanist_log_cleaner_cleanings_total", cleaner.cleaned)
     out.add("tanist_log_cleaner_dropped_records_total", cleaner.dropped_records)
 
 
-def _groups(node: Node, out: Exposition) -> None:
+def _groups(groups: Groups, out: Exposition) -> None:
     """The groups that are here; a broker that had none to see to has loaded nothing, and is not made to."""
-    partitions = list(node.loaded_coordinator.partitions()) if node.loaded_coordinator is not None else []
+    partitions = list(groups.loaded.partitions()) if groups.loaded is not None else []
     prefix = "kafka_server_group_coordinator_metrics_"
     out.add(prefix + "group_count", sum(len(each.shard.groups) for each in partitions), "classic")
     out.add(prefix + "group_count", sum(len(each.shard.consumers.groups) for each in partitions), "consumer")
@@ -55,12 +58,12 @@ def _groups(node: Node, out: Exposition) -> None:
     out.add(prefix + "num_partitions", len(partitions) - loading, "active")
 
 
-def _replicas(node: Node, out: Exposition) -> None:
+def _replicas(replicas: Replicas, metrics: Metrics, out: Exposition) -> None:
     """One pass over the hosted partitions."""
     hosts = leads = under_replicated = under_min_isr = at_min_isr = reassigning = 0
     max_lag = 0
-    records = node.metrics.records_in_before
-    for hosted in node.replicas:
+    records = metrics.records_in_before
+    for hosted in replicas:
         hosts += 1
         leader = hosted.leader
         if leader is None:
@@ -69,7 +72,7 @@ def _replicas(node: Node, out: Exposition) -> None:
                 max_lag = lag
             continue
         leads += 1
-        records += records_in(hosted)
+        records += hosted.records_in
         metadata = leader.metadata
         if leader.under_min_isr:
             under_min_isr += 1
@@ -82,20 +85,19 @@ def _replicas(node: Node, out: Exposition) -> None:
     prefix = "kafka_server_replicamanager_"
     out.add(prefix + "partitioncount", hosts)
     out.add(prefix + "leadercount", leads)
-    out.add(prefix + "offlinereplicacount", node.replicas.offline_count)
+    out.add(prefix + "offlinereplicacount", replicas.offline_count)
     out.add(prefix + "underreplicatedpartitions", under_replicated)
     out.add(prefix + "underminisrpartitioncount", under_min_isr)
     out.add(prefix + "atminisrpartitioncount", at_min_isr)
     out.add(prefix + "reassigningpartitions", reassigning)
-    out.add(prefix + "isrshrinks_total", node.metrics.isr_shrinks)
-    out.add(prefix + "isrexpands_total", node.metrics.isr_expands)
-    out.add(prefix + "failedisrupdates_total", node.metrics.failed_isr_updates)
+    out.add(prefix + "isrshrinks_total", metrics.isr_shrinks)
+    out.add(prefix + "isrexpands_total", metrics.isr_expands)
+    out.add(prefix + "failedisrupdates_total", metrics.failed_isr_updates)
     out.add("kafka_server_brokertopicmetrics_messagesin_total", records)
     out.add("kafka_server_replicafetchermanager_maxlag", max_lag, "Replica")
 
 
-def _traffic(node: Node, out: Exposition) -> None:
-    metrics = node.metrics
+def _traffic(metrics: Metrics, purgatory: Purgatory, out: Exposition) -> None:
     prefix = "kafka_server_brokertopicmetrics_"
     out.add(prefix + "bytesin_total", metrics.bytes_in)
     out.add(prefix + "bytesout_total", metrics.bytes_out)
@@ -107,16 +109,19 @@ def _traffic(node: Node, out: Exposition) -> None:
     out.add(prefix + "failedfetchrequests_total", metrics.failed_fetches)
     out.add("kafka_server_delayedproducemetrics_expires_total", metrics.expired_produces)
     produces = fetches = 0
-    for waiter in node.purgatory.waiting():
+    for waiter in purgatory.waiting():
         if type(waiter) is ProduceWait:
             produces += 1
         else:
             fetches += 1
     out.add("kafka_server_delayedoperationpurgatory_purgatorysize", produces, "Produce")
     out.add("kafka_server_delayedoperationpurgatory_purgatorysize", fetches, "Fetch")
+
+
+def _salvage(metrics: Metrics, salvage: Salvage, out: Exposition) -> None:
+    """What followers had to drop, and what was saved of it."""
     out.add("tanist_truncated_records_total", metrics.truncated_records)
     out.add("tanist_truncated_below_high_watermark_total", metrics.truncated_below_high_watermark)
-    salvage = node.salvage
     out.add("tanist_salvage_saved_total", salvage.saved)
     out.add("tanist_salvage_saved_bytes_total", salvage.saved_bytes)
     out.add("tanist_salvage_failures_total", salvage.failures)
@@ -126,18 +131,18 @@ def _traffic(node: Node, out: Exposition) -> None:
 def _lag(hosted: HostedPartition) -> int | None:
     """Records between the end of a follower's log and what its leader last said to be committed; None: it said nothing.
 
-    Its own high watermark tells nothing of that: it is never beyond its own log.
+    Its own high watermark says nothing of that: it is never beyond its own log.
     """
     if hosted.follower is None or hosted.leader_high_watermark < 0:
         return None
     return max(0, hosted.leader_high_watermark - hosted.log.log_end_offset)
 
 
-def partition_metrics(node: Node, out: Exposition) -> None:
+def partition_metrics(metadata: MetadataView, replicas: Replicas, out: Exposition) -> None:
     """Each replica by itself."""
-    image = node.metadata.image
+    image = metadata.image
     add = out.add
-    for hosted in node.replicas:
+    for hosted in replicas:
         at = (hosted.topic, str(hosted.index))
         leader = hosted.leader
         if leader is not None:

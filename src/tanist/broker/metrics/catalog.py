@@ -351,4 +351,4 @@ DEFINITIONS: dict[str, Definition] = {
     each.name: each
     for each in (*BROKER_METRICS, *CONTROLLER_METRICS, *NODE_METRICS, *PROCESS_METRICS, *PARTITION_METRICS)
 }
-"""In the order in which they are told."""
+"""In the order of the exposition."""

@@ -1,42 +1,43 @@
-"""What a controller knows of the whole cluster (rules 129, 130), KIP-966's metrics among it.
+"""The cluster, as a controller knows it (rules 129, 130), KIP-966's metrics among it.
 
-Counts of the cluster come from the committed metadata, so every controller tells the same, active or not: take the
+Counts of the cluster come from the committed metadata, so every controller reports the same, active or not: take the
 maximum over them. What only an active controller can know (recoveries) is 0 on the others: take the sum.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
+from tanist.broker.context import NodeContext
+from tanist.broker.counters import Metrics
+from tanist.broker.metadata.controller_service import ControllerService
+from tanist.broker.metadata.quorum import MetadataQuorum
+from tanist.broker.metadata.view import MetadataView
 from tanist.broker.metrics.text import Exposition
+from tanist.controller.image import MetadataImage
 from tanist.controller.recovery_strategy import Strategy, elr_in_force, recovery_strategy
 from tanist.wire.ids import NO_LEADER
-
-if TYPE_CHECKING:
-    from tanist.broker.metadata.controller_service import ControllerHost
-    from tanist.broker.node import Node
 
 FENCED, CONTROLLED_SHUTDOWN, ACTIVE = 10, 20, 30
 """Kafka's numbers."""
 
 
-def controller_metrics(node: Node, out: Exposition) -> None:
-    host = node.quorum.controller_host
+def controller_metrics(context: NodeContext, metadata: MetadataView, quorum: MetadataQuorum, out: Exposition) -> None:
+    host = quorum.controller_service
     if host is None:
         return
     prefix = "kafka_controller_kafkacontroller_"
     out.add(prefix + "activecontrollercount", int(host.active))
-    _brokers(node, out, prefix)
-    _partitions(node, out, prefix)
-    _metadata(node, host, out, prefix)
-    _elections(node, out)
-    _recoveries(node, host, out)
+    _brokers(metadata.image, out, prefix)
+    _partitions(metadata.image, out, prefix)
+    _metadata(context, metadata, quorum, host, out, prefix)
+    _elections(context.metrics, out)
+    _recoveries(context, metadata.image, host, out)
 
 
-def _brokers(node: Node, out: Exposition, prefix: str) -> None:
+def _brokers(image: MetadataImage, out: Exposition, prefix: str) -> None:
     states: Counter[int] = Counter()
-    for broker_id, broker in sorted(node.metadata.image.brokers.items()):
+    for broker_id, broker in sorted(image.brokers.items()):
         state = FENCED if broker.fenced else CONTROLLED_SHUTDOWN if broker.in_controlled_shutdown else ACTIVE
         states[state] += 1
         out.add(prefix + "brokerregistrationstate", state, str(broker_id))
@@ -45,9 +46,8 @@ def _brokers(node: Node, out: Exposition, prefix: str) -> None:
     out.add(prefix + "activebrokercount", states[ACTIVE])
 
 
-def _partitions(node: Node, out: Exposition, prefix: str) -> None:
+def _partitions(image: MetadataImage, out: Exposition, prefix: str) -> None:
     """One pass over the partitions of the cluster."""
-    image = node.metadata.image
     partitions = leaderless = imbalanced = under_min_isr = 0
     electable: Counter[int] = Counter()
     for topic in image.topics.values():
@@ -73,43 +73,49 @@ def _partitions(node: Node, out: Exposition, prefix: str) -> None:
         out.add("tanist_controller_partitions_by_electable_leaders", number, str(count))
 
 
-def _metadata(node: Node, host: ControllerHost, out: Exposition, prefix: str) -> None:
-    written_ms = node.quorum.last_timestamp_ms
-    out.add(prefix + "metadataerrorcount", node.metrics.metadata_errors)
-    out.add(prefix + "lastappliedrecordoffset", node.metadata.applied_offset)
-    out.add(prefix + "lastcommittedrecordoffset", node.quorum.raft.high_watermark - 1)
+def _metadata(
+    context: NodeContext,
+    metadata: MetadataView,
+    quorum: MetadataQuorum,
+    host: ControllerService,
+    out: Exposition,
+    prefix: str,
+) -> None:
+    written_ms = quorum.last_timestamp_ms
+    out.add(prefix + "metadataerrorcount", context.metrics.metadata_errors)
+    out.add(prefix + "lastappliedrecordoffset", metadata.applied_offset)
+    out.add(prefix + "lastcommittedrecordoffset", quorum.raft.high_watermark - 1)
     out.add(prefix + "lastappliedrecordtimestamp", written_ms)
-    lag_ms = 0 if host.active else max(0, node.clock.wall_ms() - written_ms)
+    lag_ms = 0 if host.active else max(0, context.clock.wall_ms() - written_ms)
     out.add(prefix + "lastappliedrecordlagms", lag_ms)
-    out.add(prefix + "newactivecontrollerscount", node.metrics.new_active_controllers)
+    out.add(prefix + "newactivecontrollerscount", context.metrics.new_active_controllers)
 
 
-def _elections(node: Node, out: Exposition) -> None:
-    metrics, prefix = node.metrics, "kafka_controller_controllerstats_"
+def _elections(metrics: Metrics, out: Exposition) -> None:
+    prefix = "kafka_controller_controllerstats_"
     out.add(prefix + "uncleanleaderelections_total", metrics.unclean_elections)
     out.add(prefix + "electionfromeligibleleaderreplicas_total", metrics.elr_elections)
     out.add(prefix + "leaderelectionrateandtimems_count", metrics.elections)
     out.add(prefix + "leaderelectionrateandtimems_sum", metrics.election_ms)
 
 
-def _recoveries(node: Node, host: ControllerHost, out: Exposition) -> None:
+def _recoveries(context: NodeContext, image: MetadataImage, host: ControllerService, out: Exposition) -> None:
     recoveries = host.controller.recoveries
     live = recoveries.live_count if host.active else 0
     out.add("kafka_controller_unclean_recovery_partitions_count", live)
-    waiting = _awaiting_operator(node) if host.active else 0
+    waiting = _awaiting_operator(context, image) if host.active else 0
     out.add("kafka_controller_manual_leader_election_required_partition_count", waiting)
     out.add("kafka_controller_unclean_recovery_finished_count", recoveries.finished)
 
 
-def _awaiting_operator(node: Node) -> int:
+def _awaiting_operator(context: NodeContext, image: MetadataImage) -> int:
     """KIP: "the partition that is leaderless and waits for user operations to find the next leader".
 
-    Nobody in ISR or ELR may return, and nobody will be elected without being told. That is strategy None; and where
+    Nobody in ISR or ELR may return, and none is elected without an operator's order. That is strategy None; and where
     the recovery manager does not decide, no unclean elections and (with ELR) no last known leader to wait for.
     """
-    image = node.metadata.image
     elr = elr_in_force(image)
-    recovers = elr and node.config.unclean_recovery_manager_enabled
+    recovers = elr and context.config.unclean_recovery_manager_enabled
     waiting = 0
     for topic_id, partition in image.leaderless_partitions():
         topic = image.topics[topic_id]
@@ -117,7 +123,7 @@ def _awaiting_operator(node: Node) -> int:
         if state.isr or state.elr:
             continue
         if recovers:
-            waiting += recovery_strategy(image, topic.name, node.node_id) is Strategy.NONE
-        elif not image.unclean_election_enabled(topic.name, node.node_id):
+            waiting += recovery_strategy(image, topic.name, context.node_id) is Strategy.NONE
+        elif not image.unclean_election_enabled(topic.name, context.node_id):
             waiting += not (elr and len(state.last_known_elr) == 1)
     return waiting

@@ -1,34 +1,35 @@
-"""What every node has: its place in the metadata quorum (rule 132), its requests and connections, and its queues."""
+"""Metrics of every node: its place in the metadata quorum (rule 132), its requests and connections, and its queues."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from tanist import __version__
+from tanist.broker.context import NodeContext
+from tanist.broker.metadata.quorum import MetadataQuorum
 from tanist.broker.metrics.text import Exposition
 from tanist.broker.network.channel import Channel
 from tanist.broker.network.client_connection import ClientConnection
+from tanist.broker.network.connections import Connections
+from tanist.broker.parts import BrokerParts
 from tanist.wire.apis import ApiKey
-
-if TYPE_CHECKING:
-    from tanist.broker.node import Node
 
 _NONE = -1
 _QUORUM_ROLES = ("Unattached", "Follower", "Prospective", "Candidate", "Leader", "Resigned", "Observer")
 
 
-def node_metrics(node: Node, out: Exposition) -> None:
-    out.add("tanist_node_info", 1, str(node.node_id), "+".join(sorted(node.config.roles)), __version__)
-    _quorum(node, out)
-    _requests(node, out)
-    for queue, depth, limit in queues(node):
+def node_metrics(parts: BrokerParts, out: Exposition) -> None:
+    context = parts.context
+    out.add("tanist_node_info", 1, str(context.node_id), "+".join(sorted(context.config.roles)), __version__)
+    _quorum(context, parts.quorum, out)
+    _requests(context, parts.connections, out)
+    for queue, depth, limit in queues(parts):
         out.add("tanist_queue_depth", depth, queue)
         out.add("tanist_queue_limit", limit, queue)
 
 
-def _quorum(node: Node, out: Exposition) -> None:
-    raft, now_ms = node.quorum.raft, node.clock.now_ms()
+def _quorum(context: NodeContext, quorum: MetadataQuorum, out: Exposition) -> None:
+    raft, now_ms = quorum.raft, context.clock.now_ms()
     prefix = "kafka_server_raftmetrics_"
     role = raft.role if raft.is_voter else "Observer"
     for each in _QUORUM_ROLES:
@@ -40,52 +41,52 @@ def _quorum(node: Node, out: Exposition) -> None:
     out.add(prefix + "high_watermark", raft.high_watermark)
     out.add(prefix + "log_end_offset", raft.log.end_offset)
     out.add(prefix + "log_end_epoch", raft.log.last_epoch)
-    out.add(prefix + "number_of_voters", node.quorum.voter_count)
+    out.add(prefix + "number_of_voters", quorum.voter_count)
     if raft.is_leader:
-        latency = node.metrics.commit_latency
+        latency = context.metrics.commit_latency
         out.add(prefix + "number_of_observers", len(raft.describe(now_ms).observers))
         out.add(prefix + "commit_latency_avg", latency.average_ms(now_ms))
         out.add(prefix + "commit_latency_max", latency.max_ms(now_ms))
 
 
-def _requests(node: Node, out: Exposition) -> None:
-    counts = dict(node.metrics.requests)
-    if node.is_broker:
-        counts[ApiKey.PRODUCE] = node.metrics.produce_requests
-        # The metadata log's fetches, on a controller's listener, are cold ones and counted with the others.
-        counts[ApiKey.FETCH] = counts.get(ApiKey.FETCH, 0) + node.metrics.fetch_requests
+def _requests(context: NodeContext, connections: Connections, out: Exposition) -> None:
+    counts = dict(context.metrics.requests)
+    if context.config.is_broker:
+        counts[ApiKey.PRODUCE] = context.metrics.produce_requests
+        # The metadata log's fetches, on a controller's listener, have no fast path and count with the others.
+        counts[ApiKey.FETCH] = counts.get(ApiKey.FETCH, 0) + context.metrics.fetch_requests
     for api_key, count in sorted(counts.items()):
         out.add("kafka_network_requestmetrics_requests_total", count, _api_name(api_key))
-    connections = Counter(connection.listener for connection in node.connections)
-    for endpoint in node.config.listeners:
-        count = connections[endpoint.name]
+    open_connections = Counter(connection.listener for connection in connections)
+    for endpoint in context.config.listeners:
+        count = open_connections[endpoint.name]
         out.add("kafka_server_socket_server_metrics_connection_count", count, endpoint.name)
-    out.add("tanist_malformed_requests_total", node.metrics.malformed_requests)
+    out.add("tanist_malformed_requests_total", context.metrics.malformed_requests)
 
 
-def queues(node: Node) -> list[tuple[str, int, int | None]]:
+def queues(parts: BrokerParts) -> list[tuple[str, int, int | None]]:
     """(name, what waits in it, its bound) of every queue; None where the bound is that of what fills it."""
-    connections = list(node.connections)
+    connections = list(parts.connections)
     found: list[tuple[str, int, int | None]] = [
         ("unanswered_requests", max((len(each.slots) for each in connections), default=0), MAX_UNANSWERED),
         ("unsent_bytes", max((each.connection.pending_bytes for each in connections), default=0), MAX_UNSENT_BYTES),
-        ("held_turns", node.turn.held, None),
-        ("purgatory", len(node.purgatory), None),
-        ("awaited_topics", len(node.awaited_topics), None),
-        ("metadata_uncommitted", node.quorum.raft.log.end_offset - node.quorum.raft.high_watermark, None),
-        ("requests_to_voters", node.quorum.requests_under_way, Channel.MAX_IN_FLIGHT),
+        ("held_turns", parts.turn.held, None),
+        ("purgatory", len(parts.purgatory), None),
+        ("awaited_topics", len(parts.awaited_topics), None),
+        ("metadata_uncommitted", parts.quorum.raft.log.end_offset - parts.quorum.raft.high_watermark, None),
+        ("requests_to_voters", parts.quorum.requests_under_way, Channel.MAX_IN_FLIGHT),
     ]
-    if node.is_broker:
+    if parts.context.config.is_broker:
         found += [
-            ("requests_to_controller", node.controller_channel.requests_under_way, Channel.MAX_IN_FLIGHT),
-            ("requests_to_leaders", node.fetchers.requests_under_way, Channel.MAX_IN_FLIGHT),
-            ("requests_to_followers", node.leadership.requests_under_way, Channel.MAX_IN_FLIGHT),
-            ("leadership_questions", len(node.leadership), None),
-            ("isr_changes", len(node.isr_changes), None),
-            ("directory_assignments", len(node.directory_assignments), None),
-            ("salvage", len(node.salvage), None),
+            ("requests_to_controller", parts.controller_channel.requests_under_way, Channel.MAX_IN_FLIGHT),
+            ("requests_to_leaders", parts.fetchers.requests_under_way, Channel.MAX_IN_FLIGHT),
+            ("requests_to_followers", parts.leadership.requests_under_way, Channel.MAX_IN_FLIGHT),
+            ("leadership_questions", len(parts.leadership), None),
+            ("isr_changes", len(parts.isr_changes), None),
+            ("directory_assignments", len(parts.directory_assignments), None),
+            ("salvage", len(parts.salvage), None),
         ]
-    host = node.quorum.controller_host
+    host = parts.quorum.controller_service
     if host is not None:
         found.append(("controller_pending", host.pending_count, host.PENDING_MAX))
     return found

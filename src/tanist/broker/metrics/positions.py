@@ -9,31 +9,32 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from tanist.broker.node import Node
-    from tanist.broker.replication.hosted_partition import HostedPartition
+from tanist.broker.parts import BrokerParts
+from tanist.broker.replication.hosted_partition import HostedPartition
+from tanist.broker.replication.replicas import Replicas
 
 
-def positions(node: Node, topic: str | None = None, partition: int | None = None) -> str:
+def positions(parts: BrokerParts, topic: str | None = None, partition: int | None = None) -> str:
     """The node, and its replicas: all, those of one topic, or one."""
+    is_broker, quorum = parts.context.config.is_broker, parts.quorum
     shown: dict[str, Any] = {
-        "node_id": node.node_id,
-        "broker_epoch": node.lifecycle.broker_epoch if node.is_broker else None,
-        "quorum_leader": node.quorum.leader_id,
-        "quorum_epoch": node.quorum.raft.epoch,
-        "metadata_offset": node.metadata.applied_offset,
-        "replicas": [_position(hosted) for hosted in _wanted(node, topic, partition)] if node.is_broker else [],
+        "node_id": parts.context.node_id,
+        "broker_epoch": parts.lifecycle.broker_epoch if is_broker else None,
+        "quorum_leader": quorum.leader_id,
+        "quorum_epoch": quorum.raft.epoch,
+        "metadata_offset": parts.metadata.applied_offset,
+        "replicas": [_position(hosted) for hosted in _wanted(parts.replicas, topic, partition)] if is_broker else [],
     }
     return json.dumps(shown, separators=(",", ":")) + "\n"
 
 
-def _wanted(node: Node, topic: str | None, partition: int | None) -> Iterator[HostedPartition]:
+def _wanted(replicas: Replicas, topic: str | None, partition: int | None) -> Iterator[HostedPartition]:
     if topic is None:
-        yield from node.replicas
+        yield from replicas
         return
-    hosted = node.replicas.by_topic.get(topic, {})
+    hosted = replicas.by_topic.get(topic, {})
     for index in sorted(hosted) if partition is None else [partition]:
         if index in hosted:
             yield hosted[index]

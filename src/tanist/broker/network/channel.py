@@ -1,7 +1,7 @@
 """The client side of RPCs between nodes: one connection, requests matched to answers by correlation id.
 
 A channel connects on demand and reports failure of every request that was under way when its connection ends. It never
-retries: whoever asked knows whether asking again is right.
+retries: the caller knows whether asking again is right.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Channel:
 
     def _timed_out(self, correlation_id: int) -> None:
         if correlation_id in self._in_flight:
-            # A late answer could not be told from one that never comes: the connection is spent.
+            # A late answer would be taken for that of a later request: the connection is spent.
             self._drop("request timed out")
 
     def _drop(self, reason: str) -> None:

@@ -4,31 +4,33 @@ Requests are handled as they arrive. An answer that is not ready (a long poll, a
 the answers behind it wait for their turn. What a turn has produced is sent in one go at the turn's end (`flush`).
 
 This file must not know any API beyond how to find its handler; Produce and Fetch are handed over without a header
-object because they are the hot path.
+object because they have a fast path.
 """
 
 from __future__ import annotations
 
 import struct
 from collections import deque
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tanist.ports import Chunk, Connection
 from tanist.wire.apis import ApiKey
 from tanist.wire.errors import WireError
-from tanist.wire.frames import RequestHeader, encode_response, parse_request_header
+from tanist.wire.frames import RequestHeader, decode_request, encode_response, parse_request_header
 
 if TYPE_CHECKING:
-    from tanist.broker.node import Node
     from tanist.wire.fetch import FetchPlan
 
 _FIXED_HEADER = struct.Struct(">hhih")  # api key, version, correlation id, length of the client id
 
-HotHandler = Callable[["Node", "ClientConnection", memoryview, int, int, int], None]
-"""(node, connection, frame, body offset, version, correlation id)"""
-ColdHandler = Callable[["Node", Any, "Call"], None]
-"""(node, decoded request, call)"""
+FastPathHandler = Callable[["ClientConnection", memoryview, int, int, int], None]
+"""(connection, frame, body offset, version, correlation id)"""
+Handler = Callable[[Any, "Call"], None]
+"""(decoded request, call)"""
+Handlers = Mapping[int, tuple[int, int, Handler]]
+"""By API key: the lowest and the highest version, and the handler."""
 
 
 class Slot:
@@ -64,12 +66,12 @@ class Call:
 
     @property
     def client(self) -> tuple[str, str]:
-        """Client id and host, as groups tell of their members; a host is written as Java writes it."""
+        """Client id and host, as groups describe their members; a host is written as Java writes it."""
         host = self.connection.connection.peer.rpartition(":")[0]
         return self.header.client_id or "", f"/{host}"
 
     def reply(self, response: Any, *, version: int | None = None) -> None:
-        """Answer. Whoever took the call must see to it that this happens exactly once."""
+        """Answer. The handler that took the call must do so exactly once."""
         if self.reply_with is not None:
             self.reply_with(response)
             return
@@ -88,6 +90,34 @@ class Call:
             self.frame = memoryview(b"")
 
 
+@dataclass(frozen=True, slots=True)
+class ListenerApis:
+    """The APIs that a listener serves."""
+
+    handlers: Handlers
+    unsupported: Callable[[Call], None]
+    """Answers an ApiVersions request of a version that is not known."""
+    produce: FastPathHandler | None = None
+    fetch: FastPathHandler | None = None
+    """On listeners of brokers, Produce and Fetch go to these."""
+
+
+class ConnectionOwner(Protocol):
+    """What accepted the connection (`connections.Connections`)."""
+
+    requests: dict[int, int]
+    """How many requests have come, by API key; Produce and Fetch are counted elsewhere."""
+
+    def malformed_request(self, peer: str, why: str) -> None:
+        """A connection is closed for what it sent."""
+
+    def flush_later(self, connection: ClientConnection) -> None:
+        """A client that is held back has not read its answers yet: look again shortly."""
+
+    def connection_closed(self, connection: ClientConnection) -> None:
+        """The connection has ended."""
+
+
 class ClientConnection:
     """The handler of one accepted connection (`ports.ConnectionHandler`)."""
 
@@ -97,40 +127,44 @@ class ClientConnection:
     MAX_UNSENT_BYTES = 64 << 20
 
     __slots__ = (
-        "_node",
+        "_owner",
         "_paused",
+        "_touch",
         "_touched",
+        "_unsupported",
         "active",
         "broker_identity",
         "client_id",
         "closed",
         "connection",
+        "fetch",
         "fetch_plan",
         "fetch_wait",
         "handlers",
-        "hot_fetch",
-        "hot_produce",
         "idle_since_ms",
         "listener",
         "out",
+        "produce",
         "slots",
     )
 
     def __init__(
         self,
-        node: Node,
+        owner: ConnectionOwner,
+        touch: Callable[[ClientConnection], None],
         connection: Connection,
         listener: str,
-        handlers: dict[int, tuple[int, int, ColdHandler]],
-        hot_produce: HotHandler | None,
-        hot_fetch: HotHandler | None,
+        apis: ListenerApis,
     ) -> None:
-        self._node = node
+        """`touch` sees to a `flush` at the end of the turn."""
+        self._owner = owner
+        self._touch = touch
         self.connection = connection
         self.listener = listener
-        self.handlers = handlers
-        self.hot_produce = hot_produce
-        self.hot_fetch = hot_fetch
+        self.handlers = apis.handlers
+        self._unsupported = apis.unsupported
+        self.produce = apis.produce
+        self.fetch = apis.fetch
         self.out: list[Chunk] = []
         self.slots: deque[Slot] = deque()
         self.closed = False
@@ -155,7 +189,7 @@ class ClientConnection:
     def on_frame(self, frame: memoryview) -> None:
         try:
             api_key, version, correlation_id, client_id_length = _FIXED_HEADER.unpack_from(frame)
-            if api_key == 0 and self.hot_produce is not None and 3 <= version <= 13:
+            if api_key == 0 and self.produce is not None and 3 <= version <= 13:
                 offset = 10 + client_id_length if client_id_length > 0 else 10
                 if version >= 9:
                     # Header v2 ends in tagged fields; nobody sends any, so one zero byte.
@@ -163,41 +197,41 @@ class ClientConnection:
                         offset = parse_request_header(frame).body_offset
                     else:
                         offset += 1
-                self.hot_produce(self._node, self, frame, offset, version, correlation_id)
-            elif api_key == 1 and self.hot_fetch is not None and 4 <= version <= 18:
+                self.produce(self, frame, offset, version, correlation_id)
+            elif api_key == 1 and self.fetch is not None and 4 <= version <= 18:
                 offset = 10 + client_id_length if client_id_length > 0 else 10
                 if version >= 12:
                     if frame[offset] != 0:
                         offset = parse_request_header(frame).body_offset
                     else:
                         offset += 1
-                self.hot_fetch(self._node, self, frame, offset, version, correlation_id)
+                self.fetch(self, frame, offset, version, correlation_id)
             else:
-                self._cold(api_key, version, frame)
+                self._general(api_key, version, frame)
         except (WireError, struct.error, IndexError) as error:
-            self._node.malformed_request(self.connection.peer, str(error))
+            self._owner.malformed_request(self.connection.peer, str(error))
             self.close()
             return
         self.active = True
         if self.slots and len(self.slots) >= self.MAX_UNANSWERED:
             self._hold_back()
 
-    def _cold(self, api_key: int, version: int, frame: memoryview) -> None:
+    def _general(self, api_key: int, version: int, frame: memoryview) -> None:
         entry = self.handlers.get(api_key)
         if api_key == ApiKey.API_VERSIONS and (entry is None or not entry[0] <= version <= entry[1]):
             # A client newer than us learns what we speak from a v0 answer with error 35 (KIP-511).
             header = RequestHeader(api_key, version, int.from_bytes(frame[4:8], "big", signed=True), None, 0)
-            self._node.unsupported_api_versions(Call(self, header, frame))
+            self._unsupported(Call(self, header, frame))
             return
         if entry is None or not entry[0] <= version <= entry[1]:
             raise WireError(f"api {api_key} version {version} is not served on listener {self.listener}")
         header = parse_request_header(frame)
         if header.client_id:
             self.client_id = header.client_id
-        requests = self._node.metrics.requests
+        requests = self._owner.requests
         requests[api_key] = requests.get(api_key, 0) + 1
         call = Call(self, header, frame)
-        entry[2](self._node, self._node.decode(header, frame), call)
+        entry[2](decode_request(header, frame), call)
 
     # -- answers out
 
@@ -209,7 +243,7 @@ class ClientConnection:
             self.out.extend(chunks)
         if not self._touched:
             self._touched = True
-            self._node.touch(self)
+            self._touch(self)
 
     def respond_one(self, frame: bytes) -> None:
         """`respond` for the commonest answer: one piece."""
@@ -219,7 +253,7 @@ class ClientConnection:
             self.out.append(frame)
         if not self._touched:
             self._touched = True
-            self._node.touch(self)
+            self._touch(self)
 
     def reserve(self) -> Slot:
         """Hold the place of an answer that is not ready."""
@@ -238,7 +272,7 @@ class ClientConnection:
     def touch(self) -> None:
         if not self._touched:
             self._touched = True
-            self._node.touch(self)
+            self._touch(self)
 
     def take(self) -> list[Chunk]:
         """Take what is ready to be sent, in order; the connection counts as untouched again."""
@@ -288,7 +322,7 @@ class ClientConnection:
                 self._paused = False
                 self.connection.resume()
             else:
-                self._node.flush_later(self)
+                self._owner.flush_later(self)
 
     def close(self) -> None:
         if not self.closed:
@@ -302,4 +336,4 @@ class ClientConnection:
         if self.fetch_wait is not None:
             self.fetch_wait.done = True
             self.fetch_wait = None
-        self._node.connection_closed(self, reason)
+        self._owner.connection_closed(self)

@@ -1,9 +1,9 @@
-"""Is anybody there? A process that was killed leaves an address at which nobody listens.
+"""Whether a process still runs. One that was killed leaves an address at which nothing listens.
 
-A connection that breaks says little (a restart of the network, a closed channel), so whoever relied on it knocks at
-the peer's own address. Refused means that the process is gone. Open and staying open means that it lives. Open and
-closed at once is a process that is dying just now: its sockets are closed one after the other, so knock again.
-Silence means nothing, and the session timeout decides as ever.
+A connection that breaks says little (a restart of the network, a closed channel), so the node that relied on it
+connects to the peer's own address. Refused means that the process is gone. Open and staying open means that it lives.
+Open and closed at once is a process that is dying just now: its sockets are closed one after the other, so the probe
+connects again. Silence means nothing, and the session timeout decides as ever.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Complaints that strangers can cause: one line in an interval, with the number of those that were left out.
+"""Warnings that clients can cause: one line in an interval, with the number of those that were left out.
 
 Clients decide how often such a thing happens, and must not fill the disk with it.
 """
@@ -10,8 +10,8 @@ from collections.abc import Callable
 from tanist.ports import Clock
 
 
-class Complaints:
-    """Complaints of one kind."""
+class ThrottledWarnings:
+    """Warnings of one kind."""
 
     def __init__(self, clock: Clock, report: Callable[[str, str], None], interval_ms: int) -> None:
         self._clock = clock

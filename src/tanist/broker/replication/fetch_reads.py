@@ -6,131 +6,148 @@ that fails is the node's affair, too.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tanist.broker.replication.hosted_partition import HostedPartition
+from tanist.broker.replication.replica_effects import ReplicaEffects
 from tanist.log.log import OffsetOutOfRange
 from tanist.replica.leader import FollowerFetch
-from tanist.replica.reads import READ_COMMITTED, consumer_read
+from tanist.replica.reads import READ_COMMITTED, consumer_read, preferred_read_replica
 from tanist.wire.errors import ErrorCode
 from tanist.wire.fetch import FetchCall, FetchedPartition, FetchTarget
-
-if TYPE_CHECKING:
-    from tanist.broker.node import Node
 
 _NOT_LEADER = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 _OUT_OF_RANGE = int(ErrorCode.OFFSET_OUT_OF_RANGE)
 _FOLLOWER_READS_VERSION = 11  # KIP-392: older consumers are served by leaders only
 
 
-def read_for_follower(
-    node: Node,
-    hosted: HostedPartition,
-    call: FetchCall,
-    target: FetchTarget,
-    left: int,
-    first: bool,
-    arriving: bool,
-) -> FetchedPartition:
-    """Read for a follower, and take note of what its asking says. `first`: nothing is in the answer yet.
+class PartitionReads:
+    """Reads for Fetch. `rack_aware`: consumers are sent to a replica in their rack (KIP-392)."""
 
-    `arriving`: the request is new. A held one that is answered now says nothing new about its follower (rule 13).
-    """
-    leader = hosted.leader
-    index = target.partition
-    if leader is None:
-        error = ErrorCode.KAFKA_STORAGE_ERROR if hosted.stale else _NOT_LEADER
-        return FetchedPartition(index, error, -1, -1, -1, None)
-    log = hosted.log
-    start = log.log_start_offset
-    if arriving or hosted.leader_epoch != target.current_leader_epoch:
-        decision = leader.follower_fetch(
-            FollowerFetch(
-                call.replica_id,
-                call.replica_epoch,
-                target.fetch_offset,
-                target.last_fetched_epoch,
-                target.current_leader_epoch,
-                target.log_start_offset,
-            ),
-            node.turn_ms,
-        )
-        if decision.error:
-            return FetchedPartition(index, decision.error, -1, -1, start, None)
-        if decision.effects:
-            node.effects.apply(hosted, decision.effects)
-        high_watermark = decision.high_watermark
-        if decision.diverging is not None:
-            return FetchedPartition(
-                index, 0, high_watermark, high_watermark, start, None, diverging_epoch=decision.diverging
+    __slots__ = ("_effects", "_rack_aware")
+
+    def __init__(self, effects: ReplicaEffects, *, rack_aware: bool) -> None:
+        self._effects = effects
+        self._rack_aware = rack_aware
+
+    def for_follower(
+        self,
+        hosted: HostedPartition,
+        call: FetchCall,
+        target: FetchTarget,
+        left: int,
+        first: bool,
+        arriving: bool,
+        now_ms: int,
+    ) -> FetchedPartition:
+        """Read for a follower, and take note of what its asking says. `first`: nothing is in the answer yet.
+
+        `arriving`: the request is new. A held one that is answered now says nothing new about its follower (rule 13).
+        """
+        leader = hosted.leader
+        index = target.partition
+        if leader is None:
+            error = ErrorCode.KAFKA_STORAGE_ERROR if hosted.stale else _NOT_LEADER
+            return FetchedPartition(index, error, -1, -1, -1, None)
+        log = hosted.log
+        start = log.log_start_offset
+        if arriving or hosted.leader_epoch != target.current_leader_epoch:
+            decision = leader.follower_fetch(
+                FollowerFetch(
+                    call.replica_id,
+                    call.replica_epoch,
+                    target.fetch_offset,
+                    target.last_fetched_epoch,
+                    target.current_leader_epoch,
+                    target.log_start_offset,
+                ),
+                now_ms,
             )
-    else:
-        high_watermark = leader.high_watermark
-    records = None
-    if left > 0 or first:
-        limit = target.max_bytes if target.max_bytes < left else left
-        try:
-            piece = log.read(target.fetch_offset, limit, log.log_end_offset, first)
-        except OffsetOutOfRange:
-            return FetchedPartition(index, _OUT_OF_RANGE, -1, -1, start, None)
-        except OSError as failure:
-            node.disk_failed(hosted, failure)
-            return FetchedPartition(index, ErrorCode.KAFKA_STORAGE_ERROR, -1, -1, -1, None)
-        if piece is not None:
-            records = piece.chunk
-    return FetchedPartition(index, 0, high_watermark, high_watermark, start, records)
-
-
-def read_for_consumer(
-    node: Node, hosted: HostedPartition, call: FetchCall, target: FetchTarget, left: int, first: bool, version: int
-) -> FetchedPartition:
-    """Read what is committed, or stable, for a consumer. `left`: how many bytes the answer still has room for."""
-    index = target.partition
-    leader = hosted.leader
-    if hosted.stale:
-        return FetchedPartition(index, ErrorCode.KAFKA_STORAGE_ERROR, -1, -1, -1, None)
-    log = hosted.log
-    start = log.log_start_offset
-    high_watermark = hosted.replica.high_watermark if leader is None else leader.high_watermark
-    stable_offset = log.last_stable_offset(high_watermark)
-    error, diverging, upper_offset = consumer_read(
-        hosted.replica,
-        target.fetch_offset,
-        target.current_leader_epoch,
-        target.last_fetched_epoch,
-        call.isolation_level,
-        stable_offset,
-        version < _FOLLOWER_READS_VERSION,
-    )
-    if error:
-        known = error == _OUT_OF_RANGE
-        return FetchedPartition(
-            index, error, high_watermark if known else -1, stable_offset if known else -1, start if known else -1, None
-        )
-    if call.rack_id and leader is not None:
-        preferred = node.preferred_read_replica(leader, call.rack_id, target.fetch_offset)
-        if preferred >= 0:
-            return FetchedPartition(
-                index, 0, high_watermark, stable_offset, start, None, preferred_read_replica=preferred
-            )
-    if diverging is not None:
-        return FetchedPartition(index, 0, high_watermark, stable_offset, start, None, diverging_epoch=diverging)
-    records = None
-    aborted = None
-    if target.fetch_offset < upper_offset and (left > 0 or first):
-        limit = target.max_bytes if target.max_bytes < left else left
-        try:
-            piece = log.read(target.fetch_offset, limit, upper_offset, first)
+            if decision.error:
+                return FetchedPartition(index, decision.error, -1, -1, start, None)
+            if decision.effects:
+                self._effects.apply(hosted, decision.effects)
+            high_watermark = decision.high_watermark
+            if decision.diverging is not None:
+                return FetchedPartition(
+                    index, 0, high_watermark, high_watermark, start, None, diverging_epoch=decision.diverging
+                )
+        else:
+            high_watermark = leader.high_watermark
+        records = None
+        if left > 0 or first:
+            limit = target.max_bytes if target.max_bytes < left else left
+            try:
+                piece = log.read(target.fetch_offset, limit, log.log_end_offset, first)
+            except OffsetOutOfRange:
+                return FetchedPartition(index, _OUT_OF_RANGE, -1, -1, start, None)
+            except OSError as failure:
+                hosted.disk_failed(failure)
+                return FetchedPartition(index, ErrorCode.KAFKA_STORAGE_ERROR, -1, -1, -1, None)
             if piece is not None:
                 records = piece.chunk
-                if call.isolation_level == READ_COMMITTED:
-                    aborted = [
-                        (each.producer_id, each.first_offset)
-                        for each in log.aborted_transactions(target.fetch_offset, upper_offset)
-                    ]
-        except OffsetOutOfRange:
-            return FetchedPartition(index, _OUT_OF_RANGE, high_watermark, stable_offset, start, None)
-        except OSError as failure:
-            node.disk_failed(hosted, failure)
+        return FetchedPartition(index, 0, high_watermark, high_watermark, start, records)
+
+    def for_consumer(
+        self,
+        hosted: HostedPartition,
+        call: FetchCall,
+        target: FetchTarget,
+        left: int,
+        first: bool,
+        version: int,
+        now_ms: int,
+    ) -> FetchedPartition:
+        """Read what is committed, or stable, for a consumer. `left`: how many bytes more the answer may have."""
+        index = target.partition
+        leader = hosted.leader
+        if hosted.stale:
             return FetchedPartition(index, ErrorCode.KAFKA_STORAGE_ERROR, -1, -1, -1, None)
-    return FetchedPartition(index, 0, high_watermark, stable_offset, start, records, aborted)
+        log = hosted.log
+        start = log.log_start_offset
+        high_watermark = hosted.replica.high_watermark if leader is None else leader.high_watermark
+        stable_offset = log.last_stable_offset(high_watermark)
+        error, diverging, upper_offset = consumer_read(
+            hosted.replica,
+            target.fetch_offset,
+            target.current_leader_epoch,
+            target.last_fetched_epoch,
+            call.isolation_level,
+            stable_offset,
+            version < _FOLLOWER_READS_VERSION,
+        )
+        if error:
+            known = error == _OUT_OF_RANGE
+            return FetchedPartition(
+                index,
+                error,
+                high_watermark if known else -1,
+                stable_offset if known else -1,
+                start if known else -1,
+                None,
+            )
+        if call.rack_id and leader is not None and self._rack_aware:
+            preferred = preferred_read_replica(call.rack_id, target.fetch_offset, leader, now_ms)
+            if preferred >= 0:
+                return FetchedPartition(
+                    index, 0, high_watermark, stable_offset, start, None, preferred_read_replica=preferred
+                )
+        if diverging is not None:
+            return FetchedPartition(index, 0, high_watermark, stable_offset, start, None, diverging_epoch=diverging)
+        records = None
+        aborted = None
+        if target.fetch_offset < upper_offset and (left > 0 or first):
+            limit = target.max_bytes if target.max_bytes < left else left
+            try:
+                piece = log.read(target.fetch_offset, limit, upper_offset, first)
+                if piece is not None:
+                    records = piece.chunk
+                    if call.isolation_level == READ_COMMITTED:
+                        aborted = [
+                            (each.producer_id, each.first_offset)
+                            for each in log.aborted_transactions(target.fetch_offset, upper_offset)
+                        ]
+            except OffsetOutOfRange:
+                return FetchedPartition(index, _OUT_OF_RANGE, high_watermark, stable_offset, start, None)
+            except OSError as failure:
+                hosted.disk_failed(failure)
+                return FetchedPartition(index, ErrorCode.KAFKA_STORAGE_ERROR, -1, -1, -1, None)
+        return FetchedPartition(index, 0, high_watermark, stable_offset, start, records, aborted)

@@ -31,8 +31,8 @@ Topic: TypeAlias = "str | UUID"
 Answers = list[tuple[Topic, list[FetchedPartition]]]
 
 
-class _Told(NamedTuple):
-    """What the client was last told of a partition, beyond its records."""
+class _Reported(NamedTuple):
+    """The last report to the client on a partition, beyond its records."""
 
     high_watermark: int
     last_stable_offset: int
@@ -42,7 +42,7 @@ class _Told(NamedTuple):
 class FetchSession:
     """One client's session with this broker. It outlives the connection it began on."""
 
-    __slots__ = ("by_id", "epoch", "id", "replica_id", "targets", "told", "used_ms")
+    __slots__ = ("by_id", "epoch", "id", "replica_id", "reported", "targets", "used_ms")
 
     def __init__(self, session_id: int, call: FetchCall, now_ms: int) -> None:
         self.id = session_id
@@ -53,7 +53,7 @@ class FetchSession:
         self.by_id = any(isinstance(topic, UUID) for topic, _ in call.topics)
         self.targets: OrderedDict[tuple[Topic, int], FetchTarget] = OrderedDict()
         """In the order in which they are read: those that had records go to the end, so that none is starved."""
-        self.told: dict[tuple[Topic, int], _Told] = {}
+        self.reported: dict[tuple[Topic, int], _Reported] = {}
         self.take(call)
 
     def take(self, call: FetchCall) -> None:
@@ -64,7 +64,7 @@ class FetchSession:
         for topic, indexes in call.forgotten:
             for index in indexes:
                 self.targets.pop((topic, index), None)
-                self.told.pop((topic, index), None)
+                self.reported.pop((topic, index), None)
 
     def topics(self) -> list[tuple[Topic, list[FetchTarget]]]:
         """All that is to be read. Neighbours of one topic stand together, and a topic may come more than once."""
@@ -82,16 +82,18 @@ class FetchSession:
         for topic, results in answers:
             for result in results:
                 place = (topic, result.partition)
-                told = _Told(result.high_watermark, result.last_stable_offset, result.log_start_offset)
+                reported = _Reported(result.high_watermark, result.last_stable_offset, result.log_start_offset)
                 unusual = bool(result.error) or result.diverging_epoch is not None
                 if result.records is not None:
                     self.targets.move_to_end(place)
-                elif not (whole or unusual or result.preferred_read_replica >= 0 or self.told.get(place) != told):
+                elif not (
+                    whole or unusual or result.preferred_read_replica >= 0 or self.reported.get(place) != reported
+                ):
                     continue
                 if unusual:
-                    self.told.pop(place, None)  # told again, until it is mended
+                    self.reported.pop(place, None)  # reported again, until the error is gone
                 else:
-                    self.told[place] = told
+                    self.reported[place] = reported
                 by_topic.setdefault(topic, []).append(result)
         return list(by_topic.items())
 
@@ -148,7 +150,7 @@ class FetchSessions:
         return session
 
     def _evict(self, now_ms: int) -> bool:
-        """Room for another, if the oldest has not been used for long enough."""
+        """Make way for another, if the oldest has not been used for long enough."""
         if not self._slots:
             return False
         oldest_id, oldest = next(iter(self._sessions.items()))

@@ -7,10 +7,16 @@ because a fetch offset is an acknowledgement: the leader counts what lies below 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Protocol
 from uuid import UUID
 
+from tanist.broker.context import NodeContext
+from tanist.broker.metadata.lifecycle import Lifecycle
+from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.channel import Channel
+from tanist.broker.replication.hosted_partition import HostedPartition
+from tanist.broker.replication.replica_effects import ReplicaEffects
 from tanist.log.scan import DamagedBatch
 from tanist.replica.effects import AskOffsets
 from tanist.replica.follower import FetchPosition, FollowerState
@@ -24,10 +30,6 @@ from tanist.wire.messages.list_offsets_request import (
 from tanist.wire.messages.list_offsets_response import ListOffsetsResponse
 from tanist.wire.schema import ZERO_UUID
 
-if TYPE_CHECKING:
-    from tanist.broker.node import Node
-    from tanist.broker.replication.hosted_partition import HostedPartition
-
 _FETCH_VERSION = 18
 _LIST_OFFSETS_VERSION = 7
 _EARLIEST = -2
@@ -37,11 +39,33 @@ _Key = tuple[UUID, int]
 _Positions = dict[_Key, tuple[FollowerState, FetchPosition]]
 
 
+class FetcherTurn(Protocol):
+    """The end of the turn, as fetchers use it (`turn.Turn`)."""
+
+    def mark_dirty(self, hosted: HostedPartition) -> None:
+        """The partition has queued appends."""
+
+    def after_writes(self, callback: Callable[[], None]) -> None:
+        """Run `callback` once this turn's appends are written."""
+
+
 class Fetcher:
     """Pulls from one leader."""
 
-    def __init__(self, node: Node, leader_id: int, host: str, port: int) -> None:
-        self._node = node
+    def __init__(
+        self,
+        context: NodeContext,
+        lifecycle: Lifecycle,
+        effects: ReplicaEffects,
+        turn: FetcherTurn,
+        leader_id: int,
+        host: str,
+        port: int,
+    ) -> None:
+        self._context = context
+        self._lifecycle = lifecycle
+        self._effects = effects
+        self._turn = turn
         self.leader_id = leader_id
         self.host = host
         self.port = port
@@ -54,12 +78,12 @@ class Fetcher:
         self._scheduled = False
         self._closed = False
         self._channel = Channel(
-            node.clock,
-            node.network,
+            context.clock,
+            context.network,
             host,
             port,
-            client_id=f"broker-{node.node_id}-fetcher",
-            max_frame_bytes=node.config.replica_fetch_response_max_bytes * 2 + (64 << 20),
+            client_id=f"broker-{context.node_id}-fetcher",
+            max_frame_bytes=context.config.replica_fetch_response_max_bytes * 2 + (64 << 20),
         )
 
     def __len__(self) -> int:
@@ -88,18 +112,18 @@ class Fetcher:
     def _schedule(self) -> None:
         if not self._scheduled and not self._closed:
             self._scheduled = True
-            self._node.after_writes(self._send)
+            self._turn.after_writes(self._send)
 
     def _send(self) -> None:
         self._scheduled = False
         waiting_for_answer = self._newest_request != self._answered_request
         if self._closed or not self._partitions or (waiting_for_answer and not self._changed):
             return
-        now_ms = self._node.clock.now_ms()
+        now_ms = self._context.clock.now_ms()
         if now_ms < self._not_before_ms:
-            self._node.clock.call_at(self._not_before_ms, self._schedule)
+            self._context.clock.call_at(self._not_before_ms, self._schedule)
             return
-        config = self._node.config
+        config = self._context.config
         by_topic: dict[UUID, list[FetchTarget]] = {}
         positions: _Positions = {}
         wake_ms: int | None = None
@@ -127,12 +151,12 @@ class Fetcher:
             )
         self._changed = False
         if wake_ms is not None:
-            self._node.clock.call_at(wake_ms, self._wake)
+            self._context.clock.call_at(wake_ms, self._wake)
         if not by_topic:
             return
         call = FetchCall(
-            replica_id=self._node.node_id,
-            replica_epoch=self._node.lifecycle.broker_epoch,
+            replica_id=self._context.node_id,
+            replica_epoch=self._lifecycle.broker_epoch,
             max_wait_ms=config.replica_fetch_wait_max_ms,
             min_bytes=config.replica_fetch_min_bytes,
             max_bytes=config.replica_fetch_response_max_bytes,
@@ -148,7 +172,7 @@ class Fetcher:
         number = self._newest_request
         self._channel.call_raw(
             lambda correlation_id: encode_fetch_request(
-                _FETCH_VERSION, correlation_id, f"broker-{self._node.node_id}-fetcher", call
+                _FETCH_VERSION, correlation_id, f"broker-{self._context.node_id}-fetcher", call
             ),
             config.replica_socket_timeout_ms,
             lambda frame: self._answered(number, positions, frame),
@@ -164,22 +188,22 @@ class Fetcher:
         self._answered_request = max(self._answered_request, number)
         if self._closed:
             return
-        now_ms = self._node.clock.now_ms()
+        now_ms = self._context.clock.now_ms()
         if frame is None:
             self._not_before_ms = now_ms + self._connect_backoff_ms
-            self._connect_backoff_ms = min(self._connect_backoff_ms * 2, self._node.config.replica_fetch_backoff_ms)
+            self._connect_backoff_ms = min(self._connect_backoff_ms * 2, self._context.config.replica_fetch_backoff_ms)
             self._schedule()
             return
         self._connect_backoff_ms = _BACKOFF_MIN_MS
         try:
             reply = parse_fetch_response(frame, _FETCH_VERSION)
         except WireError as error:
-            self._node.report("ERROR", f"malformed fetch response from broker {self.leader_id}: {error}")
-            self._not_before_ms = now_ms + self._node.config.replica_fetch_backoff_ms
+            self._context.report("ERROR", f"malformed fetch response from broker {self.leader_id}: {error}")
+            self._not_before_ms = now_ms + self._context.config.replica_fetch_backoff_ms
             self._schedule()
             return
         if reply.error:
-            self._not_before_ms = now_ms + self._node.config.replica_fetch_backoff_ms
+            self._not_before_ms = now_ms + self._context.config.replica_fetch_backoff_ms
             self._schedule()
             return
         for topic, answers in reply.topics:
@@ -206,18 +230,18 @@ class Fetcher:
             effects = follower.fetched(answer, position, now_ms)
         except DamagedBatch as damage:
             # Met while cutting: the log on this disk cannot be trusted any more than if it could not be read.
-            self._node.disk_failed(hosted, OSError(str(damage)))
+            hosted.disk_failed(OSError(str(damage)))
             return
         except OSError as failure:
-            self._node.disk_failed(hosted, failure)
+            hosted.disk_failed(failure)
             return
         if answer.records:
-            self._node.mark_dirty(hosted)
-            self._node.metrics.replication_bytes_in += len(answer.records)  # type: ignore[arg-type]  # a memoryview
+            self._turn.mark_dirty(hosted)
+            self._context.metrics.replication_bytes_in += len(answer.records)  # type: ignore[arg-type]  # a memoryview
         for effect in effects:
             if isinstance(effect, AskOffsets):
                 self._ask_offsets(hosted, follower, effect.current_leader_epoch)
-        self._node.effects.apply(hosted, effects)
+        self._effects.apply(hosted, effects)
 
     def _ask_offsets(self, hosted: HostedPartition, follower: FollowerState, leader_epoch: int) -> None:
         """Rule 116: out of range; where does the leader's log start and end?"""
@@ -225,7 +249,7 @@ class Fetcher:
 
         def ask(timestamp: int) -> None:
             request = ListOffsetsRequest(
-                replica_id=self._node.node_id,
+                replica_id=self._context.node_id,
                 topics=(
                     ListOffsetsTopic(
                         name=hosted.topic,
@@ -239,13 +263,13 @@ class Fetcher:
                     ),
                 ),
             )
-            timeout_ms = self._node.config.replica_socket_timeout_ms
+            timeout_ms = self._context.config.replica_socket_timeout_ms
             self._channel.call(request, _LIST_OFFSETS_VERSION, timeout_ms, lambda r: heard(timestamp, r))
 
         def heard(timestamp: int, response: ListOffsetsResponse | None) -> None:
             if hosted.follower is not follower or self._closed:
                 return
-            now_ms = self._node.clock.now_ms()
+            now_ms = self._context.clock.now_ms()
             answered = None
             for topic in response.topics if response is not None else ():
                 for partition in topic.partitions:
@@ -259,9 +283,9 @@ class Fetcher:
                 try:
                     effects = follower.offsets_answered(answers[_EARLIEST], answers[_LATEST], leader_epoch, now_ms)
                 except OSError as failure:
-                    self._node.disk_failed(hosted, failure)
+                    hosted.disk_failed(failure)
                     return
-            self._node.effects.apply(hosted, effects)
+            self._effects.apply(hosted, effects)
             self._changed = True
             self._schedule()
 
@@ -272,8 +296,19 @@ class Fetcher:
 class Fetchers:
     """All fetchers of a broker, by leader."""
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
+    def __init__(
+        self,
+        context: NodeContext,
+        metadata: MetadataView,
+        lifecycle: Lifecycle,
+        effects: ReplicaEffects,
+        turn: FetcherTurn,
+    ) -> None:
+        self._context = context
+        self._metadata = metadata
+        self._lifecycle = lifecycle
+        self._effects = effects
+        self._turn = turn
         self._by_leader: dict[int, Fetcher] = {}
         self._leader_of: dict[_Key, int] = {}
 
@@ -288,7 +323,7 @@ class Fetchers:
         before = self._leader_of.get(key)
         if before is not None and before != leader_id:
             self.stop(hosted)
-        endpoint = self._node.metadata.inter_broker_endpoint(leader_id)
+        endpoint = self._metadata.inter_broker_endpoint(leader_id)
         if endpoint is None:
             self.stop(hosted)
             return
@@ -297,14 +332,17 @@ class Fetchers:
             # The leader came back elsewhere: what followed it moves over.
             moved = list(fetcher._partitions.values())
             fetcher.close()
-            fetcher = self._by_leader[leader_id] = Fetcher(self._node, leader_id, *endpoint)
+            fetcher = self._by_leader[leader_id] = self._fetcher(leader_id, endpoint)
             for other in moved:
                 if other is not hosted:
                     fetcher.add(other)
         if fetcher is None:
-            fetcher = self._by_leader[leader_id] = Fetcher(self._node, leader_id, *endpoint)
+            fetcher = self._by_leader[leader_id] = self._fetcher(leader_id, endpoint)
         self._leader_of[key] = leader_id
         fetcher.add(hosted)
+
+    def _fetcher(self, leader_id: int, endpoint: tuple[str, int]) -> Fetcher:
+        return Fetcher(self._context, self._lifecycle, self._effects, self._turn, leader_id, *endpoint)
 
     def stop(self, hosted: HostedPartition) -> None:
         """Stop fetching a partition; a fetcher without work goes."""
@@ -326,7 +364,7 @@ class Fetchers:
     def endpoints_changed(self) -> None:
         """Brokers have registered anew: fetchers that point elsewhere follow them."""
         for leader_id, fetcher in list(self._by_leader.items()):
-            endpoint = self._node.metadata.inter_broker_endpoint(leader_id)
+            endpoint = self._metadata.inter_broker_endpoint(leader_id)
             if endpoint is not None and endpoint != (fetcher.host, fetcher.port):
                 for hosted in list(fetcher._partitions.values()):
                     self.follow(hosted, leader_id)

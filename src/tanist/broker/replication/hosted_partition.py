@@ -1,12 +1,13 @@
 """One partition as this node hosts it: its log, its replica's state machine, and who waits for it.
 
-The replica (`replica.Partition`) decides; this is where the node keeps what belongs to the decision's surroundings: the
+The replica (`replica.Partition`) decides; this is where the node keeps the context of its decisions: the
 produce requests waiting for the high watermark, the fetches waiting for data, and whether the turn has touched it.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Protocol
 from uuid import UUID
 
@@ -46,6 +47,7 @@ class HostedPartition:
     """A replica hosted by this broker."""
 
     __slots__ = (
+        "_directory_failed",
         "ack_waiters",
         "directory",
         "dirty",
@@ -68,7 +70,16 @@ class HostedPartition:
     # Waiters that are done stay in the list until it is next walked; past this size adding one sweeps the list.
     SWEEP_WAITERS = 64
 
-    def __init__(self, topic: str, topic_id: UUID, index: int, replica: Partition, log: Log, directory: LogDirectory):
+    def __init__(
+        self,
+        topic: str,
+        topic_id: UUID,
+        index: int,
+        replica: Partition,
+        log: Log,
+        directory: LogDirectory,
+        directory_failed: Callable[[LogDirectory, OSError], None],
+    ) -> None:
         self.topic = topic
         self.topic_id = topic_id
         self.index = index
@@ -76,7 +87,8 @@ class HostedPartition:
         self.replica = replica
         self.log = log
         self.directory = directory
-        # The role, copied out of the replica after each metadata change, so that the hot path asks no questions.
+        self._directory_failed = directory_failed
+        # The role, copied out of the replica after each metadata change, so that the fast path asks no questions.
         self.leader: LeaderState | None = None
         self.follower: FollowerState | None = None
         self.leader_epoch = -1
@@ -86,7 +98,7 @@ class HostedPartition:
         self.leader_high_watermark = -1
         # Touched in this turn: pending writes, or waiters to look at.
         self.dirty = False
-        # Appended to in this turn, as its leader: the leader has not been told yet.
+        # Appended to in this turn, as its leader: the leader has not counted it yet.
         self.grown = False
         # True once the partition was deleted or its directory failed: no I/O any more.
         self.stale = False
@@ -117,6 +129,15 @@ class HostedPartition:
         waiters, self.ack_waiters = self.ack_waiters, deque()
         for _, waiter, ticket in waiters:
             waiter.settle(ticket, error)
+
+    def disk_failed(self, failure: OSError) -> None:
+        """I/O on the log failed: its whole directory goes offline."""
+        self._directory_failed(self.directory, failure)
+
+    @property
+    def records_in(self) -> int:
+        """Records that producers have appended since the present leadership began; 0 of a follower."""
+        return max(0, self.log.log_end_offset - self.leads_from) if self.leads_from >= 0 else 0
 
     def take_role(self) -> None:
         """Copy the replica's role after a metadata change."""

@@ -10,9 +10,14 @@ that ELR behind. (Apache acts on the answer. The simulator then found members of
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 from uuid import UUID
 
+from tanist.broker.context import NodeContext
+from tanist.broker.metadata.controller_channel import ControllerChannel
+from tanist.broker.metadata.lifecycle import Lifecycle
+from tanist.broker.metadata.view import MetadataView
+from tanist.broker.replication.hosted_partition import HostedPartition
+from tanist.broker.replication.replica_effects import ReplicaEffects
 from tanist.replica.effects import ProposeIsr
 from tanist.replica.isr import AlterPartitionResult
 from tanist.replica.leader import LeaderState
@@ -21,10 +26,6 @@ from tanist.wire.messages.alter_partition_request import AlterPartitionRequest, 
 from tanist.wire.messages.alter_partition_response import AlterPartitionResponse
 from tanist.wire.messages.alter_partition_response import PartitionData as Answer
 
-if TYPE_CHECKING:
-    from tanist.broker.node import Node
-    from tanist.broker.replication.hosted_partition import HostedPartition
-
 _VERSION = 3
 _TIMEOUT_MS = 10_000
 
@@ -32,8 +33,19 @@ _TIMEOUT_MS = 10_000
 class IsrChanges:
     """The queue of proposals and the one request under way."""
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
+    def __init__(
+        self,
+        context: NodeContext,
+        metadata: MetadataView,
+        controller_channel: ControllerChannel,
+        lifecycle: Lifecycle,
+        effects: ReplicaEffects,
+    ) -> None:
+        self._context = context
+        self._metadata = metadata
+        self._controller_channel = controller_channel
+        self._lifecycle = lifecycle
+        self._effects = effects
         self._queued: dict[tuple[UUID, int], tuple[HostedPartition, LeaderState, ProposeIsr]] = {}
         self._in_flight: dict[tuple[UUID, int], tuple[HostedPartition, LeaderState, ProposeIsr]] = {}
         self._scheduled = False
@@ -50,20 +62,20 @@ class IsrChanges:
             # Only an attempt that failed as a whole is delayed, so the delay holds for the next attempt as a whole.
             if not self._retry_pending:
                 self._retry_pending = True
-                self._node.clock.call_at(self._node.clock.now_ms() + proposal.delay_ms, self._retry)
+                self._context.clock.call_at(self._context.clock.now_ms() + proposal.delay_ms, self._retry)
             return
         self._schedule()
 
     def _schedule(self) -> None:
         if self._queued and not self._in_flight and not self._scheduled and not self._retry_pending:
             self._scheduled = True
-            self._node.clock.call_soon(self._send)
+            self._context.clock.call_soon(self._send)
 
     def _send(self) -> None:
         self._scheduled = False
-        if self._in_flight or not self._queued or self._node.stopping_finally:
+        if self._in_flight or not self._queued or self._context.stopping:
             return
-        broker_epoch = self._node.lifecycle.broker_epoch
+        broker_epoch = self._lifecycle.broker_epoch
         if broker_epoch < 0:
             return  # registered() sends
         self._in_flight, self._queued = self._queued, {}
@@ -81,13 +93,13 @@ class IsrChanges:
                 )
             )
         request = AlterPartitionRequest(
-            broker_id=self._node.node_id,
+            broker_id=self._context.node_id,
             broker_epoch=broker_epoch,
             topics=tuple(
                 TopicData(topic_id=topic_id, partitions=tuple(partitions)) for topic_id, partitions in topics.items()
             ),
         )
-        self._node.controller_channel.call(request, _VERSION, _TIMEOUT_MS, self._answered)
+        self._controller_channel.call(request, _VERSION, _TIMEOUT_MS, self._answered)
 
     def registered(self) -> None:
         """The broker has an epoch (again): proposals that waited for one can go."""
@@ -97,13 +109,13 @@ class IsrChanges:
         sent, self._in_flight = self._in_flight, {}
         if response is None or response.error_code != 0:
             # Top-level trouble (not the controller, stale broker epoch, no answer) says nothing about the proposals.
-            now_ms = self._node.clock.now_ms()
+            now_ms = self._context.clock.now_ms()
             for hosted, leader, proposal in sent.values():
                 if hosted.leader is leader:
-                    self._node.effects.apply(hosted, leader.alter_partition_failed(proposal, now_ms))
+                    self._effects.apply(hosted, leader.alter_partition_failed(proposal, now_ms))
             self._schedule()
             return
-        now_ms = self._node.clock.now_ms()
+        now_ms = self._context.clock.now_ms()
         for topic in response.topics:
             for answer in topic.partitions:
                 entry = sent.pop((topic.topic_id, answer.partition_index), None)
@@ -122,16 +134,16 @@ class IsrChanges:
                     partition_epoch=answer.partition_epoch,
                     recovering=answer.leader_recovery_state == 1,
                 )
-                self._node.effects.apply(hosted, leader.alter_partition_done(proposal, result, now_ms))
+                self._effects.apply(hosted, leader.alter_partition_done(proposal, result, now_ms))
         for hosted, leader, proposal in sent.values():  # the controller did not speak of it
             if hosted.leader is leader:
                 result = AlterPartitionResult(error=ErrorCode.UNKNOWN_SERVER_ERROR)
-                self._node.effects.apply(hosted, leader.alter_partition_done(proposal, result, now_ms))
+                self._effects.apply(hosted, leader.alter_partition_done(proposal, result, now_ms))
         self._schedule()
 
     def _is_known(self, topic_id: UUID, answer: Answer) -> bool:
         """Whether this broker's metadata has what the answer speaks of."""
-        state = self._node.metadata.image.partition(topic_id, answer.partition_index)
+        state = self._metadata.image.partition(topic_id, answer.partition_index)
         return state is not None and state.partition_epoch >= answer.partition_epoch
 
     def _retry(self) -> None:

@@ -1,27 +1,32 @@
-"""Whether this broker still leads a partition: what it must know before it tells what only a leader can know.
+"""Whether this broker still leads a partition: it must know before it answers from memory, as only a leader may.
 
 A produce needs no such question: it is done when the ISR has it, and an ISR that follows another leader does not fetch
-here any more. What is told from memory (a group's committed offsets) is another matter: a leader that is cut off from
-the controller goes on believing in itself, while its successor has told newer things. So, before it tells, it asks:
+here any more. Answers from memory (a group's committed offsets) are another matter: a leader that is cut off from the
+controller goes on believing in itself, while its successor has given newer ones. So, before it answers, it asks:
 
 * the members of its maximal ISR, from which alone a successor can be elected while it is large enough. Each says in
   which leader epoch it is, by refusing an OffsetForLeaderEpoch: a follower of this epoch says NOT_LEADER_OR_FOLLOWER,
-  whoever knows a later one FENCED_LEADER_EPOCH. What it says it says after the question was put, so it is as good as a
+  a replica that knows a later one FENCED_LEADER_EPOCH. It says so after the question was put, so this is as good as a
   read of the log;
 * the clock, when the ISR is smaller than `min.insync.replicas` and members of the ELR (KIP-966) may be elected, too.
   That takes a leader that is fenced, and no controller fences it within a session of a heartbeat that it answered.
 
 Owns the questions and the connections by which they are asked. Nothing here runs for Produce and Fetch. It must never
-take silence for an answer: who cannot be sure in time is told to ask again.
+take silence for an answer: a client whose coordinator cannot be sure in time is to ask again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from tanist.broker.context import NodeContext
+from tanist.broker.metadata.lifecycle import Lifecycle
+from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.channel import Channel
+from tanist.broker.replication.hosted_partition import HostedPartition
+from tanist.broker.replication.purgatory import Purgatory
 from tanist.ports import Timer
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.offset_for_leader_epoch_request import (
@@ -31,13 +36,9 @@ from tanist.wire.messages.offset_for_leader_epoch_request import (
 )
 from tanist.wire.messages.offset_for_leader_epoch_response import OffsetForLeaderEpochResponse
 
-if TYPE_CHECKING:
-    from tanist.broker.node import Node
-    from tanist.broker.replication.hosted_partition import HostedPartition
-
 _VERSION: Final = 4
 _NO_CONSUMER: Final = -2
-"""`replica_id` of whoever is neither a consumer nor a follower (Kafka's "debugging consumer")."""
+"""`replica_id` of a client that is neither a consumer nor a follower (Kafka's "debugging consumer")."""
 _ANSWER_MS: Final = 1_000
 _RETRY_MS: Final = 50
 _MAX_FRAME_BYTES: Final = 1 << 20
@@ -45,7 +46,7 @@ _FOLLOWS = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_LEADER
 """What a replica says that knows of no later leader: it is in the same epoch, or has yet to hear of it."""
 
 
-class Leads(Enum):
+class Confirmation(Enum):
     """Whether this broker led when it was asked to make sure."""
 
     YES = auto()
@@ -54,13 +55,13 @@ class Leads(Enum):
     """That could not be found out in time."""
 
 
-Told = Callable[[Leads], None]
+OnConfirmation = Callable[[Confirmation], None]
 
 
 class _Question:
     """One partition in one leader epoch, until it is known, or its time is up. A `purgatory.Waiter`."""
 
-    def __init__(self, leadership: Leadership, hosted: HostedPartition, told: Told) -> None:
+    def __init__(self, leadership: Leadership, hosted: HostedPartition, confirmed: OnConfirmation) -> None:
         self._leadership = leadership
         self.hosted = hosted
         self.leader_epoch = hosted.leader_epoch
@@ -68,35 +69,35 @@ class _Question:
         """They have been asked and have not answered."""
         self.heard: set[int] = set()
         """They know of no later leader."""
-        self._told = told
+        self._confirmed = confirmed
         self.done = False
 
-    def finish(self, leads: Leads) -> None:
+    def finish(self, confirmation: Confirmation) -> None:
         if not self.done:
             self.done = True
             self._leadership.closed(self)
-            self._told(leads)
+            self._confirmed(confirmation)
 
     def expire(self) -> None:
-        self.finish(Leads.UNKNOWN)
+        self.finish(Confirmation.UNKNOWN)
 
 
 class _Peer:
     """One replica that is asked: all questions of a turn in one request, one request at a time."""
 
-    def __init__(self, leadership: Leadership, node: Node, broker_id: int, endpoint: tuple[str, int]) -> None:
+    def __init__(self, leadership: Leadership, context: NodeContext, broker_id: int, endpoint: tuple[str, int]) -> None:
         self._leadership = leadership
-        self._node = node
+        self._context = context
         self._broker_id = broker_id
         self.endpoint = endpoint
         self._queued: list[_Question] = []
         self._under_way = False
         self._scheduled = False
         self.channel = Channel(
-            node.clock,
-            node.network,
+            context.clock,
+            context.network,
             *endpoint,
-            client_id=f"broker-{node.node_id}-leadership",
+            client_id=f"broker-{context.node_id}-leadership",
             max_frame_bytes=_MAX_FRAME_BYTES,
         )
 
@@ -108,7 +109,7 @@ class _Peer:
     def _schedule(self) -> None:
         if self._queued and not self._under_way and not self._scheduled:
             self._scheduled = True
-            self._node.clock.call_soon(self._send)
+            self._context.clock.call_soon(self._send)
 
     def _send(self) -> None:
         self._scheduled = False
@@ -151,8 +152,13 @@ class _Peer:
 class Leadership:
     """Questions that are open, and those who are asked."""
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
+    def __init__(
+        self, context: NodeContext, metadata: MetadataView, lifecycle: Lifecycle, purgatory: Purgatory
+    ) -> None:
+        self._context = context
+        self._metadata = metadata
+        self._lifecycle = lifecycle
+        self._purgatory = purgatory
         self._open: dict[_Question, None] = {}
         self._peers: dict[int, _Peer] = {}
         self._timer: Timer | None = None
@@ -167,20 +173,20 @@ class Leadership:
         """To the one replica to which there are most."""
         return max((peer.channel.requests_under_way for peer in self._peers.values()), default=0)
 
-    def confirm(self, hosted: HostedPartition, patience_ms: int, told: Told) -> None:
-        """Find out in `patience_ms` whether this broker leads a partition, as of now; at once if nobody else could."""
-        question = _Question(self, hosted, told)
+    def confirm(self, hosted: HostedPartition, patience_ms: int, confirmed: OnConfirmation) -> None:
+        """Find out in `patience_ms` whether this broker leads a partition; at once if no other broker could."""
+        question = _Question(self, hosted, confirmed)
         self._open[question] = None
         self._review(question)
         if not question.done:
-            self._node.purgatory.add(self._node.clock.now_ms() + patience_ms, question)
+            self._purgatory.add(self._context.clock.now_ms() + patience_ms, question)
 
     def heard(self, question: _Question, broker_id: int, error: int) -> None:
         """What a replica says; -1 if it says nothing."""
         if question.done:
             return
         if error == ErrorCode.FENCED_LEADER_EPOCH:
-            question.finish(Leads.NO)
+            question.finish(Confirmation.NO)
             return
         if error in _FOLLOWS:
             question.heard.add(broker_id)
@@ -201,16 +207,16 @@ class Leadership:
             peer.channel.close()
 
     def _review(self, question: _Question) -> None:
-        """Ask whoever has to be asked by what is known now: the ISR may have changed since."""
+        """Ask the replicas that have to be asked by what is known now: the ISR may have changed since."""
         hosted, leader = question.hosted, question.hosted.leader
         if leader is None or hosted.stale or hosted.leader_epoch != question.leader_epoch:
-            question.finish(Leads.NO)
+            question.finish(Confirmation.NO)
             return
-        alone = set(leader.metadata.replicas) == {self._node.node_id}
-        missing = leader.maximal_isr - {self._node.node_id} - question.heard
-        in_session = not leader.under_min_isr or self._node.lifecycle.in_session
+        alone = set(leader.metadata.replicas) == {self._context.node_id}
+        missing = leader.maximal_isr - {self._context.node_id} - question.heard
+        in_session = not leader.under_min_isr or self._lifecycle.in_session
         if alone or (not missing and in_session):
-            question.finish(Leads.YES)
+            question.finish(Confirmation.YES)
             return
         if not in_session:
             self._review_later()
@@ -222,19 +228,19 @@ class Leadership:
                 peer.ask(question)
 
     def _peer(self, broker_id: int) -> _Peer | None:
-        endpoint = self._node.metadata.inter_broker_endpoint(broker_id)
+        endpoint = self._metadata.inter_broker_endpoint(broker_id)
         if endpoint is None:
             return None
         peer = self._peers.get(broker_id)
         if peer is None or peer.endpoint != endpoint:
             if peer is not None:
                 peer.channel.close()
-            peer = self._peers[broker_id] = _Peer(self, self._node, broker_id, endpoint)
+            peer = self._peers[broker_id] = _Peer(self, self._context, broker_id, endpoint)
         return peer
 
     def _review_later(self) -> None:
         if self._timer is None and not self._closed:
-            self._timer = self._node.clock.call_at(self._node.clock.now_ms() + _RETRY_MS, self._review_all)
+            self._timer = self._context.clock.call_at(self._context.clock.now_ms() + _RETRY_MS, self._review_all)
 
     def _review_all(self) -> None:
         self._timer = None

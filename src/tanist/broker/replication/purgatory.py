@@ -1,8 +1,8 @@
 """Requests that wait: for a condition that some event will bring, or for their deadline.
 
 One heap of deadlines and one timer serve every waiting request of a node; a request costs no task, future or timer of
-its own. The condition side lives with whatever the request waits for (a partition's lists of waiters); whoever
-completes a request first sets `done`, and the other side then skips it.
+its own. The condition side lives with the object that the request waits for (a partition's lists of waiters); the
+side that completes a request first sets `done`, and the other side then skips it.
 """
 
 from __future__ import annotations

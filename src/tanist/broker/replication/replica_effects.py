@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from tanist.broker.metrics.counters import Metrics
+from tanist.broker.counters import Metrics
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.replica.effects import (
     Effect,
@@ -90,7 +90,7 @@ class ReplicaEffects:
 
     def role_changed(self, hosted: HostedPartition, before: LeaderState | None) -> None:
         """The partition has a new leader epoch, or is gone: what waits on it must look elsewhere."""
-        self._metrics.role_changed(hosted, before)
+        self._count_records(hosted, before)
         if before is not None and hosted.leader is None:
             hosted.leadership_lost(ErrorCode.KAFKA_STORAGE_ERROR if hosted.stale else ErrorCode.NOT_LEADER_OR_FOLLOWER)
         waiters, hosted.fetch_waiters = hosted.fetch_waiters, []
@@ -98,6 +98,15 @@ class ReplicaEffects:
             waiter.expire()
         if hosted.topic == OFFSETS_TOPIC:
             self.group_leadership_changed(hosted)
+
+    def _count_records(self, hosted: HostedPartition, before: LeaderState | None) -> None:
+        """What producers append is what a log grows by while it is led from here: so nobody need count records."""
+        leader = hosted.leader
+        if before is None and leader is not None:
+            hosted.leads_from = leader.leader_epoch_start_offset
+        elif before is not None and leader is None:
+            self._metrics.records_in_before += hosted.records_in
+            hosted.leads_from = -1
 
     def _truncated(self, hosted: HostedPartition, effect: LogTruncated) -> None:
         lost = effect.previous_end_offset - effect.offset

@@ -7,26 +7,28 @@ registration (`lifecycle`): an older record may call us the leader of records th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
 from uuid import UUID
 
+from tanist.broker.context import NodeContext
+from tanist.broker.log_directories import LogDirectories
+from tanist.broker.metadata.configs import ResolvedConfigs
+from tanist.broker.metadata.directory_assignments import DirectoryAssignments
+from tanist.broker.metadata.lifecycle import Lifecycle
+from tanist.broker.metadata.view import MetadataView
+from tanist.broker.replication.fetcher import Fetchers
 from tanist.broker.replication.hosted_partition import HostedPartition
+from tanist.broker.replication.replica_effects import ReplicaEffects
 from tanist.controller.delta import ImageDelta
 from tanist.controller.image import MetadataImage
 from tanist.controller.image_changes import local_changes
 from tanist.controller.partition_state import PartitionState
-from tanist.log.checkpoints import previous_broker_epoch
-from tanist.log.config import LogConfig
 from tanist.log.directory import LogDirectory
 from tanist.log.log import Log
 from tanist.replica.metadata import PartitionMetadata, ReplicaConfig
 from tanist.replica.partition import Partition
+from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import ZERO_UUID
-
-if TYPE_CHECKING:
-    from tanist.broker.node import Node
-
 
 _LOOK_FOR_ROOM_MS = 1000
 
@@ -34,9 +36,31 @@ _LOOK_FOR_ROOM_MS = 1000
 class Replicas:
     """Hosted partitions by topic name and by topic id."""
 
-    def __init__(self, node: Node, directories: list[LogDirectory]) -> None:
-        self._node = node
+    def __init__(
+        self,
+        context: NodeContext,
+        directories: LogDirectories,
+        metadata: MetadataView,
+        configs: ResolvedConfigs,
+        lifecycle: Lifecycle,
+        directory_assignments: DirectoryAssignments,
+        effects: ReplicaEffects,
+        fetchers: Fetchers,
+        *,
+        salvages: Callable[[str], bool],
+        delete_later: Callable[[Iterable[str]], None],
+    ) -> None:
+        """`salvages`: whether followers of a topic save what they drop. `delete_later` removes renamed files."""
+        self._context = context
         self.directories = directories
+        self._metadata = metadata
+        self._configs = configs
+        self._lifecycle = lifecycle
+        self._directory_assignments = directory_assignments
+        self._effects = effects
+        self._fetchers = fetchers
+        self._salvages = salvages
+        self._delete_later = delete_later
         self.by_topic: dict[str | UUID, dict[int, HostedPartition]] = {}
         """Under its name and under its id, the same inner table: index -> partition."""
         self._logs: dict[tuple[str, int], list[tuple[Log, LogDirectory]]] = {}
@@ -69,58 +93,52 @@ class Replicas:
         """Whether the replica was hosted in a directory that has failed since (Kafka's `HostedPartition.Offline`)."""
         return (topic_id, index) in self._offline
 
-    def directory_ids(self) -> tuple[UUID, ...]:
-        return tuple(sorted(d.directory_id for d in self.directories if d.failed is None))
-
-    def offline_directory_ids(self) -> tuple[UUID, ...]:
-        return tuple(sorted(d.directory_id for d in self.directories if d.failed is not None))
+    def absent_error(self, topic: str | UUID, partition: int) -> int:
+        """Why a partition that a client asks for is not hosted here."""
+        metadata = self._metadata
+        topic_id = topic if isinstance(topic, UUID) else metadata.topic_id(topic)
+        if topic_id is not None and self.is_offline(topic_id, partition):
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        if metadata.current_leader(topic, partition) is not None:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return ErrorCode.UNKNOWN_TOPIC_ID if isinstance(topic, UUID) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     # -- start and stop
 
-    def read_previous_broker_epoch(self) -> int:
-        """The broker epoch that the last clean shutdown left in every directory, or -1 (rule 87). Before `load`."""
-        try:
-            epochs = [directory.read_broker_epoch() for directory in self.directories]
-        except OSError:
-            return -1
-        return previous_broker_epoch(epochs)
-
     def load(self) -> None:
         """Load every log on disk (recovering them where the last shutdown was not clean)."""
-        node = self._node
         for directory in self.directories:
             try:
-                logs = directory.load(node.clock.now_ms(), node.clock.wall_ms(), self._config_on_disk)
+                logs = directory.load(
+                    self._context.clock.now_ms(), self._context.clock.wall_ms(), self._configs.log_config
+                )
             except OSError as failure:
-                node.report("ERROR", f"log directory {directory.path} is offline: {failure}")
+                self._context.report("ERROR", f"log directory {directory.path} is offline: {failure}")
                 continue
             for complaint in directory.complaints:
-                node.report("WARN", complaint)
-            node.delete_later(directory.paths_to_delete)
+                self._context.report("WARN", complaint)
+            self._delete_later(directory.paths_to_delete)
             for log in logs:
                 recovery = log.recovery
                 if recovery.bytes_cut:
-                    node.report(
+                    self._context.report(
                         "WARN",
                         f"{log.topic}-{log.partition}: cut {recovery.bytes_cut} bytes at offset "
                         f"{recovery.cut_at_offset} ({'; '.join(recovery.reasons)})",
                     )
                 self._logs.setdefault((log.topic, log.partition), []).append((log, directory))
-        if all(directory.failed is not None for directory in self.directories):
-            node.fatal(self._all_failed())
-
-    def _config_on_disk(self, topic: str) -> LogConfig:
-        return self._node.log_config(topic)
+        if self.directories.all_failed:
+            self._context.fatal(self._all_failed())
 
     def activate(self) -> None:
         """The metadata holds our registration: take roles from the whole image, and from now on from its changes."""
         if self._active:
             return
         self._active = True
-        image = self._node.metadata.image
+        image = self._metadata.image
         for topic_id, topic in image.topics.items():
             for index, state in topic.partitions.items():
-                if self._node.node_id in state.replicas:
+                if self._context.node_id in state.replicas:
                     self._apply(topic.name, topic_id, index, state)
         self._drop_strays(image)
 
@@ -139,11 +157,11 @@ class Replicas:
         state = None if topic_id is None else image.partition(topic_id, index)
         if log.topic_id == ZERO_UUID:
             # Whose log it is cannot be said (its `partition.metadata` is gone): not ours to delete.
-            self._node.report("WARN", f"{topic}-{index} has no topic id and is in no use: left where it lies")
+            self._context.report("WARN", f"{topic}-{index} has no topic id and is in no use: left where it lies")
             return False
-        if state is not None and self._node.node_id in state.replicas and topic_id == log.topic_id:
+        if state is not None and self._context.node_id in state.replicas and topic_id == log.topic_id:
             return False
-        self._node.report("INFO", f"{topic}-{index} is not ours any more: deleting its log")
+        self._context.report("INFO", f"{topic}-{index} is not ours any more: deleting its log")
         self._delete_log(directory, topic, index)
         return True
 
@@ -157,24 +175,24 @@ class Replicas:
                 try:
                     directory.shutdown_cleanly(broker_epoch)
                 except OSError as failure:
-                    self._node.report("ERROR", f"{directory.path}: unclean shutdown: {failure}")
+                    self._context.report("ERROR", f"{directory.path}: unclean shutdown: {failure}")
 
     # -- metadata
 
     def metadata_changed(self, delta: ImageDelta) -> None:
         if not self._active:
             return
-        image = self._node.metadata.image
+        image = self._metadata.image
         # First: a burst may both raise min.insync.replicas and shrink an ISR into the ELR, and by the old minimum the
         # high watermark would leave the ELR behind.
         if delta.configs:
             self._configs_changed(delta.configs)
-        for change in local_changes(delta, image, self._node.node_id):
+        for change in local_changes(delta, image, self._context.node_id):
             hosted = self.get(change.topic_id, change.partition)
-            if change.after is not None and self._node.node_id in change.after.replicas:
+            if change.after is not None and self._context.node_id in change.after.replicas:
                 self._apply(change.topic, change.topic_id, change.partition, change.after)
                 continue
-            self._node.directory_assignments.agreed(change.topic_id, change.partition)
+            self._directory_assignments.agreed(change.topic_id, change.partition)
             if hosted is not None:
                 self._remove(hosted)
 
@@ -186,12 +204,11 @@ class Replicas:
             hosted = self._host(name, topic_id, index)
             if hosted is None:
                 return
-        node = self._node
-        if state.directory_of(node.node_id) == hosted.directory.directory_id:
-            node.directory_assignments.agreed(topic_id, index)
+        if state.directory_of(self._context.node_id) == hosted.directory.directory_id:
+            self._directory_assignments.agreed(topic_id, index)
         elif len(self.directories) > 1:
-            node.directory_assignments.tell(topic_id, index, hosted.directory.directory_id)
-        now_ms = node.clock.now_ms()
+            self._directory_assignments.report(topic_id, index, hosted.directory.directory_id)
+        now_ms = self._context.clock.now_ms()
         metadata = PartitionMetadata(
             topic=name,
             topic_id=topic_id,
@@ -210,36 +227,37 @@ class Replicas:
         try:
             effects = hosted.replica.apply_metadata(metadata, now_ms)
         except OSError as failure:
-            node.disk_failed(hosted, failure)
+            hosted.disk_failed(failure)
             return
         hosted.take_role()
         if hosted.leader_epoch != epoch_before:
-            node.effects.role_changed(hosted, before)
-        node.effects.apply(hosted, effects)
+            self._effects.role_changed(hosted, before)
+        self._effects.apply(hosted, effects)
         if hosted.follower is not None and state.leader >= 0:
             if hosted.leader_epoch != epoch_before or before is not None:
-                node.fetchers.follow(hosted, state.leader)
+                self._fetchers.follow(hosted, state.leader)
         else:
-            node.fetchers.stop(hosted)
+            self._fetchers.stop(hosted)
 
     def _host(self, name: str, topic_id: UUID, index: int) -> HostedPartition | None:
-        node = self._node
         found = self._take_log(name, topic_id, index)
-        config = node.log_config(name)
+        config = self._configs.log_config(name)
         if found is None:
-            if node.disk.crowded():
+            if self._context.disk.crowded():
                 self._wait_for_room(name, topic_id, index)
                 return None
             directory = self._emptiest_directory()
             if directory is None:
                 return None
             try:
-                log = directory.create_log(name, index, topic_id, config, node.clock.now_ms(), node.clock.wall_ms())
+                log = directory.create_log(
+                    name, index, topic_id, config, self._context.clock.now_ms(), self._context.clock.wall_ms()
+                )
             except OSError as failure:
                 # The beginning of a log may be there, so none may be made elsewhere. And we may be the leader: the
                 # controller must hear that this replica is lost, which it never knew to be in that directory.
                 self._offline[(topic_id, index)] = directory
-                node.directory_assignments.tell(topic_id, index, directory.directory_id)
+                self._directory_assignments.report(topic_id, index, directory.directory_id)
                 self.directory_failed(directory, failure)
                 return None
         else:
@@ -256,9 +274,9 @@ class Replicas:
                 self._offline[(topic_id, index)] = directory
                 self.directory_failed(directory, failed)
                 return None
-        replica = Partition(node.node_id, log, self._replica_config(name), node.metadata)
+        replica = Partition(self._context.node_id, log, self._replica_config(name), self._metadata)
         replica.restore_high_watermark(directory.high_watermark_checkpoint(name, index))
-        hosted = HostedPartition(name, topic_id, index, replica, log, directory)
+        hosted = HostedPartition(name, topic_id, index, replica, log, directory, self.directory_failed)
         self.by_topic.setdefault(topic_id, {})[index] = hosted
         self.by_topic[name] = self.by_topic[topic_id]
         return hosted
@@ -269,21 +287,21 @@ class Replicas:
         As the metadata has not come yet for it: nobody produces to it here, and as a follower it does not fetch.
         """
         if not self._waiting:
-            self._node.report("WARN", f"too many open files: {name}-{index} and later replicas must wait")
-            self._node.clock.call_at(self._node.clock.now_ms() + _LOOK_FOR_ROOM_MS, self._look_for_room)
+            self._context.report("WARN", f"too many open files: {name}-{index} and later replicas must wait")
+            self._context.clock.call_at(self._context.clock.now_ms() + _LOOK_FOR_ROOM_MS, self._look_for_room)
         self._waiting.add((topic_id, index))
 
     def _look_for_room(self) -> None:
         waiting, self._waiting = self._waiting, set()
-        image = self._node.metadata.image
-        if self._node.stopping_finally:
+        image = self._metadata.image
+        if self._context.stopping:
             return
         for topic_id, index in sorted(waiting):
             topic, state = image.topics.get(topic_id), image.partition(topic_id, index)
-            if topic is not None and state is not None and self._node.node_id in state.replicas:
+            if topic is not None and state is not None and self._context.node_id in state.replicas:
                 self._apply(topic.name, topic_id, index, state)
         if waiting and not self._waiting:
-            self._node.report("INFO", f"files can be opened again: the {len(waiting)} replicas that waited are here")
+            self._context.report("INFO", f"files can be opened again: the {len(waiting)} replicas that waited are here")
 
     def _take_log(self, name: str, topic_id: UUID, index: int) -> tuple[Log, LogDirectory] | None:
         """The log of this partition that lies on the disk; of two, the one that was written last (Apache stops there).
@@ -295,13 +313,15 @@ class Replicas:
             log, directory = each
             if log.topic_id not in (ZERO_UUID, topic_id):
                 # Deleted and created anew while we were away: the old log is another topic's (A50).
-                self._node.report("INFO", f"{name}-{index}: the log on disk belongs to a deleted topic of that name")
+                self._context.report("INFO", f"{name}-{index}: the log on disk belongs to a deleted topic of that name")
                 self._delete_log(directory, name, index)
             elif found is None:
                 found = each
             else:
                 older, found = (found, each) if _position(log) > _position(found[0]) else (each, found)
-                self._node.report("WARN", f"{name}-{index} lies in two log directories: {older[1].path} has the older")
+                self._context.report(
+                    "WARN", f"{name}-{index} lies in two log directories: {older[1].path} has the older"
+                )
                 self._delete_log(older[1], name, index)
         return found
 
@@ -311,10 +331,10 @@ class Replicas:
 
     def _replica_config(self, topic: str) -> ReplicaConfig:
         return ReplicaConfig(
-            min_insync_replicas=self._node.min_insync_replicas(topic),
-            replica_lag_time_max_ms=self._node.config.replica_lag_time_max_ms,
-            replica_fetch_backoff_ms=self._node.config.replica_fetch_backoff_ms,
-            salvage=self._node.salvage.enabled(topic),
+            min_insync_replicas=self._configs.min_insync_replicas(topic),
+            replica_lag_time_max_ms=self._context.config.replica_lag_time_max_ms,
+            replica_fetch_backoff_ms=self._context.config.replica_fetch_backoff_ms,
+            salvage=self._salvages(topic),
         )
 
     def _configs_changed(self, changed: Iterable[tuple[int, str]]) -> None:
@@ -322,9 +342,9 @@ class Replicas:
         everything = any(kind == 4 for kind, _ in changed)
         for hosted in self:
             if everything or hosted.topic in names:
-                hosted.log.set_config(self._node.log_config(hosted.topic))
+                hosted.log.set_config(self._configs.log_config(hosted.topic))
                 effects = hosted.replica.set_config(self._replica_config(hosted.topic))
-                self._node.effects.apply(hosted, effects)
+                self._effects.apply(hosted, effects)
 
     def _remove(self, hosted: HostedPartition) -> None:
         """The partition is not ours any more: its topic was deleted, or it was reassigned."""
@@ -334,7 +354,7 @@ class Replicas:
     def _unhost(self, hosted: HostedPartition) -> None:
         hosted.stale = True
         before, hosted.leader, hosted.follower = hosted.leader, None, None
-        self._node.fetchers.stop(hosted)
+        self._fetchers.stop(hosted)
         partitions = self.by_topic.get(hosted.topic_id)
         if partitions is not None:
             partitions.pop(hosted.index, None)
@@ -342,15 +362,15 @@ class Replicas:
                 del self.by_topic[hosted.topic_id]
                 if self.by_topic.get(hosted.topic) is partitions:
                     del self.by_topic[hosted.topic]
-        self._node.effects.role_changed(hosted, before)
+        self._effects.role_changed(hosted, before)
 
     def _delete_log(self, directory: LogDirectory, topic: str, index: int) -> None:
         try:
-            doomed = directory.delete_log(topic, index)
+            renamed = directory.delete_log(topic, index)
         except OSError as failure:
             self.directory_failed(directory, failure)
             return
-        self._node.delete_later(doomed)
+        self._delete_later(renamed)
 
     # -- disks
 
@@ -360,15 +380,15 @@ class Replicas:
             return
         self._reported.add(directory)
         directory.failed = directory.failed or failure
-        self._node.report("ERROR", f"log directory {directory.path} is offline: {failure}")
+        self._context.report("ERROR", f"log directory {directory.path} is offline: {failure}")
         for hosted in [h for h in self if h.directory is directory]:
-            # Where it lies is still told, if it was not yet: otherwise the controller would not know what is lost.
+            # Its directory is still reported, if it was not yet: or the controller would not know what is lost.
             self._offline[(hosted.topic_id, hosted.index)] = directory
             self._unhost(hosted)
-        if all(d.failed is not None for d in self.directories):
-            self._node.fatal(self._all_failed())
+        if self.directories.all_failed:
+            self._context.fatal(self._all_failed())
             return
-        self._node.lifecycle.directories_changed()
+        self._lifecycle.directories_changed()
 
     def _all_failed(self) -> str:
         causes = "; ".join(f"{d.path}: {d.failed.strerror or d.failed}" for d in self.directories if d.failed)

@@ -12,12 +12,14 @@ cleaner's to repair. It knows nothing of requests; leaders and followers clean w
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 from uuid import UUID
 
+from tanist.broker.context import NodeContext
+from tanist.broker.metadata.configs import ResolvedConfigs
 from tanist.broker.replication.hosted_partition import HostedPartition
-from tanist.controller.catalogue import BROKER_SETTINGS
-from tanist.controller.settings import Levels, resolve_broker_config
+from tanist.broker.replication.replicas import Replicas
+from tanist.broker.storage.deletions import Deletions
 from tanist.log.cleaner.cleaning import CannotClean, Cleaned, Job, LogCleaning, Overtaken, Steps
 from tanist.log.cleaner.key_map import KeyMap
 from tanist.log.cleaner.offset_checkpoint import CleanerOffsets
@@ -28,9 +30,6 @@ from tanist.log.scan import DamagedBatch
 from tanist.ports import Timer
 from tanist.replica.follower import Phase
 
-if TYPE_CHECKING:
-    from tanist.broker.node import Node
-
 BACKOFF: Final = "log.cleaner.backoff.ms"
 BUFFER: Final = "log.cleaner.dedupe.buffer.size"
 RATE: Final = "log.cleaner.io.max.bytes.per.second"
@@ -39,8 +38,13 @@ RATE: Final = "log.cleaner.io.max.bytes.per.second"
 class LogCleaner:
     """The cleaner of a broker. Nothing happens before `start`."""
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
+    def __init__(
+        self, context: NodeContext, configs: ResolvedConfigs, replicas: Replicas, deletions: Deletions
+    ) -> None:
+        self._context = context
+        self._configs = configs
+        self._replicas = replicas
+        self._deletions = deletions
         self._offsets: dict[LogDirectory, CleanerOffsets] = {}
         self._uncleanable: set[tuple[LogDirectory, UUID, int]] = set()
         """Only asked whether one is in it."""
@@ -49,7 +53,7 @@ class LogCleaner:
         self._rested_ms = 0
         """Before this time the throttle lets nothing more be read or written."""
         self._stopped = False
-        self.looked_ms = node.clock.now_ms()
+        self.looked_ms = context.clock.now_ms()
         """When it last looked for a log to clean."""
         self.max_dirty_ratio = 0.0
         """Of the dirtiest log that it then saw, due or not."""
@@ -62,8 +66,8 @@ class LogCleaner:
         return len(self._uncleanable)
 
     def start(self) -> None:
-        if self._node.config.log_cleaner_enable:
-            self._look_in(self._node.config.log_cleaner_backoff_ms)
+        if self._context.config.log_cleaner_enable:
+            self._look_in(self._context.config.log_cleaner_backoff_ms)
 
     def stop(self) -> None:
         """What is half done is given up; what it has left on the disk goes at the next start."""
@@ -71,39 +75,31 @@ class LogCleaner:
         if self._timer is not None:
             self._timer.cancel()
 
-    # -- settings
-
-    def _setting(self, name: str) -> Any:
-        node = self._node
-        levels = Levels.of(node.metadata.image.configs, node.node_id, node.config.static)
-        value = resolve_broker_config(name, levels).value
-        return None if value is None else BROKER_SETTINGS[name].parse(value)
-
     # -- which log
 
     def _look_in(self, pause_ms: int) -> None:
-        clock = self._node.clock
+        clock = self._context.clock
         self._timer = clock.call_at(clock.now_ms() + pause_ms, self._look)
 
     def _look(self) -> None:
         if self._stopped:
             return
-        found = self._filthiest()
+        found = self._dirtiest()
         if found is None:
-            self._look_in(self._setting(BACKOFF))
+            self._look_in(self._configs.broker_setting(BACKOFF))
             return
         hosted, cleanable = found
-        clock = self._node.clock
-        keys = KeyMap.of_buffer(self._setting(BUFFER))
-        steps = LogCleaning(self._node.disk, hosted.log, cleanable, keys, clock.now_ms(), clock.wall_ms()).steps()
+        clock = self._context.clock
+        keys = KeyMap.of_buffer(self._configs.broker_setting(BUFFER))
+        steps = LogCleaning(self._context.disk, hosted.log, cleanable, keys, clock.now_ms(), clock.wall_ms()).steps()
         self._current = hosted, steps
         self._go_on(None)
 
-    def _filthiest(self) -> tuple[HostedPartition, Cleanable] | None:
-        wall_ms = self._node.clock.wall_ms()
-        self.looked_ms, self.max_dirty_ratio = self._node.clock.now_ms(), 0.0
+    def _dirtiest(self) -> tuple[HostedPartition, Cleanable] | None:
+        wall_ms = self._context.clock.wall_ms()
+        self.looked_ms, self.max_dirty_ratio = self._context.clock.now_ms(), 0.0
         best: tuple[HostedPartition, Cleanable] | None = None
-        for hosted in list(self._node.replicas):
+        for hosted in list(self._replicas):
             if not self._may_clean(hosted) or (hosted.directory, hosted.topic_id, hosted.index) in self._uncleanable:
                 continue
             log = hosted.log
@@ -115,7 +111,7 @@ class LogCleaner:
                     # Cut off since, or the log of an earlier topic of this name: not to be believed later either.
                     offsets.set(key, found.first_dirty_offset, hosted.directory.logs.keys())
             except OSError as failure:
-                self._node.disk_failed(hosted, failure)
+                hosted.disk_failed(failure)
                 continue
             except (CorruptIndexError, DamagedBatch) as damage:
                 self._leave_alone(hosted, damage)
@@ -139,9 +135,9 @@ class LogCleaner:
     def _offsets_of(self, directory: LogDirectory) -> CleanerOffsets:
         offsets = self._offsets.get(directory)
         if offsets is None:
-            offsets = self._offsets[directory] = CleanerOffsets(self._node.disk, directory.path)
+            offsets = self._offsets[directory] = CleanerOffsets(self._context.disk, directory.path)
             if offsets.complaint is not None:
-                self._node.report("WARN", f"all compacted logs are taken for dirty: {offsets.complaint}")
+                self._context.report("WARN", f"all compacted logs are taken for dirty: {offsets.complaint}")
         return offsets
 
     # -- a cleaning, step by step
@@ -163,45 +159,44 @@ class LogCleaner:
             if isinstance(step, Job):
                 self._run(step)
             else:
-                self._node.disk.sync(step.files, self._go_on)
+                self._context.disk.sync(step.files, self._go_on)
 
     def _run(self, job: Job) -> None:
         """Run it off the loop, when the throttle allows it."""
-        clock = self._node.clock
+        clock = self._context.clock
         if clock.now_ms() >= self._rested_ms:
-            self._node.disk.run(job.run, self._ran)
+            self._context.disk.run(job.run, self._ran)
         else:
-            self._timer = clock.call_at(self._rested_ms, partial(self._node.disk.run, job.run, self._ran))
+            self._timer = clock.call_at(self._rested_ms, partial(self._context.disk.run, job.run, self._ran))
 
     def _ran(self, result: int | BaseException) -> None:
         if isinstance(result, int):
-            rest_ms = int(result * 1000 / self._setting(RATE))
-            self._rested_ms = max(self._rested_ms, self._node.clock.now_ms()) + rest_ms if rest_ms else 0
+            rest_ms = int(result * 1000 / self._configs.broker_setting(RATE))
+            self._rested_ms = max(self._rested_ms, self._context.clock.now_ms()) + rest_ms if rest_ms else 0
         self._go_on(result)
 
     def _ended(self, hosted: HostedPartition, result: Cleaned | Exception) -> None:
         self._current = None
         if self._stopped:
             return
-        node = self._node
         pause_ms = 0
         if isinstance(result, Cleaned):
             self._checkpoint(hosted, result)
         else:
-            pause_ms = self._setting(BACKOFF)
+            pause_ms = self._configs.broker_setting(BACKOFF)
             if not isinstance(result, Overtaken) and not hosted.stale:
                 if isinstance(result, OSError):
-                    node.disk_failed(hosted, result)
+                    hosted.disk_failed(result)
                 else:
                     self._leave_alone(hosted, result)
         if not hosted.stale:
-            node.delete_later(hosted.log.drain_deleted())
+            self._deletions.schedule(hosted.log.drain_deleted())
         self._look_in(pause_ms)
 
     def _checkpoint(self, hosted: HostedPartition, cleaned: Cleaned) -> None:
         self.cleaned += 1
         self.dropped_records += cleaned.records_dropped
-        self._node.report(
+        self._context.report(
             "INFO",
             f"{hosted.topic}-{hosted.index} is compacted up to offset {cleaned.end_offset}: {cleaned.records_dropped} "
             f"records dropped, {cleaned.size_before_bytes} bytes are {cleaned.size_after_bytes} now",
@@ -210,10 +205,12 @@ class LogCleaner:
         try:
             self._offsets_of(directory).set((hosted.topic, hosted.index), cleaned.end_offset, directory.logs.keys())
         except OSError as failure:
-            self._node.disk_failed(hosted, failure)
+            hosted.disk_failed(failure)
 
     def _leave_alone(self, hosted: HostedPartition, failure: Exception) -> None:
         self.failures += 1
         self._uncleanable.add((hosted.directory, hosted.topic_id, hosted.index))
         words = str(failure) if isinstance(failure, (CannotClean, CorruptIndexError, DamagedBatch)) else repr(failure)
-        self._node.report("ERROR", f"{hosted.topic}-{hosted.index} cannot be compacted and is left as it is: {words}")
+        self._context.report(
+            "ERROR", f"{hosted.topic}-{hosted.index} cannot be compacted and is left as it is: {words}"
+        )

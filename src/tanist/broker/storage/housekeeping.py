@@ -1,4 +1,4 @@
-"""What a broker does now and then, unasked: checkpoints, retention, flushes, lagging followers, idle connections.
+"""Periodic tasks of a broker: checkpoints, retention, flushes, lagging followers, idle connections.
 
 Compaction is `cleaning`'s; it begins and ends with these.
 
@@ -9,14 +9,16 @@ deletions and syncs go through the Disk port's background.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from tanist.broker.context import NodeContext
+from tanist.broker.network.connections import Connections
 from tanist.broker.replication.hosted_partition import HostedPartition
+from tanist.broker.replication.replica_effects import ReplicaEffects
+from tanist.broker.replication.replicas import Replicas
 from tanist.broker.storage.cleaning import LogCleaner
+from tanist.broker.storage.deletions import Deletions
+from tanist.broker.storage.salvage import Salvage
 from tanist.ports import Timer
-
-if TYPE_CHECKING:
-    from tanist.broker.node import Node
 
 _FLUSH_CHECK_MS = 1000
 _ROLL_CHECK_MS = 1000
@@ -26,22 +28,36 @@ _IDLE_CHECK_MS = 30_000
 class Housekeeping:
     """The periodic tasks of a broker."""
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
+    def __init__(
+        self,
+        context: NodeContext,
+        replicas: Replicas,
+        effects: ReplicaEffects,
+        salvage: Salvage,
+        deletions: Deletions,
+        connections: Connections,
+        cleaner: LogCleaner,
+    ) -> None:
+        self._context = context
+        self._replicas = replicas
+        self._effects = effects
+        self._salvage = salvage
+        self._deletions = deletions
+        self._connections = connections
         self._timers: dict[str, Timer] = {}
         self._syncing: set[HostedPartition] = set()
         self._stopped = False
-        self.cleaner = LogCleaner(node)
+        self.cleaner = cleaner
 
     def start(self) -> None:
-        config = self._node.config
-        self._every("checkpoint", config.replica_high_watermark_checkpoint_interval_ms, self._checkpoint)
+        config = self._context.config
+        self._every("checkpoint", config.replica_high_watermark_checkpoint_interval_ms, self._replicas.checkpoint)
         self._every("lag", max(1, config.replica_lag_time_max_ms // 2), self.check_lag)  # rule 10
         self._every("retention", config.log_retention_check_interval_ms, self.apply_retention)
-        self._every("salvage", config.log_retention_check_interval_ms, self._node.salvage.check_bounds)
+        self._every("salvage", config.log_retention_check_interval_ms, self._salvage.check_bounds)
         self._every("roll", _ROLL_CHECK_MS, self._roll)
         self._every("flush", _FLUSH_CHECK_MS, self._flush)
-        self._every("idle", min(_IDLE_CHECK_MS, config.connections_max_idle_ms), self._close_idle)
+        self._every("idle", min(_IDLE_CHECK_MS, config.connections_max_idle_ms), self._connections.close_idle)
         self.cleaner.start()
 
     def stop(self) -> None:
@@ -58,44 +74,41 @@ class Housekeeping:
             arm()
 
         def arm() -> None:
-            self._timers[name] = self._node.clock.call_at(self._node.clock.now_ms() + interval_ms, run)
+            self._timers[name] = self._context.clock.call_at(self._context.clock.now_ms() + interval_ms, run)
 
         arm()
 
-    def _checkpoint(self) -> None:
-        self._node.replicas.checkpoint()
-
     def check_lag(self) -> None:
         """Propose to drop followers that have not caught up for `replica.lag.time.max.ms` (rules 10, 12)."""
-        now_ms = self._node.clock.now_ms()
-        for hosted in list(self._node.replicas):
+        now_ms = self._context.clock.now_ms()
+        for hosted in list(self._replicas):
             if hosted.leader is not None:
-                self._node.effects.apply(hosted, hosted.leader.check_lag(now_ms))
+                self._effects.apply(hosted, hosted.leader.check_lag(now_ms))
 
     def apply_retention(self) -> None:
         """Delete segments that `retention.ms`, `retention.bytes` or the log start offset have given up."""
-        clock = self._node.clock
-        for hosted in list(self._node.replicas):
+        clock = self._context.clock
+        for hosted in list(self._replicas):
             try:
-                doomed = hosted.log.delete_old_segments(clock.now_ms(), clock.wall_ms(), hosted.replica.high_watermark)
+                expired = hosted.log.delete_old_segments(clock.now_ms(), clock.wall_ms(), hosted.replica.high_watermark)
             except OSError as failure:
-                self._node.disk_failed(hosted, failure)
+                hosted.disk_failed(failure)
                 continue
-            self._node.delete_later(doomed)
+            self._deletions.schedule(expired)
 
     def _roll(self) -> None:
-        clock = self._node.clock
-        for hosted in list(self._node.replicas):
+        clock = self._context.clock
+        for hosted in list(self._replicas):
             if hosted.leader is not None:
                 try:
                     hosted.log.roll_if_due(clock.now_ms(), clock.wall_ms())
                 except OSError as failure:
-                    self._node.disk_failed(hosted, failure)
+                    hosted.disk_failed(failure)
 
     def _flush(self) -> None:
         """Sync what `flush.ms` asks for, and segments that were rolled (so that recovery need not scan them)."""
-        now_ms = self._node.clock.now_ms()
-        for hosted in list(self._node.replicas):
+        now_ms = self._context.clock.now_ms()
+        for hosted in list(self._replicas):
             if hosted in self._syncing:
                 continue
             log = hosted.log
@@ -108,7 +121,7 @@ class Housekeeping:
         try:
             files = log.unflushed_files()
         except OSError as failure:
-            self._node.disk_failed(hosted, failure)
+            hosted.disk_failed(failure)
             return
         self._syncing.add(hosted)
 
@@ -117,18 +130,8 @@ class Housekeeping:
             if hosted.stale:
                 return
             if error is not None:
-                self._node.disk_failed(hosted, error)
+                hosted.disk_failed(error)
             else:
                 log.mark_flushed(end_offset)
 
-        self._node.disk.sync(files, done)
-
-    def _close_idle(self) -> None:
-        now_ms = self._node.clock.now_ms()
-        patience_ms = self._node.config.connections_max_idle_ms
-        for connection in list(self._node.connections):
-            if connection.active or connection.slots:
-                connection.active = False
-                connection.idle_since_ms = now_ms
-            elif now_ms - connection.idle_since_ms >= patience_ms:
-                connection.close()
+        self._context.disk.sync(files, done)

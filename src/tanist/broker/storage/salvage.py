@@ -1,7 +1,7 @@
 """Saving what replicas drop: the node's side of the quarantine (docs/salvage.md).
 
 Owns when records are saved, and what happens if they cannot be. A follower that is about to cut (`SalvageFirst`) waits
-here, alone of its partition; the copy is made off the loop, and then it is told to go on. What recovery cuts at a start
+here, alone of its partition; the copy is made off the loop, and then it goes on. What recovery cuts at a start
 is saved on the spot. It never touches the path of a produce or fetch: without a truncation nothing of it runs but the
 check of the quarantine's bounds.
 
@@ -15,12 +15,16 @@ import itertools
 from collections import deque
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from uuid import UUID
 
+from tanist.broker.context import NodeContext
+from tanist.broker.metadata.configs import ResolvedConfigs
+from tanist.broker.replication.fetcher import Fetchers
 from tanist.broker.replication.hosted_partition import HostedPartition
+from tanist.broker.replication.replica_effects import ReplicaEffects
+from tanist.broker.storage.deletions import Deletions
 from tanist.controller.catalogue import BROKER_SETTINGS
-from tanist.controller.settings import TOPIC_RESOURCE, Levels, resolve_broker_config, resolve_topic_config
 from tanist.log.directory import LogDirectory
 from tanist.log.log import Log, TruncatedTail
 from tanist.log.recovery import Rescue
@@ -32,9 +36,6 @@ from tanist.ports import FileRange
 from tanist.replica.effects import SalvageFirst
 from tanist.replica.follower import FollowerState
 from tanist.wire.ids import TopicPartition
-
-if TYPE_CHECKING:
-    from tanist.broker.node import Node
 
 ENABLE: Final = "tanist.salvage.enable"
 ON_FAILURE: Final = "tanist.salvage.on.failure"
@@ -72,11 +73,23 @@ class _Request:
 class Salvage:
     """The quarantines of a broker's log directories, and who waits for them."""
 
-    def __init__(self, node: Node, directories: Sequence[LogDirectory]) -> None:
-        self._node = node
+    def __init__(
+        self,
+        context: NodeContext,
+        configs: ResolvedConfigs,
+        effects: ReplicaEffects,
+        fetchers: Fetchers,
+        deletions: Deletions,
+        directories: Sequence[LogDirectory],
+    ) -> None:
+        self._context = context
+        self._configs = configs
+        self._effects = effects
+        self._fetchers = fetchers
+        self._deletions = deletions
         numbers = itertools.count(1)
         self._quarantines = {
-            directory: Quarantine(node.disk, directory.path, node.node_id, numbers) for directory in directories
+            directory: Quarantine(context.disk, directory.path, context.node_id, numbers) for directory in directories
         }
         for directory in directories:
             directory.rescue = partial(self._rescue, directory)
@@ -101,13 +114,13 @@ class Salvage:
             try:
                 done = quarantine.tidy()
             except OSError as failure:
-                self._node.report("WARN", f"{quarantine.path} cannot be read: {failure}")
+                self._context.report("WARN", f"{quarantine.path} cannot be read: {failure}")
                 continue
             for each in done:
-                self._node.report("INFO", f"{directory.path}: {each}")
+                self._context.report("INFO", f"{directory.path}: {each}")
 
     def stop(self) -> None:
-        """Nobody is told any more. What is half saved goes at the next start; the logs still have it all."""
+        """No follower goes on any more. A half-saved entry goes at the next start; the logs still have it all."""
         self._stopped = True
         self._waiting.clear()
         for quarantine in self._quarantines.values():
@@ -115,28 +128,22 @@ class Salvage:
 
     # -- settings
 
-    @property
-    def _levels(self) -> Levels:
-        node = self._node
-        return Levels.of(node.metadata.image.configs, node.node_id, node.config.static)
-
     def enabled(self, topic: str) -> bool:
         """`tanist.salvage.enable`, of the topic or of the broker. At a start only the properties file is known."""
-        own = self._node.metadata.image.configs.get((TOPIC_RESOURCE, topic), {})
-        value = resolve_topic_config(ENABLE, own, self._levels).value
+        value = self._configs.topic_value(ENABLE, topic)
         return value is not None and BROKER_SETTINGS[ENABLE].parse(value) is True
 
     def _number(self, name: str) -> int:
-        return int(resolve_broker_config(name, self._levels).value or -1)
+        return int(self._configs.broker_value(name) or -1)
 
     @property
     def _waits_on_failure(self) -> bool:
-        return resolve_broker_config(ON_FAILURE, self._levels).value == "wait"
+        return self._configs.broker_value(ON_FAILURE) == "wait"
 
     # -- a follower is about to cut
 
     def begin(self, hosted: HostedPartition, saving: SalvageFirst) -> None:
-        """Save what the follower has announced; then it is told, whatever has come of it."""
+        """Save what the follower has announced; then it may go on, whatever has come of it."""
         if hosted.follower is not None:
             self._waiting.append(_Request(hosted, hosted.follower, saving))
             self._take_next()
@@ -153,14 +160,14 @@ class Salvage:
         self._take_next()
 
     def _save(self, request: _Request) -> None:
-        node, hosted, cut = self._node, request.hosted, request.saving.cut
+        hosted, cut = request.hosted, request.saving.cut
         log = hosted.log
         try:
             if cut.fully:
                 # What retention would have taken anyway is not lost.
-                clock = node.clock
+                clock = self._context.clock
                 expired = log.delete_old_segments(clock.now_ms(), clock.wall_ms(), request.saving.high_watermark)
-                node.delete_later(expired)
+                self._deletions.schedule(expired)
             tail = log.tail(log.log_start_offset if cut.fully else cut.offset)
         except (OSError, DamagedBatch) as failure:
             self._disk_failed(request, failure)
@@ -168,7 +175,7 @@ class Salvage:
         if tail is None or not self.enabled(hosted.topic):
             self._go_on(request)
             return
-        records = RecordsToSave(
+        dropped = RecordsToSave(
             hosted.topic,
             hosted.topic_id,
             hosted.index,
@@ -181,10 +188,13 @@ class Salvage:
             pieces_of(tail.ranges, tail.from_offset),
         )
         self._quarantines[hosted.directory].save(
-            records, node.clock.wall_ms(), self._number(RETENTION_BYTES), partial(self._saved, request, records)
+            dropped,
+            self._context.clock.wall_ms(),
+            self._number(RETENTION_BYTES),
+            partial(self._saved, request, dropped),
         )
 
-    def _saved(self, request: _Request, records: RecordsToSave, result: Manifest | Exception) -> None:
+    def _saved(self, request: _Request, dropped: RecordsToSave, result: Manifest | Exception) -> None:
         if self._stopped:
             return
         directory = request.hosted.directory
@@ -194,7 +204,7 @@ class Salvage:
             self._next()
             return
         if isinstance(result, Manifest):
-            self._tell_saved(result)
+            self._report_saved(result)
             self._go_on(request)
             self.check_bounds()
             return
@@ -202,11 +212,11 @@ class Salvage:
             request.moved += 1
             self._save(request)
             return
-        self._tell_failed(records, result)
+        self._report_failed(dropped, result)
         if not self._waits_on_failure:
             self._go_on(request)
             return
-        clock = self._node.clock
+        clock = self._context.clock
         clock.call_at(clock.now_ms() + _RETRY_MS, partial(self._try_again, request))
         self._next()
 
@@ -222,14 +232,14 @@ class Salvage:
         except (OSError, DamagedBatch) as failure:
             self._disk_failed(request, failure)
             return
-        self._node.effects.apply(request.hosted, effects)
-        self._node.fetchers.resume(request.hosted)
+        self._effects.apply(request.hosted, effects)
+        self._fetchers.resume(request.hosted)
         self._next()
 
     def _disk_failed(self, request: _Request, failure: OSError | DamagedBatch) -> None:
         """Met on the log itself, not on the quarantine: it cannot be cut either."""
         error = failure if isinstance(failure, OSError) else OSError(str(failure))
-        self._node.disk_failed(request.hosted, error)
+        request.hosted.disk_failed(error)
         self._next()
 
     # -- a start has found damage
@@ -238,7 +248,7 @@ class Salvage:
         def save(from_offset: int, ranges: tuple[FileRange, ...]) -> None:
             if not self.enabled(of.topic) or not _holds_a_batch(ranges):
                 return
-            records = RecordsToSave(
+            dropped = RecordsToSave(
                 of.topic,
                 topic_id,
                 of.partition,
@@ -250,18 +260,18 @@ class Salvage:
                 epochs=(),
                 pieces=pieces_of(ranges, 0),
             )
-            wall_ms = self._node.clock.wall_ms()
+            wall_ms = self._context.clock.wall_ms()
             try:
-                saved = self._quarantines[directory].save_now(records, wall_ms, self._number(RETENTION_BYTES))
+                saved = self._quarantines[directory].save_now(dropped, wall_ms, self._number(RETENTION_BYTES))
             except (OSError, QuarantineTooSmall) as failure:
-                self._tell_failed(records, failure)
+                self._report_failed(dropped, failure)
                 if self._waits_on_failure:
                     raise OSError(
                         f"{of} is not opened, for what is behind its damage cannot be saved ({failure}), and "
                         f"{ON_FAILURE} is wait"
                     ) from failure
                 return
-            self._tell_saved(saved)
+            self._report_saved(saved)
 
         return save
 
@@ -270,52 +280,52 @@ class Salvage:
     def check_bounds(self) -> None:
         """Let the oldest entries go that are beyond the bounds, off the loop."""
         bytes_max, age_ms_max = self._number(RETENTION_BYTES), self._number(RETENTION_MS)
-        wall_ms = self._node.clock.wall_ms()
+        wall_ms = self._context.clock.wall_ms()
         for directory, quarantine in self._quarantines.items():
             if directory.failed is None and directory not in self._checking and not self._stopped:
                 self._checking.add(directory)
                 job = partial(quarantine.enforce, bytes_max, age_ms_max, wall_ms)
-                self._node.disk.run(job, partial(self._checked, directory))
+                self._context.disk.run(job, partial(self._checked, directory))
 
     def _checked(self, directory: LogDirectory, result: list[Removed] | BaseException) -> None:
         self._checking.discard(directory)
         if isinstance(result, BaseException):
-            self._node.report("WARN", f"the salvage in {directory.path} cannot be kept within its bounds: {result}")
+            self._context.report("WARN", f"the salvage in {directory.path} cannot be kept within its bounds: {result}")
             return
         for each in result:
             self.removed += 1
-            self._node.report("WARN", f"salvage {_named(each.manifest)} is removed: {each.reason}")
+            self._context.report("WARN", f"salvage {_named(each.manifest)} is removed: {each.reason}")
 
     def _discard(self, directory: LogDirectory, manifest: Manifest) -> None:
         """The replica has another leader by now, or leads: what was saved is not cut off, or not as it was said."""
 
         def discarded(result: object) -> None:
             if isinstance(result, BaseException):
-                self._node.report("WARN", f"salvage {manifest.entry_id} cannot be removed: {result}")
+                self._context.report("WARN", f"salvage {manifest.entry_id} cannot be removed: {result}")
 
-        self._node.disk.run(partial(self._quarantines[directory].remove, manifest.entry_id), discarded)
+        self._context.disk.run(partial(self._quarantines[directory].remove, manifest.entry_id), discarded)
 
-    # -- words
+    # -- reports
 
-    def _tell_saved(self, manifest: Manifest) -> None:
+    def _report_saved(self, manifest: Manifest) -> None:
         self.saved += 1
         self.saved_bytes += manifest.size_bytes
-        self._node.report("WARN", f"salvage {_named(manifest)} is saved before it is dropped ({manifest.why.value})")
+        self._context.report("WARN", f"salvage {_named(manifest)} is saved before it is dropped ({manifest.why.value})")
         unsaved = manifest.unsaved
         if unsaved is not None:
-            self._node.report(
+            self._context.report(
                 "ERROR",
                 f"{manifest.topic}-{manifest.partition}: {unsaved.size_bytes} bytes from offset {unsaved.from_offset} "
-                f"to {unsaved.to_offset} are NOT saved: {RETENTION_BYTES} leaves no room for them",
+                f"to {unsaved.to_offset} are NOT saved: {RETENTION_BYTES} has no space for them",
             )
 
-    def _tell_failed(self, records: RecordsToSave, failure: Exception) -> None:
+    def _report_failed(self, dropped: RecordsToSave, failure: Exception) -> None:
         self.failures += 1
         what = "the replica waits" if self._waits_on_failure else "they are dropped"
-        self._node.report(
+        self._context.report(
             "ERROR",
-            f"{records.topic}-{records.partition}: {records.size_bytes} bytes from offset {records.from_offset} on are "
-            f"NOT saved ({records.why.value}), {what}: {failure}",
+            f"{dropped.topic}-{dropped.partition}: {dropped.size_bytes} bytes from offset {dropped.from_offset} on are "
+            f"NOT saved ({dropped.why.value}), {what}: {failure}",
         )
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from tanist.broker.groups import coordinator as hosted
-from tanist.broker.replication.leadership import Leadership, Leads, Told
+from tanist.broker.replication.leadership import Confirmation, Leadership, OnConfirmation
 from tanist.coordinator.consumer import group as consumer_group
 from tanist.coordinator.consumer.group import ConsumerGroup
 from tanist.coordinator.consumer.groups import ConsumerGroups
@@ -85,7 +85,7 @@ def g3b_any_epoch_commits() -> tuple[Patch, ...]:
 
 
 def _serves_what_is_not_loaded(coordinator: hosted.Coordinator, group_id: str) -> Any:
-    topic = coordinator._node.metadata.image.topic(OFFSETS_TOPIC)
+    topic = coordinator._metadata.image.topic(OFFSETS_TOPIC)
     if topic is None or coordinator._closed:
         return ErrorCode.NOT_COORDINATOR
     partition = coordinator._partitions.get(partition_of(group_id, len(topic.partitions)))
@@ -106,8 +106,8 @@ def g5_deposed_coordinators_go_on() -> tuple[Patch, ...]:
 
 
 def g11_tells_without_making_sure() -> tuple[Patch, ...]:
-    def at_once(leadership: Leadership, partition: Any, patience_ms: int, told: Told) -> None:
-        told(Leads.YES)
+    def at_once(leadership: Leadership, partition: Any, patience_ms: int, told: OnConfirmation) -> None:
+        told(Confirmation.YES)
 
     return (Patch(Leadership, "confirm", at_once),)
 

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from tanist.broker.api.produce import ProduceWait
-from tanist.broker.metadata.controller_service import ControllerHost
+from tanist.broker.metadata.controller_service import ControllerService
 from tanist.broker.metadata.lifecycle import Lifecycle
 from tanist.broker.replication import fetcher
 from tanist.broker.replication.hosted_partition import HostedPartition
@@ -38,9 +38,9 @@ def a4_marked_early() -> tuple[Patch, ...]:
 
     def marks(replicas: Any) -> None:
         activate(replicas)
-        mark = encode_clean_shutdown(replicas._node.lifecycle.broker_epoch)
+        mark = encode_clean_shutdown(replicas._lifecycle.broker_epoch)
         for directory in replicas.directories:
-            replicas._node.disk.write_file(f"{directory.path}/{CLEAN_SHUTDOWN}", mark, sync=True)
+            replicas._context.disk.write_file(f"{directory.path}/{CLEAN_SHUTDOWN}", mark, sync=True)
 
     return (Patch(Replicas, "activate", marks),)
 
@@ -142,11 +142,11 @@ a48_roles_before_the_registration = fixed(Lifecycle, "caught_up", property(alway
 a49_begins_before_all_is_replayed = fixed(QuorumRules, "may_announce", always(True))
 
 
-def _answers_before_the_commit(host: ControllerHost, call: Any, response: Any, request: Any) -> None:
+def _answers_before_the_commit(host: ControllerService, call: Any, response: Any, request: Any) -> None:
     call.reply(response)
 
 
-a49b_answers_before_the_commit = fixed(ControllerHost, "_reply_when_committed", _answers_before_the_commit)
+a49b_answers_before_the_commit = fixed(ControllerService, "_reply_when_committed", _answers_before_the_commit)
 
 
 def _commits_what_it_has_itself(_rules: QuorumRules, ends: Sequence[int], epoch_start_offset: int) -> int | None:

@@ -150,8 +150,8 @@ def _known(leader: LeaderState | None) -> str:
 
 
 def _why_committed(node: Node, hosted: HostedPartition, leader: LeaderState) -> str:
-    """Rules 1 and 4; as Kafka says them, not as the leader counted."""
-    needed = min(node.min_insync_replicas(hosted.topic), len(leader.metadata.replicas))
+    """Facts 1 and 4; as Kafka says them, not as the leader counted."""
+    needed = min(node.metadata.image.min_insync_replicas(hosted.topic), len(leader.metadata.replicas))
     if len(leader.isr) < needed:
         return f"ISR {_set(leader.isr)} is below min.insync.replicas {needed}: it has to stand still (KIP-966, rule 1)"
     behind = [

@@ -66,19 +66,19 @@ def node_pages(node: Node, loop: Loop) -> Pages:
     def whole() -> str:
         from tanist.broker.metrics.scrape import scrape
 
-        exposition = scrape(node)
+        exposition = scrape(node.parts)
         _process_metrics(exposition, loop, started_s)
         return exposition.render()
 
     def partitions() -> str:
         from tanist.broker.metrics.scrape import scrape_partitions
 
-        return scrape_partitions(node).render()
+        return scrape_partitions(node.parts).render()
 
     def positions(topic: str | None = None, partition: int | None = None) -> Body:
         from tanist.broker.metrics.positions import positions
 
-        return Body(positions(node, topic, partition), JSON_TYPE)
+        return Body(positions(node.parts, topic, partition), JSON_TYPE)
 
     return NodePages({"/metrics": whole, "/metrics/partitions": partitions, REPLICAS: positions}, positions)
 

@@ -318,7 +318,7 @@ class ReplicaChecks:
     ) -> None:
         """S4: enough members in the committed ISR, all of the maximal ISR known to have it, and right to be so."""
         high_watermark = leader.high_watermark
-        min_isr = min(node.min_insync_replicas(hosted.topic), len(leader.metadata.replicas))
+        min_isr = min(node.metadata.image.min_insync_replicas(hosted.topic), len(leader.metadata.replicas))
         if len(leader.isr) < min_isr:
             self._fail(
                 "S4",

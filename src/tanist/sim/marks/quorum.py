@@ -107,7 +107,7 @@ def _watch_logs(marks: Marks) -> None:
 
     def loaded(before: int, result: Any, quorum: MetadataQuorum) -> None:
         if quorum._next_offset > before:
-            who = "a controller" if quorum.controller_host is not None else "a broker"
+            who = "a controller" if quorum.controller_service is not None else "a broker"
             marks.hit(f"quorum: snapshot loaded by {who}")
 
     marks.after(QuorumLeader, "_fetch_error", fetch_refused)

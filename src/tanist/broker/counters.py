@@ -1,8 +1,8 @@
-"""What a node counts as it happens, under Kafka's names (rules 129-132).
+"""Counters of a node, under Kafka's names (rules 129-132).
 
 Owns the counters, which only grow and begin at 0 with the process. On the way of a produce or a fetch nothing is done
 for them but additions of integers, one or two a request; what can be computed from the state of the node is computed
-when somebody asks (`metrics.scrape`), not here.
+at a scrape (`metrics.scrape`), not here.
 """
 
 from __future__ import annotations
@@ -16,9 +16,7 @@ from tanist.wire.ids import NO_LEADER
 from tanist.wire.metadata import MetadataRecord, PartitionChangeRecord
 
 if TYPE_CHECKING:
-    from tanist.broker.replication.hosted_partition import HostedPartition
     from tanist.controller.image import MetadataImage
-    from tanist.replica.leader import LeaderState
 
 WINDOW_MS = 30_000
 
@@ -99,15 +97,6 @@ class Metrics:
         self.truncated_records += max(0, effect.previous_end_offset - effect.offset)
         self.truncated_below_high_watermark += max(0, effect.previous_high_watermark - effect.offset)
 
-    def role_changed(self, hosted: HostedPartition, before: LeaderState | None) -> None:
-        """What producers append is what a log grows by while it is led from here: so nobody need count records."""
-        leader = hosted.leader
-        if before is None and leader is not None:
-            hosted.leads_from = leader.leader_epoch_start_offset
-        elif before is not None and leader is None:
-            self.records_in_before += records_in(hosted)
-            hosted.leads_from = -1
-
     # -- metadata
 
     def committed(self, record: MetadataRecord, before: MetadataImage, elapsed_ms: int) -> None:
@@ -123,11 +112,6 @@ class Metrics:
             self.unclean_elections += 1
         elif record.leader in state.elr:
             self.elr_elections += 1
-
-
-def records_in(hosted: HostedPartition) -> int:
-    """Records that producers have appended since the present leadership began; 0 of a follower."""
-    return max(0, hosted.log.log_end_offset - hosted.leads_from) if hosted.leads_from >= 0 else 0
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tanist.broker.api import produce as produce_api
+from tanist.broker.api.table import ApiTable
 from tanist.broker.network.client_connection import ClientConnection
 from tanist.ports import FileRange
 from tanist.wire.batch import NewRecord, encode_batch
@@ -63,9 +64,9 @@ class Bench:
 
     def connect(self) -> tuple[ClientConnection, Wire]:
         wire = Wire()
-        (accepted,) = {c.listener for c in self.node.connections if c.hot_produce is not None} or {"PLAINTEXT"}
-        like = next(c for c in self.node.connections if c.hot_produce is not None)
-        return ClientConnection(self.node, wire, accepted, like.handlers, like.hot_produce, like.hot_fetch), wire
+        connections = self.node.parts.connections
+        apis = ApiTable(self.node.parts).of_listener("PLAINTEXT")
+        return ClientConnection(connections, self.node.parts.turn.touch, wire, "PLAINTEXT", apis), wire
 
     def ask(self, connection: ClientConnection, wire: Wire, frame: bytes) -> bytes:
         """The answer to a request, as bytes; empty if there is none."""
@@ -87,7 +88,7 @@ class Bench:
         return encode_request(ProduceRequest(acks=acks, timeout_ms=500, topic_data=(data,)), version, 7, "client")
 
     def batch(self, **how: Any) -> bytes:
-        wall_ms = self.node.clock.wall_ms()
+        wall_ms = self.node.context.clock.wall_ms()
         return bytes(encode_batch([NewRecord(wall_ms, None, b"v" * 50), NewRecord(wall_ms, None, b"w")], **how))
 
 
@@ -140,7 +141,7 @@ def test_produce_answers_alike_on_both_ways(what: str, monkeypatch: pytest.Monke
         connection, wire = bench.connect()
         answers = [bench.ask(connection, wire, PRODUCED[what](bench)) for _ in range(3)]
         log = bench.log
-        metrics = bench.node.metrics
+        metrics = bench.node.context.metrics
         content = log._segments.active.file.read(0, 1 << 20)
         leader = bench.cluster.hosted(TOPIC)[1].leader
         assert leader is not None
@@ -157,7 +158,7 @@ def test_the_usual_produce_goes_the_short_way(monkeypatch: pytest.MonkeyPatch) -
 
     bench = Bench()
     connection, wire = bench.connect()
-    monkeypatch.setattr(produce_api, "_handle_any", never)
+    monkeypatch.setattr(produce_api.Produce, "_handle_any", never)
     for acks in (1, 0, -1):
         answer = bench.ask(connection, wire, bench.produce_frame(bench.batch(), acks=acks))
         assert bool(answer) == (acks != 0)
@@ -194,7 +195,7 @@ def test_a_fetch_is_answered_alike_the_first_time_and_after(version: int) -> Non
         planned += before is not None and before is again.fetch_plan
         assert bench.ask(again, seen, frame) == expected
     assert (planned > 0) == (version > 11)
-    assert bench.node.metrics.fetch_requests == 3 * len(frames)
+    assert bench.node.context.metrics.fetch_requests == 3 * len(frames)
 
 
 def test_a_planned_fetch_waits_for_data_as_any_other() -> None:

@@ -1,0 +1,33 @@
+"""The log directories of a broker, as it registers them: those that are online, and those that have failed."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from tanist.log.checkpoints import previous_broker_epoch
+from tanist.log.directory import LogDirectory
+
+
+class LogDirectories(tuple[LogDirectory, ...]):
+    """In the order of `log.dirs`."""
+
+    __slots__ = ()
+
+    def online_ids(self) -> tuple[UUID, ...]:
+        return tuple(sorted(directory.directory_id for directory in self if directory.failed is None))
+
+    def offline_ids(self) -> tuple[UUID, ...]:
+        return tuple(sorted(directory.directory_id for directory in self if directory.failed is not None))
+
+    @property
+    def all_failed(self) -> bool:
+        """Whether none is left. True of a node that has none: it is no broker."""
+        return all(directory.failed is not None for directory in self)
+
+    def previous_broker_epoch(self) -> int:
+        """The broker epoch that the last clean shutdown left in every directory, or -1 (rule 87). Before logs load."""
+        try:
+            epochs = [directory.read_broker_epoch() for directory in self]
+        except OSError:
+            return -1
+        return previous_broker_epoch(epochs)

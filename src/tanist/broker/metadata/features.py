@@ -1,0 +1,10 @@
+"""The features that a node names when it registers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tanist.controller.features import SUPPORTED_FEATURES, TOLERATED_FEATURES
+
+REGISTERED_FEATURES: Final[dict[str, tuple[int, int]]] = {**SUPPORTED_FEATURES, **TOLERATED_FEATURES}
+"""More than clients see (ApiVersions): also levels that concern nothing a node has, and so cannot hurt it."""

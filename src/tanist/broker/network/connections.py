@@ -1,0 +1,135 @@
+"""The listeners of a node and the connections that it has accepted.
+
+Owns both, closes connections that are idle, and warns of clients that send nonsense or want what is not there. What is
+served on a listener comes with `listen`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from tanist.broker.context import NodeContext
+from tanist.broker.endpoints import SECURITY_PROTOCOLS, Endpoint
+from tanist.broker.network.client_connection import Call, ClientConnection, ListenerApis
+from tanist.broker.network.throttled_warnings import ThrottledWarnings
+from tanist.ports import Connection, Listener
+
+_MALFORMED_INTERVAL_MS = 1_000
+_TRANSACTIONAL_INTERVAL_MS = 60_000
+_FLUSH_AGAIN_MS = 10
+
+
+class Connections:
+    """Iterates over the open connections, in order of their coming."""
+
+    def __init__(
+        self,
+        context: NodeContext,
+        touch: Callable[[ClientConnection], None],
+        broker_lost: Callable[[int, int], None],
+    ) -> None:
+        """`touch` a connection that has something to send. `broker_lost`: the broker (id, epoch) whose heartbeats came
+        by a connection has ended it.
+        """
+        self._context = context
+        self._touch = touch
+        self._broker_lost = broker_lost
+        # A set would be in the order of their addresses, another one in every process.
+        self._open: dict[ClientConnection, None] = {}
+        self._listeners: dict[str, Listener] = {}
+        self._malformed = ThrottledWarnings(context.clock, context.report, _MALFORMED_INTERVAL_MS)
+        self._transactional = ThrottledWarnings(context.clock, context.report, _TRANSACTIONAL_INTERVAL_MS)
+        self.requests = context.metrics.requests
+
+    def __iter__(self) -> Iterator[ClientConnection]:
+        return iter(self._open)
+
+    # -- listeners
+
+    def listen(self, endpoint: Endpoint, apis: ListenerApis) -> None:
+        """Open a listener that serves `apis`. `OSError` when the address is taken."""
+
+        def accept(connection: Connection) -> ClientConnection:
+            client = ClientConnection(self, self._touch, connection, endpoint.name, apis)
+            self._open[client] = None
+            return client
+
+        self._listeners[endpoint.name] = self._context.network.listen(
+            endpoint.host, endpoint.port, accept, max_frame_bytes=self._context.config.socket_request_max_bytes
+        )
+
+    def port_of(self, listener: str) -> int | None:
+        """The port a listener is bound to (it may have been asked for port 0)."""
+        bound = self._listeners.get(listener)
+        return None if bound is None else bound.port
+
+    def advertised_listeners(self) -> list[tuple[str, str, int, int]]:
+        """(name, host, port, security protocol id) of the broker's listeners, as it registers them.
+
+        The one between brokers comes first: a node that is only a controller knows it by that
+        (`metadata.view.endpoint_in`).
+        """
+        config = self._context.config
+        found: list[tuple[str, str, int, int]] = []
+        between = config.inter_broker_listener_name
+        for endpoint in sorted(config.advertised_listeners, key=lambda each: each.name != between):
+            port = endpoint.port or self.port_of(endpoint.name) or 0
+            found.append((endpoint.name, endpoint.host, port, SECURITY_PROTOCOLS.index(endpoint.security_protocol)))
+        return found
+
+    # -- the end of connections
+
+    def close_broker(self) -> None:
+        """The broker is going down: close its listeners, and send what its clients have been answered."""
+        controller = self._context.config.controller_listener_names
+        for name, listener in list(self._listeners.items()):
+            if name not in controller:
+                listener.close()
+                del self._listeners[name]
+        for connection in list(self._open):
+            if connection.listener not in controller:
+                connection.flush()
+                connection.close()
+
+    def close(self) -> None:
+        """The node is going down."""
+        for listener in self._listeners.values():
+            listener.close()
+        for connection in list(self._open):
+            connection.close()
+
+    def close_idle(self) -> None:
+        """Close connections that have been idle for `connections.max.idle.ms`."""
+        now_ms = self._context.clock.now_ms()
+        patience_ms = self._context.config.connections_max_idle_ms
+        for connection in list(self._open):
+            if connection.active or connection.slots:
+                connection.active = False
+                connection.idle_since_ms = now_ms
+            elif now_ms - connection.idle_since_ms >= patience_ms:
+                connection.close()
+
+    def connection_closed(self, connection: ClientConnection) -> None:
+        """A connection has ended, by either side."""
+        self._open.pop(connection, None)
+        if connection.broker_identity is not None and not self._context.stopping:
+            self._broker_lost(*connection.broker_identity)
+
+    def flush_later(self, connection: ClientConnection) -> None:
+        """A client that is held back has not read its answers yet: look again shortly."""
+        self._context.clock.call_at(self._context.clock.now_ms() + _FLUSH_AGAIN_MS, connection.touch)
+
+    # -- warnings
+
+    def malformed_request(self, peer: str, why: str) -> None:
+        """A connection is closed for what it sent. One line a second: a client must not fill the disk with it."""
+        self._context.metrics.malformed_requests += 1
+        self._malformed.add(f"closing {peer}: malformed request: {why}")
+
+    def transaction_refused(self, call: Call, transactional_id: str) -> None:
+        """A client wants transactions, which are not there; its own error message may not say so."""
+        client_id, host = call.client
+        self._transactional.add(
+            f"client {client_id!r} at {host[1:]} wants transactions (transactional.id {transactional_id!r}), which "
+            "tanist does not have: refused with TRANSACTIONAL_ID_AUTHORIZATION_FAILED, for clients report that at once"
+        )

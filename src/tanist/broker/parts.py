@@ -1,0 +1,137 @@
+"""The parts of a node, and their wiring: each gets the context and the parts that it calls, in the order of need.
+
+A node that is only a controller has all of them; those of a broker then have nothing to do. Seen by what puts a node
+together, by `build` functions of the API modules and by the metrics; a part itself never gets another by this.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tanist.broker.assembly import assemble_quorum, open_directories
+from tanist.broker.context import NodeContext
+from tanist.broker.groups.service import Groups
+from tanist.broker.metadata.awaited_topics import AwaitedTopics
+from tanist.broker.metadata.configs import ResolvedConfigs
+from tanist.broker.metadata.controller_channel import ControllerChannel
+from tanist.broker.metadata.controller_registration import ControllerRegistration
+from tanist.broker.metadata.directory_assignments import DirectoryAssignments
+from tanist.broker.metadata.lifecycle import Lifecycle
+from tanist.broker.metadata.producer_ids import ProducerIds
+from tanist.broker.metadata.quorum import MetadataQuorum
+from tanist.broker.metadata.view import MetadataView
+from tanist.broker.network.connections import Connections
+from tanist.broker.replication.fetch_sessions import FetchSessions
+from tanist.broker.replication.fetcher import Fetchers
+from tanist.broker.replication.isr_changes import IsrChanges
+from tanist.broker.replication.leadership import Leadership
+from tanist.broker.replication.purgatory import Purgatory
+from tanist.broker.replication.replica_effects import ReplicaEffects
+from tanist.broker.replication.replicas import Replicas
+from tanist.broker.storage.cleaning import LogCleaner
+from tanist.broker.storage.deletions import Deletions
+from tanist.broker.storage.housekeeping import Housekeeping
+from tanist.broker.storage.salvage import Salvage
+from tanist.broker.turn import Turn
+from tanist.controller.image import MetadataImage
+from tanist.log.checkpoints import MetaProperties
+
+_FETCH_SESSION_EVICTION_MS = 120_000
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerParts:
+    """The parts of one node."""
+
+    context: NodeContext
+    turn: Turn
+    purgatory: Purgatory
+    metadata: MetadataView
+    configs: ResolvedConfigs
+    awaited_topics: AwaitedTopics
+    effects: ReplicaEffects
+    quorum: MetadataQuorum
+    connections: Connections
+    controller_channel: ControllerChannel
+    lifecycle: Lifecycle
+    controller_registration: ControllerRegistration | None
+    isr_changes: IsrChanges
+    directory_assignments: DirectoryAssignments
+    producer_ids: ProducerIds
+    leadership: Leadership
+    fetchers: Fetchers
+    fetch_sessions: FetchSessions
+    salvage: Salvage
+    replicas: Replicas
+    housekeeping: Housekeeping
+    groups: Groups
+
+
+def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> BrokerParts:
+    """Make the parts of a node over its folders, whose meta.properties are `metas`. Nothing runs yet."""
+    config, clock = context.config, context.clock
+    turn = Turn(clock, context.disk)
+    purgatory = Purgatory(clock)
+    metadata = MetadataView(MetadataImage(config.static), config.inter_broker_listener_name)
+    configs = ResolvedConfigs(metadata, config.node_id, config.static)
+    effects = ReplicaEffects(turn.mark_dirty, context.metrics, context.report)
+    turn.bind(effects)
+    directories = open_directories(context, metas)
+    quorum = assemble_quorum(context, metadata, metas[config.metadata_log_dir].directory_id)
+    connections = Connections(context, turn.touch, quorum.broker_connection_lost)
+    controller_channel = ControllerChannel(context, quorum)
+    lifecycle = Lifecycle(context, metadata, quorum, controller_channel, directories, connections.advertised_listeners)
+    registration = (
+        ControllerRegistration(context, metadata, quorum, controller_channel, connections.port_of)
+        if config.is_controller
+        else None
+    )
+    isr_changes = IsrChanges(context, metadata, controller_channel, lifecycle, effects)
+    directory_assignments = DirectoryAssignments(context, controller_channel, lifecycle)
+    leadership = Leadership(context, metadata, lifecycle, purgatory)
+    fetchers = Fetchers(context, metadata, lifecycle, effects, turn)
+    deletions = Deletions(context)
+    salvage = Salvage(context, configs, effects, fetchers, deletions, directories)
+    replicas = Replicas(
+        context,
+        directories,
+        metadata,
+        configs,
+        lifecycle,
+        directory_assignments,
+        effects,
+        fetchers,
+        salvages=salvage.enabled,
+        delete_later=deletions.schedule,
+    )
+    cleaner = LogCleaner(context, configs, replicas, deletions)
+    groups = Groups(context, metadata, replicas, leadership, effects, purgatory, turn)
+    effects.isr_changes = isr_changes
+    effects.salvage = salvage
+    effects.group_leadership_changed = groups.role_changed
+    return BrokerParts(
+        context=context,
+        turn=turn,
+        purgatory=purgatory,
+        metadata=metadata,
+        configs=configs,
+        awaited_topics=AwaitedTopics(clock, metadata),
+        effects=effects,
+        quorum=quorum,
+        connections=connections,
+        controller_channel=controller_channel,
+        lifecycle=lifecycle,
+        controller_registration=registration,
+        isr_changes=isr_changes,
+        directory_assignments=directory_assignments,
+        producer_ids=ProducerIds(context, controller_channel, lifecycle),
+        leadership=leadership,
+        fetchers=fetchers,
+        fetch_sessions=FetchSessions(
+            context.random, config.max_incremental_fetch_session_cache_slots, _FETCH_SESSION_EVICTION_MS
+        ),
+        salvage=salvage,
+        replicas=replicas,
+        housekeeping=Housekeeping(context, replicas, effects, salvage, deletions, connections, cleaner),
+        groups=groups,
+    )
