@@ -211,7 +211,8 @@ def test_every_operation_can_be_awaited() -> None:
         if name.startswith("_"):
             continue
         awaited = getattr(AsyncOperations, name)
-        assert inspect.iscoroutinefunction(awaited), name
+        builds = "Builder" in str(inspect.signature(method).return_annotation)
+        assert inspect.iscoroutinefunction(awaited) != builds, name
         assert list(inspect.signature(awaited).parameters) == list(inspect.signature(method).parameters), name
 
 

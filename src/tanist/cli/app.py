@@ -52,7 +52,7 @@ TREE: dict[str, dict[str, str]] = {
         "slow": "tanist.cli.commands.faults",
         "disk": "tanist.cli.commands.faults",
         "heal": "tanist.cli.commands.faults",
-        "faults": "tanist.cli.commands.faults",
+        "faults": "tanist.cli.commands.fault_injection",
     },
     "Recovery": {
         "elect": "tanist.cli.commands.elect",

@@ -24,12 +24,14 @@ if TYPE_CHECKING:
     from tanist.testing.observations import PartitionState as PartitionState
     from tanist.testing.observations import SalvagedRecord as SalvagedRecord
     from tanist.testing.observations import SalvageEntry as SalvageEntry
+    from tanist.testing.request_faults import InjectedFault as InjectedFault
 
 _MODULES = {
     "AsyncCluster": "aio",
     "Cluster": "cluster",
     "ClusterError": "errors",
     "Condition": "conditions",
+    "InjectedFault": "request_faults",
     "Kafka": "namespace",
     "NotAvailable": "errors",
     "NotInTime": "errors",
@@ -45,6 +47,7 @@ __all__ = [
     "Cluster",
     "ClusterError",
     "Condition",
+    "InjectedFault",
     "Kafka",
     "NotAvailable",
     "NotInTime",

@@ -12,7 +12,57 @@ from tanist.testing.history import Event
 from tanist.testing.namespace import Kafka
 from tanist.testing.observations import PartitionState, SalvageEntry
 from tanist.testing.operations import DiskState, Lost, Member, Operations
+from tanist.testing.request_faults import InjectedFault, RequestFaultBuilder
 from tanist.wire.batch import Record
+
+
+class AsyncInjectedFault:
+    """`InjectedFault`, awaited."""
+
+    def __init__(self, fault: InjectedFault) -> None:
+        self.sync = fault
+
+    @property
+    def calls(self) -> int:
+        return self.sync.calls
+
+    @property
+    def hits(self) -> int:
+        return self.sync.hits
+
+    async def wait_for_hits(self, number: int = 1, timeout: float = 30.0) -> None:
+        await asyncio.to_thread(self.sync.wait_for_hits, number, timeout)
+
+    async def remove(self) -> None:
+        await asyncio.to_thread(self.sync.remove)
+
+
+class AsyncRequestFaultBuilder:
+    """`RequestFaultBuilder`, whose triggers are awaited."""
+
+    def __init__(self, builder: RequestFaultBuilder) -> None:
+        self._builder = builder
+
+    def of_client(self, client_id: str) -> AsyncRequestFaultBuilder:
+        return AsyncRequestFaultBuilder(self._builder.of_client(client_id))
+
+    def including_nodes(self) -> AsyncRequestFaultBuilder:
+        return AsyncRequestFaultBuilder(self._builder.including_nodes())
+
+    async def once(self) -> AsyncInjectedFault:
+        return AsyncInjectedFault(await asyncio.to_thread(self._builder.once))
+
+    async def on_call(self, number: int) -> AsyncInjectedFault:
+        return AsyncInjectedFault(await asyncio.to_thread(self._builder.on_call, number))
+
+    async def times(self, number: int) -> AsyncInjectedFault:
+        return AsyncInjectedFault(await asyncio.to_thread(self._builder.times, number))
+
+    async def every_time(self) -> AsyncInjectedFault:
+        return AsyncInjectedFault(await asyncio.to_thread(self._builder.every_time))
+
+    async def with_probability(self, probability: float) -> AsyncInjectedFault:
+        return AsyncInjectedFault(await asyncio.to_thread(self._builder.with_probability, probability))
 
 
 class AsyncOperations:
@@ -89,6 +139,18 @@ class AsyncOperations:
         writes: bool = False,
     ) -> None:
         await asyncio.to_thread(self.sync.disk, node, state, log_dir=log_dir, latency_s=latency_s, writes=writes)
+
+    def inject_error(self, api: str, error: str) -> AsyncRequestFaultBuilder:
+        return AsyncRequestFaultBuilder(self.sync.inject_error(api, error))
+
+    def delay_on(self, api: str, seconds: float) -> AsyncRequestFaultBuilder:
+        return AsyncRequestFaultBuilder(self.sync.delay_on(api, seconds))
+
+    def disconnect_on(self, api: str) -> AsyncRequestFaultBuilder:
+        return AsyncRequestFaultBuilder(self.sync.disconnect_on(api))
+
+    def blackhole_client(self, client_id: str) -> AsyncRequestFaultBuilder:
+        return AsyncRequestFaultBuilder(self.sync.blackhole_client(client_id))
 
     async def heal(self, *members: Member) -> None:
         await asyncio.to_thread(self.sync.heal, *members)

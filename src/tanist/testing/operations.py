@@ -20,12 +20,15 @@ from tanist.runtime.cluster.addresses import addresses_of
 from tanist.runtime.cluster.cluster_file import ClusterFile, load_existing
 from tanist.runtime.cluster.fault_requests import FaultRequests
 from tanist.runtime.cluster.layout import log_directories
+from tanist.runtime.faults.request_rules import RequestFault, api_key_of, error_code_of
 from tanist.runtime.faults.settings import CLIENTS, BadDisk, DiskTrouble, Fault, Partition, Side, Slow, names, side
 from tanist.testing import history, observations
 from tanist.testing.conditions import Condition, wait_for, wait_for_true
 from tanist.testing.errors import ClusterError, NotAvailable, answered
 from tanist.testing.history import Event
 from tanist.testing.observations import PartitionState, SalvageEntry
+from tanist.testing.request_faults import InjectedFault, RequestFaultBuilder
+from tanist.text import counted
 from tanist.wire.batch import Record
 
 CLIENT_ID = "tanist"
@@ -189,6 +192,31 @@ class Operations:
             orders, BadDisk(node, _TROUBLES[state], path, round(latency_s * 1000) if slow else 0, slow and writes)
         )
 
+    # -- requests
+
+    def inject_error(self, api: str, error: str) -> RequestFaultBuilder:
+        """The request is carried out, and its answer has this error: `inject_error("PRODUCE", "REQUEST_TIMED_OUT")`.
+
+        `.once()`, `.on_call(n)`, `.times(n)`, `.every_time()` or `.with_probability(p)` sets it.
+        """
+        return self._by_request("inject_error", RequestFault("error", api_key_of(api), error_code=error_code_of(error)))
+
+    def delay_on(self, api: str, seconds: float) -> RequestFaultBuilder:
+        """The request is carried out, and its answer is held back, with all that follow on the connection."""
+        if seconds <= 0:
+            raise ValueError(f"delay_on: a delay is longer than {seconds:g} s")
+        return self._by_request("delay_on", RequestFault("delay", api_key_of(api), delay_ms=round(seconds * 1000)))
+
+    def disconnect_on(self, api: str) -> RequestFaultBuilder:
+        """The request is carried out, and the connection ends in place of its answer."""
+        return self._by_request("disconnect_on", RequestFault("disconnect", api_key_of(api)))
+
+    def blackhole_client(self, client_id: str) -> RequestFaultBuilder:
+        """Requests of clients whose id has this in it are dropped before the broker sees them."""
+        if not client_id:
+            raise ValueError("blackhole_client: name a part of the client's id")
+        return self._by_request("blackhole_client", RequestFault("blackhole", client_id=client_id))
+
     def heal(self, *members: Member) -> None:
         """End all faults of links, disks and requests, and resume what is paused; or only those of some nodes."""
         orders = self._orders("heal", "heal a fault")
@@ -202,7 +230,12 @@ class Operations:
         orders = FaultRequests(self._backend.local.folder)
         paused = [f"node {node} is paused" for node in orders.paused()]
         down = [f"node {node} is down" for node in self.down]
-        return [str(fault) for fault in orders.present().faults] + paused + down
+        present = orders.present()
+        requests = []
+        for rule in present.requests:
+            calls, hits = orders.counts(rule.rule_id)
+            requests.append(f"{rule} ({counted(hits, 'hit')} of {counted(calls, 'call')})")
+        return [str(fault) for fault in present.faults] + requests + paused + down
 
     # -- topics
 
@@ -332,6 +365,16 @@ class Operations:
     def _set(self, orders: FaultRequests, fault: Fault) -> None:
         self._note(f"fault: {fault}")
         orders.set(fault)
+
+    def _by_request(self, operation: str, rule: RequestFault) -> RequestFaultBuilder:
+        orders = self._orders(operation, "fault a request")
+
+        def inject(complete: RequestFault) -> InjectedFault:
+            found = orders.inject(complete)
+            self._note(f"fault: {found}")
+            return InjectedFault(orders, found)
+
+        return RequestFaultBuilder(rule, inject)
 
     def _sides(
         self, operation: str, a: Iterable[Member], b: Iterable[Member] | None, clients: bool

@@ -1,10 +1,9 @@
-"""`tanist pause`, `resume`, `partition`, `slow`, `disk`, `heal`, `faults`: breaking a live cluster, and mending it."""
+"""`tanist pause`, `resume`, `partition`, `slow`, `disk`, `heal`: breaking a live cluster, and mending it."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -29,7 +28,7 @@ def _measure(value: str, units: dict[str, int], example: str) -> int:
     return round(float(found[1]) * units[found[2]])
 
 
-def _duration(value: str) -> int:
+def duration(value: str) -> int:
     time_ms = _measure(value, _DURATIONS, "200ms")
     if time_ms > _LATENCY_MAX_MS:
         raise click.BadParameter(f"{value!r} is more than {_LATENCY_MAX_MS // 60_000} minutes")
@@ -100,8 +99,8 @@ def partition_command(groups: tuple[str, ...], one_way: bool, clients: bool, fol
 
 @click.command("slow")
 @groups_argument
-@click.option("--latency", type=_duration, default="0ms", metavar="TIME", help="Each way, such as 200ms or 1.5s.")
-@click.option("--jitter", type=_duration, default="0ms", metavar="TIME", help="Add a random time from 0 to this.")
+@click.option("--latency", type=duration, default="0ms", metavar="TIME", help="Each way, such as 200ms or 1.5s.")
+@click.option("--jitter", type=duration, default="0ms", metavar="TIME", help="Add a random time from 0 to this.")
 @click.option(
     "--rate", type=_rate, metavar="SIZE", help="Bytes a second for each connection, each way, such as 1MB or 512KiB."
 )
@@ -133,7 +132,7 @@ def slow_command(
 @click.argument("node_id", metavar="ID", type=int)
 @click.argument("trouble", type=click.Choice(tuple(_TROUBLES)))
 @click.option("--log-dir", metavar="DIR", help="Only one of the node's log directories: its path, or its last part.")
-@click.option("--latency", type=_duration, metavar="TIME", help="How slow each sync is.  [default: 100ms]")
+@click.option("--latency", type=duration, metavar="TIME", help="How slow each sync is.  [default: 100ms]")
 @click.option(
     "--writes", is_flag=True, help="Slow down writes, too, not only syncs; the whole node waits for each write."
 )
@@ -202,7 +201,7 @@ def resume_command(node_ids: tuple[int, ...], folder: Path, as_json: bool) -> No
 @data_option
 @json_option
 def heal_command(members: tuple[str, ...], folder: Path, as_json: bool) -> None:
-    """End all faults, or those of some nodes: links, disks, pauses.
+    """End all faults, or those of some nodes: links, disks, requests, pauses.
 
     `clients` among the ids means everything that is not a node.
 
@@ -210,40 +209,22 @@ def heal_command(members: tuple[str, ...], folder: Path, as_json: bool) -> None:
     directory offline uses it again only after `tanist stop` and `tanist start`.
     """
     chosen = {member for word in members for member in _members(word)} if members else None
-    left, resumed = FaultRequests(folder).heal(chosen)
+    requests = FaultRequests(folder)
+    left, resumed = requests.heal(chosen)
     if as_json:
-        print_json({"resumed": resumed, "faults": left.described()})
+        print_json({"resumed": resumed, "faults": left.described() + requests.described_requests()})
         return
     for node_id in resumed:
         click.echo(f"node {node_id}: resumed")
-    if left.faults:
+    if left.faults or left.requests:
         click.echo("healed; these faults are still set:")
-        for fault in left.faults:
+        for fault in (*left.faults, *left.requests):
             click.echo(f"  {fault}")
     else:
         click.echo("healed; no faults are set now")
     for node in load_existing(folder).nodes:
         if not node.alive and (chosen is None or node.node_id in chosen):
             click.echo(f"node {node.node_id} is down: `tanist start {node.node_id}`")
-
-
-@click.command("faults")
-@data_option
-@json_option
-def faults_command(folder: Path, as_json: bool) -> None:
-    """Show what faults are set. `tanist status` shows which nodes are down."""
-    requests = FaultRequests(folder)
-    present, paused = requests.present(), requests.paused()
-    if as_json:
-        frozen: list[dict[str, Any]] = [{"kind": "freeze", "node": node_id} for node_id in paused]
-        print_json({"faults": present.described() + frozen})
-        return
-    for fault in present.faults:
-        click.echo(str(fault))
-    for node_id in paused:
-        click.echo(f"node {node_id} is paused")
-    if not present.faults and not paused:
-        click.echo("no faults are set")
 
 
 def _set(fault: Fault, folder: Path, as_json: bool) -> None:

@@ -253,7 +253,8 @@ class Cluster:
 
     def _stop_all(self, cluster: ClusterFile, patience_s: float) -> list[int]:
         requests = FaultRequests(self.folder)
-        if requests.present().faults:
+        present = requests.present()
+        if present.faults or present.requests:
             try:
                 requests.heal()
                 end_faults(self.folder)

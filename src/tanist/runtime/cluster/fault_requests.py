@@ -14,10 +14,12 @@ import signal
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from tanist.runtime.cluster.cluster_file import ClusterError, ClusterFile, NodeEntry, load_existing, locked
 from tanist.runtime.cluster.processes import wait_until
-from tanist.runtime.faults import settings
+from tanist.runtime.faults import request_counts, settings
+from tanist.runtime.faults.request_rules import RequestFault
 from tanist.runtime.faults.settings import (
     CLIENTS,
     REQUEST_SIGNAL,
@@ -49,6 +51,24 @@ class FaultRequests:
         """Set a fault; returns when every node that runs and is not paused has it."""
         self._check(load_existing(self._data), fault)
         self._change(lambda present: present.also(fault))
+
+    def inject(self, rule: RequestFault) -> RequestFault:
+        """Set a fault by request; gives it with its id when every node that runs and is not paused has it."""
+        changed = self._change(lambda present: present.also_request(rule))
+        return changed.requests[-1]
+
+    def remove(self, rule_id: int) -> None:
+        """End a fault by request. Its counts can still be read."""
+        if any(rule.rule_id == rule_id for rule in self.present().requests):
+            self._change(lambda present: present.without_request(rule_id))
+
+    def counts(self, rule_id: int) -> tuple[int, int]:
+        """How many calls a fault by request has seen, and how many it has hit, in the whole cluster."""
+        return request_counts.read(self._folder, rule_id)
+
+    def described_requests(self) -> list[dict[str, Any]]:
+        """The faults by request with their counts, for programs."""
+        return [rule.as_json(*self.counts(rule.rule_id)) for rule in self.present().requests]
 
     def heal(self, members: Collection[int] | None = None) -> tuple[FaultSet, list[int]]:
         """End all faults, or those that concern some nodes (or `CLIENTS`), and resume the nodes that are paused. Gives
@@ -107,6 +127,9 @@ class FaultRequests:
         with locked(self._folder):
             cluster = load_existing(self._data)
             faults = change(self._load(cluster))
+            for rule in faults.requests:
+                if rule.rule_id == faults.number:
+                    request_counts.create(self._folder, rule.rule_id)
             settings.save(self._folder, faults)
             self._await_applied(self._signal_change(cluster.running), faults.number)
             return faults
@@ -155,4 +178,6 @@ class FaultRequests:
 
 def end_faults(data: Path) -> None:
     """A cluster that is down, or about to start as a whole, has no faults."""
-    settings.forget(settings.folder_of(data))
+    folder = settings.folder_of(data)
+    settings.forget(folder)
+    request_counts.forget_all(folder)

@@ -44,6 +44,7 @@ class NodeFaults:
         self._report = report
         self._present = FaultSet()
         self._links: object | None = None
+        self._requests: object | None = None
 
     def start(self) -> None:
         """Listen for the signal, then read the faults. Read them again when the loop runs: a signal between the two was
@@ -78,6 +79,19 @@ class NodeFaults:
             links.apply(faults)
             apply_disk_faults(self._disk, faults.disks(self._node_id))
             self._report_changes(faults)
+        if faults.requests or self._present.requests:
+            from tanist.runtime.faults.request_filter import RequestFilters
+
+            filters = self._requests
+            if not isinstance(filters, RequestFilters):
+                filters = self._requests = RequestFilters(self._loop, self._network, self._folder)
+            filters.apply(faults.requests)
+            for rule in faults.requests:
+                if rule not in self._present.requests:
+                    self._report("WARN", f"fault set: {rule}")
+            for rule in self._present.requests:
+                if rule not in faults.requests:
+                    self._report("WARN", f"fault healed: {rule}")
         self._present = faults
 
     def _report_changes(self, faults: FaultSet) -> None:

@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from tanist.runtime.faults.request_rules import RequestFault
 from tanist.runtime.ports.files import replace_file
 
 FOLDER_VARIABLE = "TANIST_FAULTS"
@@ -152,6 +153,8 @@ class FaultSet:
     ports: Mapping[int, tuple[int, ...]] | None = None
     """Of each node. The nodes of such a cluster share one host, so a port tells which of them a connection is to."""
     faults: tuple[Fault, ...] = ()
+    requests: tuple[RequestFault, ...] = ()
+    """Faults by request: those of the whole cluster, in the order in which they were set."""
 
     # -- for a node
 
@@ -199,6 +202,15 @@ class FaultSet:
         others = tuple(other for other in self.faults if _place(other) != _place(fault))
         return replace(self, number=self.number + 1, faults=(*others, fault))
 
+    def also_request(self, rule: RequestFault) -> FaultSet:
+        """With one more fault by request, whose id is the number of this order."""
+        number = self.number + 1
+        return replace(self, number=number, requests=(*self.requests, replace(rule, rule_id=number)))
+
+    def without_request(self, rule_id: int) -> FaultSet:
+        kept = tuple(rule for rule in self.requests if rule.rule_id != rule_id)
+        return replace(self, number=self.number + 1, requests=kept)
+
     def without(self, healed: Collection[int] | None = None) -> FaultSet:
         """Without what concerns some nodes (or `CLIENTS`); without anything by default."""
         left: list[Fault] = []
@@ -210,7 +222,8 @@ class FaultSet:
             source, target = _less(fault.source, healed), _less(fault.target, healed)
             if source and target:
                 left.append(replace(fault, source=source, target=target))
-        return replace(self, number=self.number + 1, faults=tuple(left))
+        kept = () if healed is None else self.requests
+        return replace(self, number=self.number + 1, faults=tuple(left), requests=kept)
 
     # -- as JSON
 
@@ -277,6 +290,7 @@ def save(folder: Path, faults: FaultSet) -> None:
         "number": faults.number,
         "ports": {str(node_id): list(ports) for node_id, ports in (faults.ports or {}).items()},
         "faults": [{"type": type(fault).__name__} | asdict(fault) for fault in faults.faults],
+        "requests": [rule.saved() for rule in faults.requests],
     }
     replace_file(str(folder / _FILE_NAME), (json.dumps(content, indent=2) + "\n").encode())
 
@@ -295,6 +309,7 @@ def load(folder: Path) -> FaultSet | None:
             int(content["number"]),
             {int(node_id): tuple(map(int, ports)) for node_id, ports in content["ports"].items()},
             tuple(_fault(entry) for entry in content["faults"]),
+            tuple(RequestFault(**entry) for entry in content.get("requests", ())),
         )
     except FaultsUnreadable:
         raise

@@ -124,6 +124,8 @@ class SocketNetwork:
         """Connections accepted and not yet closed."""
         self.faults: ConnectionFaults | None = None
         """While links have faults: asked about each connection when it is dialled and when it is open, never later."""
+        self.wrap_accepted: Callable[[SocketConnection, ConnectionHandler], ConnectionHandler] | None = None
+        """While requests have faults: puts another handler around that of each connection that is accepted."""
         self._on_exhausted = on_exhausted
         self._connections: set[SocketConnection] = set()
         self._listeners: set[SocketListener] = set()
@@ -223,7 +225,8 @@ class SocketNetwork:
             if self._send_buffer_bytes != SYSTEM_DEFAULT:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_buffer_bytes)
             connection.open_with(sock)
-            connection.handler = accept(connection)
+            handler = accept(connection)
+            connection.handler = handler if self.wrap_accepted is None else self.wrap_accepted(connection, handler)
         except Exception as error:
             self.loop.failed("accept", error)
             connection.end("not accepted")

@@ -1,0 +1,174 @@
+"""`tanist faults`: which faults are set, and faults by request in the words of Apache Kafka's proxy (KAFKA-21074)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from tanist.cli.commands.faults import duration
+from tanist.cli.options import data_option, json_option
+from tanist.cli.output.tables import print_json
+from tanist.cli.tree import Group
+from tanist.runtime.cluster.fault_requests import FaultRequests
+from tanist.runtime.faults.request_rules import RequestFault, UnknownName, api_key_of, error_code_of
+from tanist.text import counted
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def trigger_options(command: F) -> F:
+    """When it happens, and to whose requests."""
+    for option in (
+        json_option,
+        data_option,
+        click.option("--nodes", is_flag=True, help="Also requests between nodes, and of tanist's own tools."),
+        click.option("--client", default="", metavar="TEXT", help="Only clients whose id has this in it."),
+        click.option("--probability", type=click.FloatRange(0, 1, min_open=True), help="At each call, this likely."),
+        click.option("--every-time", is_flag=True, help="At each call."),
+        click.option("--times", type=click.IntRange(1), metavar="N", help="At each of the next N calls."),
+        click.option("--on-call", type=click.IntRange(1), metavar="N", help="At the Nth call from now on."),
+        click.option("--once", is_flag=True, help="At the next call."),
+    ):
+        command = option(command)
+    return command
+
+
+def _api(value: str) -> int:
+    try:
+        return api_key_of(value)
+    except UnknownName as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def _error(value: str) -> int:
+    try:
+        return error_code_of(value)
+    except UnknownName as error:
+        raise click.BadParameter(str(error)) from None
+
+
+@click.group("faults", cls=Group, invoke_without_command=True)
+@data_option
+@json_option
+@click.pass_context
+def faults_command(ctx: click.Context, folder: Path, as_json: bool) -> None:
+    """Show what faults are set, or make requests fail. `tanist status` shows which nodes are down."""
+    if ctx.invoked_subcommand is None:
+        _list(folder, as_json)
+
+
+@faults_command.command("list")
+@data_option
+@json_option
+def list_command(folder: Path, as_json: bool) -> None:
+    """Show what faults are set; of those by request, the calls and the hits."""
+    _list(folder, as_json)
+
+
+def _list(folder: Path, as_json: bool) -> None:
+    orders = FaultRequests(folder)
+    present, paused = orders.present(), orders.paused()
+    if as_json:
+        frozen: list[dict[str, Any]] = [{"kind": "freeze", "node": node_id} for node_id in paused]
+        print_json({"faults": present.described() + orders.described_requests() + frozen})
+        return
+    for fault in present.faults:
+        click.echo(str(fault))
+    for rule in present.requests:
+        calls, hits = orders.counts(rule.rule_id)
+        click.echo(f"{rule} ({counted(hits, 'hit')} of {counted(calls, 'call')})")
+    for node_id in paused:
+        click.echo(f"node {node_id} is paused")
+    if not present.faults and not present.requests and not paused:
+        click.echo("no faults are set")
+
+
+@faults_command.group("inject", cls=Group)
+def inject_group() -> None:
+    """Make requests of clients fail.
+
+    \b
+    tanist faults inject error PRODUCE NOT_ENOUGH_REPLICAS --once
+    tanist faults inject delay FETCH 500ms --times 3
+    tanist faults inject disconnect END_TXN --every-time
+    tanist faults inject blackhole CLIENT --every-time
+
+    A broker carries the request out; the fault is in its answer. Calls are counted over all brokers.
+    """
+
+
+@inject_group.command("error")
+@click.argument("api", type=_api)
+@click.argument("error", type=_error)
+@trigger_options
+def error_command(api: int, error: int, **options: Any) -> None:
+    """Answer requests of an API with an error."""
+    _inject(RequestFault("error", api, error_code=error), **options)
+
+
+@inject_group.command("delay")
+@click.argument("api", type=_api)
+@click.argument("delay_ms", metavar="TIME", type=duration)
+@trigger_options
+def delay_command(api: int, delay_ms: int, **options: Any) -> None:
+    """Hold answers back for TIME, such as 500ms or 2s."""
+    if not delay_ms:
+        raise click.UsageError("a delay of nothing is none")
+    _inject(RequestFault("delay", api, delay_ms=delay_ms), **options)
+
+
+@inject_group.command("disconnect")
+@click.argument("api", type=_api)
+@trigger_options
+def disconnect_command(api: int, **options: Any) -> None:
+    """End the connection in place of the answer."""
+    _inject(RequestFault("disconnect", api), **options)
+
+
+@inject_group.command("blackhole")
+@click.argument("client_id", metavar="CLIENT")
+@trigger_options
+def blackhole_command(client_id: str, **options: Any) -> None:
+    """Drop the requests of clients whose id has CLIENT in it."""
+    if not client_id:
+        raise click.UsageError("name a part of the client's id")
+    _inject(RequestFault("blackhole"), **(options | {"client": client_id}))
+
+
+def _inject(
+    rule: RequestFault,
+    *,
+    once: bool,
+    on_call: int | None,
+    times: int | None,
+    every_time: bool,
+    probability: float | None,
+    client: str,
+    nodes: bool,
+    folder: Path,
+    as_json: bool,
+) -> None:
+    rule = replace(rule, client_id=client, nodes=nodes)
+    chosen = [
+        triggered
+        for given, triggered in (
+            (once, rule.once),
+            (on_call is not None, lambda: rule.on_call(on_call or 1)),
+            (times is not None, lambda: rule.times(times or 1)),
+            (every_time, rule.every_time),
+            (probability is not None, lambda: rule.with_probability(probability or 1.0)),
+        )
+        if given
+    ]
+    if len(chosen) != 1:
+        raise click.UsageError("say when, with one of --once, --on-call, --times, --every-time and --probability")
+    orders = FaultRequests(folder)
+    found = orders.inject(chosen[0]())
+    if as_json:
+        print_json(found.as_json(0, 0))
+    else:
+        click.echo(f"{found}. `tanist faults` counts its hits, `tanist heal` ends it")

@@ -1,0 +1,135 @@
+"""Faults by request without a cluster: each API's response takes an error; frames are divided right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tanist.runtime.faults import request_counts
+from tanist.runtime.faults.request_filter import _frames
+from tanist.runtime.faults.request_rules import RequestFault, UnknownName, api_key_of, error_code_of
+from tanist.runtime.faults.request_stamp import stamped
+from tanist.runtime.faults.settings import FaultSet, load, save
+from tanist.wire.apis import ApiKey, response_class
+from tanist.wire.errors import ErrorCode
+from tanist.wire.frames import decode_response, encode_response
+from tanist.wire.schema import Array, Struct
+
+CODE = ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def full(cls: type[Struct]) -> Any:
+    """A struct with one element in each of its arrays."""
+    values: dict[str, Any] = {}
+    for field in cls.FIELDS:
+        if isinstance(field.type, Array) and isinstance(field.type.element, type):
+            values[field.name] = (full(field.type.element),)
+        elif isinstance(field.type, type):
+            values[field.name] = full(field.type)
+    return cls(**values)
+
+
+def codes(struct: Struct, version: int) -> list[int]:
+    found: list[int] = []
+    for field in struct.FIELDS:
+        if not field.versions[0] <= version <= field.versions[1]:
+            continue
+        value = getattr(struct, field.name)
+        if field.name.endswith("error_code"):
+            found.append(value)
+        for each in value if isinstance(field.type, Array) and value else (value,):
+            if isinstance(each, Struct):
+                found += codes(each, version)
+    return found
+
+
+@pytest.mark.parametrize("api", list(ApiKey), ids=lambda api: api.name)
+def test_every_api_s_response_takes_an_error(api: ApiKey) -> None:
+    cls = response_class(api)
+    taken = 0
+    for version in range(cls.VERSIONS[0], cls.VERSIONS[1] + 1):
+        message = full(cls)
+        frame = encode_response(message, version, 77)
+        wanted = len(codes(message, version))
+        changed = stamped(api, version, frame[4:], CODE)
+        if changed is None:
+            assert wanted == 0
+            continue
+        assert int.from_bytes(changed[:4], "big") == len(changed) - 4
+        found = codes(decode_response(api, version, changed[4:]), version)
+        if api in (ApiKey.FETCH, ApiKey.METADATA) and version >= {ApiKey.FETCH: 7, ApiKey.METADATA: 13}[api]:
+            assert sorted(found) == [*[CODE] * (wanted - 1), 0], "the top level has errors of its own"
+        else:
+            assert found == [CODE] * wanted
+        taken += 1
+    assert taken, "no version has a place for an error"
+
+
+def test_a_session_s_error_stands_at_the_top_of_a_fetch() -> None:
+    frame = encode_response(full(response_class(ApiKey.FETCH)), 12, 1)
+    changed = stamped(ApiKey.FETCH, 12, frame[4:], ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+    assert changed is not None
+    assert codes(decode_response(ApiKey.FETCH, 12, changed[4:]), 12) == [ErrorCode.FETCH_SESSION_ID_NOT_FOUND]
+
+
+def test_what_cannot_be_decoded_is_left_alone() -> None:
+    assert stamped(ApiKey.PRODUCE, 9, b"\0\0\0\1nonsense", CODE) is None
+    assert stamped(ApiKey.PRODUCE, 99, b"\0\0\0\1", CODE) is None
+
+
+def test_frames_are_found_in_chunks_however_they_lie() -> None:
+    def frame(text: bytes) -> bytes:
+        return len(text).to_bytes(4, "big") + text
+
+    one, two, three = frame(b"one!"), frame(b"second"), frame(b"third frame")
+    for chunks in ([one + two + three], [one, two, three], [one[:6], one[6:] + two, three[:9], three[9:]]):
+        found = [b"".join(map(bytes, each)) for each in _frames(chunks)]  # type: ignore[arg-type]
+        assert found == [one, two, three]
+
+
+def test_rules_are_in_the_file_of_faults(tmp_path: Path) -> None:
+    rules = FaultSet().also_request(RequestFault("error", 0, error_code=19).times(3))
+    rules = rules.also_request(RequestFault("blackhole", client_id="app").with_probability(0.25))
+    save(tmp_path, rules)
+    found = load(tmp_path)
+    assert found is not None
+    assert found.requests == rules.requests
+    assert [rule.rule_id for rule in found.requests] == [1, 2]
+    assert rules.without_request(1).requests == rules.requests[1:]
+    assert rules.without([1]).requests == rules.requests
+    assert rules.without().requests == ()
+
+
+def test_counts_are_shared(tmp_path: Path) -> None:
+    rule = RequestFault("error", 0, rule_id=4).on_call(2)
+    assert not request_counts.call(tmp_path, 4, lambda number: True), "a rule that is gone hits nothing"
+    request_counts.create(tmp_path, 4)
+    assert [request_counts.call(tmp_path, 4, lambda number: rule.hits_call(number, 0.0)) for _ in range(3)] == [
+        False,
+        True,
+        False,
+    ]
+    assert request_counts.read(tmp_path, 4) == (3, 1)
+    request_counts.forget_all(tmp_path)
+    assert request_counts.read(tmp_path, 4) == (0, 0)
+
+
+def test_whose_requests_a_rule_is_about() -> None:
+    rule = RequestFault("error", ApiKey.FETCH)
+    assert rule.concerns(ApiKey.FETCH, "app")
+    assert not rule.concerns(ApiKey.PRODUCE, "app")
+    for own in ("broker-1-fetcher", "raft-3", "controller-1-to-broker-2", "tanist"):
+        assert not rule.concerns(ApiKey.FETCH, own)
+        assert RequestFault("error", ApiKey.FETCH, nodes=True).concerns(ApiKey.FETCH, own)
+    assert not RequestFault("error", ApiKey.FETCH, client_id="shop").concerns(ApiKey.FETCH, "app")
+
+
+def test_names() -> None:
+    assert api_key_of("end_txn") == api_key_of("EndTxn") == api_key_of("END_TXN") == ApiKey.END_TXN
+    assert error_code_of("not-leader-or-follower") == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    with pytest.raises(UnknownName, match="did you mean FETCH"):
+        api_key_of("FETSH")
+    with pytest.raises(UnknownName, match="names are Kafka's"):
+        error_code_of("qqqq")
