@@ -13,13 +13,15 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from tanist.runtime.faults.request_rules import RequestFault
 from tanist.runtime.ports.files import replace_file
+
+if TYPE_CHECKING:
+    from tanist.runtime.faults.request_rules import RequestFault
 
 FOLDER_VARIABLE = "TANIST_FAULTS"
 """In the environment of a node: the folder where it finds its faults. Without it a node applies none."""
@@ -309,7 +311,7 @@ def load(folder: Path) -> FaultSet | None:
             int(content["number"]),
             {int(node_id): tuple(map(int, ports)) for node_id, ports in content["ports"].items()},
             tuple(_fault(entry) for entry in content["faults"]),
-            tuple(RequestFault(**entry) for entry in content.get("requests", ())),
+            _requests(content.get("requests", ())),
         )
     except FaultsUnreadable:
         raise
@@ -320,6 +322,14 @@ def load(folder: Path) -> FaultSet | None:
 def forget(folder: Path) -> None:
     """No fault is set any more, and no node needs a signal."""
     (folder / _FILE_NAME).unlink(missing_ok=True)
+
+
+def _requests(entries: Sequence[dict[str, Any]]) -> tuple[RequestFault, ...]:
+    if not entries:
+        return ()
+    from tanist.runtime.faults.request_rules import RequestFault  # a node without any has no need of it
+
+    return tuple(RequestFault(**entry) for entry in entries)
 
 
 def _fault(entry: dict[str, Any]) -> Fault:
