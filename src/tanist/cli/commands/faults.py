@@ -201,9 +201,9 @@ def resume_command(node_ids: tuple[int, ...], folder: Path, as_json: bool) -> No
 @data_option
 @json_option
 def heal_command(members: tuple[str, ...], folder: Path, as_json: bool) -> None:
-    """End all faults, or those of some nodes: links, disks, requests, pauses.
+    """End all faults, or those of some nodes: links, disks, pauses.
 
-    `clients` among the ids means everything that is not a node.
+    `clients` among the ids means everything that is not a node. Without ids, faults by request end too.
 
     Open connections continue. A node that is down stays down until `tanist start`. A node that has taken a log
     directory offline uses it again only after `tanist stop` and `tanist start`.
