@@ -98,7 +98,7 @@ def test_a_mutation_that_is_caught(tmp_path: Path) -> None:
     page.write_text(f"{table.BEGIN}\n{table.END}\n")
     result = _run("a11", "--seeds", "1..3", "--write", str(page))
     assert result.exit_code == 0
-    *_, row, summary = result.output.splitlines()
+    *_, row, summary = result.stdout.splitlines()  # on stderr a slow machine has progress
     assert row.startswith("| A11 | a replica behind the high watermark joins the ISR | S2 in `")
     assert summary.startswith("1 mutations: 1 by the simulator, 1 by the model checker; none escaped (")
     assert row in page.read_text()
@@ -107,7 +107,7 @@ def test_a_mutation_that_is_caught(tmp_path: Path) -> None:
 def test_the_rules_of_groups_are_tried_as_well() -> None:
     result = _run("g7", "--seeds", "1..3")
     assert result.exit_code == 0
-    *_, row, summary = result.output.splitlines()
+    *_, row, summary = result.stdout.splitlines()  # on stderr a slow machine has progress
     assert row.startswith("| G7 | a partition is given on before its owner has given it up | C3 | ")
     assert "| not modelled | " in row
     assert summary.startswith("1 mutations: 1 by the simulator; none escaped (")
