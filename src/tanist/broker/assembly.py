@@ -50,7 +50,7 @@ def format_directory(disk: Disk, path: str, cluster_id: str, node_id: int, rando
 
 
 def read_meta_properties(disk: Disk, path: str) -> MetaProperties | None:
-    """Whose folder this is; None if it was never formatted. `CheckpointError` when the file makes no sense."""
+    """The owner of a folder; None if it was never formatted. `CheckpointError` when the file makes no sense."""
     file = f"{path}/{META_PROPERTIES}"
     if not disk.exists(file):
         return None

@@ -39,7 +39,7 @@ def _from(name: str) -> Any:
 class NodeConfig:
     """The configuration of a node. Built by `from_properties`; what has no comment is Kafka's setting of that name."""
 
-    # Who it is.
+    # Identity.
     node_id: int
     roles: frozenset[str]
     broker_rack: str | None = _from("broker.rack")
@@ -48,7 +48,7 @@ class NodeConfig:
     listeners: tuple[Endpoint, ...]
     """All listeners to bind, the controllers' included."""
     advertised_listeners: tuple[Endpoint, ...]
-    """What brokers register, and clients learn. Port 0: the port that the listener of this name was given."""
+    """Addresses that brokers register and clients learn. Port 0: the port that the listener of this name was given."""
     controller_listener_names: tuple[str, ...]
     inter_broker_listener_name: str
 
@@ -124,7 +124,7 @@ class NodeConfig:
     socket_request_max_bytes: int = _from("socket.request.max.bytes")
     socket_send_buffer_bytes: int = _from("socket.send.buffer.bytes")
 
-    # Logs. What topics can override is not here but in `controller.settings.topic_configs(topic, levels)`.
+    # Logs. Settings that topics can override are not here but in `controller.settings.topic_configs(topic, levels)`.
     log_cleaner_backoff_ms: int = _from("log.cleaner.backoff.ms")
     log_cleaner_dedupe_buffer_size: int = _from("log.cleaner.dedupe.buffer.size")
     log_cleaner_enable: bool = _from("log.cleaner.enable")
@@ -171,7 +171,7 @@ class NodeConfig:
     static: Mapping[str, str]
     """The properties as given: DescribeConfigs' STATIC_BROKER level, and the bottom of the resolution order."""
     warnings: tuple[str, ...]
-    """What was ignored, a sentence each."""
+    """Settings that were ignored, a sentence each."""
 
     @property
     def is_broker(self) -> bool:
@@ -301,7 +301,7 @@ def _warnings(static: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _check_relations(config: NodeConfig) -> None:
-    """What must hold between two settings."""
+    """Check the relations between two settings."""
     static = config.static
     for name, least in (("log.retention.ms", 1), ("log.retention.minutes", 1), ("log.retention.hours", 1)):
         if name in static:

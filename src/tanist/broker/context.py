@@ -1,4 +1,4 @@
-"""What every part of a node may use: its configuration and identity, the ports, its counters, its way to speak.
+"""The context of a node: configuration and identity, the ports, the counters, the reports to the operator.
 
 A part gets by its constructor the context and the parts that it calls. Nothing here knows any part.
 """

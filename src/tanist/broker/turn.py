@@ -36,7 +36,7 @@ class _HeldTurn:
 
 
 class LeaderEffects(Protocol):
-    """What follows when a leader's log has grown (`replica_effects.ReplicaEffects`)."""
+    """The interpreter of a leader's effects (`replica_effects.ReplicaEffects`)."""
 
     def leader_has_appended(self, hosted: HostedPartition, leader: LeaderState, now_ms: int) -> None:
         """See whether more is committed."""
@@ -163,7 +163,7 @@ class Turn:
                 callbacks, self._after_writes = self._after_writes, []
                 for callback in callbacks:
                     callback()
-            # What is marked from here on schedules the next turn: connections only send below.
+            # Marks from here on schedule the next turn: connections only send below.
             self._ended()
             touched, self._touched = self._touched, []
             for connection in touched:
@@ -192,7 +192,7 @@ class Turn:
         self._disk.sync(sync_files, done)
 
     def _ended(self) -> None:
-        """What was marked too late for this turn has the next one."""
+        """Marks that came too late for this turn have the next one."""
         self.begun = False
         if self._dirty or self._before_writes:
             self.begin()

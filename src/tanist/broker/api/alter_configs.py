@@ -1,8 +1,8 @@
 """IncrementalAlterConfigs (key 44), versions 0-1, and AlterConfigs (key 33), versions 0-2, on a broker's listener.
 
 The active controller decides; what only this broker can judge is judged before: whether the values of a BROKER resource
-go with what else the broker has, its properties file included (`controller.relations`). What is refused here does not
-go to the controller, and the rest of the request does. There are no loggers whose level could be set.
+go with what else the broker has, its properties file included (`controller.relations`). Resources that are refused here
+do not go to the controller, and the rest of the request does. There are no loggers whose level could be set.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class AlterConfigs:
         return None
 
     def _unrelated(self, name: str, changes: dict[str, str | None]) -> Refusal | None:
-        """What is wrong with the changes beside the broker's other values; None also if one is wrong by itself."""
+        """Whether the changes contradict the broker's other values; None also if one is wrong by itself."""
         given = {key: value for key, value in changes.items() if value is not None}
         if validate_broker_configs(given, cluster=name == CLUSTER) is not None:
             return None  # the controller says so

@@ -10,7 +10,7 @@ from enum import IntEnum
 
 
 class AclOperation(IntEnum):
-    """What can be allowed or denied."""
+    """Operations that can be allowed or denied."""
 
     READ = 3
     WRITE = 4
@@ -29,7 +29,7 @@ def _bits(*operations: AclOperation) -> int:
 
 
 NOT_ASKED = -(1 << 31)
-"""What the fields hold when the request does not ask for operations."""
+"""The value of the fields when the request does not ask for operations."""
 
 TOPIC_OPERATIONS = _bits(
     AclOperation.READ,

@@ -57,7 +57,7 @@ class DescribeGroups:
                     group_instance_id=member.group_instance_id,
                     client_id=member.client_id,
                     client_host=member.client_host,
-                    # What it is assigned is of a generation, and there is none but in a stable group.
+                    # An assignment belongs to a generation, and only a stable group has one.
                     member_metadata=member.metadata_for(group.protocol_name) if stable else b"",
                     member_assignment=member.assignment if stable else b"",
                 )

@@ -139,7 +139,7 @@ Answers = list[tuple["str | UUID", list[FetchedPartition]]]
 
 
 class Fetch:
-    """The handler of a broker's listeners. What each request needs is an attribute, one step away."""
+    """The handler of a broker's listeners. Its collaborators are attributes, one step away."""
 
     __slots__ = ("_absent_error", "_by_topic", "_metadata", "_metrics", "_purgatory", "_reads", "_sessions", "_turn")
 
@@ -310,7 +310,7 @@ class Fetch:
         answers: Answers,
         unusual: bool,
     ) -> list[Chunk]:
-        """The answer, of which a session leaves out what its client knows. What is encoded must be sent."""
+        """The answer; a session leaves out what its client knows. An encoded answer must be sent."""
         endpoints: tuple[NodeEndpoint, ...] = ()
         if unusual:
             self._metrics.failed_fetches += sum(1 for _, results in answers for result in results if result.error)

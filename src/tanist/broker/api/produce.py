@@ -89,7 +89,7 @@ class ProduceWait:
 
 
 class Produce:
-    """The handler of a broker's listeners. What each request needs is an attribute, one step away."""
+    """The handler of a broker's listeners. Its collaborators are attributes, one step away."""
 
     __slots__ = ("_absent_error", "_by_topic", "_leader_has_appended", "_metadata", "_purgatory", "_turn", "metrics")
 

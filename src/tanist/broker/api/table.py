@@ -1,6 +1,6 @@
 """Which listener serves which API, in which versions, by which handler.
 
-What is advertised (ApiVersions) is what stands here: an API without a handler is not offered. The exception are the
+ApiVersions advertises the rows of this table: an API without a handler is not offered. The exception are the
 private requests between nodes, which no client is to hear of: they are served on the listener between brokers only, and
 advertised nowhere. Version ranges are those of `wire.apis`, narrowed where this broker serves less.
 """

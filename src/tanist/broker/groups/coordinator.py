@@ -76,11 +76,11 @@ class GroupPartition:
         self.ready = False
         self.next_offset = hosted.log.log_start_offset
         self.load_end = hosted.log.log_end_offset
-        """What lies below was written under other leaders."""
+        """Records below were written under other leaders."""
         self.written_end = hosted.log.log_end_offset
-        """What this coordinator has appended ends here."""
+        """The end of the records that this coordinator has appended."""
         self.gathered: list[Append] = []
-        """What groups have decided in this turn."""
+        """Decisions of groups in this turn."""
         self.began_ms = 0
         self.records = 0
 
@@ -105,7 +105,7 @@ class _TopicsOfImage:
 
 
 class _TimingOfImage:
-    """What the configuration of a GROUP resource says of its members' timing, within this broker's bounds (KIP-848)."""
+    """Timing of a group's members: its GROUP resource's configuration within this broker's bounds (KIP-848)."""
 
     def __init__(self, context: NodeContext, metadata: MetadataView) -> None:
         self._context = context
@@ -151,7 +151,7 @@ class _CommittedOnce:
 
 
 class _Batch:
-    """What groups decided in one turn, on its way: until it is committed, the leadership is lost, or time is up."""
+    """Decisions of groups in one turn, on their way: until it is committed, the leadership is lost, or time is up."""
 
     __slots__ = ("_answered", "_appends", "_coordinator", "_partition", "done")
 
@@ -392,7 +392,7 @@ class Coordinator:
                 cast(Reply, effect.ticket)(effect.response)
 
     def _append(self, partition: GroupPartition, append: Append) -> None:
-        """What one turn decides goes into the log together, at the turn's end."""
+        """The decisions of one turn go into the log together, at the turn's end."""
         partition.gathered.append(append)
         if len(partition.gathered) == 1:
             self._turn.before_writes(lambda: self._write_gathered(partition))
@@ -489,7 +489,7 @@ class Coordinator:
     # -- requests
 
     def join_context(self, call: Call, reply: Reply, new_member_id: str, *, static: bool) -> JoinContext:
-        """Who sends this JoinGroup, and what its version can do."""
+        """The sender of this JoinGroup, and the abilities of its version."""
         client_id, client_host = call.client
         return JoinContext(
             ticket=reply,

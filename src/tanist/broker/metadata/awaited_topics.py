@@ -10,7 +10,7 @@ from tanist.ports import Clock, Timer
 
 
 class AwaitedTopics:
-    """Who waits for which topics. The length is how many wait."""
+    """Requests and the topics that they wait for. The length is the number of requests."""
 
     def __init__(self, clock: Clock, metadata: MetadataView) -> None:
         self._clock = clock

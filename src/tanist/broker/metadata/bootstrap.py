@@ -51,7 +51,7 @@ def encode_bootstrap(bootstrap: Bootstrap, wall_ms: int) -> bytes:
 
 
 def read_bootstrap(disk: Disk, folder: str, report: Callable[[str, str], None]) -> Bootstrap | None:
-    """What the folder was formatted with; None if nothing was said. `ConfigError` if that cannot be had here."""
+    """Features that the folder was formatted with; None if none were named. `ConfigError` if this node lacks them."""
     path = f"{folder}/{FILE_NAME}"
     if not disk.exists(path):
         return None

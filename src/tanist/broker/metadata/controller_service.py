@@ -37,7 +37,7 @@ _MAX_PENDING = 10_000
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
-    """What is to be said once the metadata log is committed up to `offset`."""
+    """An answer or a warning that waits until the metadata log is committed up to `offset`."""
 
     offset: int
     call: Call | None = None
@@ -189,7 +189,7 @@ class ControllerService:
         self._pending.append(_Pending(offset, call, response, request))
 
     def _unclean_elections(self, decision: Decision) -> tuple[str, ...]:
-        """What an operator must know: each election by which committed records may be lost (safety U5: said once)."""
+        """Warnings for the operator: each election by which committed records may be lost (safety U5: once each)."""
         lines = []
         for record in decision.records:
             if type(record) is not PartitionChangeRecord or record.leader_recovery_state != RECOVERING:

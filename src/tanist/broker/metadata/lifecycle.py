@@ -68,7 +68,7 @@ class Lifecycle:
         self.state = LifecycleState.NOT_RUNNING
         self.incarnation_id = UUID(bytes=context.random.bytes(16), version=4)
         self.broker_epoch = -1
-        # What the last clean shutdown left, or -1 (rules 83, 87).
+        # As the last clean shutdown left it, or -1 (rules 83, 87).
         self.previous_broker_epoch = -1
         self._timer: Timer | None = None
         self._in_flight = False
@@ -122,7 +122,7 @@ class Lifecycle:
 
     @property
     def waits_for(self) -> str | None:
-        """What keeps this broker from taking part, for people; None if nothing does."""
+        """The reason why this broker does not take part yet, for people; None if there is none."""
         if self.state is LifecycleState.RUNNING:
             return None
         if self._refused_since_ms is not None:

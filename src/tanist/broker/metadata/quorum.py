@@ -96,7 +96,7 @@ class MetadataQuorum:
         self._last_timestamp_ms = 0
         self._bytes_since_snapshot = 0
         self._history_end = log.end_offset
-        """What the log held when the process started is no news: it is not counted again."""
+        """Records that the log held when the process started are no news: they are not counted again."""
         self.controller_service: ControllerService | None = None
         self._probe: Probe | None = None
         self._contact_ms: int | None = None

@@ -86,7 +86,7 @@ class ReplicaLogInfoRequests:
 
 
 def _log_infos(response: GetReplicaLogInfoResponse) -> dict[TopicIdPartition, LogInfo]:
-    """What the response says without an error."""
+    """The logs of the response that have no error."""
     return {
         (topic.topic_id, each.partition): LogInfo(
             broker_epoch=response.broker_epoch,

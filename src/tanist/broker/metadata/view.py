@@ -1,4 +1,4 @@
-"""What this node knows of the cluster: the image of the committed metadata, and who listens to its changes.
+"""The cluster, as this node knows it: the image of the committed metadata, and the listeners to its changes.
 
 The image is fed by the quorum (`broker/metadata/quorum.py`) with committed records only, in order; nothing else changes
 it. Listeners get the delta of each burst.

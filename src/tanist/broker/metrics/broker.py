@@ -119,7 +119,7 @@ def _traffic(metrics: Metrics, purgatory: Purgatory, out: Exposition) -> None:
 
 
 def _salvage(metrics: Metrics, salvage: Salvage, out: Exposition) -> None:
-    """What followers had to drop, and what was saved of it."""
+    """Records that followers had to drop, and those that were saved."""
     out.add("tanist_truncated_records_total", metrics.truncated_records)
     out.add("tanist_truncated_below_high_watermark_total", metrics.truncated_below_high_watermark)
     out.add("tanist_salvage_saved_total", salvage.saved)

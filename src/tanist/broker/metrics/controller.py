@@ -1,7 +1,7 @@
 """The cluster, as a controller knows it (rules 129, 130), KIP-966's metrics among it.
 
 Counts of the cluster come from the committed metadata, so every controller reports the same, active or not: take the
-maximum over them. What only an active controller can know (recoveries) is 0 on the others: take the sum.
+maximum over them. Counts that only an active controller has (recoveries) are 0 on the others: take the sum.
 """
 
 from __future__ import annotations

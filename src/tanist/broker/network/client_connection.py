@@ -1,7 +1,7 @@
 """One accepted connection: frames in, answers out in the order of the requests (Kafka's promise to clients).
 
 Requests are handled as they arrive. An answer that is not ready (a long poll, an acks=all produce) holds a slot, and
-the answers behind it wait for their turn. What a turn has produced is sent in one go at the turn's end (`flush`).
+the answers behind it wait for their turn. The answers of a turn are sent in one go at its end (`flush`).
 
 This file must not know any API beyond how to find its handler; Produce and Fetch are handed over without a header
 object because they have a fast path.
@@ -103,7 +103,7 @@ class ListenerApis:
 
 
 class ConnectionOwner(Protocol):
-    """What accepted the connection (`connections.Connections`)."""
+    """The owner of the listener that accepted the connection (`connections.Connections`)."""
 
     requests: dict[int, int]
     """How many requests have come, by API key; Produce and Fetch are counted elsewhere."""

@@ -1,7 +1,7 @@
 """The listeners of a node and the connections that it has accepted.
 
-Owns both, closes connections that are idle, and warns of clients that send nonsense or want what is not there. What is
-served on a listener comes with `listen`.
+Owns both, closes connections that are idle, and warns of clients that send malformed requests or ask for transactions.
+The APIs of a listener come with `listen`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Reading one partition for a Fetch: what a follower may have of a leader's log, and a consumer of any replica's.
 
-Record data is never touched: a read gives a range of a segment file. What is wrong is an error in the answer; a disk
+Record data is never touched: a read gives a range of a segment file. A fault is an error in the answer; a disk
 that fails is the node's affair, too.
 """
 

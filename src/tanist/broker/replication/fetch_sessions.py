@@ -57,7 +57,7 @@ class FetchSession:
         self.take(call)
 
     def take(self, call: FetchCall) -> None:
-        """What the client reads from now on."""
+        """Take the partitions that the client reads from now on."""
         for topic, parts in call.topics:
             for target in parts:
                 self.targets[(topic, target.partition)] = target

@@ -23,7 +23,7 @@ _NOT_LEADER = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 
 class AckWaiter(Protocol):
-    """What waits for the high watermark: a produce with acks=all, or a group's records."""
+    """A request that waits for the high watermark: a produce with acks=all, or a group's records."""
 
     done: bool
 
@@ -32,7 +32,7 @@ class AckWaiter(Protocol):
 
 
 class FetchWaiter(Protocol):
-    """What waits for data: a fetch that could not be answered with enough records."""
+    """A request that waits for data: a fetch that could not be answered with enough records."""
 
     done: bool
 

@@ -43,7 +43,7 @@ _ANSWER_MS: Final = 1_000
 _RETRY_MS: Final = 50
 _MAX_FRAME_BYTES: Final = 1 << 20
 _FOLLOWS = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_LEADER_EPOCH})
-"""What a replica says that knows of no later leader: it is in the same epoch, or has yet to hear of it."""
+"""Answers of a replica that knows of no later leader: it is in the same epoch, or has yet to hear of it."""
 
 
 class Confirmation(Enum):
@@ -182,7 +182,7 @@ class Leadership:
             self._purgatory.add(self._context.clock.now_ms() + patience_ms, question)
 
     def heard(self, question: _Question, broker_id: int, error: int) -> None:
-        """What a replica says; -1 if it says nothing."""
+        """A replica has answered; -1 if it has not."""
         if question.done:
             return
         if error == ErrorCode.FENCED_LEADER_EPOCH:

@@ -1,8 +1,8 @@
 """Carrying out what a replica's state machine wants: the one interpreter of `replica.effects` on a broker.
 
-Owns which part of the broker an effect goes to, and nothing else: the replica has decided, the parts act. What waits on
-a partition hears of it here: produces when the high watermark moves, fetches at the end of the turn or when the role
-changes, the groups' coordinator when the leadership of a partition of `__consumer_offsets` comes or goes.
+Owns which part of the broker an effect goes to, and nothing else: the replica has decided, the parts act. Requests that
+wait on a partition hear of it here: produces when the high watermark moves, fetches at the end of the turn or when the
+role changes, the groups' coordinator when the leadership of a partition of `__consumer_offsets` comes or goes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class IsrProposals(Protocol):
 
 
 class SalvageQueue(Protocol):
-    """What copies records before a follower drops them (`salvage.Salvage`)."""
+    """The copier of records that a follower is about to drop (`salvage.Salvage`)."""
 
     def begin(self, hosted: HostedPartition, effect: SalvageFirst) -> None:
         """Copy, then let the follower cut."""
@@ -100,7 +100,7 @@ class ReplicaEffects:
             self.group_leadership_changed(hosted)
 
     def _count_records(self, hosted: HostedPartition, before: LeaderState | None) -> None:
-        """What producers append is what a log grows by while it is led from here: so nobody need count records."""
+        """A log grows by what producers append while it is led from here: so records need not be counted one by one."""
         leader = hosted.leader
         if before is None and leader is not None:
             hosted.leads_from = leader.leader_epoch_start_offset

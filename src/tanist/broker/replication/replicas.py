@@ -156,7 +156,7 @@ class Replicas:
         topic_id = image.topic_ids.get(topic)
         state = None if topic_id is None else image.partition(topic_id, index)
         if log.topic_id == ZERO_UUID:
-            # Whose log it is cannot be said (its `partition.metadata` is gone): not ours to delete.
+            # The topic of the log is unknown (its `partition.metadata` is gone): not ours to delete.
             self._context.report("WARN", f"{topic}-{index} has no topic id and is in no use: left where it lies")
             return False
         if state is not None and self._context.node_id in state.replicas and topic_id == log.topic_id:

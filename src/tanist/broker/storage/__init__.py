@@ -1,1 +1,1 @@
-"""What a broker does to its logs beside replication: retention, checkpoints, compaction, salvage."""
+"""Care of a broker's logs beside replication: retention, checkpoints, compaction, salvage."""

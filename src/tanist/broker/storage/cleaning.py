@@ -2,10 +2,10 @@
 
 Owns Kafka's choice (of the logs that are due the one with the largest dirty share), the pause `log.cleaner.backoff.ms`
 when none is, and the throttle `log.cleaner.io.max.bytes.per.second`. One log at a time, which is Kafka's default of one
-thread. What is heavy of a cleaning runs off the loop, a slice after the other, and between two of them anything may
+thread. The heavy steps of a cleaning run off the loop, a slice after the other, and between two of them anything may
 happen to the log: a partition that is gone, that is about to truncate, or is not compacted any more is let go.
 
-What cannot be cleaned is said, and left alone until the broker starts again, as in Kafka: damage of a log is not the
+A log that cannot be cleaned is reported, and left alone until the broker starts again, as in Kafka: damage is not the
 cleaner's to repair. It knows nothing of requests; leaders and followers clean what they have, each for itself.
 """
 
@@ -70,7 +70,7 @@ class LogCleaner:
             self._look_in(self._context.config.log_cleaner_backoff_ms)
 
     def stop(self) -> None:
-        """What is half done is given up; what it has left on the disk goes at the next start."""
+        """A cleaning that runs is given up; its files go at the next start."""
         self._stopped = True
         if self._timer is not None:
             self._timer.cancel()

@@ -1,8 +1,8 @@
 """Saving what replicas drop: the node's side of the quarantine (docs/salvage.md).
 
 Owns when records are saved, and what happens if they cannot be. A follower that is about to cut (`SalvageFirst`) waits
-here, alone of its partition; the copy is made off the loop, and then it goes on. What recovery cuts at a start
-is saved on the spot. It never touches the path of a produce or fetch: without a truncation nothing of it runs but the
+here, alone of its partition; the copy is made off the loop, and then it goes on. Records that recovery cuts at a start
+are saved on the spot. It never touches the path of a produce or fetch: without a truncation nothing of it runs but the
 check of the quarantine's bounds.
 
 If saving fails, the truncation goes on by default, for a replica that cannot follow is one less to have the records
@@ -164,7 +164,7 @@ class Salvage:
         log = hosted.log
         try:
             if cut.fully:
-                # What retention would have taken anyway is not lost.
+                # Segments that retention would have taken anyway are not lost.
                 clock = self._context.clock
                 expired = log.delete_old_segments(clock.now_ms(), clock.wall_ms(), request.saving.high_watermark)
                 self._deletions.schedule(expired)
