@@ -31,7 +31,7 @@ from pathlib import Path
 
 from tanist.runtime.ports.loop import Loop
 from tanist.runtime.ports.network import SocketNetwork
-from tanist.sim.workload.group_client import Ground, Offsets, OffsetWatcher, Part, Place
+from tanist.sim.workload.group_client import ClientContext, GroupPartition, Offsets, OffsetWatcher, TopicPartition
 from tanist.sim.workload.group_members import ClassicMember, ConsumerMember, GroupMember
 from tanist.wire.errors import ErrorCode
 from tanist.wire.internal_topics import OFFSETS_TOPIC
@@ -57,7 +57,7 @@ PROPERTIES = {
 
 
 @dataclass(slots=True)
-class Told:
+class ReportedCommit:
     """The newest commit of one partition that anybody was told of."""
 
     offset: int
@@ -74,61 +74,74 @@ class Account:
     kills: int = 0
     settled_s: float = -1.0
     unsettled: list[str] = field(default_factory=list)
-    _told: dict[Place, Told] = field(default_factory=dict)
+    _reported: dict[GroupPartition, ReportedCommit] = field(default_factory=dict)
     _authors: dict[str, str] = field(default_factory=dict)
     _succeeded: set[str] = field(default_factory=set)
-    _generations: dict[tuple[Place, int], str] = field(default_factory=dict)
+    _generations: dict[tuple[GroupPartition, int], str] = field(default_factory=dict)
 
     # -- Witness
 
-    def told(
-        self, client: str, group: str, member_id: str, epoch: int, parts: Iterable[Part], *, classic: bool
+    def assigned(
+        self,
+        client: str,
+        group: str,
+        member_id: str,
+        epoch: int,
+        partitions: Iterable[TopicPartition],
+        *,
+        classic: bool,
     ) -> None:
         self.counts["assignments told"] += 1
-        for part in parts:
-            place = (group, *part)
+        for partition in partitions:
+            group_partition = (group, *partition)
             for other in self.members.values():
-                if other.group == group and other.name != client and part in other.owned and other.epoch == epoch:
-                    self.violations.append(f"{place} is {client}'s and {other.name}'s in epoch {epoch}")
+                if other.group == group and other.name != client and partition in other.owned and other.epoch == epoch:
+                    self.violations.append(f"{group_partition} is {client}'s and {other.name}'s in epoch {epoch}")
             if classic:
-                owner = self._generations.setdefault((place, epoch), member_id)
+                owner = self._generations.setdefault((group_partition, epoch), member_id)
                 if owner != member_id:
-                    self.violations.append(f"{place} is {owner}'s and {member_id}'s in generation {epoch}")
+                    self.violations.append(f"{group_partition} is {owner}'s and {member_id}'s in generation {epoch}")
 
-    def gave_up(self, client: str, group: str, parts: Iterable[Part]) -> None:
-        self.counts["partitions given up"] += len(list(parts))
+    def revoked(self, client: str, group: str, partitions: Iterable[TopicPartition]) -> None:
+        self.counts["partitions given up"] += len(list(partitions))
 
-    def asks(self, group: str) -> Mapping[Place, Told]:
-        return {place: Told(told.offset, told.tag) for place, told in self._told.items() if place[0] == group}
+    def asks(self, group: str) -> Mapping[GroupPartition, ReportedCommit]:
+        return {
+            group_partition: ReportedCommit(known.offset, known.tag)
+            for group_partition, known in self._reported.items()
+            if group_partition[0] == group
+        }
 
-    def fetched(self, client: str, group: str, asked: Mapping[Place, Told], offsets: Offsets) -> None:
+    def fetched(
+        self, client: str, group: str, asked: Mapping[GroupPartition, ReportedCommit], offsets: Offsets
+    ) -> None:
         self.counts["offsets told"] += 1
-        for part, (offset, tag) in offsets.items():
-            place = (group, *part)
-            least = asked.get(place)
+        for partition, (offset, tag) in offsets.items():
+            group_partition = (group, *partition)
+            least = asked.get(group_partition)
             if least is not None and offset < least.offset and not self._overtaken(tag, least.tag):
                 self.violations.append(
-                    f"{place}: {client} is told {offset} ({tag or 'nothing'}), {least.offset} ({least.tag}) was told"
+                    f"{group_partition}: {client} got {offset} ({tag or 'nothing'}) after {least.offset} ({least.tag})"
                 )
             elif offset >= 0:
-                self._hears(place, offset, tag)
+                self._hears(group_partition, offset, tag)
 
-    def commits(self, client: str, place: Place, offset: int, tag: str) -> None:
+    def commits(self, client: str, group_partition: GroupPartition, offset: int, tag: str) -> None:
         self._authors[tag] = client
 
-    def committed(self, client: str, place: Place, offset: int, tag: str) -> None:
+    def committed(self, client: str, group_partition: GroupPartition, offset: int, tag: str) -> None:
         self.counts["commits told"] += 1
         self._succeeded.add(tag)
-        self._hears(place, offset, tag)
+        self._hears(group_partition, offset, tag)
 
     def _overtaken(self, tag: str, newer: str) -> bool:
         """Whether the commit may have come behind a later one of the same member: its answer was never heard."""
         return tag not in self._succeeded and tag != "" and self._authors.get(tag) == self._authors.get(newer)
 
-    def _hears(self, place: Place, offset: int, tag: str) -> None:
-        known = self._told.get(place)
+    def _hears(self, group_partition: GroupPartition, offset: int, tag: str) -> None:
+        known = self._reported.get(group_partition)
         if known is None or offset > known.offset:
-            self._told[place] = Told(offset, tag)
+            self._reported[group_partition] = ReportedCommit(offset, tag)
 
     # -- at the end
 
@@ -139,9 +152,9 @@ class Account:
             members = [member for member in self.members.values() if member.group == group]
             for index in range(partitions):
                 owners = [member for member in members if (TOPIC, index) in member.owned]
-                if len(owners) != 1 or not owners[0].commits_told.get((TOPIC, index)):
-                    told = ", ".join(owner.name for owner in owners) or "nobody"
-                    self.unsettled.append(f"{TOPIC}-{index} of {group} is {told}'s")
+                if len(owners) != 1 or not owners[0].reported_commits.get((TOPIC, index)):
+                    names = ", ".join(owner.name for owner in owners) or "nobody"
+                    self.unsettled.append(f"{TOPIC}-{index} of {group} is {names}'s")
         return not self.unsettled
 
     @property
@@ -170,7 +183,7 @@ class Killer(threading.Thread):
         super().__init__(daemon=True)
         self._cluster = cluster
         self._every_s = every_s
-        self._chance = random.Random(seed)
+        self._rng = random.Random(seed)
         self._done = done
         self._ended = threading.Event()
         self.kills = 0
@@ -193,7 +206,7 @@ class Killer(threading.Thread):
     def _kill_one(self) -> None:
         cluster = self._cluster
         leaders = metadata(cluster, cluster.node_ids[0], (OFFSETS_TOPIC,)).leaders(OFFSETS_TOPIC)
-        victim = self._chance.choice(sorted({leader for leader in leaders.values() if leader >= 0}))
+        victim = self._rng.choice(sorted({leader for leader in leaders.values() if leader >= 0}))
         cluster.kill_node(victim)
         self.kills += 1
         self._ended.wait(DOWN_S)
@@ -216,8 +229,8 @@ def run(cluster: Cluster, *, seconds: float, members: int, groups: int, kill_eve
     bootstrap = [cluster.address(node_id) for node_id in cluster.node_ids]
     names = [f"g{n}" for n in range(groups)]
 
-    def ground_of(name: str) -> Ground:
-        return Ground(loop, network, bootstrap, random.Random(f"{seed}/{name}"), account)
+    def ground_of(name: str) -> ClientContext:
+        return ClientContext(loop, network, bootstrap, random.Random(f"{seed}/{name}"), account)
 
     watchers = [
         OffsetWatcher(ground_of(f"{name}/watcher"), f"{name}/watcher", name, (TOPIC,), pause_ms=WATCH_PAUSE_MS)
@@ -242,7 +255,7 @@ def run(cluster: Cluster, *, seconds: float, members: int, groups: int, kill_eve
         nonlocal began_s
         began_s = time.monotonic()
         for member in account.members.values():
-            member.commits_told.clear()
+            member.reported_commits.clear()
         settle()
 
     def settle() -> None:

@@ -55,7 +55,7 @@ def judged(
         with path.open("w") as file:
             write_history(file, topic, acks, log, sent)
         verdict, _ = verify(path)
-    return verdict, [f"{found.anomaly.value}: {found.count}, {found.told}" for found in verdict.found]
+    return verdict, [f"{found.anomaly.value}: {found.count}, {found.summary}" for found in verdict.found]
 
 
 def counted(verdict: Verdict, anomaly: Anomaly) -> int:

@@ -259,13 +259,13 @@ def fault_round(cluster: Cluster, load: Load, fault: Fault, node_id: int) -> Rou
 def run(cluster: Cluster, *, fault: Fault, rounds: int, seed: int, rate: float = RATE, verbose: bool = False) -> Report:
     """All the rounds on a cluster that is up, and the judgement."""
     report = Report(cluster.name, fault, seed)
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     create_topic(cluster)
     load = Load(cluster, TOPIC, PARTITIONS, rate, SETTINGS.get(fault, {}))
     load.start()
     try:
         for number in range(rounds):
-            done = fault_round(cluster, load, fault, chance.choice(cluster.node_ids))
+            done = fault_round(cluster, load, fault, rng.choice(cluster.node_ids))
             report.rounds.append(done)
             if verbose:
                 what = f"node {done.node_id}, led {done.led}{', controller' if done.was_controller else ''}"

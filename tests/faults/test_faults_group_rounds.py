@@ -25,13 +25,13 @@ def fetch(account: Account, offset: int, tag: str) -> None:
     account.fetched("other", "g", account.asks("g"), {PART: (offset, tag)})
 
 
-def member(group: str, name: str, epoch: int, *parts: Any) -> Any:
+def member(group: str, name: str, epoch: int, *partitions: Any) -> Any:
     return SimpleNamespace(
         group=group,
         name=name,
         epoch=epoch,
-        owned=dict.fromkeys(parts, 1),
-        commits_told=dict.fromkeys(parts, 1),
+        owned=dict.fromkeys(partitions, 1),
+        reported_commits=dict.fromkeys(partitions, 1),
         refused={},
     )
 
@@ -70,14 +70,14 @@ def test_only_a_commit_that_was_never_answered_may_come_late_and_only_behind_one
 
 def test_two_owners_in_one_epoch_are_noticed() -> None:
     account = Account(members={"one": member("g", "one", 3, PART)})
-    account.told("two", "g", "two-id", 4, [PART], classic=False)
+    account.assigned("two", "g", "two-id", 4, [PART], classic=False)
     assert account.violations == []  # the other has yet to hear of epoch 4
-    account.told("two", "g", "two-id", 3, [PART], classic=False)
+    account.assigned("two", "g", "two-id", 3, [PART], classic=False)
     assert len(account.violations) == 1
     account = Account()
-    account.told("one", "g", "one-id", 3, [PART], classic=True)
-    account.gave_up("one", "g", [PART])
-    account.told("two", "g", "two-id", 3, [PART], classic=True)
+    account.assigned("one", "g", "one-id", 3, [PART], classic=True)
+    account.revoked("one", "g", [PART])
+    account.assigned("two", "g", "two-id", 3, [PART], classic=True)
     assert len(account.violations) == 1, "a generation has one assignment"
 
 

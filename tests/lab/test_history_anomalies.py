@@ -31,7 +31,7 @@ def evidence(*history: Line) -> dict[str, list[int]]:
 
 
 def told(*history: Line) -> dict[str, str]:
-    return {each.anomaly.value: each.told for each in judged(*history).found}
+    return {each.anomaly.value: each.summary for each in judged(*history).found}
 
 
 def send(value: Any, offset: int | None = None, outcome: str = "ok", process: Any = "p", **fields: Any) -> Line:

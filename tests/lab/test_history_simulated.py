@@ -35,7 +35,7 @@ def _check(seed: int, path: Path) -> Verdict | None:
     assert verdict.failed == sum(send.outcome == "failed" for send in sends)
     assert verdict.acknowledged + verdict.failed + verdict.unknown == len(sends)
     assert verdict.records_polled == len(run.history.reads)
-    unclean = {truth.name for truth in run.checkers.replicas.truths.values() if truth.unclean}
+    unclean = {oracle.name for oracle in run.checkers.replicas.oracles.values() if oracle.unclean}
     for found in verdict.found:
         assert set(found.partitions) <= unclean, (seed, found)
     read = {entry.value for entry in run.history.reads}

@@ -152,7 +152,7 @@ def test_a_hold_delays_and_loses_nothing() -> None:
     def script(run: Directed) -> Script:
         yield from settled(run, 3)
         hold = run.hold_answers(3, 1)
-        run.scribe.write(1, 2)
+        run.writer.write(1, 2)
         yield 500
         ends.append(run.end(3))
         hold.release()
@@ -169,7 +169,7 @@ def test_a_script_that_waits_in_vain_lets_go_and_says_so() -> None:
     def script(run: Directed) -> Script:
         yield from settled(run, 3)
         run.hold_answers(3, 1)
-        run.scribe.write(1)
+        run.writer.write(1)
         run.host(2).kill()
         yield Until(lambda: False, within_ms=2_000)
 

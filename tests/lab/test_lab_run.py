@@ -25,7 +25,7 @@ from tanist.sim.checkers.violation import Violation
 from tanist.sim.faults.nemesis import Nemesis
 from tanist.sim.run.group_profiles import GroupConfig
 from tanist.sim.run.profiles import ChaosConfig
-from tanist.sim.run.run import Outcome
+from tanist.sim.run.run import SeedResult
 
 SIMULATOR_PAGE = Path(__file__).parents[2] / "docs" / "simulator.md"
 GROUPS_PAGE = SIMULATOR_PAGE.with_name("groups.md")
@@ -210,8 +210,8 @@ def test_processes_play_what_one_does() -> None:
 
 def test_a_run_is_summed_up() -> None:
     totals = Totals()
-    totals.add(Outcome(1, events=10, virtual_ms=1_800_000, faults=2, acknowledged=5, lost=1))
-    totals.add(Outcome(2, events=20, virtual_ms=1_800_000, faults=3, acknowledged=6))
+    totals.add(SeedResult(1, events=10, virtual_ms=1_800_000, faults=2, acknowledged=5, lost=1))
+    totals.add(SeedResult(2, events=20, virtual_ms=1_800_000, faults=3, acknowledged=6))
     assert (totals.seeds, totals.events, totals.faults, totals.acknowledged, totals.given_up) == (2, 30, 5, 11, 1)
     assert totals.virtual_hours == 1.0
 

@@ -171,16 +171,16 @@ def test_moves_replace_one_replica() -> None:
 def test_epochs_are_compared_and_nothing_else(name: str) -> None:
     """The level on which a question is asked does not matter: with other epochs at hand the answer is the same."""
     model = partition_model(name)
-    chance = random.Random(7)
+    rng = random.Random(7)
     state = model.initial()
     for _ in range(60):
-        controller = model.parts.controllers[state[CONTROLLER]]
+        controller = model.tables.controllers[state[CONTROLLER]]
         higher = controller._replace(
             leader_epoch=controller.leader_epoch + 3,
             partition_epoch=controller.partition_epoch + 11,
             registrations=tuple(each._replace(epoch=each.epoch + 5) for each in controller.registrations),
         )
-        for message in (model.parts.messages[number] for number in model.parts.networks[state[NETWORK]]):
+        for message in (model.tables.messages[number] for number in model.tables.networks[state[NETWORK]]):
             if isinstance(message, AlterRequest):
                 was = message.proposal
                 isr = tuple((broker, epoch if epoch < 0 else epoch + 5) for broker, epoch in was.isr)
@@ -202,4 +202,4 @@ def test_epochs_are_compared_and_nothing_else(name: str) -> None:
                     other.controller.elr,
                 )
         possible = [after for _, after, broken in model.expand(state) if broken is None]
-        state = chance.choice(possible) if possible else model.initial()
+        state = rng.choice(possible) if possible else model.initial()

@@ -77,7 +77,7 @@ def test_a_start_that_is_no_way_to_go_is_refused() -> None:
 def test_who_is_who_makes_no_difference(name: str) -> None:
     """The search looks at one state for all that differ in names: their steps must differ in names only."""
     model = QuorumModel(CONFIGURATIONS[name])  # type: ignore[arg-type]
-    chance = random.Random(1)
+    rng = random.Random(1)
     for _ in range(6):
         state = model.initial()
         for _ in range(30):
@@ -88,7 +88,7 @@ def test_who_is_who_makes_no_difference(name: str) -> None:
                 assert {after for _, after, _ in model.expand(renamed)} == {model.rename(at, to) for _, at, _ in steps}
             if not steps:
                 break
-            state = chance.choice(steps)[1]
+            state = rng.choice(steps)[1]
 
 
 DEEP = {"E-N": 80_000}

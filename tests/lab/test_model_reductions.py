@@ -39,19 +39,19 @@ def _states(model: PartitionModel) -> list[State]:
 
 def _contents(model: PartitionModel, states: list[State], seen_as: Callable[[State], State]) -> set[Any]:
     """What is in the states, so that those of two models can be compared."""
-    parts, brokers = model.parts, model.configuration.brokers
+    tables, brokers = model.tables, model.configuration.brokers
     inboxes = BROKERS + brokers
     contents = set()
     for each in states:
         state = seen_as(each)
         contents.add(
             (
-                parts.controllers[state[CONTROLLER]],
-                frozenset(parts.messages[message] for message in parts.networks[state[NETWORK]]),
-                parts.histories[state[HISTORY]],
-                parts.budgets[state[BUDGET]],
-                tuple(parts.brokers[broker] for broker in state[BROKERS:inboxes]),
-                tuple(tuple(parts.views[view] for view in parts.inboxes[inbox]) for inbox in state[inboxes:]),
+                tables.controllers[state[CONTROLLER]],
+                frozenset(tables.messages[message] for message in tables.networks[state[NETWORK]]),
+                tables.histories[state[HISTORY]],
+                tables.budgets[state[BUDGET]],
+                tuple(tables.brokers[broker] for broker in state[BROKERS:inboxes]),
+                tuple(tuple(tables.views[view] for view in tables.inboxes[inbox]) for inbox in state[inboxes:]),
             )
         )
     return contents
@@ -62,15 +62,15 @@ def _as_it_is(state: State) -> State:
 
 
 def _without_fetches(model: PartitionModel) -> Callable[[State], State]:
-    parts = model.parts
+    tables = model.tables
 
     def seen_as(state: State) -> State:
         left = [
             number
-            for number in parts.networks[state[NETWORK]]
-            if not isinstance(parts.messages[number], SentFetch | SentAnswer)
+            for number in tables.networks[state[NETWORK]]
+            if not isinstance(tables.messages[number], SentFetch | SentAnswer)
         ]
-        return (*state[:NETWORK], parts.network(left), *state[NETWORK + 1 :])
+        return (*state[:NETWORK], tables.network(left), *state[NETWORK + 1 :])
 
     return seen_as
 
@@ -109,18 +109,18 @@ class Unhurried(Events):
 
 def _hurried(model: PartitionModel) -> Callable[[State], State]:
     """What is of no consequence is done."""
-    events = Events(model.configuration, model.parts)
-    parts, brokers = model.parts, model.configuration.brokers
+    events = Events(model.configuration, model.tables)
+    tables, brokers = model.tables, model.configuration.brokers
 
     def seen_as(state: State) -> State:
         changed = list(state)
         for broker in range(brokers):
             at = BROKERS + brokers + broker
             changed[at] = events._catch_up(broker, state[BROKERS + broker], state[at])
-        for message in parts.networks[state[NETWORK]]:
-            hears = getattr(parts.messages[message], "hears", 0)
+        for message in tables.networks[state[NETWORK]]:
+            hears = getattr(tables.messages[message], "hears", 0)
             if events.leaves_no_trace(state[CONTROLLER], message, state[BROKERS + hears]):
-                changed[NETWORK] = parts.exchange(changed[NETWORK], message, ())
+                changed[NETWORK] = tables.exchange(changed[NETWORK], message, ())
         return tuple(changed)
 
     return seen_as
@@ -139,7 +139,7 @@ def test_what_is_of_no_consequence_may_be_done_at_once(budget: dict[str, int]) -
     configuration = _configuration(**budget)
     hurried = PartitionModel(configuration)
     unhurried = PartitionModel(configuration)
-    unhurried.events = Unhurried(configuration, unhurried.parts)
+    unhurried.events = Unhurried(configuration, unhurried.tables)
     few, many = _states(hurried), _states(unhurried)
     assert len(many) > len(few)
     assert _contents(unhurried, many, _hurried(unhurried)) == _contents(hurried, few, _hurried(hurried))

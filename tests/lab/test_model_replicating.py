@@ -7,7 +7,7 @@ import random
 import pytest
 
 from tanist.lab.model import replicating
-from tanist.lab.model.components import AlterAnswer, Answer, Broker, Leading, Registration, Request, View, ids_of
+from tanist.lab.model.components import AlterAnswer, Answer, Broker, LeaderReplica, Registration, Request, View, ids_of
 from tanist.lab.model.partition import PartitionModel
 from tanist.lab.model.replicating import LAG_MS, NOW_MS, Registrations, statuses
 from tanist.lab.model.steps import Label, State
@@ -91,7 +91,7 @@ class Cluster:
             live.learn(view)
 
     def _controller_view(self, state: State) -> View:
-        return self.model.parts.controllers[state[CONTROLLER]].view()
+        return self.model.tables.controllers[state[CONTROLLER]].view()
 
     def take(self, label: Label, after: State) -> None:
         before, self.state = self.state, after
@@ -105,7 +105,7 @@ class Cluster:
 
     def _write(self, label: Label, _: State) -> None:
         live = self.brokers[label.who]
-        payload = self.model.parts.brokers[self.state[BROKERS + label.who]].log[-1][1]
+        payload = self.model.tables.brokers[self.state[BROKERS + label.who]].log[-1][1]
         assert isinstance(live.replica.log, MemoryLog)
         live.replica.log.append_as_leader((str(payload),), live.leader.leader_epoch)
         live.leader.appended(NOW_MS)
@@ -122,7 +122,7 @@ class Cluster:
         answer = self._ask(label, before)
         follower = self.brokers[label.who].replica.follower
         assert follower is not None
-        replicating.tell(follower, answer)
+        replicating.apply_metadata(follower, answer)
 
     def _lag(self, label: Label, _: State) -> None:
         late = {int(number) for number in label.detail.removeprefix("for ").split(",")}
@@ -132,20 +132,20 @@ class Cluster:
         leader.check_lag(NOW_MS)
 
     def _learn(self, label: Label, before: State) -> None:
-        parts = self.model.parts
+        tables = self.model.tables
         inboxes = BROKERS + self.model.configuration.brokers
-        waiting = parts.inboxes[before[inboxes + label.who]]
+        waiting = tables.inboxes[before[inboxes + label.who]]
         left = int(label.detail.removeprefix("but for ")) if label.detail else 0
         live = self.brokers[label.who]
-        live.learn_up_to(parts.views[waiting[len(waiting) - left - 1]])
+        live.learn_up_to(tables.views[waiting[len(waiting) - left - 1]])
         if live.replica.role is None:  # its log is deleted
             self.brokers[label.who] = Live(label.who, live.epoch, MemoryLog())
             self.brokers[label.who].backlog = live.backlog
 
     def _answer(self, label: Label, before: State) -> None:
-        parts = self.model.parts
-        gone = set(parts.networks[before[NETWORK]]) - set(parts.networks[self.state[NETWORK]])
-        told = [parts.messages[number] for number in gone]
+        tables = self.model.tables
+        gone = set(tables.networks[before[NETWORK]]) - set(tables.networks[self.state[NETWORK]])
+        told = [tables.messages[number] for number in gone]
         for each in told:
             if isinstance(each, AlterAnswer) and each.receiver == label.who:
                 result = AlterPartitionResult(
@@ -178,7 +178,7 @@ class Cluster:
 def _comparable(state: Broker) -> Broker:
     """Without the ghost, and what the model forgets of those who do not lead because it decides nothing."""
     role = state.role
-    return state._replace(role=role._replace(heard=0)) if isinstance(role, Leading) else state
+    return state._replace(role=role._replace(heard=0)) if isinstance(role, LeaderReplica) else state
 
 
 LIVED = ("last-replica-standing", "slow-followers", "two-records", "preferred-leaders", "reassignment", "checkpoints")
@@ -189,13 +189,13 @@ LIVED = ("last-replica-standing", "slow-followers", "two-records", "preferred-le
 def test_it_does_the_same(name: str, seed: int) -> None:
     model = partition_model(name)
     cluster = Cluster(model)
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     for _ in range(60):
         steps = [(label, after) for label, after, broken in model.expand(cluster.state) if broken is None]
         if not steps:
             break
-        label, after = chance.choice(steps)
+        label, after = rng.choice(steps)
         cluster.take(label, after)
         for broker, live in enumerate(cluster.brokers):
-            told = model.parts.brokers[cluster.state[BROKERS + broker]]
+            told = model.tables.brokers[cluster.state[BROKERS + broker]]
             assert _comparable(live.as_tuple()) == _comparable(told), f"{label}: {broker + 1}"

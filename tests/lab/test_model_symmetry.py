@@ -23,14 +23,14 @@ WALKED = (
 
 def _walk(model: PartitionModel, seed: int, steps: int) -> list[State]:
     """States on a random way through the model."""
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     state = model.initial()
     seen = [state]
     for _ in range(steps):
         possible = [after for _, after, broken in model.expand(state) if broken is None]
         if not possible:
             break
-        state = chance.choice(possible)
+        state = rng.choice(possible)
         seen.append(state)
     return seen
 
@@ -50,8 +50,8 @@ def test_renamings_have_one_representative(name: str) -> None:
 def test_a_renamed_state_has_the_renamed_future(name: str) -> None:
     """The soundness of the reduction. It needs that no decision depends on who is who, nor on a replica's place."""
     model = partition_model(name)
-    chance = random.Random(2)
-    for state in chance.sample(_walk(model, 3, 80), 20):
+    rng = random.Random(2)
+    for state in rng.sample(_walk(model, 3, 80), 20):
         future = {model.representative(after) for _, after, _ in model.expand(state)}
         for to in permutations(range(model.configuration.brokers)):
             other = {model.representative(after) for _, after, _ in model.expand(model.rename(state, to))}
@@ -71,8 +71,8 @@ def test_what_is_wrong_stays_wrong_under_other_names() -> None:
     state = model.initial()
     for text in ("write 1", "fetch 2", "fetch 3", "fetch 2", "fetch 3"):
         state = next(after for label, after, _ in model.expand(state) if str(label) == text)
-    parts, broker = model.parts, state[5]
-    emptied = parts.broker(parts.brokers[broker]._replace(log=(), high_watermark=0))
+    tables, broker = model.tables, state[5]
+    emptied = tables.broker(tables.brokers[broker]._replace(log=(), high_watermark=0))
     wrong = (*state[:5], emptied, *state[6:])
     assert model.violation_of(state) is None
     for to in permutations(range(3)):

@@ -13,19 +13,19 @@ from concurrent.futures import ProcessPoolExecutor
 import pytest
 
 from tanist.sim.run.coverage import lacking
-from tanist.sim.run.run import Outcome, run
+from tanist.sim.run.run import SeedResult, run
 
 _DEFAULT = "1..16"
 _REST = "17..2000"
 
 
-def _play(seeds: str) -> list[Outcome]:
+def _play(seeds: str) -> list[SeedResult]:
     first, last = os.environ.get("TANIST_SEEDS", seeds).split("..")
     with ProcessPoolExecutor(max_workers=os.cpu_count()) as pool:
         return list(pool.map(run, range(int(first), int(last) + 1)))
 
 
-def _judge(outcomes: list[Outcome]) -> None:
+def _judge(outcomes: list[SeedResult]) -> None:
     violations = [f"seed {outcome.seed}: {outcome.violation}" for outcome in outcomes if outcome.violation]
     assert not violations, "\n".join(violations)
     # A run in which nothing happens proves nothing.

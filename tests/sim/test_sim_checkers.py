@@ -13,7 +13,7 @@ from tanist.controller.registration import BrokerRegistration
 from tanist.sim.checkers.elections import ElectionChecks
 from tanist.sim.checkers.logs import LogChecks
 from tanist.sim.checkers.violation import Violation
-from tanist.sim.oracle import Batch, Copy, Oracle, Truth
+from tanist.sim.oracle import Batch, Oracle, PartitionOracle, ReplicaMirror
 from tanist.sim.world.clock import stream
 from tanist.sim.world.disk import SimDisk
 from tanist.sim.world.scheduler import Process, Scheduler
@@ -42,17 +42,17 @@ def test_a_second_loss_of_power_does_not_make_durable_what_the_first_one_left() 
     """S22: no process has started in between, so what was synced ends where it ended at the first loss, be it at 0."""
     host = host_with({"00000000000000000000.log": batch(0), "00000000000000000001.log": batch(1)})
     checks = LogChecks(SimpleNamespace(now_us=0, counts={}), set())  # type: ignore[arg-type]
-    truth = Truth(KEY, "events-0")
-    copy = truth.copies[1] = Copy(1, 1, SimpleNamespace(directory=LOG))  # type: ignore[arg-type]
-    copy.batches = [Batch(0, 1, 0, 0), Batch(1, 2, 0, 0)]
-    checks.went_down(host, truth, lost_power=True, mid_turn=False, broker_epoch=5)
-    assert copy.durable_end == 0
+    oracle = PartitionOracle(KEY, "events-0")
+    mirror = oracle.mirrors[1] = ReplicaMirror(1, 1, SimpleNamespace(directory=LOG))  # type: ignore[arg-type]
+    mirror.batches = [Batch(0, 1, 0, 0), Batch(1, 2, 0, 0)]
+    checks.went_down(host, oracle, lost_power=True, mid_turn=False, broker_epoch=5)
+    assert mirror.durable_end == 0
     host.disk.find(LOG).entries.pop("00000000000000000000.log")
     inode = host.disk.inode(f"{LOG}/00000000000000000001.log")
     inode.settle(inode.mark)
     inode.synced_bytes = len(inode.data)  # what the first loss left is on the disk
-    checks.went_down(host, truth, lost_power=True, mid_turn=False, broker_epoch=5)
-    assert copy.durable_end == 0
+    checks.went_down(host, oracle, lost_power=True, mid_turn=False, broker_epoch=5)
+    assert mirror.durable_end == 0
 
 
 def broker(*directories: UUID, incarnation: int = 1, fenced: bool = False) -> BrokerRegistration:
@@ -79,11 +79,11 @@ def test_who_is_passed_over_must_have_gone_with_the_same_decision(after: BrokerR
         unclean_election_enabled=lambda topic: True,
     )
     world: Any = SimpleNamespace(now_us=0, counts={"last known leaders": 0})
-    truth = Truth(KEY, "events-0")
-    elections = ElectionChecks(world, Oracle(image), lambda key: truth, lambda key, state: None)
+    oracle = PartitionOracle(KEY, "events-0")
+    elections = ElectionChecks(world, Oracle(image), lambda key: oracle, lambda key, state: None)
     led = PartitionState((1, 3), (3,), leader=3, directories=(HERE, GONE))
     elected = PartitionState((1, 3), (1,), leader=1, recovering=True, leader_epoch=1, directories=(HERE, GONE))
-    elections._check_allowed(truth, led, elected, elections.promise.strategy(truth))
+    elections._check_allowed(oracle, led, elected, elections.promise.strategy(oracle))
     image.brokers[3] = after
     if accused:
         with pytest.raises(Violation, match="U1"):

@@ -8,11 +8,11 @@ import pytest
 
 from tanist.log.cleaner.cleaning import LogCleaning
 from tanist.sim.run.profiles import ChaosConfig, compacted_topics
-from tanist.sim.run.run import Outcome, Run
+from tanist.sim.run.run import Run, SeedResult
 from tanist.sim.world.clock import stream
 
 
-def play(seed: int) -> tuple[Outcome, int]:
+def play(seed: int) -> tuple[SeedResult, int]:
     """A run with compacted topics, and how many cleanings there were in it."""
     cleanings = 0
 

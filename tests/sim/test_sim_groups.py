@@ -12,7 +12,7 @@ from tanist.coordinator.consumer.member import Current, current_record
 from tanist.sim.checkers.groups import Ledger
 from tanist.sim.checkers.replicas import ReplicaChecks
 from tanist.sim.checkers.violation import Violation
-from tanist.sim.oracle import Truth
+from tanist.sim.oracle import PartitionOracle
 from tanist.sim.run.group_profiles import CLASSIC, CONSUMER, MIXED, GroupConfig, GroupPlan
 from tanist.sim.run.group_run import GroupRun
 from tanist.sim.world.world import World
@@ -80,11 +80,11 @@ class Book(Ledger):
     def __init__(self) -> None:
         world = World(1)
         super().__init__(world, ReplicaChecks(world))
-        self.truth = Truth((UUID(int=7), 0), "__consumer_offsets-0")
+        self.oracle = PartitionOracle((UUID(int=7), 0), "__consumer_offsets-0")
         self.at = 0
 
-    def _truth_of(self, group: str) -> Truth:
-        return self.truth
+    def _oracle_of(self, group: str) -> PartitionOracle:
+        return self.oracle
 
     def log(self, key: Any, value: Any) -> None:
         self._replay(self.at, key, value)
@@ -109,7 +109,7 @@ class Book(Ledger):
         self.log(MemberCurrentKey(group="g", member_id=member), value)
 
     def tell(self, client: str, epoch: int, *, classic: bool = False) -> None:
-        self.told(client, "g", f"{client}-id", epoch, [PLACE[1:]], classic=classic)
+        self.assigned(client, "g", f"{client}-id", epoch, [PLACE[1:]], classic=classic)
 
 
 @pytest.fixture
@@ -173,7 +173,7 @@ def test_a_partition_has_one_owner_until_the_log_or_the_owner_says_otherwise(boo
     book.tell("one", 1)
     with violates("C3"):
         book.tell("two", 1)
-    book.gave_up("one", "g", [("t", 0)])
+    book.revoked("one", "g", [("t", 0)])
     book.tell("two", 1)
     book.log_epoch("two-id", None)  # its session is over, whatever it believes
     book.tell("one", 1)
@@ -196,7 +196,7 @@ def test_a_generation_ends_the_one_before(book: Book) -> None:
 
 
 def test_what_was_given_up_is_not_judged(book: Book) -> None:
-    book.truth.unclean = 1
+    book.oracle.unclean = 1
     book.tell("one", 1)
     book.fetched("two", "g", book.asks("g"), {("t", 0): (5, "one#1")})
     book.committed("one", PLACE, 5, "one#1")

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tanist.sim.faults.nemesis import Fault
-from tanist.sim.run.run import ChaosConfig, Outcome, Run
+from tanist.sim.run.run import ChaosConfig, Run, SeedResult
 from tanist.sim.workload import readers
 
 SEED = 5
@@ -16,7 +16,7 @@ SEED = 5
 PROPERTIES = {"log.flush.interval.messages": "1", "log.roll.ms": "500"}
 
 
-def play(kinds: str) -> Outcome:
+def play(kinds: str) -> SeedResult:
     """Every half second, of one node after the other."""
     chosen = kinds.split()
     faults = [
@@ -26,7 +26,7 @@ def play(kinds: str) -> Outcome:
     return Run(SEED, replace(ChaosConfig(), properties=PROPERTIES), faults=faults).run()
 
 
-def play_late(host: int) -> Outcome:
+def play_late(host: int) -> SeedResult:
     """One node has something rotten when a consumer begins to read everything."""
     config = replace(ChaosConfig(), late_consumers=1, properties=PROPERTIES)
     return Run(SEED, config, faults=[Fault(5_900_000, "rot", host, 1 + host % 3, 1_000_000, 0.3)]).run()

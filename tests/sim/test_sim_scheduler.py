@@ -11,8 +11,8 @@ from tanist.sim.world.scheduler import CrashPoint, Event, Process, Scheduler
 def test_events_run_in_order_of_time_then_of_the_asking() -> None:
     scheduler = Scheduler()
     ran: list[tuple[int, int]] = []
-    chance = random.Random(1)
-    asked = [(chance.randrange(50), number) for number in range(500)]
+    rng = random.Random(1)
+    asked = [(rng.randrange(50), number) for number in range(500)]
     for when_us, number in asked:
         scheduler.at(when_us, lambda pair=(when_us, number): ran.append(pair))  # type: ignore[misc]
     scheduler.run_until(30)

@@ -10,7 +10,7 @@ import pytest
 
 from tanist.lab.simulation.properties import readable
 from tanist.sim.checkers.violation import CRASH, Violation
-from tanist.sim.run.run import Outcome, Run
+from tanist.sim.run.run import Run, SeedResult
 
 FOLDERS = (
     "/x/src/tanist",
@@ -39,7 +39,7 @@ def _function(module: str, folder: str, made_of: str) -> Callable[..., None]:
     return found
 
 
-def _failing(monkeypatch: pytest.MonkeyPatch, folder: str) -> Outcome:
+def _failing(monkeypatch: pytest.MonkeyPatch, folder: str) -> SeedResult:
     opened, start, test, between = (_function(module, folder, made_of) for module, made_of in SOURCE.items())
     monkeypatch.setattr(Run, "_play", lambda run: between(test, start, opened))
     return Run(1).run()

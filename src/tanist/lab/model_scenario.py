@@ -76,7 +76,7 @@ def moments(document: Mapping[str, Any]) -> Iterator[Moment]:
 
 
 def _play(title: str, model: AnyModel, steps: list[str], broken: str | None) -> Iterator[Moment]:
-    words = model.words
+    trace_format = model.trace_format
     state = model.initial()
     yield Moment(at="0", lane="operator", text=title)
     if model.configuration.start:
@@ -91,9 +91,9 @@ def _play(title: str, model: AnyModel, steps: list[str], broken: str | None) -> 
         last = number == len(steps)
         if wrong is not None and broken not in (wrong.name, LOSS):
             raise ValueError(f"step {number}, {text!r}, breaks {wrong}, and {broken or 'nothing'} is to be broken")
-        lane, to = words.lanes(label, state)
-        sentence = words.sentence(label, state, after)
-        yield Moment(at=str(number), lane=lane, text=sentence, to=to, why=words.why(label, state, after))
+        lane, to = trace_format.lanes(label, state)
+        sentence = trace_format.sentence(label, state, after)
+        yield Moment(at=str(number), lane=lane, text=sentence, to=to, why=trace_format.why(label, state, after))
         if last:
             said = str(wrong) if broken != LOSS and wrong is not None else _lost(model, after)
         state = after

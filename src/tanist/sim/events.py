@@ -7,10 +7,8 @@ the promises of the protocol is the checkers' affair.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from uuid import UUID
 
-TopicIdPartition = tuple[UUID, int]
-"""(topic id, partition index)"""
+from tanist.wire.ids import TopicIdPartition
 
 
 @dataclass(frozen=True, slots=True)

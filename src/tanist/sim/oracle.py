@@ -14,8 +14,8 @@ from typing import NamedTuple, Protocol
 from tanist.controller.image import MetadataImage
 from tanist.controller.partition_state import PartitionState
 from tanist.log.log import Log
-from tanist.sim.events import TopicIdPartition
 from tanist.wire.batch import iterate_headers
+from tanist.wire.ids import TopicIdPartition
 
 _READ_BYTES = 1 << 20
 
@@ -50,7 +50,7 @@ def pieces(log: Log, start: int, end: int) -> Iterator[memoryview]:
             start = header.next_offset
 
 
-class Copy:
+class ReplicaMirror:
     """The log of one replica as it was last seen. It outlives the processes."""
 
     __slots__ = (
@@ -137,19 +137,19 @@ class Compaction(Protocol):
         """The batches that begin in [start, end), as they were before compaction."""
 
 
-class Truth:
+class PartitionOracle:
     """One partition."""
 
     def content(self, name: str, log: Log, start: int, end: int, now_us: int) -> list[Batch]:
         """The batches of a replica's log, as they were before compaction."""
-        if self.thinnings is None:
+        if self.compaction is None:
             return list(batches(log, start, end))
-        return self.thinnings.originals(name, log, start, end, now_us)
+        return self.compaction.originals(name, log, start, end, now_us)
 
     def __init__(self, key: TopicIdPartition, name: str) -> None:
         self.key = key
         self.name = name
-        self.thinnings: Compaction | None = None
+        self.compaction: Compaction | None = None
         """Of a compacted topic: what may be gone from its logs."""
         self.high_watermark = 0
         """T"""
@@ -157,7 +157,7 @@ class Truth:
         """H"""
         self.position: dict[int, int] = {}
         """First offset -> index in the history."""
-        self.copies: dict[int, Copy] = {}
+        self.mirrors: dict[int, ReplicaMirror] = {}
         """By node."""
         self.leaders: dict[int, int] = {}
         """Leader epoch -> the node that acted as its leader."""
@@ -178,29 +178,29 @@ class Truth:
         self.unclean_epoch = -1
         """The leader epoch of the last of these. Who has not heard of it may still count with what was given up."""
 
-    def is_complete(self, copy: Copy | None) -> bool:
+    def is_complete(self, mirror: ReplicaMirror | None) -> bool:
         """Has the replica all that was ever committed?"""
-        if copy is None:
+        if mirror is None:
             return self.high_watermark == 0
-        return copy.agreed_end >= self.high_watermark
+        return mirror.agreed_end >= self.high_watermark
 
-    def is_excused(self, copy: Copy) -> bool:
+    def is_excused(self, mirror: ReplicaMirror) -> bool:
         """Does it differ from the history only by what was given up, and has yet to be cut off?"""
-        rest = copy.batches[copy.agreeing] if copy.agreeing < len(copy.batches) else None
+        rest = mirror.batches[mirror.agreeing] if mirror.agreeing < len(mirror.batches) else None
         return rest is not None and rest.epoch < self.unclean_epoch
 
-    def agree(self, copy: Copy) -> None:
+    def agree(self, mirror: ReplicaMirror) -> None:
         """Count on how far the copy is the history."""
-        if not copy.batches:
+        if not mirror.batches:
             return
-        base = self.position.get(copy.batches[0].first)
+        base = self.position.get(mirror.batches[0].first)
         if base is None:
             return
-        history, found, count = self.history, copy.batches, copy.agreeing
+        history, found, count = self.history, mirror.batches, mirror.agreeing
         limit = min(len(found), len(history) - base)
         while count < limit and found[count] == history[base + count]:
             count += 1
-        copy.agreeing = count
+        mirror.agreeing = count
 
     def extend(self, batches: list[Batch]) -> None:
         """More is committed."""
@@ -208,15 +208,15 @@ class Truth:
             self.position[batch.first] = len(self.history)
             self.history.append(batch)
         self.high_watermark = self.history[-1].end
-        for copy in self.copies.values():
-            self.agree(copy)
+        for mirror in self.mirrors.values():
+            self.agree(mirror)
 
-    def forget_beyond(self, copy: Copy, leader_epoch: int) -> int:
+    def forget_beyond(self, mirror: ReplicaMirror, leader_epoch: int) -> int:
         """An unclean election of this replica: what it lacks is given up. How many records that is."""
-        lost = self.high_watermark - copy.agreed_end
+        lost = self.high_watermark - mirror.agreed_end
         self.unclean += 1
         self.unclean_epoch = leader_epoch
-        end = copy.agreed_end
+        end = mirror.agreed_end
         while self.history and self.history[-1].end > end:
             gone = self.history.pop()
             del self.position[gone.first]
@@ -227,7 +227,7 @@ class Truth:
                     if self.offsets.get(value) == offset:
                         del self.offsets[value]
         self.high_watermark = end
-        for other in self.copies.values():
+        for other in self.mirrors.values():
             other.agreeing = 0
             self.agree(other)
         return lost
@@ -239,7 +239,7 @@ class Oracle:
     def __init__(self, image: MetadataImage) -> None:
         self.image = image
         """The committed metadata, as of the newest record that any node has applied."""
-        self.partitions: dict[TopicIdPartition, Truth] = {}
+        self.partitions: dict[TopicIdPartition, PartitionOracle] = {}
         self.states: dict[TopicIdPartition, PartitionState] = {}
         """Each partition as the committed metadata has it."""
         self.rotten: set[tuple[TopicIdPartition, int]] = set()

@@ -11,7 +11,7 @@ It must never ask the product's own code what is promised.
 from __future__ import annotations
 
 from tanist.controller.partition_state import PartitionState
-from tanist.sim.oracle import Copy, Oracle, Truth
+from tanist.sim.oracle import Oracle, PartitionOracle, ReplicaMirror
 
 NONE, BALANCED, AGGRESSIVE = "None", "Balanced", "Aggressive"
 FIRST_PHASE = "first phase"
@@ -28,13 +28,13 @@ class Promise:
         self.elr_may_be_off = False
         """From when an operator has asked for it: then nobody stands behind an ISR, and no loss is survived."""
 
-    def strategy(self, truth: Truth) -> str:
+    def strategy(self, oracle: PartitionOracle) -> str:
         """What the configuration in force says of a partition that nobody surely may lead."""
         image = self._oracle.image
         static = image.static_configs
         if static.get("unclean.recovery.manager.enabled") != "true" or not image.elr_enabled:
             return FIRST_PHASE
-        name = truth.name.rpartition("-")[0]
+        name = oracle.name.rpartition("-")[0]
         for values in (image.configs.get((_TOPIC, name), {}), image.configs.get((_BROKER, ""), {}), static):
             if "unclean.recovery.strategy" in values:
                 return values["unclean.recovery.strategy"]
@@ -42,39 +42,41 @@ class Promise:
                 return AGGRESSIVE if values["unclean.leader.election.enable"] == "true" else BALANCED
         return BALANCED
 
-    def anybody_will_do(self, truth: Truth) -> bool:
+    def anybody_will_do(self, oracle: PartitionOracle) -> bool:
         """The first phase's `unclean.leader.election.enable`."""
-        return self._oracle.image.unclean_election_enabled(truth.name.rpartition("-")[0])
+        return self._oracle.image.unclean_election_enabled(oracle.name.rpartition("-")[0])
 
-    def may_lack(self, truth: Truth, copy: Copy) -> bool:
+    def may_lack(self, oracle: PartitionOracle, mirror: ReplicaMirror) -> bool:
         """Its page cache was lost, or its disk is not what it was."""
-        return copy.lossy_since_epoch is not None or (truth.key, copy.node_id) in self._oracle.rotten
+        return mirror.lossy_since_epoch is not None or (oracle.key, mirror.node_id) in self._oracle.rotten
 
-    def survives(self, node_id: int, state: PartitionState, truth: Truth, *, lossy: bool, doomed: set[int]) -> bool:
+    def survives(
+        self, node_id: int, state: PartitionState, oracle: PartitionOracle, *, lossy: bool, dying: set[int]
+    ) -> bool:
         """Whether nothing is lost if this node dies now, with or without its page cache.
 
-        `doomed`: who else is about to die, with its page cache kept.
+        `dying`: who else is about to die, with its page cache kept.
         """
         members = {*state.isr, *state.elr, *state.last_known_elr}
         if node_id not in members:
             return True
-        copies = [copy for copy in truth.copies.values() if copy.released_epoch is None]
-        losses = {copy.node_id for copy in copies if self.may_lack(truth, copy)}
+        mirrors = [mirror for mirror in oracle.mirrors.values() if mirror.released_epoch is None]
+        losses = {mirror.node_id for mirror in mirrors if self.may_lack(oracle, mirror)}
         if lossy:
             losses.add(node_id)
         if self.elr_may_be_off:
             return not losses
         if not losses:
             return True
-        if self.strategy(truth) == FIRST_PHASE:
-            losses |= {copy.node_id for copy in copies if copy.doubtful} | (doomed & members) | {node_id}
-        return len(losses) < truth.needed
+        if self.strategy(oracle) == FIRST_PHASE:
+            losses |= {mirror.node_id for mirror in mirrors if mirror.doubtful} | (dying & members) | {node_id}
+        return len(losses) < oracle.needed
 
-    def survives_everywhere(self, node_id: int, *, lossy: bool, doomed: set[int]) -> bool:
+    def survives_everywhere(self, node_id: int, *, lossy: bool, dying: set[int]) -> bool:
         """The same of all partitions."""
         oracle = self._oracle
         return all(
-            self.survives(node_id, state, oracle.partitions[key], lossy=lossy, doomed=doomed)
+            self.survives(node_id, state, oracle.partitions[key], lossy=lossy, dying=dying)
             for key, state in oracle.states.items()
         )
 
@@ -85,7 +87,7 @@ class Promise:
         KIP-966), so from there on nobody may lose anything.
         """
         return not any(
-            copy.released_epoch is None and self.may_lack(truth, copy)
-            for truth in self._oracle.partitions.values()
-            for copy in truth.copies.values()
+            mirror.released_epoch is None and self.may_lack(oracle, mirror)
+            for oracle in self._oracle.partitions.values()
+            for mirror in oracle.mirrors.values()
         )

@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 from tanist.lab.history import Verdict
 from tanist.lab.jepsen import picture, svg
 from tanist.lab.jepsen.nemesis import Mark
-from tanist.lab.jepsen.outcome import Outcome, Sent
-from tanist.lab.jepsen.run import Result, Settings
+from tanist.lab.jepsen.outcome import Sent, WriteAccount
+from tanist.lab.jepsen.run import JepsenResult, Settings
 
 NS = 1_000_000_000
 SECONDS = 300
 
 
-def _result(sends: Iterable[Sent], there: set[tuple[str, str]], marks: list[Mark]) -> Result:
-    outcome = Outcome({(sent.partition, sent.value): sent for sent in sends}, there=there)
-    return Result(Settings(), "tanist", NS, (SECONDS + 1) * NS, [], marks, outcome, Verdict())
+def _result(sends: Iterable[Sent], there: set[tuple[str, str]], marks: list[Mark]) -> JepsenResult:
+    outcome = WriteAccount({(sent.partition, sent.value): sent for sent in sends}, there=there)
+    return JepsenResult(Settings(), "tanist", NS, (SECONDS + 1) * NS, [], marks, outcome, Verdict())
 
 
 def _sent(number: int, at_s: float, took_ms: float, outcome: str = "ok") -> Sent:

@@ -227,7 +227,7 @@ def _carry_out(
     title = f"{target.name}, {about}"
     (out / "picture.svg").write_text(picture.draw(result, title))
     say("")
-    for line in result.told:
+    for line in result.lines:
         say(line)
     say("")
     for line in result.outcome.lines(has_salvage=target.data is not None):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tanist.lab.simulation.failure import Failure
     from tanist.lab.simulation.plan import Plan
     from tanist.lab.simulation.running import Terms, Totals
-    from tanist.sim.run.run import Outcome
+    from tanist.sim.run.run import SeedResult
 
 EXIT_FAILED = 1
 
@@ -253,7 +253,7 @@ def _played(seeds: range, terms: Terms, jobs: int, deadline_s: float | None, kee
 
 
 @contextmanager
-def _shrinking(outcome: Outcome, quiet: bool) -> Iterator[Callable[[int, Plan], None]]:
+def _shrinking(outcome: SeedResult, quiet: bool) -> Iterator[Callable[[int, Plan], None]]:
     """Says how small it has become: on one line of a terminal, else when it begins."""
     if quiet:
         yield lambda tries, plan: None

@@ -58,10 +58,10 @@ class Cite:
 Evidence = tuple[Cite, ...]
 
 
-def _size(evidence: Evidence, told: str) -> tuple[int, int, list[int], str]:
+def _size(evidence: Evidence, summary: str) -> tuple[int, int, list[int], str]:
     """Fewer operations first, then what is complete earlier in the file; the rest is only to be the same each time."""
     lines = sorted({line for cite in evidence for line in cite.lines})
-    return len({cite.lines for cite in evidence}), lines[-1], lines, told
+    return len({cite.lines for cite in evidence}), lines[-1], lines, summary
 
 
 @dataclass(slots=True)
@@ -71,7 +71,7 @@ class Found:
     anomaly: Anomaly
     partitions: dict[str, int] = field(default_factory=dict)
     """How often, in each partition that has it."""
-    told: str = ""
+    summary: str = ""
     """The smallest case in words."""
     evidence: Evidence = ()
 
@@ -86,14 +86,14 @@ class Tally:
     def __init__(self) -> None:
         self._found: dict[Anomaly, Found] = {}
 
-    def add(self, anomaly: Anomaly, partition: str, told: str, *evidence: Cite) -> None:
+    def add(self, anomaly: Anomaly, partition: str, summary: str, *evidence: Cite) -> None:
         found = self._found.get(anomaly)
         if found is None:
             found = self._found[anomaly] = Found(anomaly)
         found.partitions[partition] = found.partitions.get(partition, 0) + 1
-        evidence, told = tuple(dict.fromkeys(evidence)), f"{partition}: {told}"
-        if not found.evidence or _size(evidence, told) < _size(found.evidence, found.told):
-            found.told, found.evidence = told, evidence
+        evidence, summary = tuple(dict.fromkeys(evidence)), f"{partition}: {summary}"
+        if not found.evidence or _size(evidence, summary) < _size(found.evidence, found.summary):
+            found.summary, found.evidence = summary, evidence
 
     def found(self) -> tuple[Found, ...]:
         return tuple(self._found[anomaly] for anomaly in Anomaly if anomaly in self._found)

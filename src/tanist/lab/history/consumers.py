@@ -24,7 +24,7 @@ class Consumers:
         self._tally = tally
         self._completed = {
             fields.POLL: self._polled,
-            fields.END: self._end_told,
+            fields.END: self._end_reported,
             fields.ASSIGN: self._assigned,
             fields.SUBSCRIBE: self._subscribed,
             fields.SEEK: self._sought,
@@ -94,7 +94,7 @@ class Consumers:
             self._settle(process)
             process.reading[shown.partition] = shown
 
-    def _end_told(self, process: Process, kind: str, operation: Operation, span: Span) -> None:
+    def _end_reported(self, process: Process, kind: str, operation: Operation, span: Span) -> None:
         committed = fields.is_committed_read(operation, span.line)
         if kind != fields.OK:
             return

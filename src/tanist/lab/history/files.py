@@ -20,7 +20,7 @@ _BATCH_ROWS = 1 << 14
 _PARQUET_MAGIC = b"PAR1"
 
 Progress = Callable[[int], None]
-"""Is told now and then how many more bytes, or rows, of `HistoryFile.size` are done."""
+"""Is reported now and then how many more bytes, or rows, of `HistoryFile.size` are done."""
 _PROGRESS_STEP = 1 << 20
 
 
@@ -58,18 +58,18 @@ class JsonLinesHistory:
 
     def operations(self, progress: Progress | None = None) -> Iterator[tuple[int, Operation]]:
         decode = json.JSONDecoder().raw_decode
-        told = seen = 0
+        reported = seen = 0
         with self._path.open("rb") as file:
             for number, raw in _lines(file):
                 seen += len(raw)
-                if progress is not None and seen - told >= _PROGRESS_STEP:
-                    progress(seen - told)
-                    told = seen
+                if progress is not None and seen - reported >= _PROGRESS_STEP:
+                    progress(seen - reported)
+                    reported = seen
                 operation = _decoded(decode, raw, number)
                 if operation is not None:
                     yield number, operation
         if progress is not None:
-            progress(seen - told)
+            progress(seen - reported)
 
     def fetch(self, lines: Collection[int]) -> dict[int, Operation]:
         found: dict[int, Operation] = {}

@@ -15,7 +15,7 @@ from tanist.lab.history.checker import Verdict
 from tanist.lab.history.operation import SEEK, Operation
 from tanist.text import counted
 
-_PARTITIONS_TOLD = 4
+_PARTITIONS_SHOWN = 4
 
 
 def cited_lines(verdict: Verdict) -> set[int]:
@@ -87,7 +87,7 @@ def lines(verdict: Verdict, operations: Mapping[int, Operation], allowed: Collec
         yield ""
         note = " (allowed)" if found.anomaly in allowed else ""
         yield f"{found.anomaly.value}: {found.count:,}{note}, {found.anomaly.meaning}{_where(found)}"
-        yield f"  {found.told}"
+        yield f"  {found.summary}"
         for line, operation in evidence_of(found, operations):
             yield f"  line {line}: {json.dumps(operation, ensure_ascii=False)}"
     if verdict.not_polled_at_the_end:
@@ -123,7 +123,7 @@ def as_json(verdict: Verdict, operations: Mapping[int, Operation], allowed: Coll
                 "count": found.count,
                 "partitions": found.partitions,
                 "allowed": found.anomaly in allowed,
-                "smallest": found.told,
+                "smallest": found.summary,
                 "evidence": [
                     {"line": line, "operation": operation} for line, operation in evidence_of(found, operations)
                 ],
@@ -141,6 +141,6 @@ def _many(count: int, one: str) -> str:
 def _where(found: Found) -> str:
     """The partitions, those that have most first."""
     ordered = sorted(found.partitions.items(), key=lambda item: (-item[1], item[0]))
-    told = ", ".join(f"{name} {count:,}" for name, count in ordered[:_PARTITIONS_TOLD])
-    more = f", and {len(ordered) - _PARTITIONS_TOLD} more" if len(ordered) > _PARTITIONS_TOLD else ""
-    return f" ({told}{more})" if len(ordered) > 1 else ""
+    summary = ", ".join(f"{name} {count:,}" for name, count in ordered[:_PARTITIONS_SHOWN])
+    more = f", and {len(ordered) - _PARTITIONS_SHOWN} more" if len(ordered) > _PARTITIONS_SHOWN else ""
+    return f" ({summary}{more})" if len(ordered) > 1 else ""

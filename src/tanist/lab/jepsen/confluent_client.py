@@ -60,7 +60,7 @@ def _write(plan: Plan, common: dict[str, Any], history: SharedHistory, stopping:
     settings = common | _PRODUCER | {"error_cb": note}
     producer = Producer(settings)
 
-    def told(process: str, sent: int) -> Any:
+    def delivery_callback(process: str, sent: int) -> Any:
         def tell(error: Any, message: Any) -> None:
             with history as lines:
                 if error is None:
@@ -88,7 +88,9 @@ def _write(plan: Plan, common: dict[str, Any], history: SharedHistory, stopping:
                 process, "send", time.monotonic_ns(), partition=plan.partition_name(partition), value=value, id=number
             )
         try:
-            producer.produce(plan.topic, value.encode(), partition=partition, on_delivery=told(process, number))
+            producer.produce(
+                plan.topic, value.encode(), partition=partition, on_delivery=delivery_callback(process, number)
+            )
         except (KafkaException, BufferError) as error:
             # It has not even been queued.
             with history as lines:
@@ -119,7 +121,7 @@ def _read(plan: Plan, common: dict[str, Any], history: SharedHistory, stopping: 
     from confluent_kafka import KafkaError as Code
 
     moved = {Code._AUTO_OFFSET_RESET, Code.OFFSET_OUT_OF_RANGE, getattr(Code, "_LOG_TRUNCATION", None)}
-    chance = random.Random(f"{plan.seed}/{plan.name}")
+    rng = random.Random(f"{plan.seed}/{plan.name}")
     consumer = Consumer(common | _CONSUMER | {"group.id": plan.name})
     names = {partition: plan.partition_name(partition) for partition in range(plan.partitions)}
     positions = dict.fromkeys(names, 0)
@@ -129,7 +131,7 @@ def _read(plan: Plan, common: dict[str, Any], history: SharedHistory, stopping: 
         lines.complete(plan.name, "assign", "ok", time.monotonic_ns(), partitions=list(start), positions=start)
 
     def move(partition: int) -> None:
-        positions[partition] = back_from(positions[partition], chance)
+        positions[partition] = back_from(positions[partition], rng)
         # Assigned anew, because `seek` may be refused while the library recovers from an error.
         consumer.incremental_unassign([TopicPartition(plan.topic, partition)])
         consumer.incremental_assign([TopicPartition(plan.topic, partition, positions[partition])])
@@ -137,11 +139,11 @@ def _read(plan: Plan, common: dict[str, Any], history: SharedHistory, stopping: 
             to = {names[partition]: positions[partition]}
             lines.complete(plan.name, "seek", "ok", time.monotonic_ns(), positions=to)
 
-    rewind_s = time.monotonic() + chance.uniform(*REWIND_EVERY_S)
+    rewind_s = time.monotonic() + rng.uniform(*REWIND_EVERY_S)
     while not stopping.is_set():
         if time.monotonic() > rewind_s:
-            rewind_s = time.monotonic() + chance.uniform(*REWIND_EVERY_S)
-            move(chance.randrange(plan.partitions))
+            rewind_s = time.monotonic() + rng.uniform(*REWIND_EVERY_S)
+            move(rng.randrange(plan.partitions))
         began_ns = time.monotonic_ns()
         records: dict[str, list[tuple[int, str]]] = {}
         lost: set[int] = set()

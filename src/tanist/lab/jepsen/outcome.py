@@ -31,7 +31,7 @@ class Sent:
 
 
 @dataclass(slots=True)
-class Outcome:
+class WriteAccount:
     """What became of the writes."""
 
     sends: dict[tuple[str, str], Sent] = field(default_factory=dict)
@@ -113,9 +113,9 @@ class Outcome:
         yield f"{numbers['unacknowledged_but_found_rate']:>8.3f} unacknowledged but successful rate"
 
 
-def account(operations: Iterable[Operation]) -> Outcome:
+def account(operations: Iterable[Operation]) -> WriteAccount:
     """Read a history that this test has written: of each process its lines in order."""
-    outcome = Outcome()
+    outcome = WriteAccount()
     open_sends: dict[tuple[str, object], Sent] = {}
     for operation in operations:
         f, kind, process = operation["f"], operation["type"], str(operation["process"])

@@ -93,7 +93,7 @@ def _turned(addresses: Sequence[Address], by: int) -> list[Address]:
 
 
 def _read(plan: Plan, partition: int, history: SharedHistory, stopping: Stopping) -> None:
-    chance = random.Random(f"{plan.seed}/{plan.name}/{partition}")
+    rng = random.Random(f"{plan.seed}/{plan.name}/{partition}")
     process, name = f"{plan.name}/{partition}", plan.partition_name(partition)
     position, trouble = 0, 0
     with history as lines:
@@ -104,20 +104,20 @@ def _read(plan: Plan, partition: int, history: SharedHistory, stopping: Stopping
             lines.complete(process, "seek", "ok", time.monotonic_ns(), positions={name: to})
         return to
 
-    rewind_s = time.monotonic() + chance.uniform(*REWIND_EVERY_S)
+    rewind_s = time.monotonic() + rng.uniform(*REWIND_EVERY_S)
     while not stopping.is_set():
         with closing(Client(_turned(plan.addresses, trouble), client_id=plan.name, timeout_s=REQUEST_PATIENCE_S)) as it:
             try:
                 while not stopping.is_set():
                     if time.monotonic() > rewind_s:
-                        rewind_s = time.monotonic() + chance.uniform(*REWIND_EVERY_S)
-                        position = move(back_from(position, chance))
+                        rewind_s = time.monotonic() + rng.uniform(*REWIND_EVERY_S)
+                        position = move(back_from(position, rng))
                     position = _poll(it, plan, partition, position, history, process, name)
             except KafkaError as error:
                 trouble += 1
                 if error.code == ErrorCode.OFFSET_OUT_OF_RANGE:
                     # The log ends before what was read already: an unclean election has taken its end.
-                    position = move(back_from(position, chance))
+                    position = move(back_from(position, rng))
             except (Unreachable, Unsupported):
                 trouble += 1
         stopping.wait(0.1)
@@ -140,9 +140,9 @@ def _poll(
     return found.next_offset
 
 
-def back_from(position: int, chance: random.Random) -> int:
+def back_from(position: int, rng: random.Random) -> int:
     """Where a reader goes on that goes back."""
-    return max(0, position - chance.randint(1, REWIND_RECORDS_MAX))
+    return max(0, position - rng.randint(1, REWIND_RECORDS_MAX))
 
 
 def value_of(value: bytes | memoryview | None) -> str:

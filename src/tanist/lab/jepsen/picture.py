@@ -18,7 +18,7 @@ from tanist.lab.jepsen import svg
 if TYPE_CHECKING:
     from tanist.lab.jepsen.nemesis import Mark
     from tanist.lab.jepsen.outcome import Sent
-    from tanist.lab.jepsen.run import Result
+    from tanist.lab.jepsen.run import JepsenResult
 
 _WIDTH = 1200.0
 _LEFT, _RIGHT = 84.0, 24.0
@@ -65,7 +65,7 @@ class _Time:
             yield self.at(second), f"{minutes}:{seconds:02}"
 
 
-def draw(result: Result, title: str) -> str:
+def draw(result: JepsenResult, title: str) -> str:
     """The SVG document."""
     time = _Time(result.began_ns, result.ended_ns)
     nodes = sorted({mark.node_id for mark in result.marks})
@@ -91,7 +91,7 @@ def draw(result: Result, title: str) -> str:
     return svg.document(_WIDTH, bottom + _FOOT, _STYLE, parts, title)
 
 
-def _subtitle(result: Result) -> str:
+def _subtitle(result: JepsenResult) -> str:
     numbers = result.outcome.as_json()
     text = (
         f"{numbers['total']:,} writes, {numbers['acknowledged']:,} acknowledged, {numbers['lost']:,} of these lost, "
@@ -103,7 +103,7 @@ def _subtitle(result: Result) -> str:
     return f"{text}. acks=all, idempotent, {client}; seed {result.settings.seed}"
 
 
-def _legend(result: Result) -> Iterator[str]:
+def _legend(result: JepsenResult) -> Iterator[str]:
     x, y = _LEFT, 76.0
     kinds = dict.fromkeys(mark.what for mark in result.marks)
     at = x + 5
@@ -166,7 +166,7 @@ def _latency_y(top: float) -> Callable[[float], float]:
     return y
 
 
-def _latencies(result: Result, time: _Time, top: float) -> Iterator[str]:
+def _latencies(result: JepsenResult, time: _Time, top: float) -> Iterator[str]:
     y = _latency_y(top)
     for latency_ms, label in _DECADES:
         yield svg.line(_LEFT, y(latency_ms), _LEFT + _PLOT, y(latency_ms), class_="grid")
@@ -203,7 +203,7 @@ def _axis_title(content: str, middle: float) -> str:
 # -- throughput
 
 
-def _rates(result: Result, time: _Time, top: float) -> Iterator[str]:
+def _rates(result: JepsenResult, time: _Time, top: float) -> Iterator[str]:
     slots = min(300, max(1, math.ceil(time.seconds)))
     slot_s = time.seconds / slots
 

@@ -23,7 +23,7 @@ from typing import Any
 
 from tanist.lab.history import Anomaly, HistoryWriter, Operation, Verdict, open_history, report, verify
 from tanist.lab.jepsen.nemesis import Mark, Nemesis, Played
-from tanist.lab.jepsen.outcome import FINAL, Outcome, account
+from tanist.lab.jepsen.outcome import FINAL, WriteAccount, account
 from tanist.lab.jepsen.own_client import value_of
 from tanist.lab.jepsen.plan import ClientName, Plan
 from tanist.lab.jepsen.schedule import MIXED, draw
@@ -66,7 +66,7 @@ class Settings:
 
 
 @dataclass(slots=True)
-class Result:
+class JepsenResult:
     """What came of it."""
 
     settings: Settings
@@ -76,9 +76,9 @@ class Result:
     """Of the load."""
     played: list[Played]
     marks: list[Mark]
-    outcome: Outcome
+    outcome: WriteAccount
     verdict: Verdict
-    told: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
     """The checker's words."""
 
     @property
@@ -113,7 +113,7 @@ def choose_client(wanted: str) -> ClientName:
     return "confluent" if installed and wanted != "tanist" else "tanist"
 
 
-def play(target: Target, settings: Settings, out: Path, say: Say) -> Result:
+def play(target: Target, settings: Settings, out: Path, say: Say) -> JepsenResult:
     """Run on a cluster that is up, and leave `history.jsonl` in `out`. The target is the caller's to close."""
     wait = threading.Event().wait  # nobody sets it: Ctrl-C interrupts it
     episodes = draw(settings.seed, settings.tests, target.node_ids, settings.partitions, target.abilities)
@@ -155,14 +155,16 @@ def play(target: Target, settings: Settings, out: Path, say: Say) -> Result:
     return judge(history, target, settings, nemesis, (began_ns, ended_ns))
 
 
-def judge(history: Path, target: Target, settings: Settings, nemesis: Nemesis, span_ns: tuple[int, int]) -> Result:
+def judge(
+    history: Path, target: Target, settings: Settings, nemesis: Nemesis, span_ns: tuple[int, int]
+) -> JepsenResult:
     """Have the history judged, and the losses looked for in the salvage."""
-    outcome = account(_told(history))
+    outcome = account(_reported_operations(history))
     if target.data is not None and outcome.lost:
         outcome.look_for(_salvaged(target.data, settings.topic))
     verdict, operations = verify(history)
-    told = list(report.lines(verdict, operations, ALLOWED))
-    return Result(settings, target.name, *span_ns, nemesis.played, nemesis.marks, outcome, verdict, told)
+    lines = list(report.lines(verdict, operations, ALLOWED))
+    return JepsenResult(settings, target.name, *span_ns, nemesis.played, nemesis.marks, outcome, verdict, lines)
 
 
 def planned(target: Target, settings: Settings) -> Iterator[str]:
@@ -246,7 +248,7 @@ def _write_marks(writer: HistoryWriter, nemesis: Nemesis) -> None:
         writer.complete("nemesis", mark.what, "info", mark.began_ns, node=mark.node_id, until_ns=mark.ended_ns)
 
 
-def _told(history: Path) -> Iterator[Operation]:
+def _reported_operations(history: Path) -> Iterator[Operation]:
     for _, operation in open_history(history).operations(None):
         if operation["process"] != "nemesis":
             yield operation
@@ -329,6 +331,6 @@ def interrupt_on_sigterm() -> None:
     signal.signal(signal.SIGTERM, interrupt)
 
 
-def save(result: Result, out: Path) -> None:
+def save(result: JepsenResult, out: Path) -> None:
     """`summary.json`, for programs and for comparing runs."""
     (out / "summary.json").write_text(json.dumps(result.as_json(), indent=2) + "\n")

@@ -117,20 +117,20 @@ def draw(
             raise NotPossible(f"{kind} cannot be done to this cluster: it takes {_needed(kind)}")
     if not kinds:
         raise NotPossible("nothing can be done to this cluster")
-    chance = random.Random(f"jepsen/{seed}")
+    rng = random.Random(f"jepsen/{seed}")
     number = 0
     while True:
         # The first round goes from Jepsen's own test to the harder ones; later ones are shuffled.
-        for kind in kinds if number == 0 else chance.sample(kinds, len(kinds)):
+        for kind in kinds if number == 0 else rng.sample(kinds, len(kinds)):
             number += 1
             yield Episode(
                 number,
                 kind,
-                chance.choice(ways[kind]),
-                tuple(chance.sample(list(node_ids), len(node_ids))),
-                chance.randrange(partitions),
-                round(_CALM_S * (1 + chance.random()), 1),
-                round(chance.uniform(_SHORTEST_S, _LONGEST_S), 1),
+                rng.choice(ways[kind]),
+                tuple(rng.sample(list(node_ids), len(node_ids))),
+                rng.randrange(partitions),
+                round(_CALM_S * (1 + rng.random()), 1),
+                round(rng.uniform(_SHORTEST_S, _LONGEST_S), 1),
             )
 
 

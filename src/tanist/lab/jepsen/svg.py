@@ -14,11 +14,11 @@ def number(value: float) -> str:
 
 def element(name: str, content: str | None = None, /, **attributes: str | float) -> str:
     """`class_` is class, `text_anchor` is text-anchor. `content` is taken as it is."""
-    told = "".join(
+    attribute_text = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escape(value) if isinstance(value, str) else number(value)}"'
         for key, value in attributes.items()
     )
-    return f"<{name}{told}/>" if content is None else f"<{name}{told}>{content}</{name}>"
+    return f"<{name}{attribute_text}/>" if content is None else f"<{name}{attribute_text}>{content}</{name}>"
 
 
 def text(x: float, y: float, content: str, **attributes: str | float) -> str:

@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 from tanist.lab.model.configuration import Configuration
 from tanist.lab.model.partition import PartitionModel
 from tanist.lab.model.quorum import QuorumConfiguration, QuorumModel
-from tanist.lab.model.search import NO_LIMITS, Counterexample, Limits, Outcome, search
-from tanist.lab.model.steps import Words
+from tanist.lab.model.search import NO_LIMITS, Counterexample, Limits, SearchResult, search
+from tanist.lab.model.steps import TraceFormat
 
 AnyConfiguration: TypeAlias = Configuration | QuorumConfiguration
 AnyModel: TypeAlias = PartitionModel | QuorumModel
@@ -24,12 +24,12 @@ class Checked:
     """What was searched, and what was found."""
 
     configuration: AnyConfiguration
-    outcome: Outcome
+    outcome: SearchResult
     model: AnyModel
 
     @property
-    def words(self) -> Words:
-        return self.model.words
+    def trace_format(self) -> TraceFormat:
+        return self.model.trace_format
 
     @property
     def passed(self) -> bool:
@@ -41,7 +41,7 @@ def check(
     limits: Limits = NO_LIMITS,
     *,
     unwatched: frozenset[str] = frozenset(),
-    on_level: Callable[[Outcome], None] | None = None,
+    on_level: Callable[[SearchResult], None] | None = None,
 ) -> Checked:
     """Search a configuration. Properties in `unwatched` are passed over."""
     model = model_of(configuration, unwatched)
@@ -74,24 +74,24 @@ def lines(checked: Checked) -> Iterator[str]:
 
 
 def _story(checked: Checked, found: Counterexample) -> Iterator[str]:
-    words = checked.words
+    trace_format = checked.trace_format
     start = checked.configuration.start
     if start:
         yield f"From where {'; '.join(start)}:"
-    yield from (f"      {line}" for line in words.picture(found.first))
+    yield from (f"      {line}" for line in trace_format.picture(found.first))
     before = found.first
     for number, (label, after) in enumerate(found.steps, 1):
-        yield f"{number:3}. {words.sentence(label, before, after)}"
-        why = words.why(label, before, after)
+        yield f"{number:3}. {trace_format.sentence(label, before, after)}"
+        why = trace_format.why(label, before, after)
         if why is not None:
             yield f"     because {why}"
-        yield from (f"      {line}" for line in words.picture(after))
+        yield from (f"      {line}" for line in trace_format.picture(after))
         before = after
     yield f"{found.violation.name} does not hold: {found.violation.why}"
 
 
 def as_json(checked: Checked) -> dict[str, Any]:
-    outcome, words = checked.outcome, checked.words
+    outcome, trace_format = checked.outcome, checked.trace_format
     found = outcome.counterexample
     return {
         "configuration": checked.configuration.name,
@@ -103,24 +103,24 @@ def as_json(checked: Checked) -> dict[str, Any]:
         "stopped_by": outcome.stopped_by or None,
         "seconds": round(outcome.seconds, 3),
         "states_per_second": round(outcome.rate),
-        "counterexample": None if found is None else _story_values(words, found),
+        "counterexample": None if found is None else _story_values(trace_format, found),
     }
 
 
-def _story_values(words: Words, found: Counterexample) -> dict[str, Any]:
+def _story_values(trace_format: TraceFormat, found: Counterexample) -> dict[str, Any]:
     steps = []
     before = found.first
     for label, after in found.steps:
-        told = {
+        step = {
             "step": str(label),
-            "what": words.sentence(label, before, after),
-            "why": words.why(label, before, after),
+            "what": trace_format.sentence(label, before, after),
+            "why": trace_format.why(label, before, after),
         }
-        steps.append({**told, **words.values(after)})
+        steps.append({**step, **trace_format.values(after)})
         before = after
     return {
         "property": found.violation.name,
         "why": found.violation.why,
-        "first": words.values(found.first),
+        "first": trace_format.values(found.first),
         "steps": steps,
     }

@@ -223,7 +223,7 @@ class Remote(NamedTuple):
     end_offset: int
 
 
-class Leading(NamedTuple):
+class LeaderReplica(NamedTuple):
     """A replica that leads, by what it has last been told. `heard`: who was let fetch in this epoch (a ghost)."""
 
     leader_epoch: int
@@ -241,7 +241,7 @@ class Leading(NamedTuple):
     remotes: tuple[Remote, ...]
     heard: int
 
-    def renamed(self, to: Permutation) -> Leading:
+    def renamed(self, to: Permutation) -> LeaderReplica:
         return self._replace(
             replicas=rename_mask(self.replicas, to),
             isr=rename_mask(self.isr, to),
@@ -255,18 +255,18 @@ class Leading(NamedTuple):
         )
 
 
-class Following(NamedTuple):
+class FollowerReplica(NamedTuple):
     """A replica that follows `leader`; -1: it waits to hear of one."""
 
     leader: int
     leader_epoch: int
     min_isr: int
 
-    def renamed(self, to: Permutation) -> Following:
+    def renamed(self, to: Permutation) -> FollowerReplica:
         return self._replace(leader=rename_one(self.leader, to))
 
 
-Role: TypeAlias = Leading | Following | None
+Role: TypeAlias = LeaderReplica | FollowerReplica | None
 """None: no replica of the partition."""
 
 

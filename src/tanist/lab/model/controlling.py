@@ -271,20 +271,20 @@ class Controlling:
             return None, None
         if recoveries.phase_of(KEY) is not Phase.COMPARING:
             return None, []
-        told = () if recovery is None else recovery.replies
+        known = () if recovery is None else recovery.replies
         settings = self._settings
         now_ms = (1, settings.unclean_recovery_grace_ms + 1, settings.unclean_recovery_timeout_ms + 1)[clock]
         asked = {question.broker_id for question in recoveries.questions(now_ms)}
-        for reply in told:
+        for reply in known:
             if broker_id(reply.broker) in asked:
                 info = LogInfo(reply.broker_epoch, reply.leader_epoch, reply.last_epoch, reply.end_offset)
                 recoveries.answered(broker_id(reply.broker), {KEY: info}, image, now_ms)
                 asked.discard(broker_id(reply.broker))
         elected = self._elected(recoveries, image, now_ms)
         again = {question.broker_id for question in recoveries.questions(FAR)}
-        kept = tuple(reply for reply in told if broker_id(reply.broker) not in asked | again)
+        kept = tuple(reply for reply in known if broker_id(reply.broker) not in asked | again)
         if elected:
-            return Recovery(clock, told), None
+            return Recovery(clock, known), None
         live = {broker_id(broker) for broker in range(len(image.brokers))} & {
             number for number, each in image.brokers.items() if each.active
         }

@@ -20,8 +20,8 @@ from tanist.lab.model.components import (
     Broker,
     Budget,
     Controller,
-    Following,
-    Leading,
+    FollowerReplica,
+    LeaderReplica,
     Proposal,
     Reply,
     Request,
@@ -36,7 +36,7 @@ from tanist.lab.model.controlling import Controlling, Decided, Event, moves
 from tanist.lab.model.interning import Table
 from tanist.lab.model.replicating import Advance, Turn
 from tanist.lab.model.steps import Label
-from tanist.lab.model.tables import Parts
+from tanist.lab.model.tables import StateTables
 from tanist.replica.isr import AlterPartitionResult
 from tanist.replica.metadata import NO_EPOCH
 from tanist.wire.errors import ErrorCode
@@ -62,7 +62,7 @@ class Effects(NamedTuple):
     """The follower's log lost records."""
 
 
-class Told(NamedTuple):
+class MetadataApplied(NamedTuple):
     """A broker that has applied metadata."""
 
     broker: int
@@ -82,7 +82,7 @@ class Fetched(NamedTuple):
     label: Label
 
 
-class Ordered(NamedTuple):
+class ControllerActed(NamedTuple):
     """The controller has decided something by itself. `cost` is the place of its price, or FREE."""
 
     cost: int
@@ -114,7 +114,7 @@ class Altered(NamedTuple):
     label: Label
 
 
-class Heard(NamedTuple):
+class BrokerChanged(NamedTuple):
     """What became of a broker."""
 
     broker: int
@@ -125,30 +125,30 @@ class Heard(NamedTuple):
 class Events:
     """All memos of one search."""
 
-    def __init__(self, configuration: Configuration, parts: Parts) -> None:
+    def __init__(self, configuration: Configuration, tables: StateTables) -> None:
         self.configuration = configuration
-        self.parts = parts
+        self.tables = tables
         self.controlling = Controlling(
             strategy=configuration.strategy,
             recovery_manager=configuration.recovery_manager,
             elr=configuration.elr,
         )
         self._prices = frozenset(range(len(Budget._fields)))
-        self.told: dict[tuple[int, int, int], tuple[Told, ...]] = {}
+        self.applied: dict[tuple[int, int, int], tuple[MetadataApplied, ...]] = {}
         self.posted: dict[tuple[int, int, int, int], int] = {}
-        self.written: dict[tuple[int, int, int], Heard | None] = {}
+        self.written: dict[tuple[int, int, int], BrokerChanged | None] = {}
         self.fetched: dict[tuple[int, int, int], tuple[Fetched, ...]] = {}
-        self.lagging: dict[tuple[int, int], tuple[Heard, ...]] = {}
-        self.ordered: dict[int, tuple[Ordered, ...]] = {}
+        self.lagging: dict[tuple[int, int], tuple[BrokerChanged, ...]] = {}
+        self.ordered: dict[int, tuple[ControllerActed, ...]] = {}
         self.asking: dict[int, tuple[int, ...]] = {}
-        self.replied: dict[tuple[int, int, int], tuple[Ordered, ...]] = {}
-        self.late: dict[tuple[int, int], tuple[Ordered, ...]] = {}
+        self.replied: dict[tuple[int, int, int], tuple[ControllerActed, ...]] = {}
+        self.late: dict[tuple[int, int], tuple[ControllerActed, ...]] = {}
         self.restarted: dict[tuple[int, int, int], tuple[Restarted, ...]] = {}
         self.altered: dict[tuple[int, int], tuple[Altered, ...]] = {}
-        self.answered: dict[tuple[int, int], tuple[Heard, Heard | None]] = {}
+        self.answered: dict[tuple[int, int], tuple[BrokerChanged, BrokerChanged | None]] = {}
         self.moot: dict[tuple[int, int, int], bool] = {}
-        self.fetch_heard: dict[tuple[int, int], tuple[Heard, int]] = {}
-        self.fetch_answered: dict[tuple[int, int], tuple[Heard, bool]] = {}
+        self.fetch_heard: dict[tuple[int, int], tuple[BrokerChanged, int]] = {}
+        self.fetch_answered: dict[tuple[int, int], tuple[BrokerChanged, bool]] = {}
         self._requests: Table[Request] = Table()
         self._answers: Table[Answer] = Table()
         self._learned: dict[tuple[int, int, int], tuple[int, Effects | None]] = {}
@@ -166,7 +166,7 @@ class Events:
         if turn.advance is None and not turn.proposals:
             return None
         epoch = turn.broker.epoch
-        number = self.parts.messages.number
+        number = self.tables.messages.number
         messages = tuple(number(AlterRequest(broker, epoch, proposal)) for proposal in turn.proposals)
         return Effects(turn.advance, messages, cut=False)
 
@@ -174,32 +174,32 @@ class Events:
 
     def post(self, broker: int, state: int, inbox: int, view: int) -> int:
         """The metadata log has a view more. What changes nothing for a broker it applies at once."""
-        after = self._catch_up(broker, state, self.parts.post(broker, inbox, view))
+        after = self._catch_up(broker, state, self.tables.post(broker, inbox, view))
         self.posted[broker, state, inbox, view] = after
         return after
 
-    def tell(self, broker: int, state: int, inbox: int) -> tuple[Told, ...]:
+    def apply_metadata(self, broker: int, state: int, inbox: int) -> tuple[MetadataApplied, ...]:
         """The broker applies some of the views that it has yet to apply, as one batch."""
-        waiting = self.parts.inboxes[inbox]
-        told: list[Told] = []
+        waiting = self.tables.inboxes[inbox]
+        applied: list[MetadataApplied] = []
         for last in range(len(waiting)):
             after, effects = self._learn(broker, state, waiting[last])
-            left = self._catch_up(broker, after, self.parts.inboxes.number(waiting[last + 1 :]))
+            left = self._catch_up(broker, after, self.tables.inboxes.number(waiting[last + 1 :]))
             still = len(waiting) - last - 1
             label = Label("learn", broker, f"but for {still}" if still else "")
-            each = Told(after, left, effects, self._old_fetch(broker, state, after), label)
-            if each._replace(label=label) not in [one._replace(label=label) for one in told]:
-                told.append(each)
-        known = self.told[broker, state, inbox] = tuple(told)
+            each = MetadataApplied(after, left, effects, self._old_fetch(broker, state, after), label)
+            if each._replace(label=label) not in [one._replace(label=label) for one in applied]:
+                applied.append(each)
+        known = self.applied[broker, state, inbox] = tuple(applied)
         return known
 
     def _catch_up(self, broker: int, state: int, inbox: int) -> int:
         """Views that change nothing for a broker are applied at once: nobody can tell when it was."""
-        waiting = self.parts.inboxes[inbox]
+        waiting = self.tables.inboxes[inbox]
         done = 0
         while done < len(waiting) and self._learn(broker, state, waiting[done]) == (state, None):
             done += 1
-        return self.parts.inboxes.number(waiting[done:]) if done else inbox
+        return self.tables.inboxes.number(waiting[done:]) if done else inbox
 
     def join(self, broker: int, state: int, view: int) -> int:
         """What becomes of a broker that has known of nothing."""
@@ -208,29 +208,29 @@ class Events:
     def _learn(self, broker: int, state: int, view: int) -> tuple[int, Effects | None]:
         known = self._learned.get((broker, state, view))
         if known is None:
-            turn = replicating.learn(broker, self.parts.brokers[state], self.parts.views[view])
-            known = self._learned[broker, state, view] = self.parts.broker(turn.broker), self._effects(turn, broker)
+            turn = replicating.learn(broker, self.tables.brokers[state], self.tables.views[view])
+            known = self._learned[broker, state, view] = self.tables.broker(turn.broker), self._effects(turn, broker)
         return known
 
     def _old_fetch(self, broker: int, before: int, after: int) -> int:
-        brokers = self.parts.brokers
+        brokers = self.tables.brokers
         return self.fetch_of(broker, before) if brokers[before].leader_epoch != brokers[after].leader_epoch else -1
 
     def fetch_of(self, broker: int, state: int) -> int:
         """The fetch that a follower would send, as a message; -1: it would not."""
-        role = self.parts.brokers[state].role
-        if not isinstance(role, Following) or role.leader < 0:
+        role = self.tables.brokers[state].role
+        if not isinstance(role, FollowerReplica) or role.leader < 0:
             return -1
         request = self._want(broker, state)
-        return -1 if request < 0 else self.parts.messages.number(SentFetch(role.leader, self._requests[request]))
+        return -1 if request < 0 else self.tables.messages.number(SentFetch(role.leader, self._requests[request]))
 
     # -- records
 
-    def write(self, broker: int, state: int, payload: int) -> Heard | None:
-        turn = replicating.write(broker, self.parts.brokers[state], payload, self.configuration.acks)
+    def write(self, broker: int, state: int, payload: int) -> BrokerChanged | None:
+        turn = replicating.write(broker, self.tables.brokers[state], payload, self.configuration.acks)
         found = None
         if turn is not None:
-            found = Heard(self.parts.broker(turn.broker), self._effects(turn, broker), Label("write", broker))
+            found = BrokerChanged(self.tables.broker(turn.broker), self._effects(turn, broker), Label("write", broker))
         self.written[broker, state, payload] = found
         return found
 
@@ -257,7 +257,7 @@ class Events:
     def _want(self, follower: int, state: int) -> int:
         known = self._wanted.get((follower, state))
         if known is None:
-            request = replicating.request(follower, self.parts.brokers[state])
+            request = replicating.request(follower, self.tables.brokers[state])
             known = self._wanted[follower, state] = -1 if request is None else self._requests.number(request)
         return known
 
@@ -265,10 +265,10 @@ class Events:
         known = self._asked.get((leader, state, request))
         if known is None:
             turn, answer = replicating.fetch(
-                leader, self.parts.brokers[state], self._requests[request], self.configuration.records_a_fetch
+                leader, self.tables.brokers[state], self._requests[request], self.configuration.records_a_fetch
             )
             known = self._asked[leader, state, request] = (
-                self.parts.broker(turn.broker),
+                self.tables.broker(turn.broker),
                 self._effects(turn, leader),
                 -1 if answer is None else self._answers.number(answer),
             )
@@ -277,41 +277,41 @@ class Events:
     def _take(self, follower: int, state: int, answer: int) -> tuple[int, bool]:
         known = self._taken.get((follower, state, answer))
         if known is None:
-            before = self.parts.brokers[state]
+            before = self.tables.brokers[state]
             after = replicating.take(follower, before, self._answers[answer])
             cut = after.log[: len(before.log)] != before.log
-            known = self._taken[follower, state, answer] = self.parts.broker(after), cut
+            known = self._taken[follower, state, answer] = self.tables.broker(after), cut
         return known
 
-    def hear(self, message: int, state: int) -> tuple[Heard, int]:
+    def hear(self, message: int, state: int) -> tuple[BrokerChanged, int]:
         """A fetch arrives at a broker; with its answer as a message, -1 if there is none."""
-        sent = self.parts.messages[message]
+        sent = self.tables.messages[message]
         if not isinstance(sent, SentFetch):
             raise TypeError(f"{sent} is no fetch")
         after, effects, answer = self._ask(sent.receiver, state, self._requests.number(sent.request))
-        told = self._answers[answer] if answer >= 0 else None
-        back = -1 if told is None else self.parts.messages.number(SentAnswer(told))
+        answered = self._answers[answer] if answer >= 0 else None
+        back = -1 if answered is None else self.tables.messages.number(SentAnswer(answered))
         label = Label("hear", sent.receiver, f"the fetch of {sent.request.broker + 1}")
-        found = self.fetch_heard[message, state] = Heard(after, effects, label), back
+        found = self.fetch_heard[message, state] = BrokerChanged(after, effects, label), back
         return found
 
-    def answered_fetch(self, message: int, state: int) -> tuple[Heard, bool]:
+    def answered_fetch(self, message: int, state: int) -> tuple[BrokerChanged, bool]:
         """The answer to a fetch arrives; and whether it costs the follower records. For a former life there is none."""
-        sent = self.parts.messages[message]
+        sent = self.tables.messages[message]
         if not isinstance(sent, SentAnswer):
             raise TypeError(f"{sent} is no answer to a fetch")
         follower = sent.answer.request.broker
         after, cut = state, False
-        if self.parts.brokers[state].epoch == sent.answer.request.broker_epoch:
+        if self.tables.brokers[state].epoch == sent.answer.request.broker_epoch:
             after, cut = self._take(follower, state, self._answers.number(sent.answer))
-        found = self.fetch_answered[message, state] = Heard(after, None, Label("take", follower)), cut
+        found = self.fetch_answered[message, state] = BrokerChanged(after, None, Label("take", follower)), cut
         return found
 
     # -- the ISR
 
-    def lag(self, broker: int, state: int) -> tuple[Heard, ...]:
+    def lag(self, broker: int, state: int) -> tuple[BrokerChanged, ...]:
         """Followers are slow, some or all of those that are behind."""
-        before = self.parts.brokers[state]
+        before = self.tables.brokers[state]
         behind = members(replicating.late_members(before))
         outcomes = []
         for chosen in range(1, 1 << len(behind)):
@@ -319,21 +319,21 @@ class Events:
             turn = replicating.lag(broker, before, late)
             if turn is not None:
                 label = Label("lag", broker, "for " + ",".join(str(number) for number in ids_of(late)))
-                outcomes.append(Heard(self.parts.broker(turn.broker), self._effects(turn, broker), label))
+                outcomes.append(BrokerChanged(self.tables.broker(turn.broker), self._effects(turn, broker), label))
         known = self.lagging[broker, state] = tuple(outcomes)
         return known
 
     def alter(self, controller: int, message: int) -> tuple[Altered, ...]:
-        asked = self.parts.messages[message]
+        asked = self.tables.messages[message]
         if not isinstance(asked, AlterRequest):
             raise TypeError(f"{asked} is no request to the controller")
         event = ("alter", asked.sender, asked.sender_epoch, asked.proposal)
         outcomes = []
-        for decided in self.controlling.decide(self.parts.controllers[controller], event):
+        for decided in self.controlling.decide(self.tables.controllers[controller], event):
             after = decided.controller
             answer: tuple[int, ...] = ()
             if not decided.refused:
-                told = AlterAnswer(
+                sent = AlterAnswer(
                     receiver=asked.sender,
                     proposal=asked.proposal,
                     error=decided.error,
@@ -342,36 +342,36 @@ class Events:
                     partition_epoch=0 if decided.error else after.partition_epoch,
                     recovering=False if decided.error else after.recovering,
                 )
-                answer = (self.parts.messages.number(told),)
-            before = self.parts.controllers[controller]
+                answer = (self.tables.messages.number(sent),)
+            before = self.tables.controllers[controller]
             label = elected(before, after, Label("alter", asked.sender))
             overtaken = decided.refused or decided.error in _OVERTAKEN
-            outcomes.append(Altered(self.parts.controller(after), answer, overtaken, label))
+            outcomes.append(Altered(self.tables.controller(after), answer, overtaken, label))
         known = self.altered[controller, message] = tuple(outcomes)
         return known
 
-    def answer(self, message: int, state: int) -> tuple[Heard, Heard | None]:
+    def answer(self, message: int, state: int) -> tuple[BrokerChanged, BrokerChanged | None]:
         """The answer arrives; or it is lost, and the leader asks again (None if it would not)."""
-        told = self.parts.messages[message]
-        if not isinstance(told, AlterAnswer):
-            raise TypeError(f"{told} is no answer of the controller")
-        before = self.parts.brokers[state]
-        broker = told.receiver
+        sent = self.tables.messages[message]
+        if not isinstance(sent, AlterAnswer):
+            raise TypeError(f"{sent} is no answer of the controller")
+        before = self.tables.brokers[state]
+        broker = sent.receiver
         result = AlterPartitionResult(
-            error=told.error,
+            error=sent.error,
             leader=broker + 1,
-            leader_epoch=told.leader_epoch,
-            isr=tuple(member + 1 for member in members(told.isr)),
-            partition_epoch=told.partition_epoch,
-            recovering=told.recovering,
+            leader_epoch=sent.leader_epoch,
+            isr=tuple(member + 1 for member in members(sent.isr)),
+            partition_epoch=sent.partition_epoch,
+            recovering=sent.recovering,
         )
-        turn = replicating.proposal_answered(broker, before, told.proposal, result)
-        arrived = Heard(self.parts.broker(turn.broker), self._effects(turn, broker), Label("answer", broker))
-        turn = replicating.proposal_answered(broker, before, told.proposal, None)
-        after, effects = self.parts.broker(turn.broker), self._effects(turn, broker)
+        turn = replicating.proposal_answered(broker, before, sent.proposal, result)
+        arrived = BrokerChanged(self.tables.broker(turn.broker), self._effects(turn, broker), Label("answer", broker))
+        turn = replicating.proposal_answered(broker, before, sent.proposal, None)
+        after, effects = self.tables.broker(turn.broker), self._effects(turn, broker)
         lost = None
         if after != state or effects is not None:
-            lost = Heard(after, effects, Label("unanswered", broker))
+            lost = BrokerChanged(after, effects, Label("unanswered", broker))
         known = self.answered[message, state] = arrived, lost
         return known
 
@@ -380,7 +380,7 @@ class Events:
 
         `receiver` is the state of the broker that the answer goes to.
         """
-        asked = self.parts.messages[message]
+        asked = self.tables.messages[message]
         if isinstance(asked, AlterRequest):
             found = self.altered.get((controller, message)) or self.alter(controller, message)
             moot = found[0].overtaken and all(
@@ -394,23 +394,23 @@ class Events:
         return moot
 
     def _is_no_news(self, message: int, receiver: int) -> bool:
-        told = self.parts.messages[message]
-        if not isinstance(told, AlterAnswer):
-            raise TypeError(f"{told} is no answer of the controller")
+        sent = self.tables.messages[message]
+        if not isinstance(sent, AlterAnswer):
+            raise TypeError(f"{sent} is no answer of the controller")
         if not self._changes_nothing(message, receiver):
             return False
-        if told.error in _OVERTAKEN:
+        if sent.error in _OVERTAKEN:
             return True
-        role = self.parts.brokers[receiver].role
-        if not isinstance(role, Leading):
+        role = self.tables.brokers[receiver].role
+        if not isinstance(role, LeaderReplica):
             return True
-        if (role.leader_epoch, role.partition_epoch) <= (told.proposal.leader_epoch, told.proposal.partition_epoch):
+        if (role.leader_epoch, role.partition_epoch) <= (sent.proposal.leader_epoch, sent.proposal.partition_epoch):
             return False
         # It may have another proposal out by the time the answer comes.
         isr = tuple((member, NO_EPOCH) for member in members(role.isr))
         another = role._replace(pending=Proposal(role.leader_epoch, role.partition_epoch, isr), maximal=role.replicas)
-        proposing = self.parts.brokers[receiver]._replace(role=another)
-        return role.pending is not None or self._changes_nothing(message, self.parts.broker(proposing))
+        proposing = self.tables.brokers[receiver]._replace(role=another)
+        return role.pending is not None or self._changes_nothing(message, self.tables.broker(proposing))
 
     def _changes_nothing(self, message: int, receiver: int) -> bool:
         arrived, _ = self.answered.get((message, receiver)) or self.answer(message, receiver)
@@ -418,19 +418,19 @@ class Events:
 
     # -- the controller
 
-    def order(self, controller: int) -> tuple[Ordered, ...]:
+    def order(self, controller: int) -> tuple[ControllerActed, ...]:
         """Whatever may happen at the controller of itself, or because an operator or the time wants it."""
-        state = self.parts.controllers[controller]
-        found: list[Ordered] = []
+        state = self.tables.controllers[controller]
+        found: list[ControllerActed] = []
 
         def try_it(cost: int, event: Event, label: Label) -> None:
             if cost != FREE and cost not in self._prices:
                 return
             for decided in self.controlling.decide(state, event):
-                after = self.parts.controller(decided.controller)
+                after = self.tables.controller(decided.controller)
                 if after != controller:
                     said = elected(state, decided.controller, label)
-                    found.append(Ordered(cost, after, decided.compared, said))
+                    found.append(ControllerActed(cost, after, decided.compared, said))
 
         for broker, registration in enumerate(state.registrations):
             if registration.fenced:
@@ -458,47 +458,47 @@ class Events:
         known = self.ordered[controller] = tuple(found)
         return known
 
-    def reply(self, controller: int, broker: int, state: int) -> tuple[Ordered, ...]:
+    def reply(self, controller: int, broker: int, state: int) -> tuple[ControllerActed, ...]:
         """A replica says how far its log goes, and the controller compares what it has."""
         reply = self._reply_of(broker, state)
         found = () if reply is None else self._replied(controller, reply, Label("reply", broker))
         self.replied[controller, broker, state] = found
         return found
 
-    def late_reply(self, controller: int, message: int) -> tuple[Ordered, ...]:
+    def late_reply(self, controller: int, message: int) -> tuple[ControllerActed, ...]:
         """What it said in an earlier life arrives, while the controller waits for it."""
-        told = self.parts.messages[message]
-        if not isinstance(told, SentReply):
-            raise TypeError(f"{told} is no reply")
-        found = self._replied(controller, told.reply, Label("old_reply", told.reply.broker))
+        sent = self.tables.messages[message]
+        if not isinstance(sent, SentReply):
+            raise TypeError(f"{sent} is no reply")
+        found = self._replied(controller, sent.reply, Label("old_reply", sent.reply.broker))
         self.late[controller, message] = found
         return found
 
     def reply_before(self, broker: int, state: int) -> int:
         """What a broker would have replied, as a message that is still under way; -1: nothing."""
         reply = self._reply_of(broker, state)
-        return -1 if reply is None else self.parts.messages.number(SentReply(reply))
+        return -1 if reply is None else self.tables.messages.number(SentReply(reply))
 
     def _reply_of(self, broker: int, state: int) -> Reply | None:
-        at = self.parts.brokers[state]
+        at = self.tables.brokers[state]
         if at.role is None:
             return None
         last_epoch = at.log[-1][0] if at.log else -1
         return Reply(broker, at.epoch, at.leader_epoch, last_epoch, len(at.log))
 
-    def _replied(self, controller: int, reply: Reply, label: Label) -> tuple[Ordered, ...]:
-        before = self.parts.controllers[controller]
+    def _replied(self, controller: int, reply: Reply, label: Label) -> tuple[ControllerActed, ...]:
+        before = self.tables.controllers[controller]
         found = []
         for decided in self.controlling.decide(before, ("reply", reply)):
-            after = self.parts.controller(decided.controller)
+            after = self.tables.controller(decided.controller)
             if after != controller:
-                found.append(Ordered(FREE, after, decided.compared, elected(before, decided.controller, label)))
+                found.append(ControllerActed(FREE, after, decided.compared, elected(before, decided.controller, label)))
         return tuple(found)
 
     def restart(self, controller: int, broker: int, state: int) -> tuple[Restarted, ...]:
         """The process dies and another registers. A dead broker is one that is slow, so both are one step."""
-        before = self.parts.brokers[state]
-        at = self.parts.controllers[controller]
+        before = self.tables.brokers[state]
+        at = self.tables.controllers[controller]
         whole = len(before.log)
         found: list[Restarted] = []
         ways = [(RESTARTS, whole, "restart"), (CRASHES, whole, "crash")]
@@ -529,14 +529,14 @@ class Events:
         self, broker: int, before: Broker, decided: Decided, keep: int, checkpoint: int
     ) -> tuple[int, int, Effects | None]:
         """It applies the metadata up to its registration before anything else, and takes its role."""
-        controller = self.parts.controller(decided.controller)
+        controller = self.tables.controller(decided.controller)
         epoch = decided.controller.registrations[broker].epoch
         fresh = replicating.restart(before, epoch, keep, checkpoint)
         view = decided.controller.view()
         if not view.replicas >> broker & 1:
-            return controller, self.parts.broker(replicating.unreplicated(fresh)), None
+            return controller, self.tables.broker(replicating.unreplicated(fresh)), None
         turn = replicating.learn(broker, fresh, view)
-        return controller, self.parts.broker(turn.broker), self._effects(turn, broker)
+        return controller, self.tables.broker(turn.broker), self._effects(turn, broker)
 
 
 def clean_shutdown_epoch(before: Broker, *, clean: bool) -> int:

@@ -23,7 +23,7 @@ from tanist.lab.model.components import (
     Broker,
     Controller,
     History,
-    Leading,
+    LeaderReplica,
     Log,
     Reply,
     Request,
@@ -116,7 +116,7 @@ def sight(state: Broker, history: History) -> Iterator[Violation]:
 def leadership(at: Controller, history: History, broker: int, state: Broker) -> Iterator[Violation]:
     """S3, S10 and S19, of a leader in the present epoch."""
     role = state.role
-    if not isinstance(role, Leading) or role.leader_epoch != at.leader_epoch:
+    if not isinstance(role, LeaderReplica) or role.leader_epoch != at.leader_epoch:
         return
     if at.leader != broker:
         yield Violation("S10", f"{broker + 1} leads in epoch {at.leader_epoch}, which is not its own")
@@ -172,8 +172,8 @@ def joining(
             yield Violation("S14", f"{broker + 1} joins the ISR, and is fenced or shutting down")
         if common_prefix(brokers[broker].log, history.committed) < len(history.committed):
             yield Violation("S14", f"{broker + 1} joins the ISR without all that was committed")
-        same_epoch = isinstance(role, Leading) and role.leader_epoch == after.leader_epoch
-        if same_epoch and isinstance(role, Leading) and not role.heard >> broker & 1:
+        same_epoch = isinstance(role, LeaderReplica) and role.leader_epoch == after.leader_epoch
+        if same_epoch and isinstance(role, LeaderReplica) and not role.heard >> broker & 1:
             yield Violation("S14", f"{broker + 1} joins the ISR, and has not fetched in epoch {after.leader_epoch}")
 
 
@@ -209,9 +209,9 @@ def comparison(
     if not compared:
         return
     for reply in compared:
-        told = brokers[reply.broker]
-        fresh = reply.broker_epoch == told.epoch and reply.leader_epoch == before.leader_epoch
-        if not fresh or reply.end_offset != len(told.log):
+        sent = brokers[reply.broker]
+        fresh = reply.broker_epoch == sent.epoch and reply.leader_epoch == before.leader_epoch
+        if not fresh or reply.end_offset != len(sent.log):
             yield Violation("U3", f"what {reply.broker + 1} said of its log is not so any more, and it counts")
     best = max((reply.last_epoch, reply.end_offset) for reply in compared)
     if best not in [(reply.last_epoch, reply.end_offset) for reply in compared if reply.broker == chosen]:
@@ -253,13 +253,13 @@ def truncation(follower: int, before: Log, after: Log, history: History) -> Iter
         yield Violation("S21", f"{follower + 1} cuts its log to {len(after)}, and what it drops was committed")
 
 
-def old_fetch(told: SentFetch, receiver: Broker, believed: bool) -> Iterator[Violation]:
+def old_fetch(sent: SentFetch, receiver: Broker, believed: bool) -> Iterator[Violation]:
     """S11: what was sent in another epoch changes nothing."""
-    asked: Request = told.request
+    asked: Request = sent.request
     if believed and asked.leader_epoch != receiver.leader_epoch:
         yield Violation(
             "S11",
-            f"{told.receiver + 1} leads in epoch {receiver.leader_epoch} and believes a fetch of epoch "
+            f"{sent.receiver + 1} leads in epoch {receiver.leader_epoch} and believes a fetch of epoch "
             f"{asked.leader_epoch}",
         )
 

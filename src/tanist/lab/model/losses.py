@@ -38,7 +38,7 @@ class Losses:
     """Looks at the states of one model."""
 
     def __init__(self, model: PartitionModel) -> None:
-        self._parts = model.parts
+        self._tables = model.tables
         self._all = model.configuration.acks == ACKS_ALL
         self._model = model
         self._end = BROKERS + model.configuration.brokers
@@ -46,7 +46,7 @@ class Losses:
 
     def of(self, state: State) -> Loss:
         """What is lost in this state."""
-        leader = self._parts.controllers[state[CONTROLLER]].leader
+        leader = self._tables.controllers[state[CONTROLLER]].leader
         chosen = state[BROKERS + leader] if leader >= 0 else -1
         key = (leader, chosen, state[HISTORY], -1 if self._all else state[BUDGET])
         known = self._known.get(key)
@@ -55,10 +55,10 @@ class Losses:
         return known
 
     def _look(self, chosen: int, state: State) -> Loss:
-        history = self._parts.histories[state[HISTORY]]
-        kept = None if chosen < 0 else self._parts.brokers[chosen].log
+        history = self._tables.histories[state[HISTORY]]
+        kept = None if chosen < 0 else self._tables.brokers[chosen].log
         if not self._all:
-            written = range(self._model.writes - self._parts.budgets[state[BUDGET]].writes)
+            written = range(self._model.writes - self._tables.budgets[state[BUDGET]].writes)
             has = None if kept is None else {payload for _, payload in kept}
             return Loss(() if has is None else tuple(each for each in written if each not in has), len(written))
         if history.lost:
@@ -71,12 +71,12 @@ class Losses:
 
     def unavailable(self, state: State) -> Until | None:
         """What it waits for, if it has no leader and somebody with everything is there."""
-        at = self._parts.controllers[state[CONTROLLER]]
+        at = self._tables.controllers[state[CONTROLLER]]
         if at.leader >= 0:
             return None
-        whole = self._parts.histories[state[HISTORY]].committed
+        whole = self._tables.histories[state[HISTORY]].committed
         for replica in members(at.replicas):
-            log = self._parts.brokers[state[BROKERS + replica]].log
+            log = self._tables.brokers[state[BROKERS + replica]].log
             if at.registrations[replica].active and common_prefix(log, whole) == len(whole):
                 return _until(at)
         return None

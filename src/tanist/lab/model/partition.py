@@ -50,8 +50,8 @@ from tanist.lab.model.judgements import common_prefix
 from tanist.lab.model.properties import Properties
 from tanist.lab.model.steps import Label, State, Step, Violation, directed
 from tanist.lab.model.symmetry import BROKERS, BUDGET, CONTROLLER, HISTORY, NETWORK, Symmetry
-from tanist.lab.model.tables import LEADS, NOTHING, Parts
-from tanist.lab.model.trace_format import PartitionWords
+from tanist.lab.model.tables import LEADS, NOTHING, StateTables
+from tanist.lab.model.trace_format import PartitionTraceFormat
 
 
 class PartitionModel:
@@ -59,15 +59,15 @@ class PartitionModel:
 
     def __init__(self, configuration: Configuration, unwatched: frozenset[str] = frozenset()) -> None:
         self.configuration = configuration
-        self.parts = Parts()
-        self.events = Events(configuration, self.parts)
-        self.properties = Properties(configuration, self.parts, unwatched)
-        self.words = PartitionWords(self.parts, configuration)
+        self.tables = StateTables()
+        self.events = Events(configuration, self.tables)
+        self.properties = Properties(configuration, self.tables, unwatched)
+        self.trace_format = PartitionTraceFormat(self.tables, configuration)
         self._brokers = configuration.brokers
         self._inboxes = BROKERS + configuration.brokers
         self.writes = configuration.budget.writes
         """Of the whole run: what a record holds is how many were written before."""
-        self._symmetry = Symmetry(self.parts, configuration.brokers)
+        self._symmetry = Symmetry(self.tables, configuration.brokers)
         self.representative = self._symmetry.representative
         self.rename = self._symmetry.rename
         self.violation_of = self.properties.of_state
@@ -92,7 +92,7 @@ class PartitionModel:
         else:
             states = [self._beginning(budget)]
         self.events.afford(budget)
-        return [(*state[:BUDGET], self.parts.budget(budget), *state[BUDGET + 1 :]) for state in states]
+        return [(*state[:BUDGET], self.tables.budget(budget), *state[BUDGET + 1 :]) for state in states]
 
     def _beginning(self, budget: Budget) -> State:
         configuration = self.configuration
@@ -112,16 +112,16 @@ class PartitionModel:
             registrations=(Registration(0, fenced=False, shutting_down=False),) * configuration.brokers,
             recovery=None,
         )
-        parts = self.parts
-        number = parts.controller(controller)
-        view = parts.view_of[number]
-        blank = parts.broker(Broker(0, (), (), 0, None))
+        tables = self.tables
+        number = tables.controller(controller)
+        view = tables.view_of[number]
+        blank = tables.broker(Broker(0, (), (), 0, None))
         brokers = tuple(self.events.join(broker, blank, view) for broker in range(configuration.brokers))
         return (
             number,
-            parts.network(()),
-            parts.histories.number(History((), 0, 0, -1, 0)),
-            parts.budget(budget),
+            tables.network(()),
+            tables.histories.number(History((), 0, 0, -1, 0)),
+            tables.budget(budget),
             *brokers,
             *(NOTHING for _ in brokers),
         )
@@ -131,7 +131,7 @@ class PartitionModel:
     def expand(self, state: State) -> list[Step]:
         """All steps from `state`, with the property that a step breaks, if it breaks one."""
         steps: list[Step] = []
-        if self.parts.histories[state[HISTORY]].lost:
+        if self.tables.histories[state[HISTORY]].lost:
             return steps
         self._expand_brokers(state, steps)
         self._expand_messages(state, steps)
@@ -139,10 +139,10 @@ class PartitionModel:
         return steps
 
     def _expand_brokers(self, state: State, steps: list[Step]) -> None:
-        events, parts = self.events, self.parts
+        events, tables = self.events, self.tables
         inboxes = self._inboxes
-        follows, brokers = parts.follows, state[BROKERS:inboxes]
-        spent = parts.spent[state[BUDGET]] or parts.spend(state[BUDGET])
+        follows, brokers = tables.follows, state[BROKERS:inboxes]
+        spent = tables.spent[state[BUDGET]] or tables.spend(state[BUDGET])
         for broker, number in enumerate(brokers):
             at = BROKERS + broker
             leader = follows[number]
@@ -166,7 +166,7 @@ class PartitionModel:
     def arrivals(self, state: State) -> list[Step]:
         """Of all steps those by which something under way arrives: metadata, a proposal, its answer, a reply."""
         steps: list[Step] = []
-        spent = self.parts.spent[state[BUDGET]] or self.parts.spend(state[BUDGET])
+        spent = self.tables.spent[state[BUDGET]] or self.tables.spend(state[BUDGET])
         for broker in range(self._brokers):
             if state[self._inboxes + broker] != NOTHING:
                 self._learn(state, broker, spent, steps)
@@ -177,7 +177,7 @@ class PartitionModel:
     def fetches(self, state: State, broker: int) -> list[Step]:
         """Of all steps the fetches of a broker, if it follows one that leads."""
         steps: list[Step] = []
-        follows = self.parts.follows
+        follows = self.tables.follows
         leader = follows[state[BROKERS + broker]]
         if leader >= 0 and follows[state[BROKERS + leader]] == LEADS:
             self._fetch(state, broker, leader, steps)
@@ -197,11 +197,11 @@ class PartitionModel:
                 self._fetch_with_effects(state, changed, leader, at, after, effects, label, steps)
 
     def _learn(self, state: State, broker: int, spent: tuple[int, ...], steps: list[Step]) -> None:
-        events, parts = self.events, self.parts
+        events, tables = self.events, self.tables
         at, waiting = BROKERS + broker, self._inboxes + broker
         key = (broker, state[at], state[waiting])
-        told = events.told.get(key)
-        for after, left, effects, old_fetch, label in events.tell(*key) if told is None else told:
+        known = events.applied.get(key)
+        for after, left, effects, old_fetch, label in events.apply_metadata(*key) if known is None else known:
             changed = list(state)
             changed[at], changed[waiting] = after, left
             if changed[NETWORK] != NOTHING:
@@ -214,11 +214,11 @@ class PartitionModel:
                 changed = list(state)
                 changed[at], changed[waiting] = after, left
                 changed[BUDGET] = spent[OLD_FETCHES]
-                changed[NETWORK] = parts.exchange(state[NETWORK], -1, (old_fetch,))
+                changed[NETWORK] = tables.exchange(state[NETWORK], -1, (old_fetch,))
                 self._finish(changed, broker, effects, leaving_something(label), steps)
 
     def _write(self, state: State, broker: int, budget: int, steps: list[Step]) -> None:
-        payload = self.writes - self.parts.budgets[state[BUDGET]].writes
+        payload = self.writes - self.tables.budgets[state[BUDGET]].writes
         key = (broker, state[BROKERS + broker], payload)
         events = self.events
         written = events.written[key] if key in events.written else events.write(*key)
@@ -249,72 +249,72 @@ class PartitionModel:
         steps.append((label, taken, violation))
 
     def _cut(self, state: State, history: int, follower_at: int, after: int) -> Violation | None:
-        parts = self.parts
-        before, now = parts.brokers[state[follower_at]], parts.brokers[after]
-        return self.properties.of_truncation(follower_at - BROKERS, before, now, parts.histories[history])
+        tables = self.tables
+        before, now = tables.brokers[state[follower_at]], tables.brokers[after]
+        return self.properties.of_truncation(follower_at - BROKERS, before, now, tables.histories[history])
 
     def _expand_messages(self, state: State, steps: list[Step]) -> None:
-        parts, events = self.parts, self.events
+        tables, events = self.tables, self.events
         network = state[NETWORK]
-        for message in parts.networks[network]:
-            told = parts.messages[message]
-            if isinstance(told, AlterRequest):
+        for message in tables.networks[network]:
+            sent = tables.messages[message]
+            if isinstance(sent, AlterRequest):
                 found = events.altered.get((state[CONTROLLER], message))
                 if found is None:
                     found = events.alter(state[CONTROLLER], message)
                 for controller, answer, _, label in found:
                     changed = list(state)
-                    changed[NETWORK] = parts.exchange(network, message, answer)
-                    self._decide(state, changed, controller, label, steps, proposal=told)
+                    changed[NETWORK] = tables.exchange(network, message, answer)
+                    self._decide(state, changed, controller, label, steps, proposal=sent)
                 continue
             changed = list(state)
-            changed[NETWORK] = parts.exchange(network, message, ())
-            if isinstance(told, SentReply):
-                self._hear_old_reply(state, changed, message, told, steps)
+            changed[NETWORK] = tables.exchange(network, message, ())
+            if isinstance(sent, SentReply):
+                self._hear_old_reply(state, changed, message, sent, steps)
                 continue
-            if isinstance(told, SentFetch):
-                self._hear_fetch(state, changed, message, told, steps)
+            if isinstance(sent, SentFetch):
+                self._hear_fetch(state, changed, message, sent, steps)
                 continue
-            if isinstance(told, SentAnswer):
-                self._take_answer(state, changed, message, told, steps)
+            if isinstance(sent, SentAnswer):
+                self._take_answer(state, changed, message, sent, steps)
                 continue
-            at = BROKERS + told.receiver
+            at = BROKERS + sent.receiver
             arrived, lost = events.answered.get((message, state[at])) or events.answer(message, state[at])
             changed[at] = arrived.broker
             if changed[NETWORK] != NOTHING:
                 self._forget_moot(changed)
-            self._finish(changed, told.receiver, arrived.effects, arrived.label, steps)
-            budget = (parts.spent[state[BUDGET]] or parts.spend(state[BUDGET]))[UNANSWERED_REQUESTS]
+            self._finish(changed, sent.receiver, arrived.effects, arrived.label, steps)
+            budget = (tables.spent[state[BUDGET]] or tables.spend(state[BUDGET]))[UNANSWERED_REQUESTS]
             if lost is not None and budget >= 0:
                 changed = list(state)
-                changed[NETWORK] = parts.exchange(network, message, ())
+                changed[NETWORK] = tables.exchange(network, message, ())
                 changed[at], changed[BUDGET] = lost.broker, budget
-                self._finish(changed, told.receiver, lost.effects, lost.label, steps)
+                self._finish(changed, sent.receiver, lost.effects, lost.label, steps)
 
     def _hear_old_reply(
-        self, state: State, changed: list[int], message: int, told: SentReply, steps: list[Step]
+        self, state: State, changed: list[int], message: int, sent: SentReply, steps: list[Step]
     ) -> None:
         controller = state[CONTROLLER]
         if controller not in self.events.asking:
             self.events.order(controller)
-        if told.reply.broker in self.events.asking[controller]:
+        if sent.reply.broker in self.events.asking[controller]:
             found = self.events.late.get((controller, message))
             for _, after, compared, label in self.events.late_reply(controller, message) if found is None else found:
                 self._decide(state, list(changed), after, label, steps, compared=compared)
 
     def _send_fetch(self, state: State, broker: int, steps: list[Step]) -> None:
         """A follower has one fetch under way at a time, as long as it is the same follower."""
-        parts, network = self.parts, state[NETWORK]
+        tables, network = self.tables, state[NETWORK]
         message = self.events.fetch_of(broker, state[BROKERS + broker])
-        sent = parts.messages[message] if message >= 0 else None
+        sent = tables.messages[message] if message >= 0 else None
         if not isinstance(sent, SentFetch):
             return
-        for number in parts.networks[network]:
-            each = parts.messages[number]
+        for number in tables.networks[network]:
+            each = tables.messages[number]
             if number == message or (isinstance(each, SentAnswer) and each.answer.request == sent.request):
                 return
         changed = list(state)
-        changed[NETWORK] = parts.exchange(network, -1, (message,))
+        changed[NETWORK] = tables.exchange(network, -1, (message,))
         steps.append((Label("send", broker), tuple(changed), None))
 
     def _hear_fetch(self, state: State, changed: list[int], message: int, sent: SentFetch, steps: list[Step]) -> None:
@@ -326,11 +326,11 @@ class PartitionModel:
         heard, back = self.events.fetch_heard.get(key) or self.events.hear(*key)
         changed[at] = heard.broker
         if split and back >= 0:
-            changed[NETWORK] = self.parts.exchange(changed[NETWORK], -1, (back,))
+            changed[NETWORK] = self.tables.exchange(changed[NETWORK], -1, (back,))
         self._finish(changed, sent.receiver, heard.effects, heard.label, steps)
         label, after, violation = steps[-1]
         if violation is None:
-            receiver = self.parts.brokers[state[at]]
+            receiver = self.tables.brokers[state[at]]
             violation = self.properties.of_old_fetch(sent, receiver, believed=after[at] != state[at])
             steps[-1] = (label, after, violation)
 
@@ -348,7 +348,7 @@ class PartitionModel:
     def _expand_controller(self, state: State, steps: list[Step]) -> None:
         events = self.events
         controller = state[CONTROLLER]
-        spent = self.parts.spent[state[BUDGET]] or self.parts.spend(state[BUDGET])
+        spent = self.tables.spent[state[BUDGET]] or self.tables.spend(state[BUDGET])
         ordered = events.ordered.get(controller)
         if ordered is None:
             ordered = events.order(controller)
@@ -374,7 +374,7 @@ class PartitionModel:
                 self._decide(state, list(state), after, label, steps, compared=compared)
 
     def _restart(self, state: State, broker: int, spent: tuple[int, ...], steps: list[Step]) -> None:
-        events, parts = self.events, self.parts
+        events, tables = self.events, self.tables
         if spent[RESTARTS] < 0 and spent[CRASHES] < 0 and spent[LOSSES] < 0:
             return
         at = BROKERS + broker
@@ -386,15 +386,15 @@ class PartitionModel:
             changed = list(state)
             changed[BUDGET] = spent[each.cost]
             changed[at] = each.broker
-            changed[NETWORK] = parts.hang_up(state[NETWORK], broker)
+            changed[NETWORK] = tables.hang_up(state[NETWORK], broker)
             if not each.clean:
-                history = parts.histories[state[HISTORY]]
+                history = tables.histories[state[HISTORY]]
                 history = history._replace(
                     unclean=history.unclean | 1 << broker, lossy=history.lossy | each.lost << broker
                 )
-                changed[HISTORY] = parts.histories.number(history)
+                changed[HISTORY] = tables.histories.number(history)
             self._come_back(state, list(changed), broker, each, each.label, steps)
-            left = parts.spent[changed[BUDGET]] or parts.spend(changed[BUDGET])
+            left = tables.spent[changed[BUDGET]] or tables.spend(changed[BUDGET])
             if left[OLD_FETCHES] >= 0:
                 message = events.fetch_of(broker, state[at])
                 self._leave_behind(state, changed, broker, each, left[OLD_FETCHES], message, steps)
@@ -416,7 +416,7 @@ class PartitionModel:
         if message >= 0:
             so_far = list(changed)
             so_far[BUDGET] = budget
-            so_far[NETWORK] = self.parts.exchange(changed[NETWORK], -1, (message,))
+            so_far[NETWORK] = self.tables.exchange(changed[NETWORK], -1, (message,))
             self._come_back(state, so_far, broker, each, leaving_something(each.label), steps)
 
     def _come_back(
@@ -452,10 +452,10 @@ class PartitionModel:
                 self._forget_moot(changed)
             steps.append((label, tuple(changed), None))
             return
-        parts = self.parts
+        tables = self.tables
         changed[CONTROLLER] = controller
-        view = parts.view_of[controller]
-        if view != parts.view_of[before]:
+        view = tables.view_of[controller]
+        if view != tables.view_of[before]:
             posted = self.events.posted
             for broker in range(self._brokers):
                 at = self._inboxes + broker
@@ -472,29 +472,29 @@ class PartitionModel:
 
     def _forget_moot(self, changed: list[int]) -> None:
         """Take messages away that change nothing whenever they arrive."""
-        parts = self.parts
-        for message in parts.networks[changed[NETWORK]]:
-            told = parts.messages[message]
-            if isinstance(told, AlterRequest | AlterAnswer):
-                key = (changed[CONTROLLER], message, changed[BROKERS + told.hears])
+        tables = self.tables
+        for message in tables.networks[changed[NETWORK]]:
+            sent = tables.messages[message]
+            if isinstance(sent, AlterRequest | AlterAnswer):
+                key = (changed[CONTROLLER], message, changed[BROKERS + sent.hears])
                 moot = self.events.moot.get(key)
                 if self.events.leaves_no_trace(*key) if moot is None else moot:
-                    changed[NETWORK] = parts.exchange(changed[NETWORK], message, ())
+                    changed[NETWORK] = tables.exchange(changed[NETWORK], message, ())
 
     def _judge(
         self, state: State, changed: list[int], proposal: AlterRequest | None, compared: tuple[Reply, ...]
     ) -> Violation | None:
         """S14 and U1-U5, and the ghosts of both."""
-        parts = self.parts
-        before, after = parts.controllers[state[CONTROLLER]], parts.controllers[changed[CONTROLLER]]
+        tables = self.tables
+        before, after = tables.controllers[state[CONTROLLER]], tables.controllers[changed[CONTROLLER]]
         joined = after.isr & ~before.isr if proposal is not None else 0
         leader = after.leader
         entitled = before.candidates | joined
         uncleanly = leader >= 0 and leader != before.leader and not entitled >> leader & 1
         if not joined and not uncleanly:
             return None
-        history = parts.histories[changed[HISTORY]]
-        brokers = [parts.brokers[number] for number in changed[BROKERS : self._inboxes]]
+        history = tables.histories[changed[HISTORY]]
+        brokers = [tables.brokers[number] for number in changed[BROKERS : self._inboxes]]
         violation = None
         if joined and proposal is not None:
             violation = self.properties.of_joining(after, joined, brokers, proposal.sender, history)
@@ -502,7 +502,7 @@ class PartitionModel:
         if uncleanly:
             violation = violation or self.properties.of_unclean_election(before, after, compared, brokers, history)
             history = _recovered(history, after, brokers[leader])
-        changed[HISTORY] = parts.histories.number(history)
+        changed[HISTORY] = tables.histories.number(history)
         return violation
 
     def _finish(
@@ -512,15 +512,15 @@ class PartitionModel:
         if effects is None:
             steps.append((label, tuple(changed), None))
             return
-        parts = self.parts
+        tables = self.tables
         violation = None
         if effects.messages:
-            changed[NETWORK] = parts.exchange(changed[NETWORK], -1, effects.messages)
+            changed[NETWORK] = tables.exchange(changed[NETWORK], -1, effects.messages)
         if effects.advance is not None:
-            history = parts.histories[changed[HISTORY]]
-            brokers = [parts.brokers[number] for number in changed[BROKERS : self._inboxes]]
+            history = tables.histories[changed[HISTORY]]
+            brokers = [tables.brokers[number] for number in changed[BROKERS : self._inboxes]]
             violation = self.properties.of_advance(effects.advance, broker, brokers, history)
-            changed[HISTORY] = parts.histories.number(
+            changed[HISTORY] = tables.histories.number(
                 _committed(history, brokers[broker], effects.advance.high_watermark)
             )
         steps.append((label, tuple(changed), violation))

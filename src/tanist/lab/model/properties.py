@@ -16,7 +16,7 @@ from tanist.lab.model.judgements import common_prefix
 from tanist.lab.model.replicating import Advance
 from tanist.lab.model.steps import State, Violation
 from tanist.lab.model.symmetry import BROKERS, CONTROLLER, HISTORY
-from tanist.lab.model.tables import LEADS, Parts
+from tanist.lab.model.tables import LEADS, StateTables
 
 
 class _Replica(NamedTuple):
@@ -30,9 +30,11 @@ class _Replica(NamedTuple):
 class Properties:
     """The verdicts of one search."""
 
-    def __init__(self, configuration: Configuration, parts: Parts, unwatched: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, configuration: Configuration, tables: StateTables, unwatched: frozenset[str] = frozenset()
+    ) -> None:
         self._configuration = configuration
-        self._parts = parts
+        self._tables = tables
         self._unwatched = unwatched
         self._end = BROKERS + configuration.brokers
         self._replicas: dict[tuple[int, int], _Replica] = {}
@@ -49,19 +51,19 @@ class Properties:
     def of_state(self, state: State) -> Violation | None:
         """The first property that does not hold."""
         controller, history = state[CONTROLLER], state[HISTORY]
-        ghosts = self._parts.histories[history]
+        ghosts = self._tables.histories[history]
         if ghosts.lost:
             return None  # lost by an unclean election, and said to be: nothing more is promised
         try:
             found = self._structure[controller, history]
         except KeyError:
             found = self._structure[controller, history] = self._watched(
-                judgements.structure(self._configuration, self._parts.controllers[controller], ghosts)
+                judgements.structure(self._configuration, self._tables.controllers[controller], ghosts)
             )
         if found is not None:
             return found
         brokers = state[BROKERS : self._end]
-        follows, replicas = self._parts.follows, self._replicas
+        follows, replicas = self._tables.follows, self._replicas
         common = []
         for broker, number in enumerate(brokers):
             try:
@@ -80,28 +82,28 @@ class Properties:
                     return found
         whole = len(ghosts.committed)
         if whole and min(common) < whole:
-            at = self._parts.controllers[controller]
+            at = self._tables.controllers[controller]
             found = self._watched(judgements.possession(self._configuration, at, ghosts, common))
             if found is not None:
                 return found
         return self._match(brokers)
 
     def _replica(self, history: int, number: int) -> _Replica:
-        at, ghosts = self._parts.brokers[number], self._parts.histories[history]
+        at, ghosts = self._tables.brokers[number], self._tables.histories[history]
         sight = self._watched(judgements.sight(at, ghosts))
         found = self._replicas[history, number] = _Replica(common_prefix(at.log, ghosts.committed), sight)
         return found
 
     def _leader(self, controller: int, history: int, broker: int, number: int) -> Violation | None:
-        parts = self._parts
-        at, ghosts = parts.controllers[controller], parts.histories[history]
+        tables = self._tables
+        at, ghosts = tables.controllers[controller], tables.histories[history]
         found = self._leaders[controller, history, number] = self._watched(
-            judgements.leadership(at, ghosts, broker, parts.brokers[number])
+            judgements.leadership(at, ghosts, broker, tables.brokers[number])
         )
         return found
 
     def _match(self, brokers: tuple[int, ...]) -> Violation | None:
-        pairs, log_of = self._pairs, self._parts.log_of
+        pairs, log_of = self._pairs, self._tables.log_of
         logs = [log_of[number] for number in brokers]
         for at, one in enumerate(logs, 1):
             for two in logs[at:]:
@@ -111,7 +113,7 @@ class Properties:
                     found = pairs[one, two]
                 except KeyError:
                     found = pairs[one, two] = self._watched(
-                        judgements.matching(self._parts.logs[one], self._parts.logs[two])
+                        judgements.matching(self._tables.logs[one], self._tables.logs[two])
                     )
                 if found is not None:
                     return found
@@ -124,7 +126,7 @@ class Properties:
         try:
             return self._changes[before, after]
         except KeyError:
-            controllers = self._parts.controllers
+            controllers = self._tables.controllers
             found = self._changes[before, after] = self._watched(
                 judgements.change(controllers[before], controllers[after])
             )
@@ -155,5 +157,5 @@ class Properties:
     def of_truncation(self, follower: int, before: Broker, after: Broker, history: History) -> Violation | None:
         return self._watched(judgements.truncation(follower, before.log, after.log, history))
 
-    def of_old_fetch(self, told: SentFetch, receiver: Broker, believed: bool) -> Violation | None:
-        return self._watched(judgements.old_fetch(told, receiver, believed))
+    def of_old_fetch(self, sent: SentFetch, receiver: Broker, believed: bool) -> Violation | None:
+        return self._watched(judgements.old_fetch(sent, receiver, believed))

@@ -20,9 +20,9 @@ from typing import NamedTuple, TypeAlias
 
 from tanist.lab.model.components import Permutation
 from tanist.lab.model.interning import Table
-from tanist.lab.model.quorum_nodes import Ask, Member, MetadataLog, Quorum, Turn
+from tanist.lab.model.quorum_nodes import Member, MetadataLog, Quorum, SentVoteRequest, Turn
 from tanist.lab.model.quorum_state import BUDGET, GHOSTS, MEMBERS, STALE, Ghosts
-from tanist.lab.model.quorum_trace_format import QuorumWords
+from tanist.lab.model.quorum_trace_format import QuorumTraceFormat
 from tanist.lab.model.steps import Label, State, Step, Violation, directed
 
 _NO_TURN = -1
@@ -68,9 +68,9 @@ class QuorumModel:
         self._writes = configuration.budget.writes
         self.members: Table[Member] = Table()
         self.ghosts: Table[Ghosts] = Table()
-        self.stale: Table[tuple[Ask, ...]] = Table()
+        self.stale: Table[tuple[SentVoteRequest, ...]] = Table()
         self.budgets: Table[QuorumBudget] = Table()
-        self.words = QuorumWords(self.members, self.ghosts, configuration.voters)
+        self.trace_format = QuorumTraceFormat(self.members, self.ghosts, configuration.voters)
         self.turns: Table[Turn] = Table()
         self._quorum = Quorum(
             configuration.voters,
@@ -157,25 +157,25 @@ class QuorumModel:
         here, there = state[MEMBERS + voter], state[MEMBERS + peer]
         for ask in self._asks(voter, here):
             if ask.voter == peer:
-                heard, told = self._ask(here, there, ask)
+                heard, answered = self._ask(here, there, ask)
                 said = f"the {'pre-vote' if ask.pre_vote else 'vote'} of {peer + 1}"
-                self._exchange(state, Label("ask", voter, said), (peer, heard), (voter, told), steps)
-        heard, told = self._fetch(voter, here, peer, there) if self._fetches(voter, here, peer) else _NOBODY
+                self._exchange(state, Label("ask", voter, said), (peer, heard), (voter, answered), steps)
+        heard, answered = self._fetch(voter, here, peer, there) if self._fetches(voter, here, peer) else _NOBODY
         if heard != _NO_TURN:
-            self._exchange(state, Label("fetch", voter, f"from {peer + 1}"), (peer, heard), (voter, told), steps)
-        heard, told = self._claim(voter, here, peer, there)
+            self._exchange(state, Label("fetch", voter, f"from {peer + 1}"), (peer, heard), (voter, answered), steps)
+        heard, answered = self._claim(voter, here, peer, there)
         if heard != _NO_TURN:
-            self._exchange(state, Label("claim", voter, f"to {peer + 1}"), (peer, heard), (voter, told), steps)
+            self._exchange(state, Label("claim", voter, f"to {peer + 1}"), (peer, heard), (voter, answered), steps)
 
     def _exchange(
-        self, state: State, label: Label, heard: tuple[int, int], told: tuple[int, int], steps: list[Step]
+        self, state: State, label: Label, heard: tuple[int, int], answered: tuple[int, int], steps: list[Step]
     ) -> None:
-        """`heard` and `told`: who, and the number of the turn that it makes of it."""
-        if told[1] != _NO_TURN:
-            self._step(state, label, (heard, told), steps)
+        """`heard` and `answered`: who, and the number of the turn that it makes of it."""
+        if answered[1] != _NO_TURN:
+            self._step(state, label, (heard, answered), steps)
         self._step(state, label._replace(detail=f"{label.detail}, unanswered"), (heard,), steps)
 
-    def _hear_stale(self, state: State, ask: Ask, steps: list[Step]) -> None:
+    def _hear_stale(self, state: State, ask: SentVoteRequest, steps: list[Step]) -> None:
         left = tuple(each for each in self.stale[state[STALE]] if each != ask)
         heard, _ = self._ask(state[MEMBERS + ask.candidate], state[MEMBERS + ask.voter], ask)
         label = Label("stale_ask", ask.candidate, f"of {ask.voter + 1}")

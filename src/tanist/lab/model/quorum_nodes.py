@@ -127,7 +127,7 @@ class Member(NamedTuple):
         )
 
 
-class Ask(NamedTuple):
+class SentVoteRequest(NamedTuple):
     """A request for a vote."""
 
     candidate: int
@@ -137,7 +137,7 @@ class Ask(NamedTuple):
     end_offset: int
     pre_vote: bool
 
-    def renamed(self, to: Permutation) -> Ask:
+    def renamed(self, to: Permutation) -> SentVoteRequest:
         return self._replace(candidate=to[self.candidate], voter=to[self.voter])
 
 
@@ -153,7 +153,7 @@ class Turn(NamedTuple):
     """The node has stopped, for what it was told is impossible."""
 
 
-class Chance:
+class FixedChoice:
     """No decision that safety rests on is left to chance.
 
     `pick` is the other voter that one without a leader asks who leads. Else the longest waits are drawn, so that no
@@ -212,12 +212,12 @@ class Quorum:
         node.present.deadline_ms = NOW_MS
         return self._turn(voter, member, node, lambda: node.tick(NOW_MS))
 
-    def asks(self, voter: int, member: Member) -> tuple[Ask, ...]:
+    def asks(self, voter: int, member: Member) -> tuple[SentVoteRequest, ...]:
         """The votes that a candidate, or one that would be, still asks for."""
         node = self._node(voter, member)
         return tuple(_ask_of(send.request) for send in _sends(node.tick(NOW_MS)) if _is_vote(send.request))
 
-    def ask(self, candidate: Member, voter_state: Member, ask: Ask) -> tuple[Turn, Turn | None]:
+    def ask(self, candidate: Member, voter_state: Member, ask: SentVoteRequest) -> tuple[Turn, Turn | None]:
         """The voter's turn and, when its answer arrives, the candidate's. None: nobody waits for the answer."""
         asker = self._node(ask.candidate, candidate)
         sent = [send for send in _sends(asker.tick(NOW_MS)) if _is_vote(send.request) and _ask_of(send.request) == ask]
@@ -225,8 +225,10 @@ class Quorum:
         heard, answer = self._hear(ask.voter, voter_state, request)
         if not sent or answer is None:
             return heard, None
-        told = self._turn(ask.candidate, candidate, asker, lambda: asker.response(sent[0].request_id, answer, NOW_MS))
-        return heard, told
+        answered = self._turn(
+            ask.candidate, candidate, asker, lambda: asker.response(sent[0].request_id, answer, NOW_MS)
+        )
+        return heard, answered
 
     def fetches(self, voter: int, member: Member, peer: int) -> bool:
         """Whether it would ask this peer for records."""
@@ -241,8 +243,8 @@ class Quorum:
         heard, answer = self._hear(peer, peer_state, sent[0].request)
         if answer is None:
             return None
-        told = self._turn(voter, member, node, lambda: node.response(sent[0].request_id, answer, NOW_MS))
-        return heard, told
+        answered = self._turn(voter, member, node, lambda: node.response(sent[0].request_id, answer, NOW_MS))
+        return heard, answered
 
     def claim(self, voter: int, member: Member, peer: int, peer_state: Member) -> tuple[Turn, Turn] | None:
         """A leader tells a voter that its epoch has begun, or one that resigned that it is over."""
@@ -260,8 +262,8 @@ class Quorum:
         if not sent:
             return None
         heard, answer = self._hear(peer, peer_state, sent[0].request)
-        told = self._turn(voter, member, node, lambda: node.response(sent[0].request_id, answer, NOW_MS))
-        return heard, told
+        answered = self._turn(voter, member, node, lambda: node.response(sent[0].request_id, answer, NOW_MS))
+        return heard, answered
 
     def append(self, voter: int, member: Member, payload: int) -> Turn | None:
         """The active controller writes a record."""
@@ -286,16 +288,16 @@ class Quorum:
 
     def _start(self, voter: int, saved: Saved, log: MemoryLog, on_disk: int, vote: tuple[int, int]) -> Turn:
         node = Node(
-            voter + 1, _directory(voter), CLUSTER, self._set, log, _election_state(saved), self._config, Chance()
+            voter + 1, _directory(voter), CLUSTER, self._set, log, _election_state(saved), self._config, FixedChoice()
         )
         epoch, cast = vote
         before = Member(saved, "", epoch, -1, -1, 0, 0, False, False, 0, -1, False, (), (), 0, on_disk, 0, cast)
         return self._turn(voter, before, node, lambda: node.start(NOW_MS, NOW_MS))
 
-    def _node(self, voter: int, member: Member, chance: Chance | None = None) -> Node:
+    def _node(self, voter: int, member: Member, rng: FixedChoice | None = None) -> Node:
         log = self._logs[member.log].crashed(len(member.log))
         stored = ElectionState(member.epoch, _id(member.leader), _key(member.voted))
-        node = Node(voter + 1, _directory(voter), CLUSTER, self._set, log, stored, self._config, chance or Chance())
+        node = Node(voter + 1, _directory(voter), CLUSTER, self._set, log, stored, self._config, rng or FixedChoice())
         node.resume(self._role(voter, member, node), member.high_watermark, member.durable)
         return node
 
@@ -436,7 +438,7 @@ class Quorum:
             self._logs[content] = log.crashed(log.end_offset)
         return content
 
-    def _vote_request(self, ask: Ask) -> VoteRequest:
+    def _vote_request(self, ask: SentVoteRequest) -> VoteRequest:
         me = ReplicaKey(ask.candidate + 1, _directory(ask.candidate))
         end = LogEnd(ask.last_epoch, ask.end_offset)
         return quorum_messages.vote(CLUSTER, me, self._set[ask.voter], ask.epoch, end, pre_vote=ask.pre_vote)
@@ -474,9 +476,9 @@ def _sends(effects: Iterable[Effect]) -> list[Send]:
     return [effect for effect in effects if isinstance(effect, Send)]
 
 
-def _asking(voter: int, peer: int) -> Chance:
+def _asking(voter: int, peer: int) -> FixedChoice:
     """One that knows no leader asks one of the others, who are in order: have it ask this one."""
-    return Chance(pick=peer - (peer > voter))
+    return FixedChoice(pick=peer - (peer > voter))
 
 
 def _fetches(node: Node, peer: int) -> list[Send]:
@@ -493,11 +495,11 @@ def _is_granted(response: VoteResponse) -> bool:
     return any(part.vote_granted for topic in response.topics for part in topic.partitions)
 
 
-def _ask_of(request: Request) -> Ask:
+def _ask_of(request: Request) -> SentVoteRequest:
     if not isinstance(request, VoteRequest):
         raise TypeError(f"{type(request).__name__} asks for no vote")
     part = request.topics[0].partitions[0]
-    return Ask(
+    return SentVoteRequest(
         candidate=part.replica_id - 1,
         voter=request.voter_id - 1,
         epoch=part.replica_epoch,

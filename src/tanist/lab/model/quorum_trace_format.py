@@ -1,6 +1,6 @@
 """Steps and states of the quorum in plain words, and as values for programs.
 
-Owns `QuorumWords`. Decides nothing.
+Owns `QuorumTraceFormat`. Decides nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tanist.lab.model.quorum_state import GHOSTS, MEMBERS, Ghosts
 from tanist.lab.model.steps import Label, State
 
 
-class QuorumWords:
+class QuorumTraceFormat:
     """Tells of the states of one search."""
 
     def __init__(self, members: Table[Member], ghosts: Table[Ghosts], voters: int) -> None:
@@ -24,9 +24,9 @@ class QuorumWords:
 
     def sentence(self, label: Label, before: State, after: State) -> str:
         """What happened, and to whom it made a difference."""
-        told = _SENTENCES[label.name].format(who=label.who + 1, detail=label.detail)
+        text = _SENTENCES[label.name].format(who=label.who + 1, detail=label.detail)
         if label.detail and "{detail}" not in _SENTENCES[label.name]:
-            told += f", {label.detail}"
+            text += f", {label.detail}"
         changes = []
         for voter in range(self._voters):
             was, is_now = (self._members[state[MEMBERS + voter]] for state in (before, after))
@@ -35,24 +35,24 @@ class QuorumWords:
         committed = self._ghosts[after[GHOSTS]].committed
         if committed != self._ghosts[before[GHOSTS]].committed:
             changes.append(f"committed now: {_log(committed)}")
-        return told + (f": {'; '.join(changes)}" if changes else "")
+        return text + (f": {'; '.join(changes)}" if changes else "")
 
     def why(self, label: Label, before: State, after: State) -> str | None:
         """The rule that made it so."""
-        told = []
+        found = []
         for voter in range(self._voters):
             was, now = (self._members[state[MEMBERS + voter]] for state in (before, after))
             if was.role != now.role or was.epoch != now.epoch:
                 reason = _REASONS.get(now.role)
-                told += [] if reason is None else [f"{voter + 1}: {reason}"]
+                found += [] if reason is None else [f"{voter + 1}: {reason}"]
         if self._ghosts[after[GHOSTS]].committed != self._ghosts[before[GHOSTS]].committed:
-            told.append("a majority has it, and a record of the leader's own epoch with it (142)")
-        return "; ".join(told) or None
+            found.append("a majority has it, and a record of the leader's own epoch with it (142)")
+        return "; ".join(found) or None
 
     def lanes(self, label: Label, before: State) -> tuple[str, str | None]:
         voter = f"controller {label.who + 1}"
-        told = re.search(r"\b(?:of|from|to) (\d+)", label.detail)
-        return voter, f"controller {told[1]}" if told else None
+        other = re.search(r"\b(?:of|from|to) (\d+)", label.detail)
+        return voter, f"controller {other[1]}" if other else None
 
     def picture(self, state: State) -> list[str]:
         lines = []

@@ -7,7 +7,7 @@ nothing an operator would ask about.
 from __future__ import annotations
 
 from tanist.controller.recovery_strategy import Strategy
-from tanist.lab.model.components import Broker, Controller, History, Leading, size
+from tanist.lab.model.components import Broker, Controller, History, LeaderReplica, size
 from tanist.lab.model.configuration import Configuration
 from tanist.lab.model.judgements import set_text
 from tanist.lab.model.steps import Label
@@ -23,35 +23,35 @@ def why(
     history: tuple[History, History],
 ) -> str | None:
     """Each argument is what was, and what is. None: there is no rule to tell."""
-    told = [
+    found = [
         *_of_controller(configuration, label, *controller),
         *_of_brokers(label, *brokers),
         *_of_commitment(*history, controller[1]),
     ]
-    return "; ".join(told) or None
+    return "; ".join(found) or None
 
 
 def _of_controller(configuration: Configuration, label: Label, was: Controller, now: Controller) -> list[str]:
-    told = []
+    found = []
     me = 1 << label.who if label.who >= 0 else 0
     if label.name in _UNCLEAN and me & was.candidates and not me & now.elr:
         if me & now.isr:
-            told.append("nobody asks whether it was shut down cleanly: the last of the ISR stays in it (49)")
+            found.append("nobody asks whether it was shut down cleanly: the last of the ISR stays in it (49)")
         else:
-            told.append("it found no mark of a clean shutdown, so it may have lost records and is not eligible (46)")
+            found.append("it found no mark of a clean shutdown, so it may have lost records and is not eligible (46)")
     left = was.isr & ~now.isr
     if left & now.elr:
-        told.append(
+        found.append(
             f"the ISR is below min.insync.replicas {now.effective_min_isr}: what was committed before is still on "
             f"{set_text(left & now.elr)}, which stays eligible (41)"
         )
     if was.elr and not now.elr and size(now.isr) >= now.effective_min_isr:
-        told.append("the ISR has min.insync.replicas members again, so nobody else is needed (40)")
+        found.append("the ISR has min.insync.replicas members again, so nobody else is needed (40)")
     if now.leader != was.leader and now.leader >= 0:
-        told.append(_election(configuration, was, now))
+        found.append(_election(configuration, was, now))
     if now.leader < 0 <= was.leader:
-        told.append(_nobody(configuration, now))
-    return told
+        found.append(_nobody(configuration, now))
+    return found
 
 
 def _election(configuration: Configuration, was: Controller, now: Controller) -> str:
@@ -84,8 +84,13 @@ def _of_brokers(label: Label, was: tuple[Broker, ...], now: tuple[Broker, ...]) 
     if label.name in ("fetch", "learn", "take") and after.log[: len(before.log)] != before.log:
         return ["where leader epochs part, the leader's log counts"]
     role = after.role
-    settled = isinstance(role, Leading) and role.pending is None
-    if label.name == "answer" and settled and isinstance(before.role, Leading) and before.role.pending is not None:
+    settled = isinstance(role, LeaderReplica) and role.pending is None
+    if (
+        label.name == "answer"
+        and settled
+        and isinstance(before.role, LeaderReplica)
+        and before.role.pending is not None
+    ):
         return ["from here on it counts with the ISR that is committed"]
     return []
 

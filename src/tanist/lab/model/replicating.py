@@ -20,8 +20,8 @@ from tanist.lab.model.components import (
     NEVER_FETCHED,
     Answer,
     Broker,
-    Following,
-    Leading,
+    FollowerReplica,
+    LeaderReplica,
     Log,
     Proposal,
     Registration,
@@ -133,7 +133,7 @@ def fetch(broker: int, state: Broker, asked: Request, at_most: int | None) -> tu
     turn = turn_of(state, partition, effects, _registrations(state))
     role = turn.broker.role
     accepted = not answer.error and answer.diverging is None
-    if accepted and isinstance(role, Leading):
+    if accepted and isinstance(role, LeaderReplica):
         turn = turn._replace(broker=turn.broker._replace(role=role._replace(heard=role.heard | 1 << asked.broker)))
     return turn, answer
 
@@ -226,7 +226,7 @@ def unreplicated(state: Broker) -> Broker:
 def late_members(state: Broker) -> int:
     """Followers of a leader's ISR that are not at its end, so that they may be late."""
     role = state.role
-    if not isinstance(role, Leading) or role.pending is not None:
+    if not isinstance(role, LeaderReplica) or role.pending is not None:
         return 0
     at_end = 0
     for remote in role.remotes:
@@ -258,7 +258,7 @@ def propose_isr(proposal: Proposal) -> ProposeIsr:
     )
 
 
-def metadata_of(view: View | Leading, leader: int | None = None) -> PartitionMetadata:
+def metadata_of(view: View | LeaderReplica, leader: int | None = None) -> PartitionMetadata:
     if isinstance(view, View):
         leader = NO_LEADER if view.leader < 0 else broker_id(view.leader)
     if leader is None:
@@ -290,7 +290,7 @@ def _entries(records: Log, first: int) -> tuple[Entry, ...]:
 
 
 def _registrations(state: Broker) -> tuple[Registration, ...]:
-    return state.role.registrations if isinstance(state.role, Leading) else ()
+    return state.role.registrations if isinstance(state.role, LeaderReplica) else ()
 
 
 def rebuilt(broker: int, state: Broker) -> tuple[Partition, Registrations]:
@@ -302,7 +302,7 @@ def rebuilt(broker: int, state: Broker) -> tuple[Partition, Registrations]:
     config = _config(1 if role is None else role.min_isr)
     partition = Partition(number, log, config, brokers)
     partition.restore_high_watermark(state.high_watermark)
-    if isinstance(role, Following):
+    if isinstance(role, FollowerReplica):
         leader = NO_LEADER if role.leader < 0 else broker_id(role.leader)
         metadata = PartitionMetadata(TOPIC, TOPIC_ID, 0, leader, role.leader_epoch, 0, (number,), ())
         partition.role = Partition.follower_class(number, log, config, metadata, state.high_watermark)
@@ -317,7 +317,7 @@ def _config(min_isr: int) -> ReplicaConfig:
 
 
 def _leader(
-    number: int, log: MemoryLog, config: ReplicaConfig, brokers: Registrations, high_watermark: int, role: Leading
+    number: int, log: MemoryLog, config: ReplicaConfig, brokers: Registrations, high_watermark: int, role: LeaderReplica
 ) -> LeaderState:
     metadata = metadata_of(role, number)
     leader = Partition.leader_class(number, log, config, brokers, metadata, high_watermark, NOW_MS)
@@ -358,10 +358,10 @@ def turn_of(
     if isinstance(role, LeaderState):
         advance = _advanced(role, effects)
         proposals = [_proposal(effect) for effect in effects if isinstance(effect, ProposeIsr)]
-        after: Leading | Following | None = _leading(before, role, registrations)
+        after: LeaderReplica | FollowerReplica | None = _leading(before, role, registrations)
     elif isinstance(role, FollowerState):
         leader = NO_LEADER if role.leader < 0 else role.leader - 1
-        after = Following(leader, role.leader_epoch, role.config.min_insync_replicas)
+        after = FollowerReplica(leader, role.leader_epoch, role.config.min_insync_replicas)
     else:
         return Turn(unreplicated(before))
     broker = Broker(before.epoch, _records(log.entries), log.epochs.entries, partition.high_watermark, after)
@@ -397,11 +397,11 @@ def _advanced(leader: LeaderState, effects: Iterable[Effect]) -> Advance | None:
     )
 
 
-def _leading(before: Broker, leader: LeaderState, registrations: tuple[Registration, ...]) -> Leading:
+def _leading(before: Broker, leader: LeaderState, registrations: tuple[Registration, ...]) -> LeaderReplica:
     metadata = leader.metadata
     was = before.role
-    same_epoch = isinstance(was, Leading) and was.leader_epoch == metadata.leader_epoch
-    return Leading(
+    same_epoch = isinstance(was, LeaderReplica) and was.leader_epoch == metadata.leader_epoch
+    return LeaderReplica(
         leader_epoch=metadata.leader_epoch,
         partition_epoch=metadata.partition_epoch,
         replicas=mask_of_ids(metadata.replicas),
@@ -415,7 +415,7 @@ def _leading(before: Broker, leader: LeaderState, registrations: tuple[Registrat
         pending=None if leader.pending is None else _proposal(leader.pending.proposal),
         maximal=mask_of_ids(tuple(leader.maximal_isr)),
         remotes=_remotes(leader),
-        heard=was.heard if isinstance(was, Leading) and same_epoch else 0,
+        heard=was.heard if isinstance(was, LeaderReplica) and same_epoch else 0,
     )
 
 

@@ -1,6 +1,6 @@
 """Breadth-first search over the states of a model: exhaustive as far as it goes, and the shortest way to what is wrong.
 
-Owns `search` and its `Outcome`. States are visited in the order of their distance from the first, so the first
+Owns `search` and its `SearchResult`. States are visited in the order of their distance from the first, so the first
 violation found is one of the nearest. Of each state only its parent is kept; the steps of a counterexample are found
 again by taking them.
 """
@@ -40,7 +40,7 @@ class Counterexample:
 
 
 @dataclass(slots=True)
-class Outcome:
+class SearchResult:
     """How far a search came, and what it found."""
 
     states: int = 0
@@ -77,10 +77,10 @@ def search(
     *,
     first: State | None = None,
     clock: Callable[[], float] = time.perf_counter,
-    on_level: Callable[[Outcome], None] | None = None,
-) -> Outcome:
+    on_level: Callable[[SearchResult], None] | None = None,
+) -> SearchResult:
     """Visit all states from `first` (the model's own by default) within the limits, or up to the first violation."""
-    outcome = Outcome()
+    outcome = SearchResult()
     start = model.initial() if first is None else first
     began = clock()
     collecting = gc.isenabled()
@@ -98,10 +98,10 @@ def _search(
     model: Model,
     start: State,
     limits: Limits,
-    outcome: Outcome,
+    outcome: SearchResult,
     clock: Callable[[], float],
     began: float,
-    on_level: Callable[[Outcome], None] | None,
+    on_level: Callable[[SearchResult], None] | None,
 ) -> None:
     expand, representative, violation_of = model.expand, model.representative, model.violation_of
     first = representative(start)

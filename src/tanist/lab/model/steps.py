@@ -1,6 +1,6 @@
 """What every model of this room is made of: states, the steps between them, and what is wrong with either.
 
-Owns `Model` and `Words`, the contracts between a model, `search` and `checking`.
+Owns `Model` and `TraceFormat`, the contracts between a model, `search` and `checking`.
 """
 
 from __future__ import annotations
@@ -57,15 +57,15 @@ class Model(Protocol):
         """The property that does not hold in this state."""
 
 
-class Telling(Model, Protocol):
+class TracedModel(Model, Protocol):
     """A model whose states can be told of."""
 
     @property
-    def words(self) -> Words:
+    def trace_format(self) -> TraceFormat:
         """Tells of them."""
 
 
-class Words(Protocol):
+class TraceFormat(Protocol):
     """Tells of a model's states."""
 
     def sentence(self, label: Label, before: State, after: State) -> str:
@@ -84,7 +84,7 @@ class Words(Protocol):
         """The state, for programs."""
 
 
-def directed(model: Telling, state: State, start: Iterable[str]) -> State:
+def directed(model: TracedModel, state: State, start: Iterable[str]) -> State:
     """Take the steps of a directed start. `ValueError` where a text does not name one of the steps there are."""
     for text in start:
         _, state, broken = take(model, state, text)
@@ -93,7 +93,7 @@ def directed(model: Telling, state: State, start: Iterable[str]) -> State:
     return state
 
 
-def take(model: Telling, state: State, text: str) -> Step:
+def take(model: TracedModel, state: State, text: str) -> Step:
     """The step that `named` gives this text. `ValueError` if there is none."""
     names = _names(model, state)
     if text not in names:
@@ -101,12 +101,12 @@ def take(model: Telling, state: State, text: str) -> Step:
     return names[text]
 
 
-def named(model: Telling, state: State, after: State, label: Label) -> str:
+def named(model: TracedModel, state: State, after: State, label: Label) -> str:
     """A text for the step from `state` to `after`, by which `take` finds it."""
     return next(name for name, step in _names(model, state).items() if step[0] == label and step[1] == after)
 
 
-def _names(model: Telling, state: State) -> dict[str, Step]:
+def _names(model: TracedModel, state: State) -> dict[str, Step]:
     """Labels; of those that stand for several outcomes, each with a number: "restart 1 #2".
 
     They are numbered in the order of what can be said of them, which is the same in every search.
@@ -122,6 +122,6 @@ def _names(model: Telling, state: State) -> dict[str, Step]:
         if len(steps) == 1:
             names[text] = steps[0]
             continue
-        steps.sort(key=lambda step: model.words.picture(step[1]))
+        steps.sort(key=lambda step: model.trace_format.picture(step[1]))
         names |= {f"{text} #{number}": step for number, step in enumerate(steps, 1)}
     return names

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from itertools import permutations, product
 
-from tanist.lab.model.components import Broker, Controller, Following, Leading, Permutation
+from tanist.lab.model.components import Broker, Controller, FollowerReplica, LeaderReplica, Permutation
 from tanist.lab.model.interning import Table
 from tanist.lab.model.steps import State
-from tanist.lab.model.tables import Parts
+from tanist.lab.model.tables import StateTables
 
 CONTROLLER, NETWORK, HISTORY, BUDGET, BROKERS = range(5)
 """The places in a state. From the last on there is one for each broker, then one for each broker's inbox."""
@@ -22,8 +22,8 @@ CONTROLLER, NETWORK, HISTORY, BUDGET, BROKERS = range(5)
 class Symmetry:
     """Representatives of the states of one search."""
 
-    def __init__(self, parts: Parts, brokers: int) -> None:
-        self._parts = parts
+    def __init__(self, tables: StateTables, brokers: int) -> None:
+        self._tables = tables
         self._brokers = brokers
         self._traits: Table[tuple[object, ...]] = Table()
         self._controller_traits: list[tuple[int, ...]] = []
@@ -61,7 +61,7 @@ class Symmetry:
             return state
         renamer = self._renamers.get(to)
         if renamer is None:
-            renamer = self._renamers[to] = _Renamer(self._parts, to)
+            renamer = self._renamers[to] = _Renamer(self._tables, to)
         return renamer(state)
 
     def _orders(self, keys: list[int]) -> list[Permutation]:
@@ -79,17 +79,17 @@ class Symmetry:
 
     def _describe(self) -> None:
         """Traits of parts that have appeared since."""
-        parts = self._parts
-        for state in parts.controllers.values[len(self._controller_traits) :]:
+        tables = self._tables
+        for state in tables.controllers.values[len(self._controller_traits) :]:
             self._controller_traits.append(
                 tuple(
                     self._traits.number(_place(state, broker)) * _CONTROLLER_WEIGHT
                     for broker in range(len(state.registrations))
                 )
             )
-        for replica in parts.brokers.values[len(self._broker_traits) :]:
+        for replica in tables.brokers.values[len(self._broker_traits) :]:
             self._broker_traits.append(self._traits.number(_anonymous(replica)) * _BROKER_WEIGHT)
-        for inbox in parts.inboxes.values[len(self._waiting) :]:
+        for inbox in tables.inboxes.values[len(self._waiting) :]:
             self._waiting.append(len(inbox))
 
 
@@ -101,8 +101,8 @@ _CONTROLLER_WEIGHT = 1 << 36
 class _Renamer:
     """One permutation, with what it makes of each part."""
 
-    def __init__(self, parts: Parts, to: Permutation) -> None:
-        self._parts = parts
+    def __init__(self, tables: StateTables, to: Permutation) -> None:
+        self._tables = tables
         self._to = to
         source = [0] * len(to)
         for broker, name in enumerate(to):
@@ -132,24 +132,24 @@ class _Renamer:
             return self(state)
 
     def _learn(self, state: State) -> None:
-        parts, to = self._parts, self._to
+        tables, to = self._tables, self._to
         controller, network, history, _ = state[:BROKERS]
         if controller not in self._controllers:
-            self._controllers[controller] = parts.controller(parts.controllers[controller].renamed(to))
+            self._controllers[controller] = tables.controller(tables.controllers[controller].renamed(to))
         if network not in self._networks:
-            renamed = (parts.messages[message].renamed(to) for message in parts.networks[network])
-            self._networks[network] = parts.network(parts.messages.number(message) for message in renamed)
+            renamed = (tables.messages[message].renamed(to) for message in tables.networks[network])
+            self._networks[network] = tables.network(tables.messages.number(message) for message in renamed)
         if history not in self._histories:
-            self._histories[history] = parts.histories.number(parts.histories[history].renamed(to))
+            self._histories[history] = tables.histories.number(tables.histories[history].renamed(to))
         for source in self._sources:
             broker = state[source]
             if broker not in self._brokers:
-                self._brokers[broker] = parts.broker(parts.brokers[broker].renamed(to))
+                self._brokers[broker] = tables.broker(tables.brokers[broker].renamed(to))
         for source in self._inboxes:
             inbox = state[source]
             if inbox not in self._waiting:
-                views = tuple(parts.views.number(parts.views[view].renamed(to)) for view in parts.inboxes[inbox])
-                self._waiting[inbox] = parts.inboxes.number(views)
+                views = tuple(tables.views.number(tables.views[view].renamed(to)) for view in tables.inboxes[inbox])
+                self._waiting[inbox] = tables.inboxes.number(views)
 
 
 def _place(controller: Controller, broker: int) -> tuple[object, ...]:
@@ -177,9 +177,9 @@ def _anonymous(state: Broker) -> tuple[object, ...]:
     """What can be said of a broker without naming another."""
     role = state.role
     what: tuple[object, ...] = ()
-    if isinstance(role, Following):
+    if isinstance(role, FollowerReplica):
         what = (role.leader < 0, role.leader_epoch)
-    elif isinstance(role, Leading):
+    elif isinstance(role, LeaderReplica):
         what = (
             role.leader_epoch,
             role.partition_epoch,

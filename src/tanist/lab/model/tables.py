@@ -14,7 +14,7 @@ from tanist.lab.model.components import (
     Budget,
     Controller,
     History,
-    Leading,
+    LeaderReplica,
     Log,
     Message,
     SentAnswer,
@@ -30,7 +30,7 @@ NOTHING = 0
 """The number of the empty inbox, and of the empty network."""
 
 
-class Parts:
+class StateTables:
     """All tables of one search."""
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class Parts:
         if number == len(self.follows):
             role = state.role
             self.log_of.append(self.logs.number(state.log))
-            self.follows.append(LEADS if isinstance(role, Leading) else WAITS if role is None else role.leader)
+            self.follows.append(LEADS if isinstance(role, LeaderReplica) else WAITS if role is None else role.leader)
         return number
 
     def controller(self, state: Controller) -> int:

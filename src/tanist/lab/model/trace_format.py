@@ -1,7 +1,7 @@
-"""Steps and states of the partition model in plain words, and as values for programs.
+"""The trace format of the partition model: steps and states as sentences, and as values for programs.
 
-Owns `PartitionWords`. What a step did is read off the states before and after it, so that a sentence says what came of
-an event and not only that it happened. Decides nothing.
+Owns `PartitionTraceFormat`. A sentence compares the states before and after a step, so that it gives the effect of an
+event and not only its name. Decides nothing.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from tanist.lab.model.components import (
     AlterRequest,
     Broker,
     Controller,
-    Following,
-    Leading,
+    FollowerReplica,
+    LeaderReplica,
     Message,
     SentAnswer,
     SentFetch,
@@ -26,14 +26,14 @@ from tanist.lab.model.configuration import Configuration
 from tanist.lab.model.judgements import log_text, payload_text, set_text
 from tanist.lab.model.steps import Label, State
 from tanist.lab.model.symmetry import BROKERS, CONTROLLER, HISTORY, NETWORK
-from tanist.lab.model.tables import Parts
+from tanist.lab.model.tables import StateTables
 
 
-class PartitionWords:
+class PartitionTraceFormat:
     """Tells of the states of one search."""
 
-    def __init__(self, parts: Parts, configuration: Configuration) -> None:
-        self._parts = parts
+    def __init__(self, tables: StateTables, configuration: Configuration) -> None:
+        self._tables = tables
         self._configuration = configuration
         self._brokers = configuration.brokers
 
@@ -87,19 +87,19 @@ class PartitionWords:
 
     def _consequence(self, before: State, after: State) -> str:
         """What the controller has changed."""
-        was, is_now = (self._parts.controllers[state[CONTROLLER]] for state in (before, after))
-        told = []
+        was, is_now = (self._tables.controllers[state[CONTROLLER]] for state in (before, after))
+        changes = []
         if is_now.isr != was.isr:
-            told.append(f"ISR {set_text(is_now.isr)}")
+            changes.append(f"ISR {set_text(is_now.isr)}")
         if is_now.elr != was.elr:
-            told.append(f"ELR {set_text(is_now.elr)}")
+            changes.append(f"ELR {set_text(is_now.elr)}")
         if is_now.last_known_elr != was.last_known_elr:
-            told.append(f"LastKnownElr {set_text(is_now.last_known_elr)}")
+            changes.append(f"LastKnownElr {set_text(is_now.last_known_elr)}")
         if is_now.replicas != was.replicas or (is_now.adding, is_now.removing) != (was.adding, was.removing):
-            told.append(f"replicas {set_text(is_now.replicas)}")
+            changes.append(f"replicas {set_text(is_now.replicas)}")
         if is_now.leader != was.leader:
-            told.append("nobody leads" if is_now.leader < 0 else f"{is_now.leader + 1} leads")
-        text = f": {', '.join(told)}" if told else ""
+            changes.append("nobody leads" if is_now.leader < 0 else f"{is_now.leader + 1} leads")
+        text = f": {', '.join(changes)}" if changes else ""
         return text + self._committed(before, after)
 
     def _proposed(self, before: State, after: State) -> str:
@@ -108,7 +108,7 @@ class PartitionWords:
         return "".join(f"; {each.sender + 1} proposes the ISR {set_text(each.proposal.mask)}" for each in asked)
 
     def _committed(self, before: State, after: State) -> str:
-        was, is_now = (self._parts.histories[state[HISTORY]] for state in (before, after))
+        was, is_now = (self._tables.histories[state[HISTORY]] for state in (before, after))
         if is_now.lost:
             return f"; {is_now.lost} committed record(s) are lost"
         if len(is_now.committed) > len(was.committed):
@@ -117,15 +117,15 @@ class PartitionWords:
 
     def why(self, label: Label, before: State, after: State) -> str | None:
         """The rule that made it so."""
-        parts = self._parts
+        tables = self._tables
         inboxes = BROKERS + self._brokers
-        was, now = ([parts.brokers[number] for number in state[BROKERS:inboxes]] for state in (before, after))
+        was, now = ([tables.brokers[number] for number in state[BROKERS:inboxes]] for state in (before, after))
         return reasons.why(
             self._configuration,
             label,
-            (parts.controllers[before[CONTROLLER]], parts.controllers[after[CONTROLLER]]),
+            (tables.controllers[before[CONTROLLER]], tables.controllers[after[CONTROLLER]]),
             (tuple(was), tuple(now)),
-            (parts.histories[before[HISTORY]], parts.histories[after[HISTORY]]),
+            (tables.histories[before[HISTORY]], tables.histories[after[HISTORY]]),
         )
 
     def lanes(self, label: Label, before: State) -> tuple[str, str | None]:
@@ -133,8 +133,8 @@ class PartitionWords:
         broker = f"broker {label.who + 1}"
         if label.name in ("fetch", "ask", "send"):
             role = self._broker(before, label.who).role
-            leads = isinstance(role, Following) and role.leader >= 0
-            return broker, f"broker {role.leader + 1}" if isinstance(role, Following) and leads else None
+            leads = isinstance(role, FollowerReplica) and role.leader >= 0
+            return broker, f"broker {role.leader + 1}" if isinstance(role, FollowerReplica) and leads else None
         if label.name in ("prefer", "reassign", "cancel", "min_isr"):
             return "operator", None
         if label.name in ("alter", "reply", "old_reply"):
@@ -149,7 +149,7 @@ class PartitionWords:
 
     def picture(self, state: State) -> list[str]:
         """The partition, and what each broker makes of it."""
-        at = self._parts.controllers[state[CONTROLLER]]
+        at = self._tables.controllers[state[CONTROLLER]]
         leads = "nobody leads" if at.leader < 0 else f"{at.leader + 1} leads"
         fenced = [broker + 1 for broker, each in enumerate(at.registrations) if each.fenced]
         lines = [
@@ -159,7 +159,7 @@ class PartitionWords:
         ]
         for broker in range(self._brokers):
             each = self._broker(state, broker)
-            behind = len(self._parts.inboxes[state[BROKERS + self._brokers + broker]])
+            behind = len(self._tables.inboxes[state[BROKERS + self._brokers + broker]])
             lines.append(
                 f"{broker + 1}: {log_text(each.log)} high watermark {each.high_watermark}, {_role(each)}"
                 + (", has metadata to apply" if behind else "")
@@ -169,8 +169,8 @@ class PartitionWords:
 
     def values(self, state: State) -> dict[str, Any]:
         """The same for programs."""
-        at = self._parts.controllers[state[CONTROLLER]]
-        history = self._parts.histories[state[HISTORY]]
+        at = self._tables.controllers[state[CONTROLLER]]
+        history = self._tables.histories[state[HISTORY]]
         return {
             "partition": {
                 "leader": at.leader if at.leader < 0 else at.leader + 1,
@@ -191,10 +191,10 @@ class PartitionWords:
         }
 
     def _broker(self, state: State, broker: int) -> Broker:
-        return self._parts.brokers[state[BROKERS + broker]]
+        return self._tables.brokers[state[BROKERS + broker]]
 
     def _messages(self, state: State) -> list[Message]:
-        return [self._parts.messages[message] for message in self._parts.networks[state[NETWORK]]]
+        return [self._tables.messages[message] for message in self._tables.networks[state[NETWORK]]]
 
 
 _BY_THE_CONTROLLER = ("fence", "unfence", "clock", "failover")
@@ -224,7 +224,7 @@ def _role(state: Broker) -> str:
     role = state.role
     if role is None:
         return "has no replica"
-    if isinstance(role, Leading):
+    if isinstance(role, LeaderReplica):
         counted = f"counts with {set_text(role.maximal)}"
         pending = f", has proposed {set_text(role.pending.mask)}" if role.pending is not None else ""
         return f"leads in epoch {role.leader_epoch} by the ISR {set_text(role.isr)}, {counted}{pending}"
@@ -261,7 +261,7 @@ def _broker_values(at: Controller, broker: int, state: Broker) -> dict[str, Any]
         "log": [_record_values(record) for record in state.log],
         "high_watermark": state.high_watermark,
         "leader_epoch": state.leader_epoch,
-        "leads": isinstance(state.role, Leading),
+        "leads": isinstance(state.role, LeaderReplica),
         "role": _role(state),
     }
 

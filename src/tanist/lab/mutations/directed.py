@@ -24,15 +24,16 @@ from tanist.lab.history import Checker
 from tanist.lab.history.report import failures
 from tanist.lab.history.simulated import Recorder
 from tanist.lab.mutations.holds import Hold
-from tanist.lab.mutations.writer import Scribe
+from tanist.lab.mutations.writer import ScriptedWriter
 from tanist.replica.leader import LeaderState
 from tanist.sim.checkers.violation import Violation
-from tanist.sim.events import Event, TopicIdPartition
+from tanist.sim.events import Event
 from tanist.sim.run.profiles import TOPIC, ChaosConfig
 from tanist.sim.run.run import Run
 from tanist.sim.workload.operations import Topic
 from tanist.sim.world.scheduler import MICROSECONDS
 from tanist.sim.world.world import BROKER_PORT, Host
+from tanist.wire.ids import TopicIdPartition
 from tanist.wire.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
@@ -97,7 +98,7 @@ class Directed(Run):
         super().__init__(seed, config, faults=[], **options)
         self.completed = False
         """Whether the script came to its end. The rules as they are must see to that."""
-        self.scribe = Scribe(self)
+        self.writer = ScriptedWriter(self)
         self._recorder = Recorder(self.history)
         self._forgotten: set[str] = set()
         self._holds: list[Hold] = []
@@ -106,7 +107,7 @@ class Directed(Run):
         self.line = 0
         """Of the script: where it waits, or has given up."""
         self._deadline_us = 0
-        self.world.watchers.append(_Eyes(self))
+        self.world.watchers.append(_ScriptWatcher(self))
         self.world.scheduler.after(0, self._go_on)
 
     def _play(self) -> None:
@@ -115,7 +116,7 @@ class Directed(Run):
 
     def _judge_clients(self) -> None:
         """What clients were told, by the checker of histories, if nothing was given up that they might miss."""
-        if any(truth.unclean for truth in self.checkers.replicas.truths.values()):
+        if any(oracle.unclean for oracle in self.checkers.replicas.oracles.values()):
             return
         lines = StringIO()
         self._recorder.write(lines)
@@ -125,7 +126,7 @@ class Directed(Run):
             if operation.get("partition") not in self._forgotten:
                 checker.take(number, operation)
         for found in failures(checker.verdict()):
-            self.fail(found.anomaly.value, found.told)
+            self.fail(found.anomaly.value, found.summary)
 
     # -- the script
 
@@ -349,12 +350,12 @@ def settled(run: Directed, records: int, leader: int = 1) -> Script:
     if run.state.leader != leader:
         yield from run.move_leader(leader, by=leader)
         yield Until(run.whole)
-    run.scribe.write(leader, records)
+    run.writer.write(leader, records)
     yield Until(lambda: run.high_watermark(leader) == records)
     yield Until(run.whole)
 
 
-class _Eyes:
+class _ScriptWatcher:
     """Has the script look after every turn (`world.Watcher`)."""
 
     def __init__(self, run: Directed) -> None:

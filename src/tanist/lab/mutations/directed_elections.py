@@ -23,7 +23,7 @@ def the_longest_log_is_old(run: Directed) -> Script:
     """3 has a long tail that nobody else ever had, of an older epoch. Then everybody who was in sync has crashed."""
     yield from settled(run, RECORDS, leader=3)
     nothing = [run.hold_answers(each, 3) for each in (1, 2)]
-    run.scribe.write(3, 10, acks=1)
+    run.writer.write(3, 10, acks=1)
     yield Until(lambda: run.end(3) == RECORDS + 10)
     run.host(3).kill()
     yield Until(lambda: run.state.leader in (1, 2))
@@ -35,7 +35,7 @@ def the_longest_log_is_old(run: Directed) -> Script:
     leader = run.state.leader
     other = 3 - leader
     yield Until(lambda: not run.fenced(3) and run.leader(leader) is not None)
-    run.scribe.write(leader)
+    run.writer.write(leader)
     yield Until(lambda: run.high_watermark(leader) == RECORDS + 1)
     run.host(other).kill()
     yield Until(lambda: run.state.elr == (other,))
@@ -138,7 +138,7 @@ def a_topic_of_the_same_name(run: Directed) -> Script:
     yield from settled(run, RECORDS)
     _create(run, 1)
     yield Until(lambda: _led(run))
-    run.scribe.write(_state(run).leader, 5, topic=_NAME)
+    run.writer.write(_state(run).leader, 5, topic=_NAME)
     yield Until(lambda: all(_end(run, each) == 5 for each in (1, 2, 3)))
     run.host(3).kill()
     yield Until(lambda: run.fenced(3) and _led(run))
@@ -147,7 +147,7 @@ def a_topic_of_the_same_name(run: Directed) -> Script:
     run.forget_topic(_NAME)
     _create(run, 1)
     yield Until(lambda: _led(run))
-    run.scribe.write(_state(run).leader, 3, topic=_NAME)
+    run.writer.write(_state(run).leader, 3, topic=_NAME)
     yield Until(lambda: all(_end(run, each) == 3 for each in (1, 2)))
     run.host(3).start()
     yield Until(lambda: not run.fenced(3))

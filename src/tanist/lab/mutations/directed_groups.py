@@ -10,11 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 from tanist.lab.mutations.directed import CONTROLLER, Directed, Script, Until
-from tanist.sim.events import TopicIdPartition
 from tanist.sim.run.group_profiles import CONSUMER, GroupConfig, GroupPlan
 from tanist.sim.run.group_run import GroupRun
 from tanist.sim.run.profiles import TOPIC
 from tanist.sim.workload.operations import Topic
+from tanist.wire.ids import TopicIdPartition
 from tanist.wire.internal_topics import OFFSETS_TOPIC
 
 _COMMITS = 20

@@ -16,7 +16,7 @@ def another_life_is_added(run: Directed) -> Script:
     """While the leader's wish to add 3 is under way, 3 loses its power and is back, registered anew and empty."""
     yield from settled(run, RECORDS)
     behind = run.hold_answers(3, 1)
-    run.scribe.write(1)
+    run.writer.write(1)
     yield Until(lambda: 3 not in run.state.isr)
     behind.release()
     yield Until(lambda: _proposed(run, 3))
@@ -37,7 +37,7 @@ def a_fenced_one_is_added(run: Directed) -> Script:
     """While the leader's wish to add 3 is under way, 3 dies, and is fenced."""
     yield from settled(run, RECORDS)
     behind = run.hold_answers(3, 1)
-    run.scribe.write(1)
+    run.writer.write(1)
     yield Until(lambda: 3 not in run.state.isr)
     behind.release()
     yield Until(lambda: _proposed(run, 3))
@@ -53,7 +53,7 @@ def an_answer_is_lost(run: Directed) -> Script:
     """The controller adds 3. The leader hears neither that answer nor the metadata, and its connections break."""
     yield from settled(run, RECORDS)
     behind = run.hold_answers(3, 1)
-    run.scribe.write(1)
+    run.writer.write(1)
     yield Until(lambda: 3 not in run.state.isr)
     yield from _answered(run)
     deaf = run.hold(1, CONTROLLER)
@@ -72,7 +72,7 @@ def a_leader_that_knows_too_little(run: Directed) -> Script:
     run.block(3, 1)
     run.host(3).start()
     yield Until(lambda: not run.fenced(3))
-    run.scribe.write(1)
+    run.writer.write(1)
     yield Until(lambda: run.end(2) == RECORDS + 1)
     late = run.hold_answers(2, 1)
     yield Until(lambda: run.high_watermark(1) == RECORDS + 1)
@@ -92,7 +92,7 @@ def an_old_wish_comes_last(run: Directed) -> Script:
     run.block(2, CONTROLLER)
     yield 300
     behind = run.hold_answers(3, 1)
-    run.scribe.write(1, acks=1)
+    run.writer.write(1, acks=1)
     yield Until(lambda: _pending(run))
     late = run.hold(CONTROLLER, 1, "to-controller")
     yield Until(lambda: run.fenced(2))
@@ -108,9 +108,9 @@ def a_follower_catches_up_slowly(run: Directed) -> Script:
     """3 is out of the ISR and far behind; each of its fetches is answered late, and with little."""
     yield from settled(run, RECORDS)
     behind = run.hold_answers(3, 1)
-    run.scribe.write(1)
+    run.writer.write(1)
     yield Until(lambda: 3 not in run.state.isr)
-    run.scribe.write(1, 20)
+    run.writer.write(1, 20)
     yield Until(lambda: run.high_watermark(1) == RECORDS + 21)
     run.slow(1, 3, 100)
     behind.release()
@@ -122,7 +122,7 @@ def an_answer_comes_after_the_next_wish(run: Directed) -> Script:
     """The leader learns from the metadata that 2 was added, and wishes to add 3 before the answer about 2 is there."""
     yield from settled(run, RECORDS)
     second, third = run.hold_answers(2, 1), run.hold_answers(3, 1)
-    run.scribe.write(1, acks=1)
+    run.writer.write(1, acks=1)
     yield Until(lambda: run.state.isr == (1,))
     yield from _answered(run)
     late = run.hold(1, CONTROLLER, "to-controller")

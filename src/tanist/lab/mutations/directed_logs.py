@@ -15,7 +15,7 @@ def there_and_back(run: Directed) -> Script:
     """1 leads, then 2, then 1 again, which learns of both at once. Meanwhile 3 has cut off what 1 knew it to have."""
     yield from settled(run, RECORDS)
     nothing = run.hold_answers(2, 1)
-    run.scribe.write(1)
+    run.writer.write(1)
     yield Until(lambda: run.known_end(1, 3) == RECORDS + 1)
     deaf = run.hold(1, CONTROLLER)
     yield from run.move_leader(2, by=2)
@@ -33,7 +33,7 @@ def an_old_fetch_is_read(run: Directed) -> Script:
     """As `there_and_back`, and 1 reads the fetch that 3 sent before it cut its log only now."""
     yield from settled(run, RECORDS)
     nothing = run.hold_answers(2, 1)
-    run.scribe.write(1)
+    run.writer.write(1)
     yield Until(lambda: run.end(1) == RECORDS + 1)
     old = run.hold_fetches(3, 1)
     yield Until(lambda: run.end(3) == RECORDS + 1)
@@ -55,13 +55,13 @@ def an_old_answer_is_read(run: Directed) -> Script:
     """1 leads, then 2, then 1 again. 3 learns of both at once, and reads only then what 1 sent it in the beginning."""
     yield from settled(run, RECORDS)
     nothing, old = run.hold_answers(2, 1), run.hold_answers(3, 1)
-    run.scribe.write(1, acks=1)
+    run.writer.write(1, acks=1)
     yield Until(lambda: run.end(1) == RECORDS + 1)
     yield 2
     deaf = run.hold(3, CONTROLLER)
     yield from run.move_leader(2, by=1)
     yield Until(lambda: run.leader(2) is not None and run.end(1) == RECORDS)
-    run.scribe.write(2, acks=1)
+    run.writer.write(2, acks=1)
     yield Until(lambda: run.end(1) == RECORDS + 1)
     yield from run.move_leader(1, by=1)
     yield Until(lambda: run.leader(1) is not None)
@@ -75,12 +75,12 @@ def a_middle_that_parts(run: Directed) -> Script:
     """3 leads for a moment and writes, with fewer records of the epoch before than 2 has, who leads after it."""
     yield from settled(run, RECORDS)
     behind = run.hold_answers(3, 1)
-    run.scribe.write(1, 3, acks=1)
+    run.writer.write(1, 3, acks=1)
     yield Until(lambda: run.end(2) == RECORDS + 3)
     deaf = [run.hold(each, CONTROLLER) for each in (1, 2)]
     yield from run.move_leader(3, by=3)
     yield Until(lambda: run.leader(3) is not None)
-    run.scribe.write(3, 5, acks=1)
+    run.writer.write(3, 5, acks=1)
     yield Until(lambda: run.end(3) == RECORDS + 5)
     yield from run.move_leader(2, by=3)
     for hold in (*deaf, behind):
@@ -91,12 +91,12 @@ def another_record_at_the_end(run: Directed) -> Script:
     """1 has a record that nobody else has. 2 leads after it, and has another one in that place when 1 comes to ask."""
     yield from settled(run, RECORDS)
     nothing = [run.hold_answers(each, 1) for each in (2, 3)]
-    run.scribe.write(1, acks=1)
+    run.writer.write(1, acks=1)
     yield Until(lambda: run.end(1) == RECORDS + 1)
     deaf = run.hold(1, CONTROLLER)
     yield from run.move_leader(2, by=2)
     yield Until(lambda: run.leader(2) is not None)
-    run.scribe.write(2, acks=1)
+    run.writer.write(2, acks=1)
     yield Until(lambda: run.end(3) == RECORDS + 1)
     for hold in (deaf, *nothing):
         hold.release()
@@ -119,7 +119,7 @@ def a_tail_is_lost_behind_a_checkpoint(run: Directed) -> Script:
 def a_batch_comes_again(run: Directed) -> Script:
     """A record is committed. Its producer, which does not know, sends it to 2, which was restarted and leads now."""
     yield from settled(run, RECORDS)
-    send = run.scribe.write_once(1)
+    send = run.writer.write_once(1)
     yield Until(lambda: send.offset == RECORDS)
     run.host(2).kill()
     yield Until(lambda: 2 not in run.state.isr)
@@ -127,7 +127,7 @@ def a_batch_comes_again(run: Directed) -> Script:
     yield Until(lambda: 2 in run.state.isr)
     yield from run.move_leader(2, by=2)
     yield Until(lambda: run.leader(2) is not None)
-    run.scribe.again(send, 2)
+    run.writer.again(send, 2)
     yield 100
 
 
@@ -135,7 +135,7 @@ def a_wait_that_is_too_long(run: Directed) -> Script:
     """Nobody fetches for longer than a producer waits, and what it wrote is committed after that."""
     yield from settled(run, RECORDS)
     nothing = [run.hold_answers(each, 1) for each in (2, 3)]
-    (send,) = run.scribe.write(1)
+    (send,) = run.writer.write(1)
     yield Until(lambda: send.error != 0)
     for hold in nothing:
         hold.release()

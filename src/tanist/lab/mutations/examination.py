@@ -19,7 +19,7 @@ from tanist.lab.mutations.catalogue import MUTANTS
 from tanist.lab.mutations.directed import Directed
 from tanist.lab.mutations.simulator import Mutation, applied
 from tanist.sim.checkers.violation import Violation
-from tanist.sim.run.run import Outcome
+from tanist.sim.run.run import SeedResult
 
 SIMULATOR, MODEL = "simulator", "model"
 WAYS = (SIMULATOR, MODEL)
@@ -94,7 +94,7 @@ def is_modelled(name: str) -> bool:
     return name in model.MUTATIONS
 
 
-def play(mutation: Mutation, seed: int) -> Outcome:
+def play(mutation: Mutation, seed: int) -> SeedResult:
     """One seed with the rule broken."""
     with applied(mutation):
         return mutation.play(seed).run()

@@ -53,8 +53,8 @@ def _simulated(row: Row) -> tuple[str, ...]:
     if row.fault:
         return (row.fault.replace("|", "/"), "", "", seconds)
     if row.simulated is None:
-        told = f"equivalent: {row.equivalent}" if row.equivalent else f"NOT CAUGHT in {row.seeds_tried} seeds"
-        return (told, "", "", seconds)
+        text = f"equivalent: {row.equivalent}" if row.equivalent else f"NOT CAUGHT in {row.seeds_tried} seeds"
+        return (text, "", "", seconds)
     seen = row.simulated
     where = f" in `{row.directed}`" if row.directed else ""
     return (f"{seen.property_id}{where}", str(seen.seed), str(seen.events), seconds)
@@ -108,6 +108,6 @@ def summary(rows: Iterable[Row], seconds: float) -> str:
         "equivalent": sum(bool(row.equivalent) for row in seen),
     }
     missed = [row.name for row in seen if row.missed]
-    told = ", ".join(f"{count} {what}" for what, count in by.items() if count)
+    text = ", ".join(f"{count} {what}" for what, count in by.items() if count)
     verdict = f"NOT CAUGHT: {', '.join(missed)}" if missed else "none escaped"
-    return f"{len(seen)} mutations: {told or 'nothing asked'}; {verdict} ({seconds:.0f} s)"
+    return f"{len(seen)} mutations: {text or 'nothing asked'}; {verdict} ({seconds:.0f} s)"

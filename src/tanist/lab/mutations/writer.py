@@ -33,11 +33,11 @@ _OPEN = frozenset(
 """Answers after which a record may be there all the same."""
 
 
-class Scribe(SimClient):
+class ScriptedWriter(SimClient):
     """Writes what a script wants written, record by record, and tells the run's history of it."""
 
     def __init__(self, run: Run) -> None:
-        super().__init__(run.world, "scribe", run.history)
+        super().__init__(run.world, "writer", run.history)
         self._count = 0
 
     def write(self, broker_id: int, records: int = 1, *, acks: int = -1, topic: str = TOPIC) -> list[Send]:
@@ -56,7 +56,7 @@ class Scribe(SimClient):
 
     def _new(self, topic: str, *, promised: bool) -> Send:
         self._count += 1
-        value = f"scribe-{self._count}".encode()
+        value = f"writer-{self._count}".encode()
         return Send(self.name, self._count, topic, 0, value, self.now_us, promised=promised, ordered=False)
 
     def _write(self, send: Send, broker_id: int, acks: int) -> Send:

@@ -155,11 +155,11 @@ def _make_eligible(image: MetadataImage, broker_id: int) -> None:
 def _ranges(request: Fields) -> dict[str, tuple[int, int]]:
     """What the broker says it can do; what the scenario does not mention, it can."""
     ranges = dict(SUPPORTED_FEATURES)
-    for name, told in request.inner("features").plain().items():
-        if told is None:
+    for name, levels in request.inner("features").plain().items():
+        if levels is None:
             ranges.pop(name, None)
         else:
-            low, high = told
+            low, high = levels
             ranges[name] = (int(low), int(high))
     return ranges
 

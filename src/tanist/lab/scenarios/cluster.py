@@ -20,16 +20,16 @@ from tanist.lab.scenarios.controlled import (
     CLUSTER_ID,
     NO_SUCH_TOPIC,
     Controlled,
-    Key,
     Written,
     directories,
     directory,
 )
 from tanist.lab.scenarios.deviations import MIN_ISR_CHANGE, Explained
 from tanist.lab.scenarios.fields import Fields, NotUnderstood, event_of, ids
-from tanist.lab.scenarios.outcome import Difference, Mismatch, error_name, told
+from tanist.lab.scenarios.outcome import Difference, Mismatch, error_name, value_text
 from tanist.lab.scenarios.partitions import comparable, described, is_recovering, level_of
 from tanist.wire.errors import ErrorCode
+from tanist.wire.ids import TopicIdPartition
 from tanist.wire.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from tanist.wire.messages.delete_topics_request import DeleteTopicsRequest
 from tanist.wire.messages.unregister_broker_request import UnregisterBrokerRequest
@@ -188,7 +188,7 @@ class Cluster(Controlled):
             **dict.fromkeys(("fenced", "is_fenced"), response.is_fenced),
             **dict.fromkeys(("should_shut_down", "should_shutdown", "shut_down"), response.should_shut_down),
             **dict.fromkeys(("in_controlled_shutdown", "controlled_shutdown"), shutting_down),
-            **dict.fromkeys(("next", "state"), _state_told(response, shutting_down)),
+            **dict.fromkeys(("next", "state"), _reported_state(response, shutting_down)),
         }
         expect = event.inner("expect")
         for name in expect:
@@ -239,7 +239,7 @@ class Cluster(Controlled):
 
     # -- what is expected of an event itself
 
-    def _expect_error(self, what: str, event: Fields, error: int, key: Key | None = None) -> None:
+    def _expect_error(self, what: str, event: Fields, error: int, key: TopicIdPartition | None = None) -> None:
         expected = error_name(event.given("expect_error", "error"))
         seen = ErrorCode.name_of(error)
         if seen != expected:
@@ -261,10 +261,10 @@ class Cluster(Controlled):
     def _differ(self, what: str, expected: object, seen: object, explained: Explained | None) -> None:
         if explained is None:
             raise Mismatch(what, expected, seen)
-        self.differences.append(Difference(what, told(expected), told(seen), explained.by))
+        self.differences.append(Difference(what, value_text(expected), value_text(seen), explained.by))
 
 
-def _state_told(response: Any, shutting_down: bool) -> str:
+def _reported_state(response: Any, shutting_down: bool) -> str:
     """What a heartbeat's answer tells a broker that it is."""
     if response.should_shut_down:
         return "SHUTDOWN_NOW"

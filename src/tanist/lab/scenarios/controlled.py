@@ -22,6 +22,7 @@ from tanist.lab.scenarios.fields import Fields, NotUnderstood
 from tanist.lab.scenarios.outcome import Mismatch
 from tanist.lab.scenarios.partitions import level_of
 from tanist.wire.errors import ErrorCode
+from tanist.wire.ids import TopicIdPartition
 from tanist.wire.metadata import (
     BrokerFeature,
     FeatureLevelRecord,
@@ -38,7 +39,6 @@ LATEST = "4.3-IV0"
 A_LONG_TIME_MS = 1_000_000
 NO_SUCH_TOPIC = UUID(int=0xDEAD)
 
-Key = tuple[UUID, int]
 Written = tuple[MetadataRecord, ...]
 
 
@@ -47,7 +47,7 @@ def phase_one(**changes: Any) -> ControllerSettings:
     return ControllerSettings(node_id=CONTROLLER_ID, unclean_recovery_manager_enabled=False, **changes)
 
 
-class _Dice:
+class _CountingRandom:
     """Chance that is none. Topics' ids count upwards."""
 
     def __init__(self) -> None:
@@ -69,11 +69,11 @@ class Controlled:
         minimum = int(static.get(MIN_INSYNC_REPLICAS, "1"))
         self.settings = phase_one(static_configs=static, min_insync_replicas=minimum)
         self.image = MetadataImage(self.settings.topic_defaults())
-        self.controller = Controller(CONTROLLER_ID, self.image, self.settings, _Dice(), cluster_id=CLUSTER_ID)
+        self.controller = Controller(CONTROLLER_ID, self.image, self.settings, _CountingRandom(), cluster_id=CLUSTER_ID)
         self.now_ms = 0
         self.offset = 1000
         self.incarnations = 0
-        self.apart: dict[Key, list[Explained]] = {}
+        self.apart: dict[TopicIdPartition, list[Explained]] = {}
         """Partitions of which Apache's controller would have made something else by now, and the rules."""
         self.kept_in: dict[int, tuple[UUID, ...]] = {}
         self.controller.activate(1, self.now_ms, self.offset)
@@ -146,7 +146,7 @@ class Controlled:
         api_version: int | None = None,
         unregistered: int | None = None,
         min_isr: bool = False,
-        moved: Key | None = None,
+        moved: TopicIdPartition | None = None,
         cancels: bool = False,
     ) -> tuple[int, Written]:
         """A request, watched. What is said of it is what `deviations` has to know."""
@@ -168,7 +168,7 @@ class Controlled:
         *,
         unregistered: int | None = None,
         min_isr: bool = False,
-        moved: Key | None = None,
+        moved: TopicIdPartition | None = None,
         cancels: bool = False,
     ) -> tuple[int, Written]:
         before = dict(self.partitions())
@@ -196,12 +196,12 @@ class Controlled:
                 self.apart.setdefault(key, []).extend(explained)
         return error, written
 
-    def explanation(self, key: Key | None, field: str = "") -> Explained | None:
+    def explanation(self, key: TopicIdPartition | None, field: str = "") -> Explained | None:
         """Why this field of a partition (None: of any) differs: a rule about the field itself, else what led to it."""
         rules = [each for where, several in self.apart.items() if key in (None, where) for each in several]
         return next((each for each in rules if field in each.fields), rules[0] if rules else None)
 
-    def partitions(self) -> Iterable[tuple[Key, PartitionState]]:
+    def partitions(self) -> Iterable[tuple[TopicIdPartition, PartitionState]]:
         for topic_id, topic in self.image.topics.items():
             for number, state in topic.partitions.items():
                 yield (topic_id, number), state

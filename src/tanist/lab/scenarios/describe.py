@@ -14,7 +14,7 @@ from tanist.broker.api.describe_topic_partitions import describe as describe_pag
 from tanist.controller.image import ELR_VERSION, METADATA_VERSION, MetadataImage
 from tanist.lab.scenarios.controlled import LATEST
 from tanist.lab.scenarios.fields import Fields, NotUnderstood
-from tanist.lab.scenarios.outcome import Difference, check, error_name, same, told
+from tanist.lab.scenarios.outcome import Difference, check, error_name, same, value_text
 from tanist.lab.scenarios.partitions import level_of
 from tanist.wire.errors import ErrorCode, WireError
 from tanist.wire.ids import ZERO_UUID
@@ -110,7 +110,7 @@ def _name_and_partition(value: object) -> tuple[str, int] | None:
     match pair:
         case [str(topic), int(partition)]:
             return topic, partition
-    raise NotUnderstood(f"{told(value)} is no cursor")
+    raise NotUnderstood(f"{value_text(value)} is no cursor")
 
 
 def _check_topic(topic: DescribeTopicPartitionsResponseTopic, wanted: Fields) -> None:

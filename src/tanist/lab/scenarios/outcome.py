@@ -38,7 +38,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ScenarioResult:
     id: str
     kind: str
     verdict: Verdict
@@ -52,18 +52,18 @@ class Mismatch(Exception):
     """Something came out otherwise than expected, and no rule says that it should."""
 
     def __init__(self, what: str, expected: object, seen: object) -> None:
-        self.difference = Difference(what, told(expected), told(seen))
+        self.difference = Difference(what, value_text(expected), value_text(seen))
         super().__init__(str(self.difference))
 
 
-def told(value: object) -> str:
+def value_text(value: object) -> str:
     """A value as a line of the report shows it: sets and tuples as lists, as the file has them."""
     if isinstance(value, (set, frozenset)):
-        return f"[{', '.join(sorted(map(told, value)))}]"
+        return f"[{', '.join(sorted(map(value_text, value)))}]"
     if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(told, value))}]"
+        return f"[{', '.join(map(value_text, value))}]"
     if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{name}: {told(each)}' for name, each in value.items())}}}"
+        return f"{{{', '.join(f'{name}: {value_text(each)}' for name, each in value.items())}}}"
     return "none" if value is None else str(value)
 
 

@@ -14,7 +14,7 @@ from tanist.controller.partition_change import Context, Election, Intent, electe
 from tanist.controller.partition_state import NO_LEADER_CHANGE, NO_RECOVERY_CHANGE, PartitionState
 from tanist.lab.scenarios.deviations import Step, deviations
 from tanist.lab.scenarios.fields import Fields, NotUnderstood, ids
-from tanist.lab.scenarios.outcome import Difference, Mismatch, check, error_name, same, told
+from tanist.lab.scenarios.outcome import Difference, Mismatch, check, error_name, same, value_text
 from tanist.wire.ids import NO_LEADER
 from tanist.wire.metadata import PartitionChangeRecord, record_version
 
@@ -240,7 +240,7 @@ def _explained(
     )
     for each in deviations(step):
         if names <= each.fields:
-            return Difference(what, told(expected), told(seen), each.by)
+            return Difference(what, value_text(expected), value_text(seen), each.by)
     raise Mismatch(what, expected, seen)
 
 

@@ -14,7 +14,7 @@ from tanist.lab.scenarios.deviations import DEFECT
 from tanist.lab.scenarios.epochs import epoch_cache
 from tanist.lab.scenarios.fields import Fields, NotUnderstood
 from tanist.lab.scenarios.formats import record_format, rpc_format
-from tanist.lab.scenarios.outcome import Difference, Mismatch, Outcome, Verdict
+from tanist.lab.scenarios.outcome import Difference, Mismatch, ScenarioResult, Verdict
 
 Player = Callable[[Fields], Sequence[Difference]]
 
@@ -53,13 +53,13 @@ KINDS: Mapping[str, Player] = {
 }
 
 
-def run(item: Mapping[str, Any]) -> Outcome:
+def run(item: Mapping[str, Any]) -> ScenarioResult:
     """Play one scenario."""
     name, kind = str(item["id"]), str(item["kind"])
     player = KINDS.get(kind)
     if player is None:
         reason = f"there is no player for kind {kind}"
-        return Outcome(name, kind, Verdict.FAILED, reason=reason, unknown_kind=True)
+        return ScenarioResult(name, kind, Verdict.FAILED, reason=reason, unknown_kind=True)
     defect = bool(item.get("apache_defect", False))
     fields = Fields(item)
     fields.skip("id", "kind", "source", "oracle", "area", "apache_defect")
@@ -70,13 +70,13 @@ def run(item: Mapping[str, Any]) -> Outcome:
         found = mismatch.difference
         if defect:
             explained = Difference(found.what, found.expected, found.seen, DEFECT)
-            return Outcome(name, kind, Verdict.DEVIATES, (explained,))
-        return Outcome(name, kind, Verdict.FAILED, (found,))
+            return ScenarioResult(name, kind, Verdict.DEVIATES, (explained,))
+        return ScenarioResult(name, kind, Verdict.FAILED, (found,))
     except NotUnderstood as error:
-        return Outcome(name, kind, Verdict.FAILED, reason=str(error))
+        return ScenarioResult(name, kind, Verdict.FAILED, reason=str(error))
     except Exception as error:  # whatever a scenario brings a room to is news about that scenario
         if defect:  # it may ask for the very state that nobody should get into
             explained = Difference("the play", "what Apache does", repr(error), DEFECT)
-            return Outcome(name, kind, Verdict.DEVIATES, (explained,))
-        return Outcome(name, kind, Verdict.FAILED, reason=f"it cannot be played: {error!r}")
-    return Outcome(name, kind, Verdict.DEVIATES if differences else Verdict.PASSED, differences)
+            return ScenarioResult(name, kind, Verdict.DEVIATES, (explained,))
+        return ScenarioResult(name, kind, Verdict.FAILED, reason=f"it cannot be played: {error!r}")
+    return ScenarioResult(name, kind, Verdict.DEVIATES if differences else Verdict.PASSED, differences)

@@ -13,7 +13,7 @@ from tanist.lab.scenarios.fields import Fields, NotUnderstood
 from tanist.lab.scenarios.outcome import Difference, Mismatch, error_name, is_failure, same, same_error
 from tanist.lab.scenarios.quorum_node import (
     ME,
-    Seat,
+    NodeUnderTest,
     begin,
     end,
     error_of,
@@ -82,7 +82,7 @@ def _batches(log: Fields) -> list[tuple[int, int]]:
     return [(last_epoch, end_offset)] if end_offset else []
 
 
-def _seat(item: Fields) -> Seat:
+def _node_under_test(item: Fields) -> NodeUnderTest:
     """A node in a given state, by the shortest way there."""
     initial = item.inner("initial")
     state, epoch = str(initial.get("state", "UNATTACHED")), initial.number("epoch", 0)
@@ -100,18 +100,18 @@ def _seat(item: Fields) -> Seat:
         stored = ElectionState(epoch, ME, stored.voted)
     elif state in ("FOLLOWER", "PROSPECTIVE"):
         stored = ElectionState(epoch, leader, stored.voted)
-    seat = Seat(_voters(item), stored=stored, log=log_of(held), config=_config(item))
+    tested = NodeUnderTest(_voters(item), stored=stored, log=log_of(held), config=_config(item))
     if state == "LEADER":
-        seat.become_leader()
+        tested.become_leader()
     elif state == "PROSPECTIVE":
-        seat.role_timeout()
+        tested.role_timeout()
     elif state == "UNATTACHED_LEADER_KNOWN":
-        seat.node.know_leader(leader)
+        tested.node.know_leader(leader)
     elif state == "FOLLOWER" and has_fetched:
-        seat.respond(seat.last_sent(FetchRequest), fetched(leader, epoch))
-    if seat.state != _role(state):
-        raise NotUnderstood(f"the node begins {seat.state}, not {state}")
-    return seat
+        tested.respond(tested.last_sent(FetchRequest), fetched(leader, epoch))
+    if tested.state != _role(state):
+        raise NotUnderstood(f"the node begins {tested.state}, not {state}")
+    return tested
 
 
 def _role(state: str) -> str:
@@ -134,17 +134,17 @@ def _config(item: Fields) -> RaftConfig:
     )
 
 
-def _check_after(seat: Seat, after: Fields) -> None:
+def _check_after(tested: NodeUnderTest, after: Fields) -> None:
     for name in after:
         wanted = after[name]
         if name == "state":
-            same("the state", seat.state, _role(str(wanted)))
+            same("the state", tested.state, _role(str(wanted)))
         elif name == "epoch":
-            same("the epoch", seat.node.epoch, wanted)
+            same("the epoch", tested.node.epoch, wanted)
         elif name == "leader":
-            same("the leader", _id(seat.node.known_leader_id), _id(wanted))
+            same("the leader", _id(tested.node.known_leader_id), _id(wanted))
         elif name == "voted":
-            voted = seat.node.voted
+            voted = tested.node.voted
             same("the vote", NOBODY if voted is None else voted.node_id, _id(wanted))
         elif name != "note":
             raise NotUnderstood(f"not understood: {after.where}.{name}")
@@ -156,13 +156,17 @@ def _id(value: int | None) -> int:
 
 def _check_response(response: Any, expect: Fields) -> None:
     same_error("the error", error_of(response), expect.get("error"))
-    told = {
+    returned = {
         "error": error_name(expect.get("error")),
         "exception": None,
     }
     if response.error_code == 0:
         part: Any = part_of(response)
-        told |= {"epoch": part.leader_epoch, "leader": part.leader_id, "granted": getattr(part, "vote_granted", None)}
+        returned |= {
+            "epoch": part.leader_epoch,
+            "leader": part.leader_id,
+            "granted": getattr(part, "vote_granted", None),
+        }
     for name in expect:
         if name in ("error", "note"):
             continue
@@ -170,17 +174,17 @@ def _check_response(response: Any, expect: Fields) -> None:
             same(name, False, expect[name])  # an error of the whole request grants nothing
         elif name in ("epoch", "leader") and response.error_code != 0:
             expect[name]  # has no place in such an answer
-        elif name not in told:
+        elif name not in returned:
             raise NotUnderstood(f"not understood: {expect.where}.{name}")
         else:
-            same(f"{name} told", told[name], _id(expect[name]) if name == "leader" else expect[name])
+            same(f"{name} returned", returned[name], _id(expect[name]) if name == "leader" else expect[name])
 
 
 # -- kinds ------------------------------------------------------------------------------------------------------------
 
 
 def raft_vote(item: Fields) -> None:
-    seat = _seat(item)
+    tested = _node_under_test(item)
     asked = item.inner("request")
     names = {
         "cluster_id": "cluster_id",
@@ -198,28 +202,28 @@ def raft_vote(item: Fields) -> None:
         pre_vote=bool(asked.get("pre_vote", False)),
         **optional,
     )
-    _check_response(seat.ask(request), item.inner("expect"))
-    _check_after(seat, item.inner("after"))
+    _check_response(tested.ask(request), item.inner("expect"))
+    _check_after(tested, item.inner("after"))
 
 
 def raft_epoch(item: Fields) -> None:
     """BeginQuorumEpoch, EndQuorumEpoch, and the ends of roles."""
-    seat = _seat(item)
+    tested = _node_under_test(item)
     asked = item.inner("request")
     kind = str(asked["type"])
     response: Any = None
     if kind == "BEGIN_QUORUM_EPOCH":
-        response = seat.ask(begin(asked.number("leader"), asked.number("epoch")))
+        response = tested.ask(begin(asked.number("leader"), asked.number("epoch")))
     elif kind == "END_QUORUM_EPOCH":
         preferred = asked.given("preferred", "successors", "candidates") or ()
-        response = seat.ask(end(asked.number("leader"), asked.number("epoch"), preferred))
+        response = tested.ask(end(asked.number("leader"), asked.number("epoch"), preferred))
     elif kind.endswith("TIMEOUT"):
-        seat.role_timeout()
+        tested.role_timeout()
     else:
         raise NotUnderstood(f"there is no request {kind}")
     if response is not None and "expect" in item:
         _check_response(response, item.inner("expect"))
-    _check_after(seat, item.inner("after"))
+    _check_after(tested, item.inner("after"))
 
 
 def raft_hw(item: Fields) -> None:
@@ -247,8 +251,8 @@ def raft_fetch(item: Fields) -> None:
     epoch = item.number("leader_epoch")
     # Record by record, so that a snapshot may end anywhere.
     held = log_of([(batch_epoch, 1) for batch_epoch, count in item["batches"] for _ in range(count)], snapshot)
-    seat = Seat(_voters(item), stored=ElectionState(epoch, None, key(ME)), log=held)
-    seat.become_leader()
+    tested = NodeUnderTest(_voters(item), stored=ElectionState(epoch, None, key(ME)), log=held)
+    tested.become_leader()
     asked = item.inner("fetch")
     request = fetch(
         asked.number("epoch"),
@@ -257,7 +261,7 @@ def raft_fetch(item: Fields) -> None:
         asked.number("last_epoch"),
         max_wait_ms=asked.number("max_wait_ms", 0),
     )
-    response = seat.ask(request)
+    response = tested.ask(request)
     expect, part = item.inner("expect"), part_of(response)
     same_error("the error", error_of(response), expect.get("error"))
     diverging, told_of = _pair(part.diverging_epoch), _pair(part.snapshot_id)
@@ -300,16 +304,18 @@ def raft_follower(item: Fields) -> None:
     """What a follower makes of an answer to its fetch."""
     answered = item.inner("response")
     epoch, leader = answered.number("epoch"), answered.number("leader", 1)
-    seat = Seat(_voters(item), stored=ElectionState(epoch, leader, None), log=log_of(_batches(item.inner("log"))))
+    tested = NodeUnderTest(
+        _voters(item), stored=ElectionState(epoch, leader, None), log=log_of(_batches(item.inner("log")))
+    )
     if item.get("hw") is not None:
-        seat.respond(seat.last_sent(FetchRequest), fetched(leader, epoch, high_watermark=item.number("hw")))
+        tested.respond(tested.last_sent(FetchRequest), fetched(leader, epoch, high_watermark=item.number("hw")))
     diverging = answered.get("diverging")
     records = answered.get("records") or 0
     count = records if isinstance(records, int) else len(records)
     data = b""
     if count:
         values = [b"v"] * count
-        data = bytes(batches.encode_values(values, base_offset=seat.log.end_offset, epoch=epoch, timestamp=0))
+        data = bytes(batches.encode_values(values, base_offset=tested.log.end_offset, epoch=epoch, timestamp=0))
     response = fetched(
         leader,
         epoch,
@@ -317,16 +323,16 @@ def raft_follower(item: Fields) -> None:
         diverging=None if diverging is None else LogEnd(*_pair_of(diverging)),
         records=data,
     )
-    seat.respond(seat.last_sent(FetchRequest), response)
+    tested.respond(tested.last_sent(FetchRequest), response)
     expect = item.inner("expect")
     for name in expect:
         if name == "end_offset":
-            same("the log's end", seat.log.end_offset, expect[name])
+            same("the log's end", tested.log.end_offset, expect[name])
         elif name == "hw":
-            same("the high watermark", seat.node.high_watermark, expect[name])
+            same("the high watermark", tested.node.high_watermark, expect[name])
         elif name == "next_fetch":
             wanted = expect.inner(name)
-            request: Any = seat.last_sent(FetchRequest).request
+            request: Any = tested.last_sent(FetchRequest).request
             part = request.topics[0].partitions[0]
             same("the next fetch's offset", part.fetch_offset, wanted["offset"])
             same("the next fetch's last epoch", part.last_fetched_epoch, wanted["last_epoch"])
@@ -337,16 +343,16 @@ def raft_follower(item: Fields) -> None:
 def raft_resign(item: Fields) -> None:
     """A leader that does not hear from a majority."""
     config = RaftConfig(fetch_timeout_ms=item.number("check_quorum_ms") * 2 // 3)
-    seat = Seat(_voters(item), stored=ElectionState(1, None, key(ME)), config=config)
-    seat.become_leader()
-    start_ms = seat.now_ms
+    tested = NodeUnderTest(_voters(item), stored=ElectionState(1, None, key(ME)), config=config)
+    tested.become_leader()
+    start_ms = tested.now_ms
     for event in item.each("events"):
         at_ms = event.number("at_ms")
-        seat.pass_time(start_ms + at_ms - seat.now_ms)
+        tested.pass_time(start_ms + at_ms - tested.now_ms)
         if "fetch_from" in event:
-            seat.receive(fetch(1, event.number("fetch_from"), 0, 0))
+            tested.receive(fetch(1, event.number("fetch_from"), 0, 0))
         if "expect" in event:
-            same(f"the state at {at_ms} ms", seat.state, event["expect"])
+            same(f"the state at {at_ms} ms", tested.state, event["expect"])
 
 
 def raft_backoff(item: Fields) -> None:
@@ -359,12 +365,12 @@ def raft_backoff(item: Fields) -> None:
 
 def raft_end_quorum(item: Fields) -> None:
     """Whom a leader that leaves prefers as its successors."""
-    seat = Seat(_voters(item), stored=ElectionState(1, None, key(ME)), log=log_of([(1, 8)]))
-    seat.become_leader()
+    tested = NodeUnderTest(_voters(item), stored=ElectionState(1, None, key(ME)), log=log_of([(1, 8)]))
+    tested.become_leader()
     for node_id, offset in item.inner("fetch_offsets").plain().items():
-        seat.ask(fetch(1, node_id, offset, 1 if offset else 0))
-    seat.take(seat.node.resign(seat.now_ms))
-    request: Any = seat.last_sent(EndQuorumEpochRequest).request
+        tested.ask(fetch(1, node_id, offset, 1 if offset else 0))
+    tested.take(tested.node.resign(tested.now_ms))
+    request: Any = tested.last_sent(EndQuorumEpochRequest).request
     part = request.topics[0].partitions[0]
     expect = item.inner("expect")
     preferred = expect["preferred"]
@@ -373,7 +379,7 @@ def raft_end_quorum(item: Fields) -> None:
 
 
 def raft(item: Fields) -> None:
-    """Any of the above, told by what the scenario has."""
+    """Any of the above, returned by what the scenario has."""
     for name, player in (
         ("updates", raft_hw),
         ("cases", raft_backoff),

@@ -1,7 +1,7 @@
-"""One node of a quorum under the hand: its clock, its effects, the requests and answers it gets by name.
+"""One node of a quorum under test: its clock, its effects, and the requests and answers that it gets by name.
 
-Owns `Seat`, a `RaftNode` with id 0 among other voters that are nothing but names: what it asks of them is kept, and
-answered when the play says so.
+Owns `NodeUnderTest`, a `RaftNode` with id 0. The other voters are only names: the requests that it sends to them are
+kept, and answered when the scenario says so.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def log_of(epochs: Iterable[Sequence[int]], snapshot: SnapshotId | None = None) 
     return log
 
 
-class _Chance:
+class _SeededRandom:
     """`ports.Random`, the same in each run."""
 
     def __init__(self) -> None:
@@ -109,8 +109,8 @@ class _Node(RaftNode):
         )
 
 
-class Seat:
-    """Node 0, its clock, and all it asked for."""
+class NodeUnderTest:
+    """Node 0, its clock, and its effects."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class Seat:
             self.log,
             stored or ElectionState(),
             config or RaftConfig(),
-            _Chance(),
+            _SeededRandom(),
         )
         self.take(self.node.start(self.now_ms, WALL_MS))
 
@@ -196,7 +196,7 @@ class Seat:
         self.take(self.node.response(send.request_id, response, self.now_ms))
 
     def become_leader(self) -> None:
-        """By time-outs and everybody's votes."""
+        """By timeouts and the votes of all voters."""
         for _ in range(_ELECTIONS_MAX):
             if self.node.is_leader:
                 return

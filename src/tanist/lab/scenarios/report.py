@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tanist.lab.scenarios.outcome import Difference, Outcome, Verdict
+from tanist.lab.scenarios.outcome import Difference, ScenarioResult, Verdict
 
 
-def lines(outcomes: Iterable[Outcome]) -> list[str]:
+def lines(outcomes: Iterable[ScenarioResult]) -> list[str]:
     """A line for each failure, then one for each rule that a scenario deviates by."""
     failures: list[str] = []
     departures: list[str] = []
@@ -39,14 +39,14 @@ def _first_by_rule(differences: Sequence[Difference]) -> list[Difference]:
     return list(first.values())
 
 
-def summary(outcomes: Iterable[Outcome]) -> str:
+def summary(outcomes: Iterable[ScenarioResult]) -> str:
     counts = Counter(outcome.verdict for outcome in outcomes)
     text = f"{counts[Verdict.PASSED]} passed, {counts[Verdict.FAILED]} failed"
     deviating = counts[Verdict.DEVIATES]
     return f"{text}, {deviating} deviate" if deviating else text
 
 
-def as_json(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def as_json(outcomes: Sequence[ScenarioResult]) -> dict[str, Any]:
     counts = Counter(outcome.verdict for outcome in outcomes)
     return {
         **{verdict.value: counts[verdict] for verdict in Verdict},
@@ -54,12 +54,12 @@ def as_json(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     }
 
 
-def _outcome(outcome: Outcome) -> dict[str, Any]:
-    told: dict[str, Any] = {"id": outcome.id, "kind": outcome.kind, "verdict": outcome.verdict.value}
+def _outcome(outcome: ScenarioResult) -> dict[str, Any]:
+    row: dict[str, Any] = {"id": outcome.id, "kind": outcome.kind, "verdict": outcome.verdict.value}
     if outcome.reason is not None:
-        told["reason"] = outcome.reason
+        row["reason"] = outcome.reason
     if outcome.differences:
-        told["differences"] = [
+        row["differences"] = [
             {
                 "what": each.what,
                 "expected": each.expected,
@@ -68,4 +68,4 @@ def _outcome(outcome: Outcome) -> dict[str, Any]:
             }
             for each in outcome.differences
         ]
-    return told
+    return row

@@ -30,7 +30,7 @@ class Situation:
     """Who has said how long its log is, since nobody leads."""
 
 
-def told(state: PartitionState) -> str:
+def state_text(state: PartitionState) -> str:
     """A partition as it is."""
     parts = [f"leader {_leader(state)}, epoch {state.leader_epoch}", f"ISR {_set(state.isr)}"]
     if state.elr:
@@ -43,7 +43,7 @@ def told(state: PartitionState) -> str:
 def changed(before: PartitionState | None, after: PartitionState) -> str:
     """What is otherwise now."""
     if before is None:
-        return f"created on {_set(after.replicas)}: {told(after)}"
+        return f"created on {_set(after.replicas)}: {state_text(after)}"
     parts: list[str] = []
     if before.leader != after.leader:
         parts.append(f"leader {_leader(before)} → {_leader(after)}")

@@ -26,7 +26,7 @@ QUORUM = "the quorum"
 """What the messages of the metadata quorum are about, in place of a partition."""
 
 
-class Said(NamedTuple):
+class Statement(NamedTuple):
     """A part of a message."""
 
     text: str
@@ -37,7 +37,7 @@ class Said(NamedTuple):
     """It is what a replica answers to the one that looks for the longest log."""
 
 
-class _Asked(NamedTuple):
+class _SentRequest(NamedTuple):
     api_key: int
     version: int
     request: Any
@@ -50,13 +50,13 @@ class Exchanges:
         self,
         topic_name: Callable[[UUID], str | None],
         is_registered: Callable[[int], bool],
-        told: Callable[[str, str, Said], None],
+        on_statement: Callable[[str, str, Statement], None],
     ) -> None:
         self._topic_name = topic_name
         self.is_registered = is_registered
-        self._told = told
+        self._on_statement = on_statement
         """Called with the hosts from and to which something is said."""
-        self._asked: dict[tuple[SimConnection, int], _Asked] = {}
+        self._asked: dict[tuple[SimConnection, int], _SentRequest] = {}
         """By the end that was asked, and the correlation id."""
         self._fetched: dict[tuple[str, str, str], tuple[int, int]] = {}
         """(follower, leader, partition) -> the offset and epoch of its last fetch."""
@@ -70,9 +70,9 @@ class Exchanges:
         except (WireError, ValueError):
             return
         for each in said:
-            self._told(end.peer_host, end.host, each)
+            self._on_statement(end.peer_host, end.host, each)
 
-    def _request(self, end: SimConnection, frame: memoryview) -> Iterator[Said]:
+    def _request(self, end: SimConnection, frame: memoryview) -> Iterator[Statement]:
         header = parse_request_header(frame)
         tell = _REQUESTS.get(header.api_key)
         if tell is None and header.api_key not in _ANSWERS:
@@ -80,12 +80,12 @@ class Exchanges:
         request = decode_request(header, bytes(frame))  # its records would be views of the frame
         if len(self._asked) >= _PENDING_MAX:
             del self._asked[next(iter(self._asked))]
-        asked = _Asked(header.api_key, header.api_version, request)
+        asked = _SentRequest(header.api_key, header.api_version, request)
         self._asked[end, header.correlation_id] = asked
         if tell is not None:
             yield from tell(self, end, request)
 
-    def _answer(self, end: SimConnection, frame: memoryview) -> Iterator[Said]:
+    def _answer(self, end: SimConnection, frame: memoryview) -> Iterator[Statement]:
         if end.other is None:
             return
         asked = self._asked.pop((end.other, correlation_id_of(frame)), None)
@@ -116,7 +116,7 @@ class Exchanges:
 # -- records
 
 
-def _fetch(exchanges: Exchanges, end: SimConnection, request: Any) -> Iterator[Said]:
+def _fetch(exchanges: Exchanges, end: SimConnection, request: Any) -> Iterator[Statement]:
     if max(request.replica_id, request.replica_state.replica_id) < 0:
         return  # a consumer's: what it is given tells enough
     for topic in request.topics:
@@ -126,10 +126,10 @@ def _fetch(exchanges: Exchanges, end: SimConnection, request: Any) -> Iterator[S
                 continue
             news = exchanges.is_news(end, name, each.fetch_offset, each.current_leader_epoch)
             weight = Weight.PART if news else Weight.DETAIL
-            yield Said(f"Fetch from {each.fetch_offset} on, epoch {each.current_leader_epoch}", name, weight)
+            yield Statement(f"Fetch from {each.fetch_offset} on, epoch {each.current_leader_epoch}", name, weight)
 
 
-def _fetched(exchanges: Exchanges, request: Any, response: Any) -> Iterator[Said]:
+def _fetched(exchanges: Exchanges, request: Any, response: Any) -> Iterator[Statement]:
     of_replica = max(request.replica_id, request.replica_state.replica_id) >= 0
     for topic in response.responses:
         for each in topic.partitions:
@@ -138,9 +138,9 @@ def _fetched(exchanges: Exchanges, request: Any, response: Any) -> Iterator[Said
                 continue
             if each.error_code:
                 weight = Weight.PART if of_replica else Weight.DETAIL
-                yield Said(f"no: {_error(each.error_code)}", name, weight)
+                yield Statement(f"no: {_error(each.error_code)}", name, weight)
             elif each.diverging_epoch.end_offset >= 0:
-                yield Said(
+                yield Statement(
                     f"your log is another one: epoch {each.diverging_epoch.epoch} ended at "
                     f"{each.diverging_epoch.end_offset}",
                     name,
@@ -149,22 +149,22 @@ def _fetched(exchanges: Exchanges, request: Any, response: Any) -> Iterator[Said
             elif each.records:
                 records = _offsets(each.records)
                 if of_replica:
-                    yield Said(f"{records}, HW {each.high_watermark}", name)
+                    yield Statement(f"{records}, HW {each.high_watermark}", name)
                 else:
-                    yield Said(f"reads {records}", name)
+                    yield Statement(f"reads {records}", name)
             else:
-                yield Said(f"nothing new, HW {each.high_watermark}", name, Weight.DETAIL)
+                yield Statement(f"nothing new, HW {each.high_watermark}", name, Weight.DETAIL)
 
 
-def _produce(exchanges: Exchanges, end: SimConnection, request: Any) -> Iterator[Said]:
+def _produce(exchanges: Exchanges, end: SimConnection, request: Any) -> Iterator[Statement]:
     for topic in request.topic_data:
         for each in topic.partition_data:
             name = exchanges.name(topic.name or topic.topic_id, each.index)
             if name is not None and each.records:
-                yield Said(f"Produce {_values(each.records)}, acks={request.acks}", name, Weight.DETAIL)
+                yield Statement(f"Produce {_values(each.records)}, acks={request.acks}", name, Weight.DETAIL)
 
 
-def _produced(exchanges: Exchanges, request: Any, response: Any) -> Iterator[Said]:
+def _produced(exchanges: Exchanges, request: Any, response: Any) -> Iterator[Statement]:
     sent = {
         (topic.name or topic.topic_id, each.index): each.records
         for topic in request.topic_data
@@ -177,23 +177,23 @@ def _produced(exchanges: Exchanges, request: Any, response: Any) -> Iterator[Sai
             if name is None:
                 continue
             if each.error_code:
-                yield Said(f"refused: {_error(each.error_code)}", name)
+                yield Statement(f"refused: {_error(each.error_code)}", name)
                 continue
             records = sent.get((topic.name or topic.topic_id, each.index))
             what = "records" if records is None else _values(records)
-            yield Said(f"acknowledged{acks}: {what} at {each.base_offset}", name)
+            yield Statement(f"acknowledged{acks}: {what} at {each.base_offset}", name)
 
 
-def _list_offsets(exchanges: Exchanges, end: SimConnection, request: Any) -> Iterator[Said]:
+def _list_offsets(exchanges: Exchanges, end: SimConnection, request: Any) -> Iterator[Statement]:
     for topic in request.topics:
         for each in topic.partitions:
             name = exchanges.name(topic.name, each.partition_index)
             if name is not None:
                 weight = Weight.PART if request.replica_id >= 0 else Weight.DETAIL
-                yield Said("ListOffsets: where does your log end?", name, weight)
+                yield Statement("ListOffsets: where does your log end?", name, weight)
 
 
-def _offsets_listed(exchanges: Exchanges, request: Any, response: Any) -> Iterator[Said]:
+def _offsets_listed(exchanges: Exchanges, request: Any, response: Any) -> Iterator[Statement]:
     weight = Weight.PART if request.replica_id >= 0 else Weight.DETAIL
     for topic in response.topics:
         for each in topic.partitions:
@@ -201,27 +201,27 @@ def _offsets_listed(exchanges: Exchanges, request: Any, response: Any) -> Iterat
             if name is None:
                 continue
             said = _error(each.error_code) if each.error_code else f"at {each.offset}, epoch {each.leader_epoch}"
-            yield Said(f"it ends {said}", name, weight)
+            yield Statement(f"it ends {said}", name, weight)
 
 
 # -- the ISR, and unclean recovery
 
 
-def _alter_partition(exchanges: Exchanges, end: SimConnection, request: Any) -> Iterator[Said]:
+def _alter_partition(exchanges: Exchanges, end: SimConnection, request: Any) -> Iterator[Statement]:
     for topic in request.topics:
         for each in topic.partitions:
             name = exchanges.name(topic.topic_id, each.partition_index)
             if name is not None:
                 isr = [member.broker_id for member in each.new_isr_with_epochs] or list(each.new_isr)
-                yield Said(f"AlterPartition: ISR {_set(isr)}? (partition epoch {each.partition_epoch})", name)
+                yield Statement(f"AlterPartition: ISR {_set(isr)}? (partition epoch {each.partition_epoch})", name)
 
 
-def _partition_altered(exchanges: Exchanges, request: Any, response: Any) -> Iterator[Said]:
+def _partition_altered(exchanges: Exchanges, request: Any, response: Any) -> Iterator[Statement]:
     if response.error_code:
         for topic in request.topics:
             for each in topic.partitions:
                 name = exchanges.name(topic.topic_id, each.partition_index)
-                yield Said(f"AlterPartition refused: {_error(response.error_code)}", name, why=_REFUSED)
+                yield Statement(f"AlterPartition refused: {_error(response.error_code)}", name, why=_REFUSED)
         return
     for topic in response.topics:
         for each in topic.partitions:
@@ -229,32 +229,34 @@ def _partition_altered(exchanges: Exchanges, request: Any, response: Any) -> Ite
             if name is None:
                 continue
             if each.error_code:
-                yield Said(f"AlterPartition refused: {_error(each.error_code)}", name, why=_REFUSED)
+                yield Statement(f"AlterPartition refused: {_error(each.error_code)}", name, why=_REFUSED)
             else:
-                yield Said(f"AlterPartition: ISR is {_set(each.isr)}, partition epoch {each.partition_epoch}", name)
+                yield Statement(
+                    f"AlterPartition: ISR is {_set(each.isr)}, partition epoch {each.partition_epoch}", name
+                )
 
 
 _REFUSED = "until it is known what came of it, the leader counts with both ISRs (rules 5, 18)"
 
 
-def _log_info(exchanges: Exchanges, end: SimConnection, request: Any) -> Iterator[Said]:
+def _log_info(exchanges: Exchanges, end: SimConnection, request: Any) -> Iterator[Statement]:
     for topic in request.topic_partitions or ():
         for index in topic.partitions:
             name = exchanges.name(topic.topic_id, index)
             if name is not None:
-                yield Said("GetReplicaLogInfo: how long is your log?", name)
+                yield Statement("GetReplicaLogInfo: how long is your log?", name)
 
 
-def _log_told(exchanges: Exchanges, request: Any, response: Any) -> Iterator[Said]:
+def _log_reported(exchanges: Exchanges, request: Any, response: Any) -> Iterator[Statement]:
     for topic in response.topic_partition_log_info_list:
         for each in topic.partition_log_info:
             name = exchanges.name(topic.topic_id, each.partition)
             if name is None:
                 continue
             if each.error_code:
-                yield Said(f"no log: {_error(each.error_code)}", name)
+                yield Statement(f"no log: {_error(each.error_code)}", name)
             else:
-                yield Said(
+                yield Statement(
                     f"last epoch {each.last_written_leader_epoch}, end {each.log_end_offset} "
                     f"(broker epoch {response.broker_epoch})",
                     name,
@@ -265,46 +267,48 @@ def _log_told(exchanges: Exchanges, request: Any, response: Any) -> Iterator[Sai
 # -- brokers and the quorum
 
 
-def _register(exchanges: Exchanges, end: SimConnection, request: Any) -> Iterator[Said]:
+def _register(exchanges: Exchanges, end: SimConnection, request: Any) -> Iterator[Statement]:
     previous, broker = request.previous_broker_epoch, request.broker_id
     if not exchanges.is_registered(broker) or not exchanges.is_first_request(end):
-        yield Said(f"BrokerRegistration of {broker}", None, Weight.DETAIL)
+        yield Statement(f"BrokerRegistration of {broker}", None, Weight.DETAIL)
     elif previous >= 0:
         why = "all its logs were closed: clean, if that is its last registration (rule 83)"
-        yield Said(f"BrokerRegistration of {broker}: ended in good order as broker epoch {previous}", None, why=why)
+        yield Statement(
+            f"BrokerRegistration of {broker}: ended in good order as broker epoch {previous}", None, why=why
+        )
     else:
         why = "without the mark it may have lost records, so it is eligible for nothing (KIP-966, rules 46, 83, 89)"
-        yield Said(f"BrokerRegistration of {broker}: no mark of a clean shutdown", None, why=why)
+        yield Statement(f"BrokerRegistration of {broker}: no mark of a clean shutdown", None, why=why)
 
 
-def _vote(exchanges: Exchanges, end: SimConnection, request: Any) -> Iterator[Said]:
+def _vote(exchanges: Exchanges, end: SimConnection, request: Any) -> Iterator[Statement]:
     for topic in request.topics:
         for each in topic.partitions:
             kind = "would you vote for me" if each.pre_vote else "Vote for me"
             log = f"(my log ends with epoch {each.last_offset_epoch} at {each.last_offset})"
-            yield Said(f"{kind}, epoch {each.replica_epoch}? {log}", QUORUM)
+            yield Statement(f"{kind}, epoch {each.replica_epoch}? {log}", QUORUM)
 
 
-def _voted(exchanges: Exchanges, request: Any, response: Any) -> Iterator[Said]:
+def _voted(exchanges: Exchanges, request: Any, response: Any) -> Iterator[Statement]:
     for topic in response.topics:
         for each in topic.partitions:
             answer = "yes" if each.vote_granted else f"no; leader {each.leader_id} in epoch {each.leader_epoch}"
-            yield Said(f"vote: {answer}", QUORUM)
+            yield Statement(f"vote: {answer}", QUORUM)
 
 
-def _begin_epoch(exchanges: Exchanges, end: SimConnection, request: Any) -> Iterator[Said]:
+def _begin_epoch(exchanges: Exchanges, end: SimConnection, request: Any) -> Iterator[Statement]:
     for topic in request.topics:
         for each in topic.partitions:
-            yield Said(f"BeginQuorumEpoch: {each.leader_id} leads epoch {each.leader_epoch}", QUORUM)
+            yield Statement(f"BeginQuorumEpoch: {each.leader_id} leads epoch {each.leader_epoch}", QUORUM)
 
 
-def _end_epoch(exchanges: Exchanges, end: SimConnection, request: Any) -> Iterator[Said]:
+def _end_epoch(exchanges: Exchanges, end: SimConnection, request: Any) -> Iterator[Statement]:
     for topic in request.topics:
         for each in topic.partitions:
-            yield Said(f"EndQuorumEpoch: {each.leader_id} gives up epoch {each.leader_epoch}", QUORUM)
+            yield Statement(f"EndQuorumEpoch: {each.leader_id} gives up epoch {each.leader_epoch}", QUORUM)
 
 
-_REQUESTS: dict[int, Callable[[Exchanges, SimConnection, Any], Iterator[Said]]] = {
+_REQUESTS: dict[int, Callable[[Exchanges, SimConnection, Any], Iterator[Statement]]] = {
     ApiKey.PRODUCE: _produce,
     ApiKey.FETCH: _fetch,
     ApiKey.LIST_OFFSETS: _list_offsets,
@@ -315,13 +319,13 @@ _REQUESTS: dict[int, Callable[[Exchanges, SimConnection, Any], Iterator[Said]]] 
     ApiKey.BROKER_REGISTRATION: _register,
     ApiKey.GET_REPLICA_LOG_INFO: _log_info,
 }
-_ANSWERS: dict[int, Callable[[Exchanges, Any, Any], Iterator[Said]]] = {
+_ANSWERS: dict[int, Callable[[Exchanges, Any, Any], Iterator[Statement]]] = {
     ApiKey.PRODUCE: _produced,
     ApiKey.FETCH: _fetched,
     ApiKey.LIST_OFFSETS: _offsets_listed,
     ApiKey.VOTE: _voted,
     ApiKey.ALTER_PARTITION: _partition_altered,
-    ApiKey.GET_REPLICA_LOG_INFO: _log_told,
+    ApiKey.GET_REPLICA_LOG_INFO: _log_reported,
 }
 
 

@@ -23,7 +23,7 @@ from tanist.lab.simulation.scenario import Scenario, save
 from tanist.lab.simulation.shrinking import Limits, Progress, Shrunk, shrink
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.faults.nemesis import Fault
-from tanist.sim.run.run import Outcome
+from tanist.sim.run.run import SeedResult
 from tanist.sim.workload.operations import Operation
 
 _LAST_MOMENTS = 24
@@ -52,7 +52,7 @@ class Failure:
 
 
 def examine(
-    outcome: Outcome,
+    outcome: SeedResult,
     terms: Terms,
     folder: Path,
     limits: Limits | None,
@@ -94,8 +94,8 @@ def lines(failure: Failure, width: int = WIDTH) -> Iterator[str]:
     if mutation is not None:
         yield from _wrapped(f"The rule {mutation} is broken for it: {rules()[mutation]}.", width)
     least = failure.violation if failure.shrunk is None else failure.shrunk.violation
-    told = f"Violated at {least.now_us / 1e6:.3f} s of virtual time: {readable(least.message)}"
-    yield from _wrapped(told, width)
+    text = f"Violated at {least.now_us / 1e6:.3f} s of virtual time: {readable(least.message)}"
+    yield from _wrapped(text, width)
     yield ""
     if failure.shrunk is not None:
         yield from (f"  {note}" for note in _kept(failure.original, failure.shrunk))
@@ -157,11 +157,11 @@ def events(plan: Plan, width: int = WIDTH) -> Iterator[str]:
         at = f"{each.at_us / 1e6:8.3f} s of load  "
         if isinstance(each, Fault):
             whose = "" if each.kind in _OF_NO_NODE else f" of node {each.host}"
-            told = f"{each.kind}{whose}, {each.duration_us // 1000} ms: {FAULTS[each.kind]}"
+            text = f"{each.kind}{whose}, {each.duration_us // 1000} ms: {FAULTS[each.kind]}"
         else:
-            told = f"an operator, {each.kind}: {OPERATORS[each.kind]}"
+            text = f"an operator, {each.kind}: {OPERATORS[each.kind]}"
         indent = " " * len(at)
-        yield from textwrap.wrap(told, width, initial_indent=at, subsequent_indent=indent, break_on_hyphens=False)
+        yield from textwrap.wrap(text, width, initial_indent=at, subsequent_indent=indent, break_on_hyphens=False)
 
 
 def _kept(plan: Plan | None, shrunk: Shrunk | None) -> Iterator[str]:

@@ -16,15 +16,16 @@ from tanist.controller.partition_state import PartitionState
 from tanist.controller.registration import BrokerRegistration
 from tanist.lab.replay.moments import Moment, Weight
 from tanist.lab.simulation.committed import Situation, broker_changed, changed, is_turning_point, reason
-from tanist.lab.simulation.exchanges import Exchanges, Said
+from tanist.lab.simulation.exchanges import Exchanges, Statement
 from tanist.lab.simulation.plan import Plan
 from tanist.lab.simulation.properties import breach, meaning, readable
 from tanist.lab.simulation.replicas import Did, Replicas
 from tanist.sim.checkers.violation import Violation
-from tanist.sim.events import Event, TopicIdPartition
-from tanist.sim.oracle import Truth
-from tanist.sim.run.run import Outcome, Run
+from tanist.sim.events import Event
+from tanist.sim.oracle import PartitionOracle
+from tanist.sim.run.run import Run, SeedResult
 from tanist.sim.world.world import COMBINED, Host
+from tanist.wire.ids import TopicIdPartition
 
 CLIENT = "client"
 OPERATOR = "operator"
@@ -49,7 +50,7 @@ _FAULT_WORDS = {
 class Played:
     """A run, and what was seen of it."""
 
-    outcome: Outcome
+    outcome: SeedResult
     moments: tuple[Moment, ...]
     lanes: tuple[str, ...]
     """All there are, in the order in which they stand."""
@@ -73,17 +74,17 @@ def play(run: Run) -> Played:
 
 def failed_partition(run: Run, violation: Violation) -> str | None:
     """Of which partition the violation speaks."""
-    for key, truth in run.checkers.replicas.truths.items():
-        if re.search(rf"(?<![\w.-]){re.escape(truth.name)}(?!\d)", violation.message):
-            return truth.name
+    for key, oracle in run.checkers.replicas.oracles.items():
+        if re.search(rf"(?<![\w.-]){re.escape(oracle.name)}(?!\d)", violation.message):
+            return oracle.name
         if f"{key[0]}-{key[1]}" in violation.message:
-            return truth.name
+            return oracle.name
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    truth: Truth
+    oracle: PartitionOracle
     before: PartitionState | None
     after: PartitionState
     situation: Situation
@@ -149,7 +150,7 @@ class _Player:
     def went_down(self, host: Host, *, lost_power: bool, mid_turn: bool) -> None:
         pass
 
-    def _said(self, source: str, target: str, said: Said) -> None:
+    def _said(self, source: str, target: str, said: Statement) -> None:
         self._acting = self._lane(target)
         if said.tells_its_log and said.about is not None:
             self._answered.setdefault(said.about, []).append(self._ids[source])
@@ -203,21 +204,21 @@ class _Player:
         """A partition has changed: kept until the turn's end, because the records of a broker come after those."""
         replicas = self._run.checkers.replicas
         for key, after in replicas.states.items():
-            truth = replicas.truth(key)
+            oracle = replicas.oracle_of(key)
             before = self._states.get(key)
-            if truth.name == name and before != after:
+            if oracle.name == name and before != after:
                 self._states[key] = after
                 elections = replicas.elections
                 situation = Situation(
                     self._image.effective_min_isr(*key),
-                    elections.promise.strategy(truth),
+                    elections.promise.strategy(oracle),
                     self._image.elr_enabled,
                     key in elections.asked_for,
                     tuple(dict.fromkeys(self._answered.get(name, ()))),
                 )
                 if after.leader >= 0:
                     self._answered.pop(name, None)
-                self._changes.append(_Change(truth, before, after, situation))
+                self._changes.append(_Change(oracle, before, after, situation))
 
     def tell_turn(self) -> None:
         """What the last turn has brought, causes first: brokers, then partitions, then replicas."""
@@ -227,7 +228,7 @@ class _Player:
             self._tell_brokers()
         changes, self._changes = self._changes, []
         for change in changes:
-            name, before, after = change.truth.name, change.before, change.after
+            name, before, after = change.oracle.name, change.before, change.after
             weight = Weight.TURN if is_turning_point(before, after) else Weight.PART
             text = f"committed: {changed(before, after)}"
             why = reason(before, after, change.situation)

@@ -13,8 +13,8 @@ from tanist.broker.node import Node
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.lab.replay.moments import Weight
 from tanist.replica.leader import LeaderState
-from tanist.sim.events import TopicIdPartition
 from tanist.sim.world.world import Host
+from tanist.wire.ids import TopicIdPartition
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ from tanist.sim.run import pool
 from tanist.sim.run.coverage import EXPECTED, lacking
 from tanist.sim.run.group_profiles import GroupConfig
 from tanist.sim.run.group_run import GROUPS_EXPECTED
-from tanist.sim.run.run import Outcome, Run
+from tanist.sim.run.run import Run, SeedResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +55,13 @@ class Terms:
         return scripted(seed)
 
 
-def play_seed(seed: int, terms: Terms) -> Outcome:
+def play_seed(seed: int, terms: Terms) -> SeedResult:
     """One seed, in this process."""
     with broken(terms.mutation):
         return terms.begin(seed).run()
 
 
-def outcomes(seeds: range, terms: Terms, jobs: int, in_time: Callable[[], bool]) -> Iterator[Outcome]:
+def outcomes(seeds: range, terms: Terms, jobs: int, in_time: Callable[[], bool]) -> Iterator[SeedResult]:
     """The outcomes, as they come. No seed is begun once it is not `in_time`."""
     return pool.outcomes(partial(play_seed, terms=terms), seeds, jobs, in_time)
 
@@ -71,7 +71,7 @@ class Totals:
     """What all of them came to."""
 
     seeds: int = 0
-    failed: list[Outcome] = field(default_factory=list)
+    failed: list[SeedResult] = field(default_factory=list)
     events: int = 0
     virtual_ms: int = 0
     faults: int = 0
@@ -80,7 +80,7 @@ class Totals:
     situations: Counter[str] = field(default_factory=Counter)
     digests: dict[int, str] = field(default_factory=dict)
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: SeedResult) -> None:
         self.seeds += 1
         self.events += outcome.events
         self.virtual_ms += outcome.virtual_ms

@@ -50,7 +50,7 @@ Progress = Callable[[int, Plan], None]
 """Called with the tries so far, and the smallest plan."""
 
 
-class _GivenUp(BaseException):
+class _Interrupted(BaseException):
     """The candidate has run long enough. Not an `Exception`, which the run would take for one of the node's."""
 
 
@@ -65,12 +65,12 @@ def violation_of(plan: Plan, until_ms: int | None = None) -> Violation | None:
         run.world.scheduler.at(until_ms * MICROSECONDS, _give_up)
     try:
         return run.run().violation
-    except _GivenUp:
+    except _Interrupted:
         return None
 
 
 def _give_up() -> None:
-    raise _GivenUp
+    raise _Interrupted
 
 
 def shrink(

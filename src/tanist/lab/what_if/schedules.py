@@ -54,7 +54,7 @@ class Schedules:
 
     def allow(self, budget: Budget) -> None:
         """What may happen in a schedule from here on."""
-        number = self.partition.parts.budget(budget)
+        number = self.partition.tables.budget(budget)
         self._beginnings = [(*state[:BUDGET], number, *state[BUDGET + 1 :]) for state in self._beginnings]
 
     def initial(self) -> State:

@@ -11,10 +11,11 @@ from uuid import UUID
 
 from tanist.sim.checkers.replicas import ReplicaChecks
 from tanist.sim.checkers.violation import Violation
-from tanist.sim.events import Event, TopicIdPartition
-from tanist.sim.oracle import Truth
+from tanist.sim.events import Event
+from tanist.sim.oracle import PartitionOracle
 from tanist.sim.workload.history import EndSeen, History, Read, Send
 from tanist.sim.world.world import Host, World
+from tanist.wire.ids import TopicIdPartition
 
 
 class Checkers:
@@ -62,91 +63,91 @@ class Checkers:
 
     # -- clients
 
-    def _committed(self, truth: Truth, offset: int, value: bytes) -> None:
+    def _committed(self, oracle: PartitionOracle, offset: int, value: bytes) -> None:
         """S20: what an idempotent producer sends is committed once, in its order."""
         send = self._history.by_value.get(value)
         if send is None:
-            self._fail("S18", f"{truth.name}: {value!r} is committed, and nobody sent it")
+            self._fail("S18", f"{oracle.name}: {value!r} is committed, and nobody sent it")
         if not send.ordered:
             return
-        if value in truth.offsets:
-            self._fail("S20", f"{truth.name}: {value!r} is committed at {truth.offsets[value]} and at {offset}")
+        if value in oracle.offsets:
+            self._fail("S20", f"{oracle.name}: {value!r} is committed at {oracle.offsets[value]} and at {offset}")
         key = (send.topic, send.partition, send.producer)
         last = self._last_number.get(key, -1)
         if send.number <= last:
-            self._fail("S20", f"{truth.name}: {value!r} is committed after number {last} of its producer")
+            self._fail("S20", f"{oracle.name}: {value!r} is committed after number {last} of its producer")
         self._last_number[key] = send.number
 
-    def _given_up(self, truth: Truth) -> None:
+    def _given_up(self, oracle: PartitionOracle) -> None:
         """The history of a partition is shorter: what a producer committed last is another record now."""
-        for key in [key for key in self._last_number if f"{key[0]}-{key[1]}" == truth.name]:
+        for key in [key for key in self._last_number if f"{key[0]}-{key[1]}" == oracle.name]:
             del self._last_number[key]
-        self._acknowledged_end.pop(truth.key, None)
-        for value in truth.values.values():
+        self._acknowledged_end.pop(oracle.key, None)
+        for value in oracle.values.values():
             send = self._history.by_value[value]
             if send.ordered:
                 key = (send.topic, send.partition, send.producer)
                 self._last_number[key] = max(self._last_number.get(key, -1), send.number)
 
     def _sent(self, send: Send) -> None:
-        send.least_offset = self._acknowledged_end.get(self._truth(send.topic, send.partition).key, 0)
+        send.least_offset = self._acknowledged_end.get(self._oracle_of(send.topic, send.partition).key, 0)
 
     def _acknowledged(self, send: Send) -> None:
         """S17, S7: an acknowledgement with acks=all speaks of a record that is committed, where it says.
 
         And behind all that was acknowledged before it was sent.
         """
-        truth = self._truth(send.topic, send.partition)
-        if not send.promised or send.offset < 0 or (send.offset, send.value) in truth.given_up:
+        oracle = self._oracle_of(send.topic, send.partition)
+        if not send.promised or send.offset < 0 or (send.offset, send.value) in oracle.given_up:
             return
-        if send.offset >= truth.high_watermark:
+        if send.offset >= oracle.high_watermark:
             self._fail(
                 "S17",
-                f"{truth.name}: {send.value!r} was acknowledged at offset {send.offset}, and "
-                f"{truth.high_watermark} is committed",
+                f"{oracle.name}: {send.value!r} was acknowledged at offset {send.offset}, and "
+                f"{oracle.high_watermark} is committed",
             )
-        found = truth.values.get(send.offset)
+        found = oracle.values.get(send.offset)
         if found != send.value:
-            self._fail("S7", f"{truth.name}: {send.value!r} was acknowledged at {send.offset}, there is {found!r}")
-        if send.offset < send.least_offset and not truth.unclean:
+            self._fail("S7", f"{oracle.name}: {send.value!r} was acknowledged at {send.offset}, there is {found!r}")
+        if send.offset < send.least_offset and not oracle.unclean:
             self._fail(
                 "S17",
-                f"{truth.name}: {send.value!r} is at {send.offset}, {send.least_offset} was reached before it was sent",
+                f"{oracle.name}: {send.value!r} is at {send.offset}, but {send.least_offset} was committed before",
             )
-        self._acknowledged_end[truth.key] = max(self._acknowledged_end.get(truth.key, 0), send.offset + 1)
+        self._acknowledged_end[oracle.key] = max(self._acknowledged_end.get(oracle.key, 0), send.offset + 1)
 
     def _refused(self, send: Send, error: int) -> None:
         """S20, for the producer: its sequence is right, unless the log has lost what came before."""
-        truth = self._truth(send.topic, send.partition)
-        if not truth.unclean:
-            self._fail("S20", f"{truth.name}: {send.producer} is refused with error {error}")
+        oracle = self._oracle_of(send.topic, send.partition)
+        if not oracle.unclean:
+            self._fail("S20", f"{oracle.name}: {send.producer} is refused with error {error}")
 
     def _read(self, read: Read) -> None:
         """S18: a consumer gets what is committed, and nothing else, and all of it."""
-        truth = self._truth(read.topic, read.partition)
+        oracle = self._oracle_of(read.topic, read.partition)
         key = (read.topic, read.partition, read.consumer)
         expected = self._last_read.get(key, -1) + 1
         self._last_read[key] = read.offset
         left_out = range(expected, read.offset)
-        if read.offset != expected and not self._may_be_left_out(truth, left_out):
-            self._fail("S18", f"{truth.name}: {read.offset} was read, {expected} was next")
-        if (read.offset, read.value) in truth.given_up:
+        if read.offset != expected and not self._may_be_left_out(oracle, left_out):
+            self._fail("S18", f"{oracle.name}: {read.offset} was read, {expected} was next")
+        if (read.offset, read.value) in oracle.given_up:
             return
-        if read.offset >= truth.high_watermark:
-            self._fail("S18", f"{truth.name}: {read.offset} was read, and {truth.high_watermark} is committed")
-        found = truth.values.get(read.offset)
+        if read.offset >= oracle.high_watermark:
+            self._fail("S18", f"{oracle.name}: {read.offset} was read, and {oracle.high_watermark} is committed")
+        found = oracle.values.get(read.offset)
         if found != read.value:
-            self._fail("S18", f"{truth.name}: {read.value!r} was read at {read.offset}, there is {found!r}")
+            self._fail("S18", f"{oracle.name}: {read.value!r} was read at {read.offset}, there is {found!r}")
 
-    def _may_be_left_out(self, truth: Truth, offsets: range) -> bool:
+    def _may_be_left_out(self, oracle: PartitionOracle, offsets: range) -> bool:
         """A compacted topic's consumer is spared what a later record, committed by now, has made obsolete."""
-        return truth.thinnings is not None and len(offsets) > 0 and all(map(truth.thinnings.may_be_gone, offsets))
+        return oracle.compaction is not None and len(offsets) > 0 and all(map(oracle.compaction.may_be_gone, offsets))
 
     def _gone(self, topic: str, partition: int, offset: int) -> None:
         """S18: what a consumer has read stays, unless it was given up."""
-        truth = self._truth(topic, partition)
-        if not truth.unclean:
-            self._fail("S18", f"{truth.name}: offset {offset} was reached by a consumer, and is gone")
+        oracle = self._oracle_of(topic, partition)
+        if not oracle.unclean:
+            self._fail("S18", f"{oracle.name}: offset {offset} was reached by a consumer, and is gone")
 
     def _moved(self, topic: str, partition: int, consumer: str, offset: int) -> None:
         """A consumer goes on from another place."""
@@ -154,33 +155,37 @@ class Checkers:
 
     def _end_seen(self, seen: EndSeen) -> None:
         """S19: a new leader does not say where the log ends before it knows what its predecessors committed."""
-        truth = self._truth(seen.topic, seen.partition)
-        if seen.offset < seen.least and seen.leader_epoch >= truth.unclean_epoch:
+        oracle = self._oracle_of(seen.topic, seen.partition)
+        if seen.offset < seen.least and seen.leader_epoch >= oracle.unclean_epoch:
             self._fail(
                 "S19",
-                f"{truth.name}: the leader of epoch {seen.leader_epoch} says it ends at {seen.offset}, {seen.least} "
+                f"{oracle.name}: the leader of epoch {seen.leader_epoch} says it ends at {seen.offset}, {seen.least} "
                 "had been committed before that epoch",
             )
-        if seen.offset > truth.high_watermark and seen.leader_epoch >= truth.unclean_epoch:
-            self._fail("S18", f"{truth.name}: {seen.offset} is said to be the end, {truth.high_watermark} is committed")
+        if seen.offset > oracle.high_watermark and seen.leader_epoch >= oracle.unclean_epoch:
+            self._fail(
+                "S18", f"{oracle.name}: {seen.offset} is said to be the end, {oracle.high_watermark} is committed"
+            )
 
     def committed_before(self, topic: str, partition: int, leader_epoch: int) -> int:
         """How much was committed when a leader epoch began."""
-        return self._truth(topic, partition).began.get(leader_epoch, 0)
+        return self._oracle_of(topic, partition).began.get(leader_epoch, 0)
 
     def check_clients(self) -> None:
         """At the end: what was promised is there, wherever the acknowledgement said it was, or known to be lost."""
         for send in self._history.sends:
             if send.outcome != "ok" or not send.promised:
                 continue
-            truth = self._truth(send.topic, send.partition)
-            if send.value not in truth.offsets and (send.offset, send.value) not in truth.given_up:
-                self._fail("S7", f"{truth.name}: {send.value!r} was acknowledged, and is not there")
+            oracle = self._oracle_of(send.topic, send.partition)
+            if send.value not in oracle.offsets and (send.offset, send.value) not in oracle.given_up:
+                self._fail("S7", f"{oracle.name}: {send.value!r} was acknowledged, and is not there")
 
     def lost_acknowledged(self) -> int:
         """Records that were acknowledged with acks=all, and given up by an unclean election."""
         return sum(
-            send.outcome == "ok" and send.promised and send.value not in self._truth(send.topic, send.partition).offsets
+            send.outcome == "ok"
+            and send.promised
+            and send.value not in self._oracle_of(send.topic, send.partition).offsets
             for send in self._history.sends
         )
 
@@ -216,18 +221,18 @@ class Checkers:
     def _upheaval(self) -> dict[str, int]:
         found = {"the quorum's epoch": max((node.quorum.raft.epoch for node in self._world.nodes()), default=0)}
         for key, state in self.replicas.states.items():
-            name = self.replicas.truth(key).name
+            name = self.replicas.oracle_of(key).name
             found[f"{name}'s leader epoch"] = state.leader_epoch
             found[f"{name}'s partition epoch"] = state.partition_epoch
         return found
 
     # -- bits
 
-    def _truth(self, topic: str, partition: int) -> Truth:
+    def _oracle_of(self, topic: str, partition: int) -> PartitionOracle:
         topic_id = self._topic_ids.get(topic)
         if topic_id is None:
             topic_id = self._topic_ids[topic] = self.metadata.image.topic_ids[topic]
-        return self.replicas.truth((topic_id, partition))
+        return self.replicas.oracle_of((topic_id, partition))
 
     def _fail(self, property_id: str, message: str) -> NoReturn:
         raise Violation(property_id, message, self._world.now_us)

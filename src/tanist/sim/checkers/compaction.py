@@ -15,7 +15,7 @@ from typing import Final
 
 from tanist.log.log import Log
 from tanist.sim.checkers.violation import Violation
-from tanist.sim.oracle import Batch, Truth, pieces
+from tanist.sim.oracle import Batch, PartitionOracle, pieces
 from tanist.wire.batch import decode_batch, iterate_headers
 from tanist.wire.crc import crc32c
 
@@ -28,11 +28,11 @@ def key_of(value: bytes) -> bytes:
     return b"key-%d" % (crc32c(value) % KEYS)
 
 
-class Thinnings:
+class CompactionAllowance:
     """What compaction may take from one partition: kept up with what is committed."""
 
-    def __init__(self, truth: Truth) -> None:
-        self._truth = truth
+    def __init__(self, oracle: PartitionOracle) -> None:
+        self._oracle = oracle
         self._latest: dict[bytes, int] = {}
         """Key -> offset of its latest committed record."""
 
@@ -42,12 +42,12 @@ class Thinnings:
 
     def may_be_gone(self, offset: int) -> bool:
         """Is there a later record of the same key, committed? After a loss that everybody knows of, who can tell."""
-        value = self._truth.values.get(offset)
-        return self._truth.unclean > 0 or (value is not None and self._latest[key_of(value)] > offset)
+        value = self._oracle.values.get(offset)
+        return self._oracle.unclean > 0 or (value is not None and self._latest[key_of(value)] > offset)
 
     def originals(self, name: str, log: Log, start: int, end: int, now_us: int) -> list[Batch]:
         """The batches of a log that begin in [start, end), as they were before compaction."""
-        truth = self._truth
+        oracle = self._oracle
         found: list[Batch] = []
         at = start
         for view in pieces(log, start, end):
@@ -61,7 +61,7 @@ class Thinnings:
                 if whole is not None:
                     records = decode_batch(view[position : position + header.size_bytes])
                     for record in records:
-                        if truth.values.get(record.offset) != record.value:
+                        if oracle.values.get(record.offset) != record.value:
                             raise Violation("S21", f"{name}: {record} is not what was committed there", now_us)
                     left = {record.offset for record in records}
                     self._judge(name, (each for each in range(batch.first, batch.end) if each not in left), now_us)
@@ -71,8 +71,8 @@ class Thinnings:
 
     def _original(self, batch: Batch) -> Batch | None:
         """The batch of the history of which this one is a part; None if it is whole, or not committed."""
-        position = self._truth.position.get(batch.first)
-        whole = None if position is None else self._truth.history[position]
+        position = self._oracle.position.get(batch.first)
+        whole = None if position is None else self._oracle.history[position]
         if whole is None or whole == batch or (whole.end, whole.epoch) != (batch.end, batch.epoch):
             return None
         return whole
@@ -82,10 +82,10 @@ class Thinnings:
         found: list[Batch] = []
         at = start
         while at < end:
-            position = self._truth.position.get(at)
-            whole = None if position is None else self._truth.history[position]
+            position = self._oracle.position.get(at)
+            whole = None if position is None else self._oracle.history[position]
             if whole is None or whole.end > end:
-                if self._truth.unclean:
+                if self._oracle.unclean:
                     return found
                 raise Violation("S21", f"{name}: offsets {at} to {end - 1} are gone, and were not committed", now_us)
             self._judge(name, range(whole.first, whole.end), now_us)

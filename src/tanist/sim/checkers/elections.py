@@ -23,14 +23,14 @@ from tanist.sim.checkers.violation import Violation
 from tanist.sim.events import (
     ElrDowngradeRequested,
     Event,
-    TopicIdPartition,
     UncleanElectionRequested,
     UnregistrationRequested,
 )
 from tanist.sim.marks.controller import mark_partition
-from tanist.sim.oracle import Copy, Oracle, Truth
+from tanist.sim.oracle import Oracle, PartitionOracle, ReplicaMirror
 from tanist.sim.promise import AGGRESSIVE, BALANCED, FIRST_PHASE, NONE, Promise
 from tanist.sim.world.world import Host, World
+from tanist.wire.ids import TopicIdPartition
 
 _BY_AN_OPERATOR = -2
 _QUESTION_US = 15_000_000
@@ -56,25 +56,25 @@ class ElectionChecks:
         self,
         world: World,
         oracle: Oracle,
-        truth: Callable[[TopicIdPartition], Truth],
+        oracle_of: Callable[[TopicIdPartition], PartitionOracle],
         acting_leader: Callable[[TopicIdPartition, PartitionState], LeaderState | None],
     ) -> None:
         self._world = world
         self._oracle = oracle
         self._image = oracle.image
         self.promise = Promise(oracle)
-        self._truth = truth
+        self._oracle_of = oracle_of
         self._acting_leader = acting_leader
         self._lives: dict[UUID, tuple[int, int]] = {}
         """Incarnation -> its node, and which of its lives it is."""
         self._broker_epochs: dict[int, int] = {}
         self._suspicions: list[_Suspicion] = []
-        self._left: list[tuple[Truth, PartitionState, PartitionState]] = []
+        self._left: list[tuple[PartitionOracle, PartitionState, PartitionState]] = []
         self.asked_for: set[TopicIdPartition] = set()
         """Partitions for which an operator has asked for an unclean election."""
         self.unregistered: set[int] = set()
         """Brokers whose unregistration was asked for."""
-        self.on_given_up: Callable[[Truth], None] = _nobody
+        self.on_given_up: Callable[[PartitionOracle], None] = _nobody
         self._unclean: dict[tuple[str, int], None] = {}
         """(partition, leader epoch) of each unclean election that is committed: to be reported once."""
         self._reported: set[tuple[str, int]] = set()
@@ -111,7 +111,7 @@ class ElectionChecks:
                 continue
             self._fail(
                 "S8",
-                f"{self._truth(key).name}: {broker_id} is registered after an unclean end and still eligible, in "
+                f"{self._oracle_of(key).name}: {broker_id} is registered after an unclean end and still eligible, in "
                 f"{self._image.partition(*key)}",
             )
 
@@ -125,29 +125,29 @@ class ElectionChecks:
 
     # -- what the controller was told to keep
 
-    def min_isr_may_have_changed(self, truth: Truth, state: PartitionState) -> None:
+    def min_isr_may_have_changed(self, oracle: PartitionOracle, state: PartitionState) -> None:
         """The promise is the smallest that was in force since the ISR was last large enough for it."""
-        min_isr = self._image.effective_min_isr(*truth.key)
-        truth.needed = min_isr if len(state.isr) >= min_isr else min(truth.needed, min_isr)
+        min_isr = self._image.effective_min_isr(*oracle.key)
+        oracle.needed = min_isr if len(state.isr) >= min_isr else min(oracle.needed, min_isr)
         if not self._image.elr_enabled:
             # Who leaves is forgotten. Nobody may be left if ELR was switched off when nobody was in sync (GAPS.md).
-            truth.needed = min(truth.needed, len({*state.isr, *state.elr, *state.last_known_elr}))
+            oracle.needed = min(oracle.needed, len({*state.isr, *state.elr, *state.last_known_elr}))
 
     # -- a partition changes
 
     def partition_changed(
-        self, truth: Truth, before: PartitionState | None, after: PartitionState, *, marked_unclean: bool
+        self, oracle: PartitionOracle, before: PartitionState | None, after: PartitionState, *, marked_unclean: bool
     ) -> None:
         if before is None:
-            truth.needed = self._image.effective_min_isr(*truth.key)
+            oracle.needed = self._image.effective_min_isr(*oracle.key)
             return
         counts = self._world.counts
-        min_isr = self._image.effective_min_isr(*truth.key)
+        min_isr = self._image.effective_min_isr(*oracle.key)
         entered = set(after.elr) - set(before.elr)
         if entered:
             counts["into the ELR"] += 1
             if not entered <= set(before.isr) or len(after.isr) >= min_isr:
-                self._fail("S15", f"{truth.name}: {sorted(entered)} came into the ELR, of {before} made {after}")
+                self._fail("S15", f"{oracle.name}: {sorted(entered)} came into the ELR, of {before} made {after}")
         mark_partition(counts, before, after, min_isr=min_isr, elr_enabled=self._image.elr_enabled)
         counts["into LastKnownElr"] += not set(after.last_known_elr) <= set(before.last_known_elr)
         counts["ISR empty"] += bool(before.isr and not after.isr)
@@ -167,64 +167,66 @@ class ElectionChecks:
             counts["elections from the ELR"] += after.leader in before.elr and not unclean
             broker = self._image.brokers.get(after.leader)
             if broker is None or not broker.active:
-                self._fail("S12", f"{truth.name}: {after.leader} was elected, and is {broker}")
+                self._fail("S12", f"{oracle.name}: {after.leader} was elected, and is {broker}")
         if unclean:
-            self._elected_unclean(truth, before, after)
-            truth.needed = min(truth.needed, 1)
+            self._elected_unclean(oracle, before, after)
+            oracle.needed = min(oracle.needed, 1)
         else:
-            self._left.append((truth, before, after))
+            self._left.append((oracle, before, after))
         for broker_id in set(after.isr) - set(before.isr):
             if broker_id != after.leader or not elected:
                 counts["ISR expanded"] += 1
-                self._check_joined(truth, before, after, broker_id)
-        self.min_isr_may_have_changed(truth, after)
+                self._check_joined(oracle, before, after, broker_id)
+        self.min_isr_may_have_changed(oracle, after)
 
-    def _check_joined(self, truth: Truth, before: PartitionState, after: PartitionState, broker_id: int) -> None:
+    def _check_joined(
+        self, oracle: PartitionOracle, before: PartitionState, after: PartitionState, broker_id: int
+    ) -> None:
         """S14: alive, and in the life of which the leader has seen a fetch in this epoch. (That it has all is S2.)"""
         broker = self._image.brokers.get(broker_id)
         if broker is None or not broker.active:
-            self._fail("S14", f"{truth.name}: {broker_id} joined the ISR, and is {broker}")
-        leader = self._acting_leader(truth.key, before)  # the change itself may end its leadership
+            self._fail("S14", f"{oracle.name}: {broker_id} joined the ISR, and is {broker}")
+        leader = self._acting_leader(oracle.key, before)  # the change itself may end its leadership
         remote = None if leader is None else leader.remotes.get(broker_id)
         if remote is None:
             return
         if remote.broker_epoch is None or remote.log_end_offset < 0:
             self._fail(
                 "S14",
-                f"{truth.name}: {broker_id} joined the ISR without a fetch from its leader, {before} made {after}",
+                f"{oracle.name}: {broker_id} joined the ISR without a fetch from its leader, {before} made {after}",
             )
         if 0 <= remote.broker_epoch < broker.epoch:
             self._fail(
                 "S14",
-                f"{truth.name}: {broker_id} joined the ISR with broker epoch {remote.broker_epoch}, it is registered "
+                f"{oracle.name}: {broker_id} joined the ISR with broker epoch {remote.broker_epoch}, it is registered "
                 f"with {broker.epoch}",
             )
 
-    def _check_leavers(self, truth: Truth, before: PartitionState, after: PartitionState) -> None:
+    def _check_leavers(self, oracle: PartitionOracle, before: PartitionState, after: PartitionState) -> None:
         """S13: while the ISR is too small nobody ceases to be eligible without a cause, nor is forgotten."""
-        if not truth.high_watermark or not self._image.elr_enabled:
+        if not oracle.high_watermark or not self._image.elr_enabled:
             return
-        if len(after.isr) >= self._image.effective_min_isr(*truth.key):
+        if len(after.isr) >= self._image.effective_min_isr(*oracle.key):
             return
         for broker_id in {*before.isr, *before.elr} - {*after.isr, *after.elr}:
-            copy = truth.copies.get(broker_id)
-            if broker_id not in after.replicas and self.promise.anybody_will_do(truth):
+            mirror = oracle.mirrors.get(broker_id)
+            if broker_id not in after.replicas and self.promise.anybody_will_do(oracle):
                 continue
-            if (copy is None or not copy.doubtful) and broker_id not in self.unregistered:
-                self._fail("S13", f"{truth.name}: {broker_id} is not eligible any more, of {before} made {after}")
-        if self.promise.strategy(truth) == FIRST_PHASE:
+            if (mirror is None or not mirror.doubtful) and broker_id not in self.unregistered:
+                self._fail("S13", f"{oracle.name}: {broker_id} is not eligible any more, of {before} made {after}")
+        if self.promise.strategy(oracle) == FIRST_PHASE:
             return
         known = {*after.isr, *after.elr, *after.last_known_elr}
         known |= self.unregistered.intersection(after.replicas)
-        if len(known) < min(truth.needed, len(after.replicas)):
-            self._fail("S13", f"{truth.name}: fewer than {truth.needed} are known to have had everything: {after}")
+        if len(known) < min(oracle.needed, len(after.replicas)):
+            self._fail("S13", f"{oracle.name}: fewer than {oracle.needed} are known to have had everything: {after}")
 
     # -- unclean elections
 
-    def _elected_unclean(self, truth: Truth, before: PartitionState, after: PartitionState) -> None:
+    def _elected_unclean(self, oracle: PartitionOracle, before: PartitionState, after: PartitionState) -> None:
         counts = self._world.counts
         counts["unclean elections"] += 1
-        self._unclean[(truth.name, after.leader_epoch)] = None
+        self._unclean[(oracle.name, after.leader_epoch)] = None
         leader = after.leader
         if (
             after.isr != (leader,)
@@ -233,57 +235,61 @@ class ElectionChecks:
             or not after.recovering
             or after.leader_epoch <= before.leader_epoch
         ):
-            self._fail("U5", f"{truth.name}: an unclean election made {after} of {before}")
-        strategy = self.promise.strategy(truth)
-        risky = self._check_allowed(truth, before, after, strategy)
-        copy = truth.copies.get(leader)
-        if copy is None or copy.released_epoch is not None:
-            copy = Copy(leader, 0, None)  # it was let go since it was last seen, and begins anew
-        excused = copy.lossy_since_epoch is not None and copy.lossy_since_epoch == self._image.brokers[leader].epoch
+            self._fail("U5", f"{oracle.name}: an unclean election made {after} of {before}")
+        strategy = self.promise.strategy(oracle)
+        risky = self._check_allowed(oracle, before, after, strategy)
+        mirror = oracle.mirrors.get(leader)
+        if mirror is None or mirror.released_epoch is not None:
+            mirror = ReplicaMirror(leader, 0, None)  # it was let go since it was last seen, and begins anew
+        excused = mirror.lossy_since_epoch is not None and mirror.lossy_since_epoch == self._image.brokers[leader].epoch
         if not excused:
-            self._check_choice(truth, before, copy, strategy)
-        lossy = self._lossy(truth, strategy)
+            self._check_choice(oracle, before, mirror, strategy)
+        lossy = self._lossy(oracle, strategy)
         if excused:
             # It is down, or another one by now: its next registration ends this, before it has led anybody.
-            truth.unclean_epoch = after.leader_epoch
+            oracle.unclean_epoch = after.leader_epoch
             return
-        committed = truth.high_watermark
-        if copy.agreed_end < committed and not risky and len(lossy) < truth.needed:
+        committed = oracle.high_watermark
+        if mirror.agreed_end < committed and not risky and len(lossy) < oracle.needed:
             self._fail(
                 "U4",
-                f"{truth.name}: {leader} was elected ({strategy}) with {copy.agreed_end} of the {committed} committed, "
+                f"{oracle.name}: {leader} was elected ({strategy}) with {mirror.agreed_end} of {committed} committed, "
                 f"and only {sorted(lossy)} may have lost any",
             )
-        lost = truth.forget_beyond(copy, after.leader_epoch)
+        lost = oracle.forget_beyond(mirror, after.leader_epoch)
         counts["losses" if lost else "lossless recoveries"] += 1
         if lost:
-            self._world.note("checker", "LOSS", f"{truth.name}: {lost} of {committed} given up for {leader} to lead")
-            self.on_given_up(truth)
+            self._world.note("checker", "LOSS", f"{oracle.name}: {lost} of {committed} given up for {leader} to lead")
+            self.on_given_up(oracle)
 
-    def _check_allowed(self, truth: Truth, before: PartitionState, after: PartitionState, strategy: str) -> bool:
+    def _check_allowed(
+        self, oracle: PartitionOracle, before: PartitionState, after: PartitionState, strategy: str
+    ) -> bool:
         """U1. Whether this election may lose what was committed, by configuration or an operator's wish."""
         counts = self._world.counts
         eligible = {*before.isr, *before.elr}
-        if truth.key in self.asked_for:
+        if oracle.key in self.asked_for:
             counts["operators' elections"] += 1
             return True
         if strategy == NONE:
-            self._fail("U1", f"{truth.name}: {after.leader} was elected uncleanly, the strategy is None")
-        if strategy == AGGRESSIVE or (strategy == FIRST_PHASE and self.promise.anybody_will_do(truth)):
+            self._fail("U1", f"{oracle.name}: {after.leader} was elected uncleanly, the strategy is None")
+        if strategy == AGGRESSIVE or (strategy == FIRST_PHASE and self.promise.anybody_will_do(oracle)):
             counts["Aggressive recoveries" if strategy == AGGRESSIVE else "last known leaders"] += 1
             eligible = {broker_id for broker_id in eligible if self._is_live(before, broker_id)}
         else:
             counts["Balanced recoveries" if strategy == BALANCED else "last known leaders"] += 1
         for broker_id in eligible:
-            message = f"{truth.name}: {after.leader} was elected ({strategy}) though {broker_id} was eligible: {before}"
+            message = (
+                f"{oracle.name}: {after.leader} was elected ({strategy}) though {broker_id} was eligible: {before}"
+            )
             self._suspicions.append(_Suspicion(broker_id, before, message))
         if (
             strategy == FIRST_PHASE
-            and not self.promise.anybody_will_do(truth)
+            and not self.promise.anybody_will_do(oracle)
             and before.last_known_elr not in ((), (after.leader,))
         ):
-            self._fail("U2", f"{truth.name}: {after.leader} is not the last known leader of {before}")
-        return strategy == AGGRESSIVE or (strategy == FIRST_PHASE and self.promise.anybody_will_do(truth))
+            self._fail("U2", f"{oracle.name}: {after.leader} is not the last known leader of {before}")
+        return strategy == AGGRESSIVE or (strategy == FIRST_PHASE and self.promise.anybody_will_do(oracle))
 
     def _is_live(self, state: PartitionState, broker_id: int) -> bool:
         broker = self._image.brokers.get(broker_id)
@@ -306,17 +312,19 @@ class ElectionChecks:
         for suspicion in self._suspicions:
             self._fail("U1", suspicion.message)
         left, self._left = self._left, []
-        for truth, before, after in left:
-            self._check_leavers(truth, before, after)
+        for oracle, before, after in left:
+            self._check_leavers(oracle, before, after)
 
-    def _check_choice(self, truth: Truth, before: PartitionState, chosen: Copy, strategy: str) -> None:
+    def _check_choice(
+        self, oracle: PartitionOracle, before: PartitionState, chosen: ReplicaMirror, strategy: str
+    ) -> None:
         """U2: of all who were asked, none had a longer log by (last epoch, end).
 
         Nobody appends while nobody leads, so what each of them has now is no less than what it had when it was asked;
         only who lost its power since may have less. Whom the controller could not reach has not answered; Balanced
         waits for those of LastKnownElr, and for nobody else.
         """
-        if strategy not in (BALANCED, AGGRESSIVE) or truth.key in self.asked_for:
+        if strategy not in (BALANCED, AGGRESSIVE) or oracle.key in self.asked_for:
             return
         asked = {
             broker_id
@@ -326,12 +334,12 @@ class ElectionChecks:
         if strategy == BALANCED:
             asked |= {broker_id for broker_id in before.last_known_elr if broker_id in self._image.brokers}
         for broker_id in asked:
-            copy = truth.copies.get(broker_id)
-            if copy is not None and copy.position > chosen.position:
+            mirror = oracle.mirrors.get(broker_id)
+            if mirror is not None and mirror.position > chosen.position:
                 self._fail(
                     "U2",
-                    f"{truth.name}: {chosen.node_id} was elected ({strategy}) with its log at {chosen.position}, "
-                    f"{broker_id} has {copy.position}",
+                    f"{oracle.name}: {chosen.node_id} was elected ({strategy}) with its log at {chosen.position}, "
+                    f"{broker_id} has {mirror.position}",
                 )
 
     def _was_cut_off(self, broker_id: int) -> bool:
@@ -346,12 +354,12 @@ class ElectionChecks:
             if other is not host and other.node is not None and other.node.is_controller
         )
 
-    def _lossy(self, truth: Truth, strategy: str) -> set[int]:
+    def _lossy(self, oracle: PartitionOracle, strategy: str) -> set[int]:
         """Whose word counts for nothing."""
-        copies = [copy for copy in truth.copies.values() if copy.released_epoch is None]
-        lossy = {copy.node_id for copy in copies if self.promise.may_lack(truth, copy)}
+        mirrors = [mirror for mirror in oracle.mirrors.values() if mirror.released_epoch is None]
+        lossy = {mirror.node_id for mirror in mirrors if self.promise.may_lack(oracle, mirror)}
         if strategy == FIRST_PHASE and lossy:
-            lossy |= {copy.node_id for copy in copies if copy.doubtful}
+            lossy |= {mirror.node_id for mirror in mirrors if mirror.doubtful}
         return lossy
 
     def happened(self, event: Event) -> None:
@@ -366,12 +374,12 @@ class ElectionChecks:
     def _unregistering(self, broker_id: int) -> None:
         """A broker's word is about to be taken away: for the promise, that is a loss."""
         self.unregistered.add(broker_id)
-        for truth in self._oracle.partitions.values():
-            copy = truth.copies.get(broker_id)
-            if copy is not None:
-                copy.doubtful = True
-                if copy.lossy_since_epoch is None:
-                    copy.lossy_since_epoch = _BY_AN_OPERATOR
+        for oracle in self._oracle.partitions.values():
+            mirror = oracle.mirrors.get(broker_id)
+            if mirror is not None:
+                mirror.doubtful = True
+                if mirror.lossy_since_epoch is None:
+                    mirror.lossy_since_epoch = _BY_AN_OPERATOR
 
     # -- reports
 
@@ -398,5 +406,5 @@ class ElectionChecks:
         raise Violation(property_id, message, self._world.now_us)
 
 
-def _nobody(truth: Truth) -> None:
+def _nobody(oracle: PartitionOracle) -> None:
     pass

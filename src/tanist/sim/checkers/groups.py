@@ -21,9 +21,9 @@ from typing import Final, NoReturn
 from tanist.coordinator.partitioning import partition_of
 from tanist.sim.checkers.replicas import ReplicaChecks
 from tanist.sim.checkers.violation import Violation
-from tanist.sim.events import Event, TopicIdPartition
-from tanist.sim.oracle import Truth, pieces
-from tanist.sim.workload.group_client import Offsets, Part, Place
+from tanist.sim.events import Event
+from tanist.sim.oracle import PartitionOracle, pieces
+from tanist.sim.workload.group_client import GroupPartition, Offsets, TopicPartition
 from tanist.sim.world.world import Host, World
 from tanist.wire.batch import decode_batch, iterate_headers
 from tanist.wire.consumer_group_records import ConsumerGroupKey, ConsumerMemberKey, MemberCurrentKey, MemberCurrentValue
@@ -35,6 +35,7 @@ from tanist.wire.group_records import (
     OffsetCommitValue,
     decode_group_record,
 )
+from tanist.wire.ids import TopicIdPartition
 from tanist.wire.internal_topics import OFFSETS_TOPIC
 
 _NOTHING: Final = -1
@@ -49,7 +50,7 @@ class Register:
     commits: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Tag -> where in the log, and the offset."""
     latest: str = ""
-    told: int = _NOTHING
+    assigned: int = _NOTHING
     """Where the newest commit is that anybody was told of."""
 
 
@@ -71,8 +72,8 @@ class Ledger:
         self._replicas = replicas
         self._read: dict[TopicIdPartition, int] = {}
         """How far each partition of the log was read."""
-        self._registers: dict[Place, Register] = {}
-        self._tenures: dict[Place, Tenure] = {}
+        self._registers: dict[GroupPartition, Register] = {}
+        self._tenures: dict[GroupPartition, Tenure] = {}
         """Of those that the log has not ended, nor the client."""
         self._stored: dict[Member, int] = {}
         """The newest epoch or generation in which the log has had the member."""
@@ -96,20 +97,20 @@ class Ledger:
             return
         for hosted in (node.replicas.by_topic.get(OFFSETS_TOPIC) or {}).values():
             key = (hosted.topic_id, hosted.index)
-            truth = self._replicas.truths.get(key)
-            if truth is None:
+            oracle = self._replicas.oracles.get(key)
+            if oracle is None:
                 continue
             at = self._read.get(key, 0)
-            if truth.high_watermark <= at or truth.unclean or hosted.leader is None:
+            if oracle.high_watermark <= at or oracle.unclean or hosted.leader is None:
                 continue
-            if hosted.leader.high_watermark < truth.high_watermark:
+            if hosted.leader.high_watermark < oracle.high_watermark:
                 continue
-            self._read[key] = truth.high_watermark
-            for view in pieces(hosted.log, at, truth.high_watermark):
+            self._read[key] = oracle.high_watermark
+            for view in pieces(hosted.log, at, oracle.high_watermark):
                 for position, header in iterate_headers(view):
                     for record in decode_batch(view[position : position + header.size_bytes]):
                         decoded = None
-                        if record.key is not None and at <= record.offset < truth.high_watermark:
+                        if record.key is not None and at <= record.offset < oracle.high_watermark:
                             decoded = decode_group_record(record.key, record.value)
                         if decoded is not None:
                             self._replay(record.offset, *decoded)
@@ -139,15 +140,15 @@ class Ledger:
         elif isinstance(key, ConsumerMemberKey) and key.group in self._converted:
             self._converted[key.group] -= {key.member_id}
 
-    def _replay_commit(self, at: int, place: Place, value: OffsetCommitValue) -> None:
-        register = self._registers.setdefault(place, Register())
+    def _replay_commit(self, at: int, group_partition: GroupPartition, value: OffsetCommitValue) -> None:
+        register = self._registers.setdefault(group_partition, Register())
         tag = value.metadata
         before = register.commits.get(register.latest)
         register.commits[tag] = (at, value.offset)
         if before is not None and self._author(register.latest) != self._author(tag) and value.offset < before[1]:
             self._fail(
                 "C4",
-                f"{_name(place)}: {tag} commits {value.offset} at {at}, behind {before[1]} by {register.latest}",
+                f"{_name(group_partition)}: {tag} commits {value.offset} at {at}, {before[1]} by {register.latest}",
             )
         register.latest = tag
 
@@ -165,9 +166,9 @@ class Ledger:
             member = (group, member_id)
             self._stored[member] = max(value.generation, self._stored.get(member, 0))
         self._drop(
-            place
-            for place, tenure in self._tenures.items()
-            if place[0] == group and tenure.classic and tenure.epoch < value.generation
+            group_partition
+            for group_partition, tenure in self._tenures.items()
+            if group_partition[0] == group and tenure.classic and tenure.epoch < value.generation
         )
 
     def _batch_ended(self) -> None:
@@ -187,107 +188,123 @@ class Ledger:
 
     def _end(self, member: Member) -> None:
         self._ended[member] = max(self._stored.get(member, 0), self._ended.get(member, 0))
-        believed = [place for place, tenure in self._tenures.items() if (place[0], tenure.member_id) == member]
+        believed = [
+            group_partition
+            for group_partition, tenure in self._tenures.items()
+            if (group_partition[0], tenure.member_id) == member
+        ]
         # Who leaves gives up before it says so.
         self._world.counts["groups: sessions ended"] += bool(believed)
         self._drop(believed)
 
-    def _drop(self, places: Iterable[Place]) -> None:
-        for place in list(places):
-            del self._tenures[place]
+    def _drop(self, group_partitions: Iterable[GroupPartition]) -> None:
+        for group_partition in list(group_partitions):
+            del self._tenures[group_partition]
 
     # -- Witness: assignments
 
-    def told(
-        self, client: str, group: str, member_id: str, epoch: int, parts: Iterable[Part], *, classic: bool
+    def assigned(
+        self,
+        client: str,
+        group: str,
+        member_id: str,
+        epoch: int,
+        partitions: Iterable[TopicPartition],
+        *,
+        classic: bool,
     ) -> None:
-        parts = list(parts)
-        self._world.note(client, "MEMBER", f"has {_parts(parts)} in epoch {epoch} of {group}")
+        partitions = list(partitions)
+        self._world.note(client, "MEMBER", f"has {_partitions(partitions)} in epoch {epoch} of {group}")
         self._world.counts["groups: a member is told"] += 1
-        if self._truth_of(group).unclean:
+        if self._oracle_of(group).unclean:
             return
         member = (group, member_id)
         if self._stored.get(member, -1) < epoch:
-            self._fail("C3", f"{client} is told epoch {epoch} of {group}, which is not in the log")
+            self._fail("C3", f"{client} got epoch {epoch} of {group}, which is not in the log")
         if epoch <= self._ended.get(member, -1) or (classic and epoch < self._generations.get(group, 0)):
             self._world.counts["groups: told what is over"] += 1
             return
-        for part in parts:
-            place = (group, *part)
-            other = self._tenures.get(place)
+        for partition in partitions:
+            group_partition = (group, *partition)
+            other = self._tenures.get(group_partition)
             if other is not None and other.client != client:
                 self._fail(
                     "C3",
-                    f"{_name(place)} is given to {client} in epoch {epoch}, and {other.client} has it since epoch "
-                    f"{other.epoch}",
+                    f"{_name(group_partition)} is assigned to {client} in epoch {epoch}, and {other.client} owns it "
+                    f"since epoch {other.epoch}",
                 )
-            self._tenures[place] = Tenure(client, member_id, epoch, classic)
+            self._tenures[group_partition] = Tenure(client, member_id, epoch, classic)
 
-    def gave_up(self, client: str, group: str, parts: Iterable[Part]) -> None:
-        parts = list(parts)
-        self._world.note(client, "MEMBER", f"gives up {_parts(parts)} of {group}")
-        for part in parts:
-            tenure = self._tenures.get((group, *part))
+    def revoked(self, client: str, group: str, partitions: Iterable[TopicPartition]) -> None:
+        partitions = list(partitions)
+        self._world.note(client, "MEMBER", f"gives up {_partitions(partitions)} of {group}")
+        for partition in partitions:
+            tenure = self._tenures.get((group, *partition))
             if tenure is not None and tenure.client == client:
-                del self._tenures[(group, *part)]
+                del self._tenures[(group, *partition)]
 
     # -- Witness: offsets
 
-    def asks(self, group: str) -> Mapping[Place, int]:
-        return {place: register.told for place, register in self._registers.items() if place[0] == group}
+    def asks(self, group: str) -> Mapping[GroupPartition, int]:
+        return {
+            group_partition: register.assigned
+            for group_partition, register in self._registers.items()
+            if group_partition[0] == group
+        }
 
-    def fetched(self, client: str, group: str, asked: Mapping[Place, int], offsets: Offsets) -> None:
+    def fetched(self, client: str, group: str, asked: Mapping[GroupPartition, int], offsets: Offsets) -> None:
         self._world.counts["groups: offsets told"] += 1
-        if self._truth_of(group).unclean:
+        if self._oracle_of(group).unclean:
             return
-        for part, (offset, tag) in offsets.items():
-            place = (group, *part)
-            at = _NOTHING if offset < 0 else self._found(client, place, offset, tag)
-            least = asked.get(place, _NOTHING)
+        for partition, (offset, tag) in offsets.items():
+            group_partition = (group, *partition)
+            at = _NOTHING if offset < 0 else self._found(client, group_partition, offset, tag)
+            least = asked.get(group_partition, _NOTHING)
             if at < least:
                 self._fail(
-                    "C2", f"{_name(place)}: {client} is told {offset} ({tag or 'nothing'}, at {at}), {least} was told"
+                    "C2",
+                    f"{_name(group_partition)}: {client} got {offset} ({tag or 'nothing'}, at {at}) after {least}",
                 )
             if at != _NOTHING:
-                self._hears(place, at)
+                self._hears(group_partition, at)
 
-    def commits(self, client: str, place: Place, offset: int, tag: str) -> None:
+    def commits(self, client: str, group_partition: GroupPartition, offset: int, tag: str) -> None:
         self._authors[tag] = client
 
-    def committed(self, client: str, place: Place, offset: int, tag: str) -> None:
+    def committed(self, client: str, group_partition: GroupPartition, offset: int, tag: str) -> None:
         self._world.counts["groups: commits told"] += 1
-        if not self._truth_of(place[0]).unclean:
-            self._hears(place, self._found(client, place, offset, tag))
+        if not self._oracle_of(group_partition[0]).unclean:
+            self._hears(group_partition, self._found(client, group_partition, offset, tag))
 
-    def _found(self, client: str, place: Place, offset: int, tag: str) -> int:
-        register = self._registers.get(place)
+    def _found(self, client: str, group_partition: GroupPartition, offset: int, tag: str) -> int:
+        register = self._registers.get(group_partition)
         found = None if register is None else register.commits.get(tag)
         if found is None or found[1] != offset:
-            self._fail("C1", f"{_name(place)}: {client} is told {offset} ({tag}), which is not in the log")
+            self._fail("C1", f"{_name(group_partition)}: {client} got {offset} ({tag}), which is not in the log")
         return found[0]
 
-    def _hears(self, place: Place, at: int) -> None:
-        register = self._registers[place]
-        register.told = max(register.told, at)
+    def _hears(self, group_partition: GroupPartition, at: int) -> None:
+        register = self._registers[group_partition]
+        register.assigned = max(register.assigned, at)
 
     # -- bits
 
     def _author(self, tag: str) -> str:
         return self._authors.get(tag, "")
 
-    def _truth_of(self, group: str) -> Truth:
+    def _oracle_of(self, group: str) -> PartitionOracle:
         image = self._replicas.metadata.image
         topic = image.topics[image.topic_ids[OFFSETS_TOPIC]]
-        return self._replicas.truth((topic.topic_id, partition_of(group, len(topic.partitions))))
+        return self._replicas.oracle_of((topic.topic_id, partition_of(group, len(topic.partitions))))
 
     def _fail(self, property_id: str, message: str) -> NoReturn:
         raise Violation(property_id, message, self._world.now_us)
 
 
-def _name(place: Place) -> str:
-    group, topic, index = place
+def _name(group_partition: GroupPartition) -> str:
+    group, topic, index = group_partition
     return f"{topic}-{index} of {group}"
 
 
-def _parts(parts: Iterable[Part]) -> str:
-    return " ".join(f"{name}-{index}" for name, index in sorted(parts)) or "nothing"
+def _partitions(partitions: Iterable[TopicPartition]) -> str:
+    return " ".join(f"{name}-{index}" for name, index in sorted(partitions)) or "nothing"

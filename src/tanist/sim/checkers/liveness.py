@@ -16,18 +16,18 @@ from typing import NoReturn
 from tanist.controller.partition_state import PartitionState
 from tanist.sim.checkers.checkers import Checkers
 from tanist.sim.checkers.violation import Violation
-from tanist.sim.events import TopicIdPartition
 from tanist.sim.faults.nemesis import Nemesis
 from tanist.sim.promise import AGGRESSIVE, BALANCED, FIRST_PHASE, NONE
 from tanist.sim.workload.operations import Admin
 from tanist.sim.workload.producer import Producer
 from tanist.sim.workload.readers import Consumer, Observer
 from tanist.sim.world.world import Host, World
+from tanist.wire.ids import TopicIdPartition
 
 _OPERATORS_PAUSE_MS = 3_000
 
 
-class Peace:
+class LivenessPhase:
     """The second half of a run."""
 
     def __init__(self, world: World, checkers: Checkers, nemesis: Nemesis, admin: Admin, settle_time_ms: int) -> None:
@@ -39,14 +39,14 @@ class Peace:
 
     def make(
         self,
-        chance: random.Random,
+        rng: random.Random,
         left_out_max: int,
         producers: Sequence[Producer],
         consumers: Sequence[Consumer],
         observers: Sequence[Observer],
     ) -> None:
         """Heal, and see what comes of it."""
-        left_out = self._leave_out(chance, left_out_max)
+        left_out = self._leave_out(rng, left_out_max)
         self._nemesis.end(left_out)
         self._must_be_up(left_out)
         if left_out:
@@ -93,12 +93,12 @@ class Peace:
 
     # -- some are left out
 
-    def _leave_out(self, chance: random.Random, count: int) -> frozenset[int]:
+    def _leave_out(self, rng: random.Random, count: int) -> frozenset[int]:
         """Brokers whose absence is within what is promised, and leaves the quorum its majority."""
         chosen: set[int] = set()
         brokers = self._world.brokers
         controllers = [host for host in self._world.hosts.values() if not host.is_broker or _votes(host)]
-        for host in chance.sample(brokers, len(brokers)):
+        for host in rng.sample(brokers, len(brokers)):
             remaining = [each for each in controllers if each.node_id not in chosen and each is not host]
             if len(chosen) < count and len(remaining) > len(controllers) // 2 and self._nemesis.may_leave_out(host):
                 chosen.add(host.node_id)
@@ -123,12 +123,12 @@ class Peace:
     def _is_excused(self, key: TopicIdPartition, state: PartitionState, left_out: frozenset[int]) -> bool:
         """Whether nobody of the core may lead the partition."""
         promise = self._checkers.replicas.elections.promise
-        truth = self._checkers.replicas.truth(key)
-        strategy = promise.strategy(truth)
+        oracle = self._checkers.replicas.oracle_of(key)
+        strategy = promise.strategy(oracle)
         replicas, eligible = set(state.replicas), {*state.isr, *state.elr}
         if replicas <= left_out:
             return True
-        if strategy == AGGRESSIVE or (strategy == FIRST_PHASE and promise.anybody_will_do(truth)):
+        if strategy == AGGRESSIVE or (strategy == FIRST_PHASE and promise.anybody_will_do(oracle)):
             return False
         if eligible:
             return eligible <= left_out
@@ -148,14 +148,14 @@ class Peace:
 
     def _is_operators(self, key: TopicIdPartition, state: PartitionState) -> bool:
         """The strategy None, or the KIP's first phase when the last leader is no replica any more."""
-        promise, truth = self._checkers.replicas.elections.promise, self._checkers.replicas.truth(key)
+        promise, oracle = self._checkers.replicas.elections.promise, self._checkers.replicas.oracle_of(key)
         if state.isr or state.elr:
             return False
         if not self._checkers.metadata.image.elr_enabled:
-            return not promise.anybody_will_do(truth)  # what was known of others is not looked at any more
-        strategy = promise.strategy(truth)
+            return not promise.anybody_will_do(oracle)  # what was known of others is not looked at any more
+        strategy = promise.strategy(oracle)
         if strategy == FIRST_PHASE:
-            return not state.last_known_elr and not promise.anybody_will_do(truth)
+            return not state.last_known_elr and not promise.anybody_will_do(oracle)
         return strategy == NONE
 
     # -- what must come to hold
@@ -192,8 +192,10 @@ class Peace:
 
     def _leaderless(self) -> str:
         replicas = self._checkers.replicas
-        waiting = [(replicas.truth(key), state) for key, state in self._states().items() if state.leader < 0]
-        return _and(f"{truth.name} ({replicas.elections.promise.strategy(truth)}): {state}" for truth, state in waiting)
+        waiting = [(replicas.oracle_of(key), state) for key, state in self._states().items() if state.leader < 0]
+        return _and(
+            f"{oracle.name} ({replicas.elections.promise.strategy(oracle)}): {state}" for oracle, state in waiting
+        )
 
     def _is_whole(self) -> bool:
         """L6, L7, L9: every replica is in its ISR, has all and knows it; nothing is on the move."""
@@ -204,17 +206,17 @@ class Peace:
     def _behind(self) -> list[str]:
         replicas = self._checkers.replicas
         return [
-            f"{truth.name} on {node.node_id} at {hosted.log.log_end_offset} (high watermark "
-            f"{hosted.replica.high_watermark}) of {truth.high_watermark}"
+            f"{oracle.name} on {node.node_id} at {hosted.log.log_end_offset} (high watermark "
+            f"{hosted.replica.high_watermark}) of {oracle.high_watermark}"
             for node in self._world.nodes()
             for hosted in node.replicas
-            for truth in [replicas.truths[(hosted.topic_id, hosted.index)]]
-            if not truth.high_watermark == hosted.replica.high_watermark == hosted.log.log_end_offset
+            for oracle in [replicas.oracles[(hosted.topic_id, hosted.index)]]
+            if not oracle.high_watermark == hosted.replica.high_watermark == hosted.log.log_end_offset
         ]
 
     def _who_is_not_whole(self) -> str:
         unsettled = (
-            f"{self._checkers.replicas.truth(key).name}: {state}"
+            f"{self._checkers.replicas.oracle_of(key).name}: {state}"
             for key, state in self._states().items()
             if set(state.isr) != set(state.replicas) or state.reassigning
         )
@@ -222,9 +224,9 @@ class Peace:
 
     def _has_read_all(self, consumer: Consumer) -> bool:
         return all(
-            consumer.positions[key[1]] >= truth.high_watermark
-            for key, truth in self._checkers.replicas.truths.items()
-            if truth.name == f"{consumer.topic}-{key[1]}"
+            consumer.positions[key[1]] >= oracle.high_watermark
+            for key, oracle in self._checkers.replicas.oracles.items()
+            if oracle.name == f"{consumer.topic}-{key[1]}"
         )
 
     def _pending(self) -> str:

@@ -1,7 +1,7 @@
-"""Logs, as they are and as they become (S6, S21, S22), and the copies kept of them.
+"""Logs and their changes (S6, S21, S22), and the mirror of each.
 
-A copy of every log is kept (`oracle.Copy`), brought up to date change by change, and kept on when the process is down:
-what a candidate for leadership really has, whatever anybody believes. Where a log has grown, only what is new is read.
+Each log has a mirror (`oracle.ReplicaMirror`), updated change by change. The mirror stays while the process is down: it
+is what a candidate for leadership really has, whatever nodes believe. When a log has grown, only the new part is read.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.log.log import Log
 from tanist.log.log import TruncatedTail as CutOff
 from tanist.sim.checkers.violation import Violation
-from tanist.sim.events import TopicIdPartition
-from tanist.sim.oracle import Batch, Copy, Truth
+from tanist.sim.oracle import Batch, PartitionOracle, ReplicaMirror
 from tanist.sim.world.world import Host, World
 from tanist.wire.batch import iterate_headers
 from tanist.wire.errors import WireError
+from tanist.wire.ids import TopicIdPartition
 
 _LOG_SUFFIX = ".log"
 
@@ -33,107 +33,116 @@ class LogChecks:
 
     # -- a process begins and ends
 
-    def meet(self, host: Host, log: Log, truth: Truth) -> Copy:
+    def meet(self, host: Host, log: Log, oracle: PartitionOracle) -> ReplicaMirror:
         """A log that was opened."""
-        name = f"{truth.name} on node {host.node_id}"
-        known = truth.copies.get(host.node_id)
-        copy = Copy(host.node_id, host.lives, log)
-        copy.log_start = log.log_start_offset
-        copy.batches = truth.content(name, log, log.log_start_offset, log.log_end_offset, self._world.now_us)
+        name = f"{oracle.name} on node {host.node_id}"
+        known = oracle.mirrors.get(host.node_id)
+        mirror = ReplicaMirror(host.node_id, host.lives, log)
+        mirror.log_start = log.log_start_offset
+        mirror.batches = oracle.content(name, log, log.log_start_offset, log.log_end_offset, self._world.now_us)
         if known is not None and known.released_epoch is None:
-            self._check_restart(name, known, copy, rotten=(truth.key, host.node_id) in self._rotten)
-            copy.cut = known.cut
-            copy.lossy_since_epoch = known.lossy_since_epoch
-            copy.doubtful = known.doubtful
-            copy.member_since = known.member_since
+            self._check_restart(name, known, mirror, rotten=(oracle.key, host.node_id) in self._rotten)
+            mirror.cut = known.cut
+            mirror.lossy_since_epoch = known.lossy_since_epoch
+            mirror.doubtful = known.doubtful
+            mirror.member_since = known.member_since
         elif known is not None:
-            copy.released_epoch = known.released_epoch  # until it is seen to be a replica again
-            copy.member_since = (known.released_epoch or 0) + 1
-        for number, batch in enumerate(copy.batches):
-            self._check_written(name, truth, batch, copy.batches[number - 1] if number else None)
-        self.check_epoch_cache(name, log, copy.batches)
-        truth.copies[host.node_id] = copy
-        truth.agree(copy)
+            mirror.released_epoch = known.released_epoch  # until it is seen to be a replica again
+            mirror.member_since = (known.released_epoch or 0) + 1
+        for number, batch in enumerate(mirror.batches):
+            self._check_written(name, oracle, batch, mirror.batches[number - 1] if number else None)
+        self.check_epoch_cache(name, log, mirror.batches)
+        oracle.mirrors[host.node_id] = mirror
+        oracle.agree(mirror)
         before = log.on_truncate
 
         def cut(what: CutOff) -> None:
-            self._cut_off(name, truth, copy, what.from_offset)
+            self._cut_off(name, oracle, mirror, what.from_offset)
             if before is not None:
                 before(what)
 
         log.on_truncate = cut
-        return copy
+        return mirror
 
-    def went_down(self, host: Host, truth: Truth, *, lost_power: bool, mid_turn: bool, broker_epoch: int) -> None:
+    def went_down(
+        self, host: Host, oracle: PartitionOracle, *, lost_power: bool, mid_turn: bool, broker_epoch: int
+    ) -> None:
         """The process has ended, or the machine is gone with what was not synced."""
-        copy = truth.copies.get(host.node_id)
-        if copy is None:
+        mirror = oracle.mirrors.get(host.node_id)
+        if mirror is None:
             return
         clean = host.lives in host.clean_ends
         # Each life makes a new copy; if this one has not come to see its log, an older doubt stands.
-        copy.mid_turn = copy.mid_turn or mid_turn
-        copy.doubtful = copy.doubtful or not clean
+        mirror.mid_turn = mirror.mid_turn or mid_turn
+        mirror.doubtful = mirror.doubtful or not clean
         if lost_power:
-            durable_end = _durable_end(host, copy)
+            durable_end = _durable_end(host, mirror)
             # After an earlier loss that no process has lived to see: what it took does not count as synced again.
-            copy.durable_end = durable_end if copy.durable_end is None else min(durable_end, copy.durable_end)
+            mirror.durable_end = durable_end if mirror.durable_end is None else min(durable_end, mirror.durable_end)
         # (Recovery cuts a rotten log off where it finds out.)
-        if (lost_power or (truth.key, host.node_id) in self._rotten) and not clean:
-            copy.lossy_since_epoch = broker_epoch
+        if (lost_power or (oracle.key, host.node_id) in self._rotten) and not clean:
+            mirror.lossy_since_epoch = broker_epoch
 
     # -- a log becomes longer or shorter
 
-    def follow(self, name: str, hosted: HostedPartition, truth: Truth, copy: Copy, leader: Copy | None) -> None:
+    def follow(
+        self,
+        name: str,
+        hosted: HostedPartition,
+        oracle: PartitionOracle,
+        mirror: ReplicaMirror,
+        leader: ReplicaMirror | None,
+    ) -> None:
         """Bring the copy up to the log's end. `leader`: the log that this one is being made equal to."""
         log = hosted.log
         end = log.log_end_offset
-        if copy.end > end:
-            self._cut_off(name, truth, copy, end)  # not by a truncation that was handed out
-        if not copy.batches:
-            copy.log_start = log.log_start_offset
-        for batch in truth.content(name, log, copy.end, end, self._world.now_us):
-            before = copy.batches[-1] if copy.batches else None
+        if mirror.end > end:
+            self._cut_off(name, oracle, mirror, end)  # not by a truncation that was handed out
+        if not mirror.batches:
+            mirror.log_start = log.log_start_offset
+        for batch in oracle.content(name, log, mirror.end, end, self._world.now_us):
+            before = mirror.batches[-1] if mirror.batches else None
             if before is not None and batch.first != before.end:
                 self._fail("S6", f"{name}: {batch} was appended behind {before}")
-            self._check_written(name, truth, batch, before)
+            self._check_written(name, oracle, batch, before)
             if leader is not None and leader.last_before(batch.end) != batch:
                 self._fail("S21", f"{name}: has {batch}, its leader {leader.last_before(batch.end)}")
-            copy.batches.append(batch)
-        truth.agree(copy)
-        if copy.was_cut:
-            copy.was_cut = False
-            self.check_epoch_cache(name, log, copy.batches)
-        elif copy.batches and log.latest_epoch < copy.batches[-1].epoch:
-            self._fail("S22", f"{name}: ends with {copy.batches[-1]}, its latest leader epoch is {log.latest_epoch}")
+            mirror.batches.append(batch)
+        oracle.agree(mirror)
+        if mirror.was_cut:
+            mirror.was_cut = False
+            self.check_epoch_cache(name, log, mirror.batches)
+        elif mirror.batches and log.latest_epoch < mirror.batches[-1].epoch:
+            self._fail("S22", f"{name}: ends with {mirror.batches[-1]}, its latest leader epoch is {log.latest_epoch}")
 
-    def _check_written(self, name: str, truth: Truth, batch: Batch, before: Batch | None) -> None:
+    def _check_written(self, name: str, oracle: PartitionOracle, batch: Batch, before: Batch | None) -> None:
         """S6 in its strongest form: the same offset and epoch are the same batch, behind the same batch, everywhere."""
-        known = truth.written.setdefault((batch.first, batch.epoch), (batch, before))
+        known = oracle.written.setdefault((batch.first, batch.epoch), (batch, before))
         if known[0] != batch:
             self._fail("S6", f"{name}: has {batch}, another replica {known[0]}")
         if before is not None and known[1] is not None and known[1] != before:
             self._fail("S6", f"{name}: has {batch} behind {before}, another replica behind {known[1]}")
 
-    def _cut_off(self, name: str, truth: Truth, copy: Copy, offset: int) -> None:
+    def _cut_off(self, name: str, oracle: PartitionOracle, mirror: ReplicaMirror, offset: int) -> None:
         """S21: nothing that was ever committed is cut off. What only diverged from it, is cut everywhere."""
-        copy.was_cut = True
-        if copy.batches and copy.end > offset:
+        mirror.was_cut = True
+        if mirror.batches and mirror.end > offset:
             self._world.counts["logs truncated"] += 1
-        while copy.batches and copy.batches[-1].end > offset:
-            gone = copy.batches.pop()
-            copy.cut.add(gone)
-            copy.agreeing = min(copy.agreeing, len(copy.batches))
-            position = truth.position.get(gone.first)
-            if position is not None and truth.history[position] == gone:
+        while mirror.batches and mirror.batches[-1].end > offset:
+            gone = mirror.batches.pop()
+            mirror.cut.add(gone)
+            mirror.agreeing = min(mirror.agreeing, len(mirror.batches))
+            position = oracle.position.get(gone.first)
+            if position is not None and oracle.history[position] == gone:
                 self._fail(
                     "S21",
                     f"{name}: {gone} was cut off (at {offset}), though it was committed "
-                    f"(true high watermark {truth.high_watermark})",
+                    f"(true high watermark {oracle.high_watermark})",
                 )
 
     # -- a log comes back
 
-    def _check_restart(self, name: str, known: Copy, now: Copy, *, rotten: bool) -> None:
+    def _check_restart(self, name: str, known: ReplicaMirror, now: ReplicaMirror, *, rotten: bool) -> None:
         """S22: a crash takes nothing, a loss of power only what was not synced, and neither makes anything up."""
         before = [batch for batch in known.batches if batch.end > now.log_start]
         same = 0
@@ -181,12 +190,12 @@ def logs_of(node: Node) -> list[Log]:
     return [log for directory in node.replicas.directories for log in directory.logs.values()]
 
 
-def _durable_end(host: Host, copy: Copy) -> int:
+def _durable_end(host: Host, mirror: ReplicaMirror) -> int:
     """Up to where the log is synced, by what the disk says of its segments."""
-    end = copy.log_start
-    if copy.log is None:
+    end = mirror.log_start
+    if mirror.log is None:
         return end
-    folder = copy.log.directory + "/"
+    folder = mirror.log.directory + "/"
     paths = [path for path in host.disk.paths() if path.startswith(folder) and path.endswith(_LOG_SUFFIX)]
     for path in paths:
         inode = host.disk.inode(path)

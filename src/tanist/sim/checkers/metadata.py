@@ -18,8 +18,8 @@ from tanist.controller.registration import BrokerRegistration
 from tanist.quorum.raft_log import MetadataBatch, RaftLog
 from tanist.quorum.voters import SnapshotId
 from tanist.sim.checkers.violation import Violation
-from tanist.sim.events import TopicIdPartition
 from tanist.sim.world.world import Host, World
+from tanist.wire.ids import TopicIdPartition
 from tanist.wire.metadata import PartitionChangeRecord, decode_record
 
 

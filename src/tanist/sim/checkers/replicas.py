@@ -21,35 +21,36 @@ from tanist.controller.registration import BrokerRegistration
 from tanist.log.log import Log
 from tanist.replica.leader import LeaderState
 from tanist.replica.metadata import PartitionMetadata
-from tanist.sim.checkers.compaction import POLICY, Thinnings
+from tanist.sim.checkers.compaction import POLICY, CompactionAllowance
 from tanist.sim.checkers.elections import ElectionChecks
 from tanist.sim.checkers.logs import LogChecks, logs_of
 from tanist.sim.checkers.metadata import MetadataChecks
 from tanist.sim.checkers.violation import Violation
-from tanist.sim.events import BitRotted, DirectoryFailed, Event, LogRemoved, LogRestored, TopicIdPartition
-from tanist.sim.oracle import Batch, Copy, Oracle, Truth, pieces
+from tanist.sim.events import BitRotted, DirectoryFailed, Event, LogRemoved, LogRestored
+from tanist.sim.oracle import Batch, Oracle, PartitionOracle, ReplicaMirror, pieces
 from tanist.sim.world.world import Host, World
 from tanist.wire.batch import decode_batch, iterate_headers
+from tanist.wire.ids import TopicIdPartition
 
 
 class _Seen:
     """What was last seen of a hosted partition."""
 
     __slots__ = (
-        "copy",
         "high_watermark",
         "leader",
         "leader_epoch",
         "log_end",
         "maximal_isr",
         "metadata",
+        "mirror",
+        "oracle",
         "partition_epoch",
-        "truth",
     )
 
-    def __init__(self, truth: Truth, copy: Copy) -> None:
-        self.truth = truth
-        self.copy = copy
+    def __init__(self, oracle: PartitionOracle, mirror: ReplicaMirror) -> None:
+        self.oracle = oracle
+        self.mirror = mirror
         self.leader: LeaderState | None = None
         self.leader_epoch = -1
         self.partition_epoch = -1
@@ -68,7 +69,7 @@ class _Seen:
             or self.leader is not leader
             or self.metadata is not replica.metadata
             or (leader is not None and self.maximal_isr is not leader.maximal_isr)
-            or self.copy.was_cut
+            or self.mirror.was_cut
         )
 
 
@@ -81,25 +82,25 @@ class ReplicaChecks:
             world, self._partition_changed, self._broker_changed, self._config_changed, self._batch_ended
         )
         self.oracle = Oracle(self.metadata.image)
-        self.truths = self.oracle.partitions
+        self.oracles = self.oracle.partitions
         self.states = self.oracle.states
         self.logs = LogChecks(world, self.oracle.rotten)
-        self.elections = ElectionChecks(world, self.oracle, self.truth, self.acting_leader)
+        self.elections = ElectionChecks(world, self.oracle, self.oracle_of, self.acting_leader)
         self._lives: dict[int, int] = {}
         self._changed: dict[TopicIdPartition, PartitionState] = {}
         """Those that the present turn has changed."""
         self._seen: dict[HostedPartition, _Seen] = {}
-        self.on_committed: Callable[[Truth, int, bytes], None] = _nobody
+        self.on_committed: Callable[[PartitionOracle, int, bytes], None] = _nobody
         """Called with the offset and the value of each record that is committed, in order."""
         self.changes = 0
 
-    def truth(self, key: TopicIdPartition) -> Truth:
-        found = self.truths.get(key)
+    def oracle_of(self, key: TopicIdPartition) -> PartitionOracle:
+        found = self.oracles.get(key)
         if found is None:
             topic = self.metadata.image.topics.get(key[0])
-            found = self.truths[key] = Truth(key, f"{'?' if topic is None else topic.name}-{key[1]}")
+            found = self.oracles[key] = PartitionOracle(key, f"{'?' if topic is None else topic.name}-{key[1]}")
             if topic is not None and self.metadata.image.configs.get((2, topic.name), {}).get(POLICY) == "compact":
-                found.thinnings = Thinnings(found)
+                found.compaction = CompactionAllowance(found)
         return found
 
     # -- what happens
@@ -113,12 +114,12 @@ class ReplicaChecks:
             places = Counter((log.topic_id, log.partition) for log in found)
             for log in found:
                 key = (log.topic_id, log.partition)
-                if key not in self.truths:
+                if key not in self.oracles:
                     continue
                 if places[key] == 1:
-                    self.logs.meet(host, log, self.truths[key])
+                    self.logs.meet(host, log, self.oracles[key])
                 else:
-                    self._in_two_places(host, self.truths[key])
+                    self._in_two_places(host, self.oracles[key])
         self.metadata.look(host, node)
         for topic, partitions in node.replicas.by_topic.items():
             if topic.__class__ is not str:
@@ -132,21 +133,21 @@ class ReplicaChecks:
             for key, state in self._changed.items():
                 leader = self.acting_leader(key, state)
                 if leader is not None:
-                    self._check_quorum_superset(self.truth(key), leader, state)
+                    self._check_quorum_superset(self.oracle_of(key), leader, state)
             self._changed.clear()
 
-    def _in_two_places(self, host: Host, truth: Truth) -> None:
+    def _in_two_places(self, host: Host, oracle: PartitionOracle) -> None:
         """A directory had failed, and the replica was made anew elsewhere: which log counts is yet to be seen."""
         self._world.counts["logs in two directories"] += 1
-        copy = truth.copies.get(host.node_id)
-        if copy is not None:
-            copy.mid_turn = True
+        mirror = oracle.mirrors.get(host.node_id)
+        if mirror is not None:
+            mirror.mid_turn = True
 
     def went_down(self, host: Host, *, lost_power: bool, mid_turn: bool) -> None:
         broker = self.metadata.image.brokers.get(host.node_id)
         epoch = -1 if broker is None else broker.epoch
-        for truth in self.truths.values():
-            self.logs.went_down(host, truth, lost_power=lost_power, mid_turn=mid_turn, broker_epoch=epoch)
+        for oracle in self.oracles.values():
+            self.logs.went_down(host, oracle, lost_power=lost_power, mid_turn=mid_turn, broker_epoch=epoch)
 
     def happened(self, event: Event) -> None:
         """Faults and operators."""
@@ -163,55 +164,55 @@ class ReplicaChecks:
 
     def _directory_failed(self, node_id: int, path: str) -> None:
         """From here on nothing is known of how the logs in that directory end, until they are read again."""
-        for truth in self.truths.values():
-            copy = truth.copies.get(node_id)
-            if copy is not None and copy.log is not None and copy.log.directory.startswith(path + "/"):
-                copy.mid_turn = True
+        for oracle in self.oracles.values():
+            mirror = oracle.mirrors.get(node_id)
+            if mirror is not None and mirror.log is not None and mirror.log.directory.startswith(path + "/"):
+                mirror.mid_turn = True
 
     def _bit_rotted(self, node_id: int, key: TopicIdPartition) -> None:
         """Its disk is not what it was: recovery may cut the log off there, after this life of its node or any later."""
         self.oracle.rotten.add((key, node_id))
-        self._is_lossy(self.truths[key].copies[node_id])
+        self._is_lossy(self.oracles[key].mirrors[node_id])
 
     def _log_removed(self, node_id: int, key: TopicIdPartition) -> None:
         """An operator has removed a log while its broker was down: for the protocol, a loss of all that was synced.
 
         With it goes the mark of a clean end, so the controller will doubt all that the broker has.
         """
-        for truth in self.truths.values():
-            other = truth.copies.get(node_id)
+        for oracle in self.oracles.values():
+            other = oracle.mirrors.get(node_id)
             if other is not None:
                 other.doubtful = True
-        copy = self.truths[key].copies[node_id]
-        copy.cut.update(copy.batches)
-        copy.batches.clear()
-        copy.agreeing = 0
-        self._is_lossy(copy)
+        mirror = self.oracles[key].mirrors[node_id]
+        mirror.cut.update(mirror.batches)
+        mirror.batches.clear()
+        mirror.agreeing = 0
+        self._is_lossy(mirror)
         self.oracle.rotten.discard((key, node_id))
 
-    def _is_lossy(self, copy: Copy) -> None:
-        broker = self.metadata.image.brokers.get(copy.node_id)
-        copy.doubtful = True
-        copy.lossy_since_epoch = -1 if broker is None else broker.epoch
+    def _is_lossy(self, mirror: ReplicaMirror) -> None:
+        broker = self.metadata.image.brokers.get(mirror.node_id)
+        mirror.doubtful = True
+        mirror.lossy_since_epoch = -1 if broker is None else broker.epoch
 
     def _partition_changed(
         self, key: TopicIdPartition, before: PartitionState | None, after: PartitionState | None, unclean: bool
     ) -> None:
         if after is None:
             self.states.pop(key, None)
-            self.truths.pop(key, None)
+            self.oracles.pop(key, None)
             return
         self.states[key] = after
-        truth = self.truth(key)
-        self._world.note("metadata", "STATE", f"{truth.name}: {_told(after)}")
-        for node_id, copy in truth.copies.items():
+        oracle = self.oracle_of(key)
+        self._world.note("metadata", "STATE", f"{oracle.name}: {_told(after)}")
+        for node_id, mirror in oracle.mirrors.items():
             if node_id not in after.replicas:
-                copy.released_epoch = after.partition_epoch  # the newest: the node may be several changes behind
-        self.elections.partition_changed(truth, before, after, marked_unclean=unclean)
-        truth.began.setdefault(after.leader_epoch, truth.high_watermark)
-        self._check_candidates(truth)
+                mirror.released_epoch = after.partition_epoch  # the newest: the node may be several changes behind
+        self.elections.partition_changed(oracle, before, after, marked_unclean=unclean)
+        oracle.began.setdefault(after.leader_epoch, oracle.high_watermark)
+        self._check_candidates(oracle)
         for broker_id in after.isr:
-            member = truth.copies.get(broker_id)
+            member = oracle.mirrors.get(broker_id)
             if member is not None and member.doubtful and self._is_itself(broker_id) and not self._is_excused(member):
                 # In sync again, of its own or not: S2 has just been checked.
                 member.lossy_since_epoch = None
@@ -228,11 +229,11 @@ class ReplicaChecks:
         self.elections.broker_changed(broker_id, before)
         image = self.metadata.image
         for key in (*image.partitions_in_isr(broker_id), *image.partitions_in_elr(broker_id)):
-            self._check_candidates(self.truth(key))
+            self._check_candidates(self.oracle_of(key))
 
     def _config_changed(self) -> None:
         for key, state in self.states.items():
-            self.elections.min_isr_may_have_changed(self.truth(key), state)
+            self.elections.min_isr_may_have_changed(self.oracle_of(key), state)
 
     def _batch_ended(self) -> None:
         self.elections.batch_ended()
@@ -242,31 +243,31 @@ class ReplicaChecks:
         if seen is None:
             if hosted.topic_id not in self.metadata.image.topics:
                 return  # deleted, and the node has yet to hear
-            truth = self.truth((hosted.topic_id, hosted.index))
-            known = truth.copies.get(host.node_id)
+            oracle = self.oracle_of((hosted.topic_id, hosted.index))
+            known = oracle.mirrors.get(host.node_id)
             if known is None or known.log is not log:
-                known = self.logs.meet(host, log, truth)
-            seen = self._seen[hosted] = _Seen(truth, known)
-        high_watermark, log_end, copy = replica.high_watermark, log.log_end_offset, seen.copy
+                known = self.logs.meet(host, log, oracle)
+            seen = self._seen[hosted] = _Seen(oracle, known)
+        high_watermark, log_end, mirror = replica.high_watermark, log.log_end_offset, seen.mirror
         maximal_isr = seen.maximal_isr if leader is None else leader.maximal_isr
         self.changes += 1
-        truth = seen.truth
-        if truth.key not in self.truths:
+        oracle = seen.oracle
+        if oracle.key not in self.oracles:
             return
-        name = f"{truth.name} on node {host.node_id}"
-        if copy.released_epoch is not None and replica.partition_epoch > copy.released_epoch:
-            copy.released_epoch = None  # a replica again, and it has kept its log
-        self.logs.follow(name, hosted, truth, copy, self._acting_leader_copy(truth, hosted))
+        name = f"{oracle.name} on node {host.node_id}"
+        if mirror.released_epoch is not None and replica.partition_epoch > mirror.released_epoch:
+            mirror.released_epoch = None  # a replica again, and it has kept its log
+        self.logs.follow(name, hosted, oracle, mirror, self._acting_leader_mirror(oracle, hosted))
         self._check_epochs(name, seen, hosted)
         if leader is not None:
-            self._check_leader(name, node, hosted, leader, seen, truth, copy)
+            self._check_leader(name, node, hosted, leader, seen, oracle, mirror)
         if high_watermark > log_end:
             self._fail("S6", f"{name}: high watermark {high_watermark} is beyond the log's end {log_end}")
-        if high_watermark > copy.agreed_end and not truth.is_excused(copy):
+        if high_watermark > mirror.agreed_end and not oracle.is_excused(mirror):
             self._fail(
                 "S6",
-                f"{name}: its log agrees with what is committed up to {copy.agreed_end}, its high watermark is "
-                f"{high_watermark} (log end {log_end}, true high watermark {truth.high_watermark})",
+                f"{name}: its log agrees with what is committed up to {mirror.agreed_end}, its high watermark is "
+                f"{high_watermark} (log end {log_end}, true high watermark {oracle.high_watermark})",
             )
         seen.leader, seen.leader_epoch, seen.partition_epoch = leader, replica.leader_epoch, replica.partition_epoch
         seen.metadata = replica.metadata
@@ -281,40 +282,40 @@ class ReplicaChecks:
         hosted: HostedPartition,
         leader: LeaderState,
         seen: _Seen,
-        truth: Truth,
-        copy: Copy,
+        oracle: PartitionOracle,
+        mirror: ReplicaMirror,
     ) -> None:
         epoch = leader.leader_epoch
-        other = truth.leaders.setdefault(epoch, node.node_id)
+        other = oracle.leaders.setdefault(epoch, node.node_id)
         if other != node.node_id:
             self._fail("S10", f"{name}: epoch {epoch} is led by {other} as well")
-        if epoch < truth.newest_epoch:
+        if epoch < oracle.newest_epoch:
             self._world.counts["two leaders"] += 1
-        truth.newest_epoch = max(truth.newest_epoch, epoch)
-        if epoch < truth.unclean_epoch:
+        oracle.newest_epoch = max(oracle.newest_epoch, epoch)
+        if epoch < oracle.unclean_epoch:
             # It has yet to hear that what it counts with was given up. What it still promises is given up as well.
-            self._read_values(hosted.log, truth, copy.batches, seen.high_watermark, leader.high_watermark, epoch)
+            self._read_values(hosted.log, oracle, mirror.batches, seen.high_watermark, leader.high_watermark, epoch)
             return
-        if epoch == truth.newest_epoch and not truth.is_complete(copy):
+        if epoch == oracle.newest_epoch and not oracle.is_complete(mirror):
             self._fail(
                 "S1",
-                f"{name} leads epoch {epoch} with log end {copy.end}, which agrees up to {copy.agreed_end}, but "
-                f"{truth.high_watermark} was committed",
+                f"{name} leads epoch {epoch} with log end {mirror.end}, which agrees up to {mirror.agreed_end}, but "
+                f"{oracle.high_watermark} was committed",
             )
         if leader.high_watermark > seen.high_watermark >= 0:
-            self._check_advance(name, node, hosted, leader, seen.high_watermark, truth)
-        if leader.high_watermark > truth.high_watermark:
-            self._freeze(name, hosted, leader, truth, copy)
+            self._check_advance(name, node, hosted, leader, seen.high_watermark, oracle)
+        if leader.high_watermark > oracle.high_watermark:
+            self._freeze(name, hosted, leader, oracle, mirror)
         elif leader.under_min_isr and leader.high_watermark < min(
-            [copy.end, *(leader.remotes[each].log_end_offset for each in leader.maximal_isr if each != node.node_id)]
+            [mirror.end, *(leader.remotes[each].log_end_offset for each in leader.maximal_isr if each != node.node_id)]
         ):
             self._world.counts["high watermark held"] += 1
-        state = self.states.get(truth.key)
+        state = self.states.get(oracle.key)
         if state is not None and state.leader == node.node_id and state.leader_epoch == epoch:
-            self._check_quorum_superset(truth, leader, state)
+            self._check_quorum_superset(oracle, leader, state)
 
     def _check_advance(
-        self, name: str, node: Node, hosted: HostedPartition, leader: LeaderState, before: int, truth: Truth
+        self, name: str, node: Node, hosted: HostedPartition, leader: LeaderState, before: int, oracle: PartitionOracle
     ) -> None:
         """S4: enough members in the committed ISR, all of the maximal ISR known to have it, and right to be so."""
         high_watermark = leader.high_watermark
@@ -325,7 +326,7 @@ class ReplicaChecks:
                 f"{name}: high watermark from {before} to {high_watermark} with ISR {leader.isr}, "
                 f"min.insync.replicas {min_isr}",
             )
-        own = truth.copies[node.node_id].last_before(high_watermark)
+        own = oracle.mirrors[node.node_id].last_before(high_watermark)
         for broker_id in sorted(leader.maximal_isr):
             if broker_id == node.node_id:
                 continue
@@ -334,7 +335,7 @@ class ReplicaChecks:
                 self._fail(
                     "S4", f"{name}: high watermark {high_watermark}, member {broker_id} is known to have {known}"
                 )
-            member = truth.copies.get(broker_id)
+            member = oracle.mirrors.get(broker_id)
             if member is not None and (
                 member.lossy_since_epoch is not None
                 or member.released_epoch is not None
@@ -345,23 +346,32 @@ class ReplicaChecks:
                 has = None if member is None else member.end
                 self._fail("S4", f"{name}: high watermark {high_watermark}, member {broker_id} has {has} in truth")
 
-    def _freeze(self, name: str, hosted: HostedPartition, leader: LeaderState, truth: Truth, copy: Copy) -> None:
+    def _freeze(
+        self, name: str, hosted: HostedPartition, leader: LeaderState, oracle: PartitionOracle, mirror: ReplicaMirror
+    ) -> None:
         """S5, S7: the history grows and never changes, and enough replicas hold it."""
         high_watermark = leader.high_watermark
-        if not truth.is_complete(copy):
+        if not oracle.is_complete(mirror):
             self._fail(
-                "S5", f"{name}: commits {high_watermark}, but lacks some of the {truth.high_watermark} committed before"
+                "S5",
+                f"{name}: commits {high_watermark}, but lacks some of the {oracle.high_watermark} committed before",
             )
-        if copy.last_before(high_watermark) is None:
+        if mirror.last_before(high_watermark) is None:
             self._fail("S5", f"{name}: high watermark {high_watermark} is not at a batch's end")
-        added = [batch for batch in copy.batches[copy.agreeing :] if batch.end <= high_watermark]
-        self._read_values(hosted.log, truth, added, added[0].first, high_watermark, None)
-        truth.extend(added)
-        self._check_candidates(truth)
-        self._check_holders(truth, leader)
+        added = [batch for batch in mirror.batches[mirror.agreeing :] if batch.end <= high_watermark]
+        self._read_values(hosted.log, oracle, added, added[0].first, high_watermark, None)
+        oracle.extend(added)
+        self._check_candidates(oracle)
+        self._check_holders(oracle, leader)
 
     def _read_values(
-        self, log: Log, truth: Truth, content: list[Batch], start: int, end: int, given_up_in_epoch: int | None
+        self,
+        log: Log,
+        oracle: PartitionOracle,
+        content: list[Batch],
+        start: int,
+        end: int,
+        given_up_in_epoch: int | None,
     ) -> None:
         """The records of the batches that end in (start, end]: committed, or promised by one who has been overtaken."""
         wanted = [batch for batch in content if start < batch.end <= end]
@@ -374,51 +384,51 @@ class ReplicaChecks:
                 for record in decode_batch(view[position : position + header.size_bytes]):
                     value = bytes(record.value or b"")
                     if given_up_in_epoch is not None:
-                        if truth.values.get(record.offset) != value:
-                            truth.given_up[(record.offset, value)] = given_up_in_epoch
+                        if oracle.values.get(record.offset) != value:
+                            oracle.given_up[(record.offset, value)] = given_up_in_epoch
                         continue
-                    self.on_committed(truth, record.offset, value)
-                    truth.values[record.offset] = value
-                    truth.offsets[value] = record.offset
-                    if truth.thinnings is not None:
-                        truth.thinnings.committed(record.offset, value)
+                    self.on_committed(oracle, record.offset, value)
+                    oracle.values[record.offset] = value
+                    oracle.offsets[value] = record.offset
+                    if oracle.compaction is not None:
+                        oracle.compaction.committed(record.offset, value)
 
-    def _check_candidates(self, truth: Truth) -> None:
+    def _check_candidates(self, oracle: PartitionOracle) -> None:
         """S2: everybody whom the controller may elect, up or not, has all that was ever committed."""
-        state = self.states.get(truth.key)
-        if state is None or truth.high_watermark == 0:
+        state = self.states.get(oracle.key)
+        if state is None or oracle.high_watermark == 0:
             return
         for broker_id in self._electable(state):
-            copy = truth.copies.get(broker_id)
-            if truth.is_complete(copy) or (copy is not None and self._is_excused(copy)):
+            mirror = oracle.mirrors.get(broker_id)
+            if oracle.is_complete(mirror) or (mirror is not None and self._is_excused(mirror)):
                 continue
-            has = "nothing" if copy is None else f"{copy.end}, which agrees up to {copy.agreed_end}"
+            has = "nothing" if mirror is None else f"{mirror.end}, which agrees up to {mirror.agreed_end}"
             self._fail(
                 "S2",
-                f"{truth.name}: {broker_id} can be elected (ISR {state.isr}, ELR {state.elr}) and has {has}, but "
-                f"{truth.high_watermark} was committed",
+                f"{oracle.name}: {broker_id} can be elected (ISR {state.isr}, ELR {state.elr}) and has {has}, but "
+                f"{oracle.high_watermark} was committed",
             )
 
     def _electable(self, state: PartitionState) -> tuple[int, ...]:
         """Whom the controller may elect. With ELR off, one that is left over counts only while nobody is in sync."""
         return state.isr if state.isr and not self.metadata.image.elr_enabled else (*state.isr, *state.elr)
 
-    def _check_holders(self, truth: Truth, leader: LeaderState) -> None:
+    def _check_holders(self, oracle: PartitionOracle, leader: LeaderState) -> None:
         """S7: min.insync.replicas disks have it, less those that lost their power."""
-        state = self.states.get(truth.key)
+        state = self.states.get(oracle.key)
         if state is None or state.leader_epoch != leader.leader_epoch:
             return  # a leader that is none any more: those it counts with may delete their logs, it has yet to hear
-        copies = [copy for copy in truth.copies.values() if copy.released_epoch is None]
-        holders = sum(truth.is_complete(copy) for copy in copies)
-        lossy = sum(copy.lossy_since_epoch is not None for copy in copies)
+        mirrors = [mirror for mirror in oracle.mirrors.values() if mirror.released_epoch is None]
+        holders = sum(oracle.is_complete(mirror) for mirror in mirrors)
+        lossy = sum(mirror.lossy_since_epoch is not None for mirror in mirrors)
         needed = leader.effective_min_isr
-        if truth.unclean:
+        if oracle.unclean:
             # Its own high watermark, of a history that was given up before, may be all that such a leader begins with.
-            needed = min(needed, max(truth.needed, 1))
+            needed = min(needed, max(oracle.needed, 1))
         if holders < needed - lossy:
-            self._fail("S7", f"{truth.name}: {truth.high_watermark} is committed, and {holders} replicas have it")
+            self._fail("S7", f"{oracle.name}: {oracle.high_watermark} is committed, and {holders} replicas have it")
 
-    def _check_quorum_superset(self, truth: Truth, leader: LeaderState, state: PartitionState) -> None:
+    def _check_quorum_superset(self, oracle: PartitionOracle, leader: LeaderState, state: PartitionState) -> None:
         """S3: the leader counts with everybody the controller might elect."""
         if len(leader.isr) < leader.effective_min_isr:
             return
@@ -426,7 +436,7 @@ class ReplicaChecks:
         if not electable <= leader.maximal_isr:
             self._fail(
                 "S3",
-                f"{truth.name}: leader {leader.broker_id} counts with {sorted(leader.maximal_isr)}, "
+                f"{oracle.name}: leader {leader.broker_id} counts with {sorted(leader.maximal_isr)}, "
                 f"but {sorted(electable)} can be elected",
             )
 
@@ -435,7 +445,7 @@ class ReplicaChecks:
         replica = hosted.replica
         if replica.leader_epoch < seen.leader_epoch or replica.partition_epoch < seen.partition_epoch:
             self._fail("S9", f"{name}: epochs went back to {replica.leader_epoch}, {replica.partition_epoch}")
-        state = self.states.get(seen.truth.key)
+        state = self.states.get(seen.oracle.key)
         if state is not None and (
             replica.leader_epoch > state.leader_epoch or replica.partition_epoch > state.partition_epoch
         ):
@@ -445,39 +455,39 @@ class ReplicaChecks:
 
     def check_converged(self) -> None:
         """L7, S22: all replicas hold the same bytes, and all of it is committed."""
-        for key, truth in self.truths.items():
+        for key, oracle in self.oracles.items():
             content: dict[int, bytes] = {}
             for node in self._world.nodes():
                 hosted = node.replicas.get(*key)
                 if hosted is None:
                     continue
                 log = hosted.log
-                name = f"{truth.name} on node {node.node_id}"
+                name = f"{oracle.name} on node {node.node_id}"
                 if hosted.replica.high_watermark != log.log_end_offset:
                     self._fail(
                         "L7", f"{name}: high watermark {hosted.replica.high_watermark}, end {log.log_end_offset}"
                     )
-                copy = truth.copies[node.node_id]
+                mirror = oracle.mirrors[node.node_id]
                 now_us = self._world.now_us
-                if copy.batches != truth.content(name, log, log.log_start_offset, log.log_end_offset, now_us):
+                if mirror.batches != oracle.content(name, log, log.log_start_offset, log.log_end_offset, now_us):
                     self._fail("S22", f"{name}: its log is not what it was seen to become")
-                self.logs.check_epoch_cache(name, log, copy.batches)
-                if truth.thinnings is None:  # else each replica has cleaned for itself
+                self.logs.check_epoch_cache(name, log, mirror.batches)
+                if oracle.compaction is None:  # else each replica has cleaned for itself
                     content[node.node_id] = b"".join(pieces(log, log.log_start_offset, log.log_end_offset))
             first = next(iter(content.values()), b"")
             for node_id, found in content.items():
                 if found != first:
-                    self._fail("L7", f"{truth.name}: node {node_id} has other bytes than node {next(iter(content))}")
+                    self._fail("L7", f"{oracle.name}: node {node_id} has other bytes than node {next(iter(content))}")
 
     # -- bits
 
     def _fail(self, property_id: str, message: str) -> NoReturn:
         raise Violation(property_id, message, self._world.now_us)
 
-    def _is_excused(self, copy: Copy) -> bool:
+    def _is_excused(self, mirror: ReplicaMirror) -> bool:
         """It lost its power, and the controller still counts with the life before that."""
-        broker = self.metadata.image.brokers.get(copy.node_id)
-        return copy.lossy_since_epoch is not None and (broker is None or broker.epoch == copy.lossy_since_epoch)
+        broker = self.metadata.image.brokers.get(mirror.node_id)
+        return mirror.lossy_since_epoch is not None and (broker is None or broker.epoch == mirror.lossy_since_epoch)
 
     def acting_leader(self, key: TopicIdPartition, state: PartitionState) -> LeaderState | None:
         """The leader that the controller means, if it acts as one in that epoch."""
@@ -488,7 +498,7 @@ class ReplicaChecks:
         leader = None if hosted is None else hosted.leader
         return leader if leader is not None and leader.leader_epoch == state.leader_epoch else None
 
-    def _acting_leader_copy(self, truth: Truth, hosted: HostedPartition) -> Copy | None:
+    def _acting_leader_mirror(self, oracle: PartitionOracle, hosted: HostedPartition) -> ReplicaMirror | None:
         """The log of the leader that a follower follows, if it still leads that epoch."""
         follower = hosted.follower
         if follower is None:
@@ -496,13 +506,13 @@ class ReplicaChecks:
         host = self._world.hosts.get(follower.leader)
         if host is None or not host.up or host.node is None:
             return None
-        theirs = host.node.replicas.get(*truth.key)
+        theirs = host.node.replicas.get(*oracle.key)
         if theirs is None or theirs.leader is None or theirs.leader.leader_epoch != follower.leader_epoch:
             return None
-        return truth.copies.get(host.node_id)
+        return oracle.mirrors.get(host.node_id)
 
 
-def _nobody(truth: Truth, offset: int, value: bytes) -> None:
+def _nobody(oracle: PartitionOracle, offset: int, value: bytes) -> None:
     pass
 
 

@@ -15,15 +15,16 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from tanist.log.checkpoints import CLEAN_SHUTDOWN
-from tanist.sim.events import BitRotted, LogRemoved, LogRestored, TopicIdPartition
-from tanist.sim.oracle import Copy, Oracle
+from tanist.sim.events import BitRotted, LogRemoved, LogRestored
+from tanist.sim.oracle import Oracle, ReplicaMirror
 from tanist.sim.world.scheduler import Process
 from tanist.sim.world.world import Host, World
 from tanist.wire.batch import HEADER_BYTES, crc_matches, iterate_headers
 from tanist.wire.errors import WireError
+from tanist.wire.ids import TopicIdPartition
 
 
-class _Spot(NamedTuple):
+class _RottenByte(NamedTuple):
     """One byte on one disk."""
 
     path: str
@@ -31,20 +32,20 @@ class _Spot(NamedTuple):
     mask: int
 
 
-class Rot:
+class BitRot:
     """What is rotten, on all disks."""
 
     def __init__(self, world: World, oracle: Oracle) -> None:
         self._world = world
         self._oracle = oracle
-        self._spots: dict[tuple[TopicIdPartition, int], list[_Spot]] = {}
+        self._spots: dict[tuple[TopicIdPartition, int], list[_RottenByte]] = {}
 
     def strike(self, host: Host, detail: float) -> bool:
         """Turn over a bit of a committed, synced batch on the host; False if it has none."""
         spots = [
             (key, spot)
-            for key, truth in self._oracle.partitions.items()
-            for spot in self._possible(host, truth.copies.get(host.node_id), truth.high_watermark, detail)
+            for key, oracle in self._oracle.partitions.items()
+            for spot in self._possible(host, oracle.mirrors.get(host.node_id), oracle.high_watermark, detail)
         ]
         if not spots:
             return False
@@ -67,23 +68,23 @@ class Rot:
         for (key, node_id), spots in list(self._spots.items()):
             if node_id != host.node_id:
                 continue
-            truth = self._oracle.partitions.get(key)
-            copy = None if truth is None else truth.copies.get(node_id)
-            if copy is None or copy.log is None or not self._others_have_it(key, node_id):
+            oracle = self._oracle.partitions.get(key)
+            mirror = None if oracle is None else oracle.mirrors.get(node_id)
+            if mirror is None or mirror.log is None or not self._others_have_it(key, node_id):
                 self._restore(host, spots)
                 self._world.emit(LogRestored(node_id, key))
             else:
-                self._remove(host, copy)
+                self._remove(host, mirror)
                 self._world.emit(LogRemoved(node_id, key))
                 self._world.counts["rotten logs thrown away"] += 1
             del self._spots[(key, node_id)]
 
-    def _possible(self, host: Host, copy: Copy | None, committed: int, detail: float) -> list[_Spot]:
+    def _possible(self, host: Host, mirror: ReplicaMirror | None, committed: int, detail: float) -> list[_RottenByte]:
         """A byte of the records of each batch that may rot: headers stay, so that a log still knows what it holds."""
-        if copy is None or copy.log is None or copy.released_epoch is not None:
+        if mirror is None or mirror.log is None or mirror.released_epoch is not None:
             return []
-        spots: list[_Spot] = []
-        folder = copy.log.directory + "/"
+        spots: list[_RottenByte] = []
+        folder = mirror.log.directory + "/"
         for path in host.disk.paths():
             if not path.startswith(folder) or not path.endswith(".log"):
                 continue
@@ -92,21 +93,23 @@ class Rot:
                 for at, header in iterate_headers(memoryview(bytes(inode.data[: inode.synced_bytes]))):
                     room = header.size_bytes - HEADER_BYTES
                     if header.next_offset <= committed and room > 0:
-                        spots.append(_Spot(path, at + HEADER_BYTES + int(detail * room), 1 << int(detail * 8)))
+                        spots.append(_RottenByte(path, at + HEADER_BYTES + int(detail * room), 1 << int(detail * 8)))
         return spots
 
     def _others_have_it(self, key: TopicIdPartition, node_id: int) -> bool:
         """Whether somebody else is in sync, or surely eligible."""
         state = self._oracle.states.get(key)
-        truth = self._oracle.partitions[key]
+        oracle = self._oracle.partitions[key]
         if state is None:
             return True
         return any(
-            other != node_id and (key, other) not in self._oracle.rotten and truth.is_complete(truth.copies.get(other))
+            other != node_id
+            and (key, other) not in self._oracle.rotten
+            and oracle.is_complete(oracle.mirrors.get(other))
             for other in (*state.isr, *state.elr)
         )
 
-    def _restore(self, host: Host, spots: list[_Spot]) -> None:
+    def _restore(self, host: Host, spots: list[_RottenByte]) -> None:
         present = set(host.disk.paths())
         for spot in spots:
             if spot.path in present and _is_damaged(host.disk.content(spot.path), spot.offset):
@@ -114,17 +117,17 @@ class Rot:
         self._world.counts["rotten logs restored"] += 1
         self._world.note("operator", "DOES", f"restores the logs of {host.name} from a copy")
 
-    def _remove(self, host: Host, copy: Copy) -> None:
+    def _remove(self, host: Host, mirror: ReplicaMirror) -> None:
         """With the marks of a clean end, which would vouch for a log that is not there."""
-        if copy.log is None:
+        if mirror.log is None:
             raise ValueError("nothing to remove")
         view = host.disk.view(Process("operator"))
         for path in host.directories:
             view.remove(f"{path}/{CLEAN_SHUTDOWN}")
-        view.remove(copy.log.directory)
+        view.remove(mirror.log.directory)
         host.disk.sync_all()  # as an operator does, who would not see it all come back
         host.clean_ends.discard(host.lives)
-        self._world.note("operator", "DOES", f"removes {copy.log.directory} of {host.name}")
+        self._world.note("operator", "DOES", f"removes {mirror.log.directory} of {host.name}")
 
 
 def _is_damaged(content: bytes, offset: int) -> bool:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tanist.sim.events import DirectoryFailed
-from tanist.sim.faults.bit_rot import Rot
+from tanist.sim.faults.bit_rot import BitRot
 from tanist.sim.faults.links import LINK_FAULTS, cut
 from tanist.sim.oracle import Oracle
 from tanist.sim.promise import Promise
@@ -83,24 +83,24 @@ class Fault:
 
 
 def draw_faults(
-    chance: random.Random, kinds: Sequence[str], hosts: list[int], time_us: int, pause_us: tuple[int, int]
+    rng: random.Random, kinds: Sequence[str], hosts: list[int], time_us: int, pause_us: tuple[int, int]
 ) -> list[Fault]:
     """A list of faults of these kinds, in order of time, over `time_us`."""
     faults: list[Fault] = []
     at_us = 0
     while True:
-        at_us += chance.randint(*pause_us)
+        at_us += rng.randint(*pause_us)
         if at_us >= time_us:
             return faults
-        host, other = chance.sample(hosts, 2)
+        host, other = rng.sample(hosts, 2)
         faults.append(
             Fault(
                 at_us,
-                chance.choice(kinds),
+                rng.choice(kinds),
                 host,
                 other,
-                chance.choice((50_000, 400_000, 1_500_000, 4_000_000)),
-                chance.random(),
+                rng.choice((50_000, 400_000, 1_500_000, 4_000_000)),
+                rng.random(),
             )
         )
 
@@ -120,7 +120,7 @@ class Nemesis:
         self._left_out: frozenset[int] = frozenset()
         self._ended = False
         self._is_rolling = False
-        self._rotten = Rot(world, oracle)
+        self._rotten = BitRot(world, oracle)
         self.done: list[Fault] = []
         """What was not passed over."""
 
@@ -179,10 +179,10 @@ class Nemesis:
     def _is_promised(self, host: Host, *, lossy: bool) -> bool:
         if self._may_lose:
             return True
-        doomed = {each.node_id for each in self._world.hosts.values() if self._is_doomed(each)}
-        return self._promise.survives_everywhere(host.node_id, lossy=lossy, doomed=doomed)
+        dying = {each.node_id for each in self._world.hosts.values() if self._is_dying(each)}
+        return self._promise.survives_everywhere(host.node_id, lossy=lossy, dying=dying)
 
-    def _is_doomed(self, host: Host) -> bool:
+    def _is_dying(self, host: Host) -> bool:
         """It is about to die, by what was done to it before."""
         return bool(host.disk.failing) or host.disk.full or (host.process is not None and host.process.fuse >= 0)
 

@@ -52,44 +52,44 @@ class GroupConfig(ChaosConfig):
     @classmethod
     def drawn(cls, seed: int) -> GroupConfig:
         """The configuration of a seed."""
-        chance = stream(seed, "groups")
+        rng = stream(seed, "groups")
         roles = dict.fromkeys((1, 2, 3), COMBINED)
-        if chance.random() < 0.2:
+        if rng.random() < 0.2:
             roles[4] = "broker"
-        topics = (Topic("events", chance.randint(2, 5), 3), Topic("orders", chance.randint(1, 3), 3))
-        kinds = chance.sample(_KINDS, chance.randint(3, 7)) + chance.sample(_RARE_KINDS, chance.randint(0, 2))
-        session_ms = chance.choice((1_500, 3_000, 6_000))
+        topics = (Topic("events", rng.randint(2, 5), 3), Topic("orders", rng.randint(1, 3), 3))
+        kinds = rng.sample(_KINDS, rng.randint(3, 7)) + rng.sample(_RARE_KINDS, rng.randint(0, 2))
+        session_ms = rng.choice((1_500, 3_000, 6_000))
         return cls(
             roles=roles,
             topics=topics,
             fault_time_ms=14_000,
             kinds=tuple(sorted({*kinds, "leader"})),
-            fault_pause_ms=(100, chance.choice((1_500, 3_000))),
-            operations=chance.choice(((), ("preferred",), ("preferred", "reassign"))),
-            latency_us=chance.choice(((50, 300), (50, 300), (500, 5_000))),
-            down_max=chance.choice((1, 1, 2)),
-            skew_ms_max=chance.choice((0, 5_000)),
-            plans=_plans(chance),
+            fault_pause_ms=(100, rng.choice((1_500, 3_000))),
+            operations=rng.choice(((), ("preferred",), ("preferred", "reassign"))),
+            latency_us=rng.choice(((50, 300), (50, 300), (500, 5_000))),
+            down_max=rng.choice((1, 1, 2)),
+            skew_ms_max=rng.choice((0, 5_000)),
+            plans=_plans(rng),
             session_timeout_ms=session_ms,
-            rebalance_timeout_ms=chance.choice((1_500, 4_000)),
-            commit_pause_ms=chance.choice((40, 150, 400)),
-            churn=tuple(sorted(chance.sample(_CHURN, chance.randint(1, len(_CHURN))))),
-            churn_pause_ms=(300, chance.choice((1_500, 5_000))),
-            grows=chance.random() < 0.6,
-            all_return=chance.random() < 0.6,
+            rebalance_timeout_ms=rng.choice((1_500, 4_000)),
+            commit_pause_ms=rng.choice((40, 150, 400)),
+            churn=tuple(sorted(rng.sample(_CHURN, rng.randint(1, len(_CHURN))))),
+            churn_pause_ms=(300, rng.choice((1_500, 5_000))),
+            grows=rng.random() < 0.6,
+            all_return=rng.random() < 0.6,
             properties={
                 "broker.session.timeout.ms": "3000",
                 "broker.heartbeat.interval.ms": "500",
-                "replica.lag.time.max.ms": str(chance.choice((1_000, 3_000))),
-                "unclean.recovery.manager.enabled": "true" if chance.random() < 0.7 else "false",
-                "tanist.unclean.recovery.grace.ms": str(chance.choice((100, 1_000))),
-                "offsets.topic.num.partitions": str(chance.randint(1, 3)),
-                "offsets.commit.timeout.ms": str(chance.choice((1_000, 5_000))),
-                "group.initial.rebalance.delay.ms": str(chance.choice((0, 300))),
+                "replica.lag.time.max.ms": str(rng.choice((1_000, 3_000))),
+                "unclean.recovery.manager.enabled": "true" if rng.random() < 0.7 else "false",
+                "tanist.unclean.recovery.grace.ms": str(rng.choice((100, 1_000))),
+                "offsets.topic.num.partitions": str(rng.randint(1, 3)),
+                "offsets.commit.timeout.ms": str(rng.choice((1_000, 5_000))),
+                "group.initial.rebalance.delay.ms": str(rng.choice((0, 300))),
                 "group.min.session.timeout.ms": "1000",
                 "group.consumer.session.timeout.ms": str(session_ms),
                 "group.consumer.heartbeat.interval.ms": str(session_ms // 6),
-                "log.flush.interval.messages": chance.choice(("1", "9223372036854775807")),
+                "log.flush.interval.messages": rng.choice(("1", "9223372036854775807")),
             },
         )
 
@@ -98,10 +98,10 @@ class GroupConfig(ChaosConfig):
         return replace(self, kinds=(), operations=(), churn=(), grows=False)
 
 
-def _plans(chance: random.Random) -> tuple[GroupPlan, ...]:
+def _plans(rng: random.Random) -> tuple[GroupPlan, ...]:
     plans: list[GroupPlan] = []
-    for n in range(chance.randint(2, 3)):
-        protocol = chance.choice((CLASSIC, CONSUMER, CONSUMER, MIXED) if n else (CLASSIC, CONSUMER))
-        topics = chance.choice((("events",), ("events", "orders")))
-        plans.append(GroupPlan(f"g{n}", protocol, chance.randint(2, 4), topics))
+    for n in range(rng.randint(2, 3)):
+        protocol = rng.choice((CLASSIC, CONSUMER, CONSUMER, MIXED) if n else (CLASSIC, CONSUMER))
+        topics = rng.choice((("events",), ("events", "orders")))
+        plans.append(GroupPlan(f"g{n}", protocol, rng.randint(2, 4), topics))
     return tuple(plans)

@@ -16,12 +16,12 @@ from collections.abc import Callable
 from typing import Any
 
 from tanist.sim.checkers.groups import Ledger
-from tanist.sim.checkers.liveness import Peace
+from tanist.sim.checkers.liveness import LivenessPhase
 from tanist.sim.faults.nemesis import Fault
-from tanist.sim.oracle import Truth
+from tanist.sim.oracle import PartitionOracle
 from tanist.sim.run.group_profiles import CLASSIC, CONSUMER, GroupConfig, GroupPlan
-from tanist.sim.run.run import Outcome, Run
-from tanist.sim.workload.group_client import Ground, GroupClient, OffsetWatcher
+from tanist.sim.run.run import Run, SeedResult
+from tanist.sim.workload.group_client import ClientContext, GroupClient, OffsetWatcher
 from tanist.sim.workload.group_members import ClassicMember, ConsumerMember, GroupMember
 from tanist.sim.workload.operations import Operation
 from tanist.sim.world.clock import SimClock, stream
@@ -87,7 +87,7 @@ class GroupRun(Run):
             name = f"{plan.group}/member{n}"
             made.append(
                 (ConsumerMember if consumer else ClassicMember)(
-                    self._ground(name),
+                    self._context(name),
                     name,
                     plan.group,
                     plan.topics,
@@ -100,16 +100,16 @@ class GroupRun(Run):
 
     def _watcher_of(self, plan: GroupPlan) -> OffsetWatcher:
         name = f"{plan.group}/watcher"
-        return OffsetWatcher(self._ground(name), name, plan.group, plan.topics, pause_ms=self.groups.watch_pause_ms)
+        return OffsetWatcher(self._context(name), name, plan.group, plan.topics, pause_ms=self.groups.watch_pause_ms)
 
-    def _ground(self, name: str) -> Ground:
+    def _context(self, name: str) -> ClientContext:
         world, process = self.world, Process(name)
         world.clients.append(name)
-        return Ground(
+        return ClientContext(
             clock=_ProcessClock(world, process),
             network=world.network.view(name, process),
             bootstrap=[(host.name, BROKER_PORT) for host in world.brokers],
-            chance=stream(world.seed, name),
+            rng=stream(world.seed, name),
             witness=self.ledger,
         )
 
@@ -117,12 +117,12 @@ class GroupRun(Run):
 
     def _play(self) -> None:
         world, config = self.world, self.groups
-        peace = Peace(world, self.checkers, self.nemesis, self.admin, config.settle_time_ms)
+        liveness = LivenessPhase(world, self.checkers, self.nemesis, self.admin, config.settle_time_ms)
         world.start()
-        peace.must(world.ready, "L1", lambda: "the cluster does not become ready")
+        liveness.must(world.ready, "L1", lambda: "the cluster does not become ready")
         created: list[bool] = []
         self.admin.create_topics(lambda: created.append(True))
-        peace.must(lambda: bool(created), "L2", lambda: "the topics cannot be created")
+        liveness.must(lambda: bool(created), "L2", lambda: "the topics cannot be created")
         for member in self.members:
             self._as(member, member.start)
         for watcher in self.watchers:
@@ -134,16 +134,16 @@ class GroupRun(Run):
         if config.grows:
             world.scheduler.after(config.fault_time_ms * MICROSECONDS // 2, self._grow)
         world.run_for(config.fault_time_ms)
-        self._settle(peace)
+        self._settle(liveness)
         for member in self.members:
             self._as(member, member.leave)
         for watcher in self.watchers:
             self._as(watcher, watcher.stop)
         world.run_for(1_000)
-        peace.make(stream(self.seed, "peace"), 0, (), (), ())
+        liveness.make(stream(self.seed, "peace"), 0, (), (), ())
         world.counts["groups: commits refused"] += sum(sum(member.refused.values()) for member in self.members)
 
-    def _settle(self, peace: Peace) -> None:
+    def _settle(self, liveness: LivenessPhase) -> None:
         """C5: with all mended, every partition gets an owner whose commits count, whoever is gone for good."""
         self._churning = False
         self.nemesis.end()
@@ -155,8 +155,10 @@ class GroupRun(Run):
             for member in members if self.groups.all_return else there:
                 self._as(member, member.start)
         for member in self.members:
-            member.commits_told.clear()
-        peace.must(lambda: not self._unsettled(), "C5", lambda: f"groups do not settle: {'; '.join(self._unsettled())}")
+            member.reported_commits.clear()
+        liveness.must(
+            lambda: not self._unsettled(), "C5", lambda: f"groups do not settle: {'; '.join(self._unsettled())}"
+        )
 
     def _unsettled(self) -> list[str]:
         image = self.checkers.replicas.metadata.image
@@ -166,14 +168,14 @@ class GroupRun(Run):
             for name in plan.topics:
                 for index in range(len(image.topics[image.topic_ids[name]].partitions)):
                     owners = [member for member in members if (name, index) in member.owned]
-                    if len(owners) != 1 or not owners[0].commits_told.get((name, index)):
-                        told = ", ".join(owner.name for owner in owners) or "nobody"
-                        found.append(f"{name}-{index} of {plan.group} is {told}'s")
+                    if len(owners) != 1 or not owners[0].reported_commits.get((name, index)):
+                        names = ", ".join(owner.name for owner in owners) or "nobody"
+                        found.append(f"{name}-{index} of {plan.group} is {names}'s")
         return found
 
     # -- members come and go
 
-    def _churn(self, member: GroupMember, chance: random.Random) -> None:
+    def _churn(self, member: GroupMember, rng: random.Random) -> None:
         low_ms, high_ms = self.groups.churn_pause_ms
         if not self.groups.churn:
             return
@@ -181,7 +183,7 @@ class GroupRun(Run):
         def strike() -> None:
             if not self._churning:
                 return
-            kind, away_ms = chance.choice(self.groups.churn), chance.randint(*self.groups.away_ms)
+            kind, away_ms = rng.choice(self.groups.churn), rng.randint(*self.groups.away_ms)
             self.world.counts[f"groups: members {kind}"] += 1
             self.world.note(member.name, "FAULT", f"{kind} for {away_ms} ms")
             if kind == "pause":
@@ -194,9 +196,9 @@ class GroupRun(Run):
             if self._churning:
                 self._resume(member)
                 self._as(member, member.start)
-                self.world.scheduler.after(chance.randint(low_ms, high_ms) * MICROSECONDS, strike)
+                self.world.scheduler.after(rng.randint(low_ms, high_ms) * MICROSECONDS, strike)
 
-        self.world.scheduler.after(chance.randint(low_ms, high_ms) * MICROSECONDS, strike)
+        self.world.scheduler.after(rng.randint(low_ms, high_ms) * MICROSECONDS, strike)
 
     def _resume(self, member: GroupMember) -> None:
         process = _process_of(member)
@@ -227,7 +229,7 @@ class GroupRun(Run):
         self.world.scheduler.after(0, act, _process_of(client))
 
 
-def run_groups(seed: int) -> Outcome:
+def run_groups(seed: int) -> SeedResult:
     """Play one seed."""
     return GroupRun(seed).run()
 
@@ -241,15 +243,15 @@ class _ProcessClock(SimClock):
 
 
 def _process_of(client: GroupClient) -> Process:
-    clock = client.ground.clock
+    clock = client.context.clock
     if not isinstance(clock, _ProcessClock):
         raise TypeError(f"{client.name} is not a client of the simulator")
     return clock.process
 
 
-def _but_for_offsets(told: Callable[..., None]) -> Callable[..., None]:
-    def tell(truth: Truth, *rest: Any) -> None:
-        if not truth.name.startswith(f"{OFFSETS_TOPIC}-"):
-            told(truth, *rest)
+def _but_for_offsets(callback: Callable[..., None]) -> Callable[..., None]:
+    def tell(oracle: PartitionOracle, *rest: Any) -> None:
+        if not oracle.name.startswith(f"{OFFSETS_TOPIC}-"):
+            callback(oracle, *rest)
 
     return tell

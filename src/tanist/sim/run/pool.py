@@ -10,10 +10,12 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 
-from tanist.sim.run.run import Outcome
+from tanist.sim.run.run import SeedResult
 
 
-def outcomes(play: Callable[[int], Outcome], seeds: range, jobs: int, in_time: Callable[[], bool]) -> Iterator[Outcome]:
+def outcomes(
+    play: Callable[[int], SeedResult], seeds: range, jobs: int, in_time: Callable[[], bool]
+) -> Iterator[SeedResult]:
     """What `play` gives for each seed. No seed is begun once it is not `in_time`. With several jobs it is pickled."""
     if jobs <= 1 or len(seeds) == 1:
         for seed in seeds:
@@ -23,7 +25,7 @@ def outcomes(play: Callable[[int], Outcome], seeds: range, jobs: int, in_time: C
         return
     left = iter(seeds)
     with ProcessPoolExecutor(max_workers=min(jobs, len(seeds), os.cpu_count() or jobs)) as pool:
-        under_way: set[Future[Outcome]] = set()
+        under_way: set[Future[SeedResult]] = set()
         try:
             while True:
                 while len(under_way) < 2 * jobs and in_time():

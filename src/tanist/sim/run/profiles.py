@@ -62,46 +62,46 @@ class ChaosConfig:
     @classmethod
     def drawn(cls, seed: int) -> ChaosConfig:
         """The configuration of a seed."""
-        chance = stream(seed, "config")
-        roles = _roles(chance)
+        rng = stream(seed, "config")
+        roles = _roles(rng)
         brokers = sum("broker" in role for role in roles.values())
-        directories = 2 if chance.random() < 0.15 else 1
+        directories = 2 if rng.random() < 0.15 else 1
         possible = tuple(KINDS) if directories > 1 else _FAULTS
-        min_insync_replicas, topics = _topics(chance, brokers)
-        may_lose = chance.random() < 0.2
-        down_max = chance.choice((1, 1, 2, 3) if brokers < 5 else (2, 2, 3, 4))
+        min_insync_replicas, topics = _topics(rng, brokers)
+        may_lose = rng.random() < 0.2
+        down_max = rng.choice((1, 1, 2, 3) if brokers < 5 else (2, 2, 3, 4))
         mixture = cls(
             roles=roles,
             directories=directories,
             topics=topics,
             min_insync_replicas=min_insync_replicas,
-            producers=chance.randint(1, 2) if len(topics) == 1 else 1,
-            careless_producers=chance.choice((0, 0, 1)),
-            pause_ms=chance.choice((20, 60, 60, 150) if brokers < 5 else (60, 100, 150)),
-            kinds=tuple(sorted(chance.sample(possible, chance.randint(2, len(possible))))),
-            operations=_operations(chance, may_lose),
+            producers=rng.randint(1, 2) if len(topics) == 1 else 1,
+            careless_producers=rng.choice((0, 0, 1)),
+            pause_ms=rng.choice((20, 60, 60, 150) if brokers < 5 else (60, 100, 150)),
+            kinds=tuple(sorted(rng.sample(possible, rng.randint(2, len(possible))))),
+            operations=_operations(rng, may_lose),
             down_max=down_max,
-            left_out=chance.choice((0, 0, 0, 1)) if down_max < 2 else chance.choice((0, 0, 1, 2)),
+            left_out=rng.choice((0, 0, 0, 1)) if down_max < 2 else rng.choice((0, 0, 1, 2)),
             may_lose=may_lose,
-            latency_us=chance.choice(((50, 300), (50, 300), (500, 5_000))),
-            properties=_properties(chance),
+            latency_us=rng.choice(((50, 300), (50, 300), (500, 5_000))),
+            properties=_properties(rng),
         )
-        leaning = chance.choices(list(LEANINGS), weights=list(LEANINGS.values()))[0]
-        return _with_extras(seed, leaning(mixture, chance))
+        leaning = rng.choices(list(LEANINGS), weights=list(LEANINGS.values()))[0]
+        return _with_extras(seed, leaning(mixture, rng))
 
 
-def _as_it_is(config: ChaosConfig, chance: random.Random) -> ChaosConfig:
+def _as_it_is(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
     return config
 
 
-def last_standing(config: ChaosConfig, chance: random.Random) -> ChaosConfig:
+def last_standing(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
     """Brokers leave one after the other, in good order or not, until nobody is left (KIP-966's "last replica")."""
-    kinds = chance.sample(_LEAVING, chance.randint(3, len(_LEAVING)))
+    kinds = rng.sample(_LEAVING, rng.randint(3, len(_LEAVING)))
     brokers = sum("broker" in role for role in config.roles.values())
     return replace(
         config,
         kinds=tuple(sorted({*kinds, "stop"})),
-        fault_pause_ms=(50, chance.choice((500, 1_000, 2_000))),
+        fault_pause_ms=(50, rng.choice((500, 1_000, 2_000))),
         down_max=brokers,
         properties={
             **config.properties,
@@ -112,28 +112,28 @@ def last_standing(config: ChaosConfig, chance: random.Random) -> ChaosConfig:
     )
 
 
-def busy_operators(config: ChaosConfig, chance: random.Random) -> ChaosConfig:
+def busy_operators(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
     """Reassignments, configurations and elections, one after the other."""
-    kinds = [kind for kind in OPERATIONS if config.may_lose or kind not in RISKY or chance.random() < 0.4]
+    kinds = [kind for kind in OPERATIONS if config.may_lose or kind not in RISKY or rng.random() < 0.4]
     roles = config.roles
-    if chance.random() < 0.5:
+    if rng.random() < 0.5:
         roles = {**dict.fromkeys((1, 2, 3), COMBINED), 4: "broker"}
     return replace(
         config,
         roles=roles,
         topics=tuple(replace(topic, replication_factor=3) for topic in config.topics),
         operations=tuple(kinds),
-        operation_pause_ms=(50, chance.choice((300, 1_000))),
+        operation_pause_ms=(50, rng.choice((300, 1_000))),
     )
 
 
-def fallen_controllers(config: ChaosConfig, chance: random.Random) -> ChaosConfig:
+def fallen_controllers(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
     """The quorum's leaders die, and are hard to reach."""
-    kinds = chance.sample(_OF_CONTROLLERS, chance.randint(3, len(_OF_CONTROLLERS)))
+    kinds = rng.sample(_OF_CONTROLLERS, rng.randint(3, len(_OF_CONTROLLERS)))
     return replace(config, kinds=tuple(sorted({*kinds, "controller"})), fault_pause_ms=(50, 1_000))
 
 
-def shifting_minimum(config: ChaosConfig, chance: random.Random) -> ChaosConfig:
+def shifting_minimum(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
     """min.insync.replicas changes all the time, while members of the ISR fall behind and their leaders drop them."""
     return replace(
         config,
@@ -142,7 +142,7 @@ def shifting_minimum(config: ChaosConfig, chance: random.Random) -> ChaosConfig:
         fault_pause_ms=(300, 1_500),
         down_max=2,
         operations=("cluster_min_isr", "min_isr", "min_isr"),
-        operation_pause_ms=(5, chance.choice((40, 200))),
+        operation_pause_ms=(5, rng.choice((40, 200))),
         latency_us=(500, 5_000),
         properties={
             **config.properties,
@@ -153,16 +153,16 @@ def shifting_minimum(config: ChaosConfig, chance: random.Random) -> ChaosConfig:
     )
 
 
-def wandering_leaders(config: ChaosConfig, chance: random.Random) -> ChaosConfig:
+def wandering_leaders(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
     """Leaderships go back and forth without anybody's death, over links that are slow; logs diverge."""
     return replace(
         config,
         topics=tuple(replace(topic, replication_factor=3) for topic in config.topics),
         careless_producers=max(1, config.careless_producers),
-        kinds=tuple(sorted({"slow", *chance.sample(("reset", "one_way", "leader", "freeze"), 2)})),
+        kinds=tuple(sorted({"slow", *rng.sample(("reset", "one_way", "leader", "freeze"), 2)})),
         fault_pause_ms=(50, 400),
         operations=("preferred", "preferred", "reassign"),
-        operation_pause_ms=(20, chance.choice((100, 400))),
+        operation_pause_ms=(20, rng.choice((100, 400))),
     )
 
 
@@ -184,73 +184,73 @@ LEANINGS: dict[Leaning, int] = {
 
 def _with_extras(seed: int, config: ChaosConfig) -> ChaosConfig:
     """Of chance that is its own, so that a run without extras is what it is without their being here."""
-    chance = stream(seed, "extras")
-    extra = chance.choices(list(EXTRAS), weights=list(EXTRAS.values()))[0]
-    return extra(config, chance)
+    rng = stream(seed, "extras")
+    extra = rng.choices(list(EXTRAS), weights=list(EXTRAS.values()))[0]
+    return extra(config, rng)
 
 
-def crooked_links(config: ChaosConfig, chance: random.Random) -> ChaosConfig:
+def crooked_links(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
     """Links that lead one way only, flap, lose packets; connections of old whose bytes come after those of new ones."""
     kinds = ("mute", "deaf", "clients", "flap", "lossy", "strand", "strand_clients", "reborn")
     return replace(
         config,
         properties={**config.properties, "unclean.recovery.timeout.ms": "3000"},
-        kinds=_more(config.kinds, chance.sample(kinds, chance.randint(2, len(kinds))), chance),
-        fault_pause_ms=chance.choice((config.fault_pause_ms, (50, 800))),
-        skew_ms_max=chance.choice((0, 5_000, 3_600_000)),
+        kinds=_more(config.kinds, rng.sample(kinds, rng.randint(2, len(kinds))), rng),
+        fault_pause_ms=rng.choice((config.fault_pause_ms, (50, 800))),
+        skew_ms_max=rng.choice((0, 5_000, 3_600_000)),
     )
 
 
-def crooked_disks(config: ChaosConfig, chance: random.Random) -> ChaosConfig:
+def crooked_disks(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
     """Disks that are full, rot, fail and are slow, under logs of many segments."""
     kinds = ("disk_full", "rot", "disk_error", "disk_slow", *(("directory",) if config.directories > 1 else ()))
     properties = dict(config.properties)
-    properties["log.roll.ms"] = str(chance.choice((400, 1_500)))
-    if chance.random() < 0.7:
+    properties["log.roll.ms"] = str(rng.choice((400, 1_500)))
+    if rng.random() < 0.7:
         properties["log.flush.interval.messages"] = "1"
     return replace(
         config,
-        kinds=_more(config.kinds, ["rot", *chance.sample(kinds, 2)], chance),
+        kinds=_more(config.kinds, ["rot", *rng.sample(kinds, 2)], rng),
         properties=properties,
         operations=tuple(sorted({*config.operations, "configs", "reassign"})),
         late_consumers=1,
     )
 
 
-def rolling_restarts(config: ChaosConfig, chance: random.Random) -> ChaosConfig:
+def rolling_restarts(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
     """All nodes are restarted while other things happen; now and then the quorum has no majority."""
-    kinds = ("rolling", *chance.sample(("quorum", "flap", "lossy", "clients", "strand"), 2))
-    return replace(config, kinds=_more(config.kinds, kinds, chance))
+    kinds = ("rolling", *rng.sample(("quorum", "flap", "lossy", "clients", "strand"), 2))
+    return replace(config, kinds=_more(config.kinds, kinds, rng))
 
 
-def lost_quorums(config: ChaosConfig, chance: random.Random) -> ChaosConfig:
+def lost_quorums(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
     """Most controllers are gone for a while, again and again, with brokers that leave meanwhile; logs are short."""
-    kinds = ("quorum", "quorum", "controller", *chance.sample(("kill", "stop", "flap", "strand", "rolling"), 2))
+    kinds = ("quorum", "quorum", "controller", *rng.sample(("kill", "stop", "flap", "strand", "rolling"), 2))
     properties = {
         **config.properties,
         "metadata.log.max.record.bytes.between.snapshots": "1000",
         # So much that the records of one turn are still there when it has ended: the checkers read them.
         "metadata.max.retention.bytes": "20000",
     }
-    return replace(config, kinds=_more((), kinds, chance), fault_pause_ms=(300, 1_500), properties=properties)
+    return replace(config, kinds=_more((), kinds, rng), fault_pause_ms=(300, 1_500), properties=properties)
 
 
-def changing_features(config: ChaosConfig, chance: random.Random) -> ChaosConfig:
+def changing_features(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
     """Eligible leader replicas are switched off and on, while brokers leave. Nobody loses a page cache."""
     lossless = ("stop", "kill", "leader", "crash", "freeze", "partition", "one_way", "controller", "rolling", "quorum")
     return replace(
         config,
         may_lose=False,
-        kinds=tuple(sorted(chance.sample(lossless, chance.randint(3, 6)))),
-        fault_pause_ms=(100, chance.choice((700, 2_000))),
+        kinds=tuple(sorted(rng.sample(lossless, rng.randint(3, 6)))),
+        fault_pause_ms=(100, rng.choice((700, 2_000))),
         down_max=max(2, config.down_max),
         operations=(
             "configs",
             "features",
             "features",
-            *chance.sample(("min_isr", "reassign", "preferred", "strategy"), 2),
+            *rng.sample(("min_isr", "reassign", "preferred", "strategy"), 2),
         ),
-        operation_pause_ms=(100, chance.choice((800, 2_500))),
+        operation_pause_ms=(100, rng.choice((800, 2_500))),
         # Nobody but these tasks looks at who may be elected since ELR is off, or on again.
         properties={
             **config.properties,
@@ -260,25 +260,25 @@ def changing_features(config: ChaosConfig, chance: random.Random) -> ChaosConfig
     )
 
 
-def compacted_topics(config: ChaosConfig, chance: random.Random) -> ChaosConfig:
+def compacted_topics(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
     """Compacted topics of many short segments, which are cleaned all the time, while brokers die and replicas move."""
     kinds = ("stop", "kill", "leader", "crash", "freeze", "partition", "one_way", "power", "blackout", "slow")
     settings = {
         POLICY: "compact",
-        "segment.ms": str(chance.choice((200, 600))),
-        "min.cleanable.dirty.ratio": chance.choice(("0.01", "0.3")),
+        "segment.ms": str(rng.choice((200, 600))),
+        "min.cleanable.dirty.ratio": rng.choice(("0.01", "0.3")),
         "unclean.recovery.strategy": "Balanced",
     }
     properties = {
         **config.properties,
-        "log.cleaner.backoff.ms": str(chance.choice((50, 400))),
-        "log.flush.interval.messages": chance.choice(("1", "9223372036854775807")),
-        "log.segment.delete.delay.ms": str(chance.choice((1, 60_000))),
+        "log.cleaner.backoff.ms": str(rng.choice((50, 400))),
+        "log.flush.interval.messages": rng.choice(("1", "9223372036854775807")),
+        "log.segment.delete.delay.ms": str(rng.choice((1, 60_000))),
         "unclean.leader.election.enable": "false",
     }
-    if chance.random() < 0.3:
+    if rng.random() < 0.3:
         properties["log.cleaner.dedupe.buffer.size"] = "2000"
-    if chance.random() < 0.3:
+    if rng.random() < 0.3:
         properties["log.cleaner.io.max.bytes.per.second"] = "20000"
     return replace(
         config,
@@ -293,16 +293,16 @@ def compacted_topics(config: ChaosConfig, chance: random.Random) -> ChaosConfig:
         ),
         producers=max(1, config.producers),
         pause_ms=20,
-        kinds=tuple(sorted(chance.sample(kinds, chance.randint(3, 6)))),
-        operations=chance.choice(((), ("preferred", "reassign"))),
+        kinds=tuple(sorted(rng.sample(kinds, rng.randint(3, 6)))),
+        operations=rng.choice(((), ("preferred", "reassign"))),
         late_consumers=1,
         properties=properties,
     )
 
 
-def _more(kinds: tuple[str, ...], added: Iterable[str], chance: random.Random) -> tuple[str, ...]:
+def _more(kinds: tuple[str, ...], added: Iterable[str], rng: random.Random) -> tuple[str, ...]:
     """What is added, among a few of what there was: each kind on its own hides less."""
-    kept = chance.sample(kinds, min(len(kinds), chance.randint(1, 4)))
+    kept = rng.sample(kinds, min(len(kinds), rng.randint(1, 4)))
     return tuple(sorted({*kept, *added}))
 
 
@@ -318,8 +318,8 @@ EXTRAS: dict[Leaning, int] = {
 """What comes on top, and in how many runs of a hundred."""
 
 
-def _roles(chance: random.Random) -> dict[int, str]:
-    draw = chance.random()
+def _roles(rng: random.Random) -> dict[int, str]:
+    draw = rng.random()
     if draw < 0.65:
         return dict.fromkeys((1, 2, 3), COMBINED)
     if draw < 0.80:  # some nodes are brokers only
@@ -329,43 +329,43 @@ def _roles(chance: random.Random) -> dict[int, str]:
     return {**dict.fromkeys((1, 2, 3), "broker"), **dict.fromkeys((11, 12, 13), "controller")}
 
 
-def _topics(chance: random.Random, brokers: int) -> tuple[int, tuple[Topic, ...]]:
+def _topics(rng: random.Random, brokers: int) -> tuple[int, tuple[Topic, ...]]:
     """min.insync.replicas of the cluster, and the topics."""
-    factor = brokers if chance.random() < 0.7 else 3
-    cluster = chance.choice((2, 2, 3)) if factor >= 5 else 2
-    first = Topic(TOPIC, chance.randint(1, 3) if brokers < 5 else chance.randint(1, 2), factor, _strategy(chance))
-    if chance.random() < 0.75:
+    factor = brokers if rng.random() < 0.7 else 3
+    cluster = rng.choice((2, 2, 3)) if factor >= 5 else 2
+    first = Topic(TOPIC, rng.randint(1, 3) if brokers < 5 else rng.randint(1, 2), factor, _strategy(rng))
+    if rng.random() < 0.75:
         return cluster, (first,)
-    second = Topic("orders", 1, 3, (("min.insync.replicas", chance.choice(("1", "2", "2", "3"))), *_strategy(chance)))
+    second = Topic("orders", 1, 3, (("min.insync.replicas", rng.choice(("1", "2", "2", "3"))), *_strategy(rng)))
     return cluster, (first, second)
 
 
-def _strategy(chance: random.Random) -> tuple[tuple[str, str], ...]:
-    strategy = chance.choice((None, "None", "Balanced", "Balanced", "Aggressive"))
+def _strategy(rng: random.Random) -> tuple[tuple[str, str], ...]:
+    strategy = rng.choice((None, "None", "Balanced", "Balanced", "Aggressive"))
     return () if strategy is None else (("unclean.recovery.strategy", strategy),)
 
 
-def _operations(chance: random.Random, may_lose: bool) -> tuple[str, ...]:
-    if chance.random() < 0.3:
+def _operations(rng: random.Random, may_lose: bool) -> tuple[str, ...]:
+    if rng.random() < 0.3:
         return ()
-    possible = [kind for kind in OPERATIONS if may_lose or kind not in RISKY or chance.random() < 0.3]
-    return tuple(sorted(chance.sample(possible, chance.randint(1, len(possible)))))
+    possible = [kind for kind in OPERATIONS if may_lose or kind not in RISKY or rng.random() < 0.3]
+    return tuple(sorted(rng.sample(possible, rng.randint(1, len(possible)))))
 
 
-def _properties(chance: random.Random) -> dict[str, str]:
-    session_ms = chance.choice((3_000, 9_000))
+def _properties(rng: random.Random) -> dict[str, str]:
+    session_ms = rng.choice((3_000, 9_000))
     properties = {
         "broker.session.timeout.ms": str(session_ms),
         "broker.heartbeat.interval.ms": str(session_ms // 6),
-        "replica.lag.time.max.ms": str(chance.choice((1_000, 3_000, 10_000))),
-        _RECOVERY: "true" if chance.random() < 0.7 else "false",
-        "tanist.unclean.recovery.grace.ms": str(chance.choice((100, 1_000, 5_000))),
+        "replica.lag.time.max.ms": str(rng.choice((1_000, 3_000, 10_000))),
+        _RECOVERY: "true" if rng.random() < 0.7 else "false",
+        "tanist.unclean.recovery.grace.ms": str(rng.choice((100, 1_000, 5_000))),
     }
-    if chance.random() < 0.3:
+    if rng.random() < 0.3:
         properties["metadata.log.max.record.bytes.between.snapshots"] = "1500"
-    if chance.random() < 0.3:
+    if rng.random() < 0.3:
         properties["log.flush.interval.messages"] = "1"
-    if properties[_RECOVERY] == "false" and chance.random() < 0.2:
+    if properties[_RECOVERY] == "false" and rng.random() < 0.2:
         properties["unclean.leader.election.enable"] = "true"
         properties["unclean.leader.election.interval.ms"] = "2000"
     return properties

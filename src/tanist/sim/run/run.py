@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from tanist.sim.checkers.checkers import Checkers
 from tanist.sim.checkers.compaction import POLICY, key_of
-from tanist.sim.checkers.liveness import Peace
+from tanist.sim.checkers.liveness import LivenessPhase
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.faults.nemesis import Fault, Nemesis, draw_faults
 from tanist.sim.marks.situations import watching_situations
@@ -27,11 +27,11 @@ from tanist.sim.world.clock import stream
 from tanist.sim.world.link_conditions import NetworkConditions
 from tanist.sim.world.world import Trace, World
 
-__all__ = ["ChaosConfig", "Outcome", "Run", "run"]
+__all__ = ["ChaosConfig", "Run", "SeedResult", "run"]
 
 
 @dataclass
-class Outcome:
+class SeedResult:
     """What came of a run."""
 
     seed: int
@@ -99,14 +99,14 @@ class Run:
         oracle, promise = replicas.oracle, replicas.elections.promise
         self.nemesis = Nemesis(self.world, faults, oracle, promise, down_max=config.down_max, may_lose=config.may_lose)
         self.admin = Admin(self.world, self.history, oracle, promise, config.topics)
-        self.outcome = Outcome(seed)
+        self.outcome = SeedResult(seed)
 
     def _set_clocks(self) -> None:
-        chance, most_ms = stream(self.seed, "clocks"), self.config.skew_ms_max
+        rng, most_ms = stream(self.seed, "clocks"), self.config.skew_ms_max
         for host in self.world.hosts.values():
-            host.wall_skew_ms = chance.randint(-most_ms, most_ms)
+            host.wall_skew_ms = rng.randint(-most_ms, most_ms)
 
-    def run(self) -> Outcome:
+    def run(self) -> SeedResult:
         """Play the run to its end; a violation is in the outcome."""
         world, outcome = self.world, self.outcome
         try:
@@ -127,18 +127,18 @@ class Run:
         outcome.reads = len(self.history.reads)
         outcome.faults = len(self.nemesis.done)
         outcome.checks = self.checkers.replicas.changes + self.checkers.metadata.changes
-        outcome.unclean = sum(truth.unclean for truth in self.checkers.replicas.truths.values())
+        outcome.unclean = sum(oracle.unclean for oracle in self.checkers.replicas.oracles.values())
         outcome.counts = world.counts
         return outcome
 
     def _play(self) -> None:
         world, config = self.world, self.config
-        peace = Peace(world, self.checkers, self.nemesis, self.admin, config.settle_time_ms)
+        liveness = LivenessPhase(world, self.checkers, self.nemesis, self.admin, config.settle_time_ms)
         world.start()
-        peace.must(world.ready, "L1", lambda: "the cluster does not become ready")
+        liveness.must(world.ready, "L1", lambda: "the cluster does not become ready")
         created: list[bool] = []
         self.admin.create_topics(lambda: created.append(True))
-        peace.must(lambda: bool(created), "L2", lambda: "the topics cannot be created")
+        liveness.must(lambda: bool(created), "L2", lambda: "the topics cannot be created")
         producers, consumers, observers = self._producers(), self._consumers(), self._observers()
         clients: list[Producer | Consumer | Observer] = [*producers, *consumers, *observers]
         for client in clients:
@@ -154,7 +154,7 @@ class Run:
         world.run_for(config.fault_time_ms - config.fault_time_ms // 2)
         for consumer in late:
             consumer.reads_again = False
-        peace.make(stream(self.seed, "peace"), config.left_out, producers, consumers, observers)
+        liveness.make(stream(self.seed, "peace"), config.left_out, producers, consumers, observers)
 
     def _producers(self) -> list[Producer]:
         config, made = self.config, []
@@ -199,6 +199,6 @@ class Run:
         ]
 
 
-def run(seed: int, config: ChaosConfig | None = None) -> Outcome:
+def run(seed: int, config: ChaosConfig | None = None) -> SeedResult:
     """Play one seed."""
     return Run(seed, config).run()

@@ -29,7 +29,7 @@ class SimClient:
         self.world = world
         self.name = name
         self.history = history
-        self.chance = stream(world.seed, name)
+        self.rng = stream(world.seed, name)
         self.process = Process(name)
         self.clock: Clock = SimClock(world.scheduler, self.process)
         world.clients.append(name)

@@ -44,11 +44,11 @@ ELSEWHERE: Final = frozenset(
 )
 """Errors after which a client asks again who coordinates."""
 
-Place = tuple[str, str, int]
+GroupPartition = tuple[str, str, int]
 """Group, topic and partition."""
-Part = tuple[str, int]
+TopicPartition = tuple[str, int]
 """Topic and partition."""
-Offsets = Mapping[Part, tuple[int, str]]
+Offsets = Mapping[TopicPartition, tuple[int, str]]
 """What a group has committed: offset and metadata. An offset of -1: nothing."""
 Answered = Callable[[Any | None], None]
 
@@ -56,43 +56,50 @@ Answered = Callable[[Any | None], None]
 class Witness(Protocol):
     """Sees what clients of groups are told."""
 
-    def told(
-        self, client: str, group: str, member_id: str, epoch: int, parts: Iterable[Part], *, classic: bool
+    def assigned(
+        self,
+        client: str,
+        group: str,
+        member_id: str,
+        epoch: int,
+        partitions: Iterable[TopicPartition],
+        *,
+        classic: bool,
     ) -> None:
         """A member hears that these partitions are its own (some of them perhaps since earlier)."""
 
-    def gave_up(self, client: str, group: str, parts: Iterable[Part]) -> None:
+    def revoked(self, client: str, group: str, partitions: Iterable[TopicPartition]) -> None:
         """A client does not believe any more that they are its own."""
 
-    def asks(self, group: str) -> Mapping[Place, Any]:
+    def asks(self, group: str) -> Mapping[GroupPartition, Any]:
         """Somebody is about to ask what a group has committed: what was told so far. It comes back to `fetched`."""
 
-    def fetched(self, client: str, group: str, asked: Mapping[Place, Any], offsets: Offsets) -> None:
+    def fetched(self, client: str, group: str, asked: Mapping[GroupPartition, Any], offsets: Offsets) -> None:
         """It was told this. Who asked for all and was not told of a place was told that nothing is committed."""
 
-    def commits(self, client: str, place: Place, offset: int, tag: str) -> None:
+    def commits(self, client: str, group_partition: GroupPartition, offset: int, tag: str) -> None:
         """A client is about to commit an offset. Nobody else ever uses this tag, nor does it again."""
 
-    def committed(self, client: str, place: Place, offset: int, tag: str) -> None:
+    def committed(self, client: str, group_partition: GroupPartition, offset: int, tag: str) -> None:
         """It was told that the commit has succeeded."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class ClientContext:
     """Where a client runs."""
 
     clock: Clock
     network: Network
     bootstrap: Sequence[tuple[str, int]]
-    chance: random.Random
+    rng: random.Random
     witness: Witness
 
 
 class GroupClient:
     """Finds the coordinator of one group and speaks to it; each of its lives is a process of its own to the cluster."""
 
-    def __init__(self, ground: Ground, name: str, group: str, topics: Sequence[str]) -> None:
-        self.ground = ground
+    def __init__(self, context: ClientContext, name: str, group: str, topics: Sequence[str]) -> None:
+        self.context = context
         self.name = name
         self.group = group
         self.topics = tuple(topics)
@@ -135,7 +142,7 @@ class GroupClient:
             if self.life == life:
                 callback()
 
-        clock = self.ground.clock
+        clock = self.context.clock
         clock.call_at(clock.now_ms() + delay_ms, due)
 
     # -- requests
@@ -148,13 +155,13 @@ class GroupClient:
         found = self._channels.get(address)
         if found is None:
             found = self._channels[address] = Channel(
-                self.ground.clock, self.ground.network, *address, client_id=self.name, max_frame_bytes=MAX_FRAME_BYTES
+                self.context.clock, self.context.network, *address, client_id=self.name, max_frame_bytes=MAX_FRAME_BYTES
             )
         return found
 
     def any_broker(self) -> Channel:
         self._next_bootstrap += 1
-        bootstrap = self.ground.bootstrap
+        bootstrap = self.context.bootstrap
         return self.channel(bootstrap[self._next_bootstrap % len(bootstrap)])
 
     def ask(self, request: Any, version: int, answered: Answered, timeout_ms: int = REQUEST_TIMEOUT_MS) -> None:
@@ -211,15 +218,15 @@ class GroupClient:
 
     def fetch_offsets(
         self,
-        parts: Sequence[Part] | None,
+        partitions: Sequence[TopicPartition] | None,
         member_id: str | None,
         member_epoch: int,
         done: Callable[[Offsets | None], None],
     ) -> None:
         """What the group has committed of these partitions, or of all; None if the answer was an error."""
-        asked = self.ground.witness.asks(self.group)
+        asked = self.context.witness.asks(self.group)
         wanted: dict[str, list[int]] = {}
-        for name, index in parts or ():
+        for name, index in partitions or ():
             wanted.setdefault(name, []).append(index)
         topics = tuple(
             OffsetFetchRequestTopics(name=name, partition_indexes=tuple(indexes)) for name, indexes in wanted.items()
@@ -236,24 +243,26 @@ class GroupClient:
                 for each in topic.partitions
                 if not each.error_code
             }
-            nothing = {place[1:]: (-1, "") for place in asked} if parts is None else {}
-            self.ground.witness.fetched(self.name, self.group, asked, {**nothing, **found})
+            nothing = {group_partition[1:]: (-1, "") for group_partition in asked} if partitions is None else {}
+            self.context.witness.fetched(self.name, self.group, asked, {**nothing, **found})
             done(found)
 
         group = OffsetFetchRequestGroup(
             group_id=self.group,
             member_id=member_id,
             member_epoch=member_epoch,
-            topics=None if parts is None else topics,
+            topics=None if partitions is None else topics,
         )
         self.ask(OffsetFetchRequest(groups=(group,)), _OFFSET_FETCH_VERSION, answered)
 
-    def commit(self, part: Part, offset: int, member_id: str, epoch: int, done: Callable[[int | None], None]) -> None:
+    def commit(
+        self, partition: TopicPartition, offset: int, member_id: str, epoch: int, done: Callable[[int | None], None]
+    ) -> None:
         """Commit one offset; `done` gets the error, or None if there was no answer."""
         self._commits += 1
         tag = f"{self.name}#{self._commits}"
-        place = (self.group, *part)
-        self.ground.witness.commits(self.name, place, offset, tag)
+        group_partition = (self.group, *partition)
+        self.context.witness.commits(self.name, group_partition, offset, tag)
 
         def answered(response: Any | None) -> None:
             if response is None:
@@ -261,17 +270,17 @@ class GroupClient:
                 return
             error = response.topics[0].partitions[0].error_code
             if not error:
-                self.ground.witness.committed(self.name, place, offset, tag)
+                self.context.witness.committed(self.name, group_partition, offset, tag)
             done(self.note(error))
 
         committed = OffsetCommitRequestPartition(
-            partition_index=part[1], committed_offset=offset, committed_metadata=tag
+            partition_index=partition[1], committed_offset=offset, committed_metadata=tag
         )
         request = OffsetCommitRequest(
             group_id=self.group,
             generation_id_or_member_epoch=epoch,
             member_id=member_id,
-            topics=(OffsetCommitRequestTopic(name=part[0], partitions=(committed,)),),
+            topics=(OffsetCommitRequestTopic(name=partition[0], partitions=(committed,)),),
         )
         self.ask(request, _OFFSET_COMMIT_VERSION, answered)
 
@@ -279,8 +288,8 @@ class GroupClient:
 class OffsetWatcher(GroupClient):
     """Asks again and again what its group has committed: an operator's dashboard, which never joins."""
 
-    def __init__(self, ground: Ground, name: str, group: str, topics: Sequence[str], *, pause_ms: int) -> None:
-        super().__init__(ground, name, group, topics)
+    def __init__(self, context: ClientContext, name: str, group: str, topics: Sequence[str], *, pause_ms: int) -> None:
+        super().__init__(context, name, group, topics)
         self._pause_ms = pause_ms
         self.answers = 0
         self.stopped = False

@@ -15,7 +15,14 @@ from typing import Any, Final
 from uuid import UUID
 
 from tanist.coordinator.consumer.member import LEAVING_EPOCH
-from tanist.sim.workload.group_client import BACKOFF_MS, REQUEST_TIMEOUT_MS, Ground, GroupClient, Offsets, Part
+from tanist.sim.workload.group_client import (
+    BACKOFF_MS,
+    REQUEST_TIMEOUT_MS,
+    ClientContext,
+    GroupClient,
+    Offsets,
+    TopicPartition,
+)
 from tanist.wire.consumer_protocol import decode_assignment, encode_protocol
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest, TopicPartitions
@@ -47,7 +54,7 @@ class GroupMember(GroupClient):
 
     def __init__(
         self,
-        ground: Ground,
+        context: ClientContext,
         name: str,
         group: str,
         topics: Sequence[str],
@@ -56,7 +63,7 @@ class GroupMember(GroupClient):
         rebalance_timeout_ms: int,
         pause_ms: int,
     ) -> None:
-        super().__init__(ground, name, group, topics)
+        super().__init__(context, name, group, topics)
         self.session_timeout_ms = session_timeout_ms
         self.rebalance_timeout_ms = rebalance_timeout_ms
         self.pause_ms = pause_ms
@@ -64,11 +71,11 @@ class GroupMember(GroupClient):
         self.member_id = ""
         self.epoch = 0
         """Generation, or member epoch."""
-        self.owned: dict[Part, int] = {}
+        self.owned: dict[TopicPartition, int] = {}
         """Partitions of its own, and the number of the tenure: one that comes back is not the one that was."""
-        self.positions: dict[Part, int] = {}
+        self.positions: dict[TopicPartition, int] = {}
         self.running = False
-        self.commits_told: dict[Part, int] = {}
+        self.reported_commits: dict[TopicPartition, int] = {}
         """How many commits it was told have succeeded."""
         self._tenures = 0
         self._loading = False
@@ -119,38 +126,38 @@ class GroupMember(GroupClient):
 
     # -- partitions
 
-    def _own(self, parts: Collection[Part]) -> None:
+    def _own(self, partitions: Collection[TopicPartition]) -> None:
         """It was told that these are its own, and no others."""
-        self._lose([part for part in self.owned if part not in parts])
-        self.ground.witness.told(
-            self.name, self.group, self.member_id, self.epoch, sorted(parts), classic=self.is_classic
+        self._lose([partition for partition in self.owned if partition not in partitions])
+        self.context.witness.assigned(
+            self.name, self.group, self.member_id, self.epoch, sorted(partitions), classic=self.is_classic
         )
-        for part in sorted(parts):
-            if part not in self.owned:
+        for partition in sorted(partitions):
+            if partition not in self.owned:
                 self._tenures += 1
-                self.owned[part] = self._tenures
+                self.owned[partition] = self._tenures
         self._load_positions()
 
-    def _lose(self, parts: Collection[Part]) -> None:
-        if not parts:
+    def _lose(self, partitions: Collection[TopicPartition]) -> None:
+        if not partitions:
             return
-        for part in parts:
-            del self.owned[part]
-            self.positions.pop(part, None)
-        self.ground.witness.gave_up(self.name, self.group, parts)
+        for partition in partitions:
+            del self.owned[partition]
+            self.positions.pop(partition, None)
+        self.context.witness.revoked(self.name, self.group, partitions)
 
     def _load_positions(self) -> None:
-        wanted = {part: tenure for part, tenure in self.owned.items() if part not in self.positions}
+        wanted = {partition: tenure for partition, tenure in self.owned.items() if partition not in self.positions}
         if not wanted or self._loading:
             return
         self._loading = True
 
         def done(offsets: Offsets | None) -> None:
             self._loading = False
-            for part, tenure in wanted.items():
-                if offsets is not None and part in offsets and self.owned.get(part) == tenure:
-                    self.positions[part] = max(offsets[part][0], 0)
-            if any(part not in self.positions for part in self.owned):
+            for partition, tenure in wanted.items():
+                if offsets is not None and partition in offsets and self.owned.get(partition) == tenure:
+                    self.positions[partition] = max(offsets[partition][0], 0)
+            if any(partition not in self.positions for partition in self.owned):
                 self.later(BACKOFF_MS, self._load_positions)
 
         self.fetch_offsets(sorted(wanted), *self._identity(), done)
@@ -159,24 +166,24 @@ class GroupMember(GroupClient):
 
     def _commit_again(self) -> None:
         """One after the other, so that a member's own commits keep their order."""
-        chance = self.ground.chance
-        pause_ms = self.pause_ms + chance.randint(0, self.pause_ms)
+        rng = self.context.rng
+        pause_ms = self.pause_ms + rng.randint(0, self.pause_ms)
         ready = sorted(self.positions)
         if not ready:
             self.later(max(pause_ms, BACKOFF_MS), self._commit_again)
             return
-        part = ready[chance.randrange(len(ready))]
-        tenure = self.owned[part]
-        offset = self.positions[part] = self.positions[part] + chance.randint(1, 5)
+        partition = ready[rng.randrange(len(ready))]
+        tenure = self.owned[partition]
+        offset = self.positions[partition] = self.positions[partition] + rng.randint(1, 5)
 
         def done(error: int | None) -> None:
             if error == 0:
-                self.commits_told[part] = self.commits_told.get(part, 0) + 1
-            elif error is not None and self.owned.get(part) == tenure:
+                self.reported_commits[partition] = self.reported_commits.get(partition, 0) + 1
+            elif error is not None and self.owned.get(partition) == tenure:
                 self._refused_commit(error)
             self.later(pause_ms, self._commit_again)
 
-        self.commit(part, offset, self.member_id, self.epoch, done)
+        self.commit(partition, offset, self.member_id, self.epoch, done)
 
 
 class ClassicMember(GroupMember):
@@ -232,19 +239,21 @@ class ClassicMember(GroupMember):
         else:
             self._sync(response, {})
 
-    def _divided(self, members: Sequence[str]) -> dict[str, list[Part]]:
+    def _divided(self, members: Sequence[str]) -> dict[str, list[TopicPartition]]:
         """All partitions, one after the other to the members in turn."""
         self._assigned = dict(self.partitions)
-        parts = [(name, index) for name in sorted(self.partitions) for index in range(self.partitions[name][1])]
+        partitions = [(name, index) for name in sorted(self.partitions) for index in range(self.partitions[name][1])]
         ordered = sorted(members)
-        return {member_id: parts[place :: len(ordered)] for place, member_id in enumerate(ordered)}
+        return {
+            member_id: partitions[group_partition :: len(ordered)] for group_partition, member_id in enumerate(ordered)
+        }
 
-    def _sync(self, joined: Any, divided: dict[str, list[Part]]) -> None:
+    def _sync(self, joined: Any, divided: dict[str, list[TopicPartition]]) -> None:
         assignments = tuple(
             SyncGroupRequestAssignment(
-                member_id=member_id, assignment=encode_protocol(_assignment(parts), _PROTOCOL_VERSION)
+                member_id=member_id, assignment=encode_protocol(_assignment(partitions), _PROTOCOL_VERSION)
             )
-            for member_id, parts in divided.items()
+            for member_id, partitions in divided.items()
         )
         request = SyncGroupRequest(
             group_id=self.group,
@@ -265,7 +274,7 @@ class ClassicMember(GroupMember):
             self.later(BACKOFF_MS, self._join)
             return
         self._joining = False
-        self._own(_parts_in(bytes(response.assignment)))
+        self._own(_partitions_in(bytes(response.assignment)))
         self.later(self._heartbeat_pause_ms, self._heartbeat)
         if self._assigned is not None:
             self._watch_topics(self.epoch)
@@ -393,7 +402,7 @@ class ConsumerMember(GroupMember):
         Another broker may have assigned a topic that this client has not heard of: it asks, as clients do (KIP-848).
         """
         names = {topic_id: name for name, (topic_id, _) in self.partitions.items()}
-        parts = {
+        partitions = {
             (names[topic.topic_id], index)
             for topic in assignment.topic_partitions
             if topic.topic_id in names
@@ -405,9 +414,9 @@ class ConsumerMember(GroupMember):
         else:
             self._unresolved = None
         # What it has given up or taken over is said at once: others may wait for it.
-        changes = parts != self.owned.keys()
+        changes = partitions != self.owned.keys()
         self._has_changed = self._has_changed or changes
-        self._own(parts)
+        self._own(partitions)
         return changes
 
     def _assign_again(self, assignment: Assignment) -> None:
@@ -428,9 +437,9 @@ _EXPELLED = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOC
 """Errors by which a member of the consumer protocol learns that it is none, and joins anew."""
 
 
-def _assignment(parts: Sequence[Part]) -> ConsumerProtocolAssignment:
+def _assignment(partitions: Sequence[TopicPartition]) -> ConsumerProtocolAssignment:
     topics: dict[str, list[int]] = {}
-    for name, index in parts:
+    for name, index in partitions:
         topics.setdefault(name, []).append(index)
     return ConsumerProtocolAssignment(
         assigned_partitions=tuple(
@@ -439,7 +448,7 @@ def _assignment(parts: Sequence[Part]) -> ConsumerProtocolAssignment:
     )
 
 
-def _parts_in(assignment: bytes) -> set[Part]:
+def _partitions_in(assignment: bytes) -> set[TopicPartition]:
     if not assignment:
         return set()
     return {

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from tanist.sim.events import ElrDowngradeRequested, TopicIdPartition, UncleanElectionRequested, UnregistrationRequested
+from tanist.sim.events import ElrDowngradeRequested, UncleanElectionRequested, UnregistrationRequested
 from tanist.sim.oracle import Oracle
 from tanist.sim.promise import AGGRESSIVE, BALANCED, FIRST_PHASE, NONE, Promise
 from tanist.sim.workload.clients import SimClient
@@ -20,6 +20,7 @@ from tanist.sim.workload.history import History
 from tanist.sim.world.clock import stream
 from tanist.sim.world.world import World
 from tanist.wire.errors import ErrorCode
+from tanist.wire.ids import TopicIdPartition
 from tanist.wire.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
@@ -85,16 +86,16 @@ class Operation:
 
 
 def draw_operations(
-    chance: random.Random, kinds: Sequence[str], time_us: int, pause_us: tuple[int, int]
+    rng: random.Random, kinds: Sequence[str], time_us: int, pause_us: tuple[int, int]
 ) -> list[Operation]:
     """A list of operations of these kinds, in order of time, over `time_us`."""
     operations: list[Operation] = []
     at_us = 0
     while kinds:
-        at_us += chance.randint(*pause_us)
+        at_us += rng.randint(*pause_us)
         if at_us >= time_us:
             break
-        operations.append(Operation(at_us, chance.choice(kinds), chance.random(), chance.random()))
+        operations.append(Operation(at_us, rng.choice(kinds), rng.random(), rng.random()))
     return operations
 
 
@@ -157,9 +158,9 @@ class Admin(SimClient):
     def _reassign(self, operation: Operation) -> None:
         key, name = self._partition(operation.first)
         brokers = [host.node_id for host in self.world.brokers]
-        chance = stream(self.world.seed, f"reassign/{operation.at_us}")
-        size = min(len(brokers), max(1, len(self._oracle.states[key].replicas) + chance.choice((-1, 0, 0, 1))))
-        replicas = tuple(chance.sample(brokers, size))
+        rng = stream(self.world.seed, f"reassign/{operation.at_us}")
+        size = min(len(brokers), max(1, len(self._oracle.states[key].replicas) + rng.choice((-1, 0, 0, 1))))
+        replicas = tuple(rng.sample(brokers, size))
         self._note(f"wants {name}-{key[1]} on {list(replicas)}")
         self._place(name, key[1], replicas)
 
@@ -278,7 +279,7 @@ class Admin(SimClient):
         return self._oracle.image.topics[key[0]].name
 
     def _first_phase(self) -> bool:
-        return all(self._promise.strategy(truth) == FIRST_PHASE for truth in self._oracle.partitions.values())
+        return all(self._promise.strategy(oracle) == FIRST_PHASE for oracle in self._oracle.partitions.values())
 
     def _note(self, message: str) -> None:
         self.world.note("operator", "DOES", message)

@@ -96,7 +96,7 @@ class Producer(SimClient):
         if self.stopped:
             return
         batch: list[Send] = []
-        for _ in range(self.chance.randint(1, 3)):
+        for _ in range(self.rng.randint(1, 3)):
             self._counter += 1
             send = Send(
                 self.name,
@@ -186,7 +186,7 @@ class Producer(SimClient):
         self._sequences[partition] = (self._sequences[partition] + len(batch)) & 0x7FFFFFFF
         self._finished[partition] += 1
         self.finished = min(self._finished.values())
-        pause_ms = self.pause_ms + self.chance.randint(0, self.pause_ms)
+        pause_ms = self.pause_ms + self.rng.randint(0, self.pause_ms)
         self.later(pause_ms, lambda: self._next_batch(partition))
 
     def _refresh_and_retry(self, partition: int) -> None:

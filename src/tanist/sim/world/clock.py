@@ -45,11 +45,11 @@ class SimClock:
 class SimRandom:
     """The `Random` port over one stream."""
 
-    def __init__(self, chance: random.Random) -> None:
-        self._chance = chance
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
 
     def below(self, n: int) -> int:
-        return self._chance.randrange(n)
+        return self._rng.randrange(n)
 
     def bytes(self, n: int) -> bytes:
-        return self._chance.randbytes(n)
+        return self._rng.randbytes(n)

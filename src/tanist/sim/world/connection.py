@@ -52,7 +52,7 @@ class Links(Protocol):
     """What a connection has to know of the network it is part of (`network.SimNetwork`)."""
 
     scheduler: Scheduler
-    chance: Random
+    rng: Random
     conditions: NetworkConditions
     fingerprint: int
     on_frame: Callable[[SimConnection, memoryview], None] | None
@@ -367,7 +367,7 @@ class SimConnection:
             owed, self._owed_bytes = self._owed_bytes, 0
             other._was_read(owed)
         waits = bool(self._outgoing or self._ends or (other.gone and self._unread_bytes))
-        self._resumes_us = self._scheduler.now_us + (int(network.chance.random() * blocked_us / 2) if waits else 0)
+        self._resumes_us = self._scheduler.now_us + (int(network.rng.random() * blocked_us / 2) if waits else 0)
         if network.blocked(self.peer_host, self.host):
             self._scheduler.at(self._resumes_us, self.pump)
             return

@@ -22,10 +22,10 @@ T = TypeVar("T")
 class SimDisk:
     """The file system of one host. It outlives the processes; `view` gives the port of one of them."""
 
-    def __init__(self, scheduler: Scheduler, chance: random.Random) -> None:
+    def __init__(self, scheduler: Scheduler, rng: random.Random) -> None:
         self.scheduler = scheduler
-        self.chance = chance
-        self.cache = PageCache(chance)
+        self.rng = rng
+        self.cache = PageCache(rng)
         self.generation = 0
         """Counts losses of power: a sync of an earlier one settles nothing."""
         self.sync_us: tuple[int, int] = (200, 3_000)
@@ -137,7 +137,7 @@ class SimFile:
             self._write_what_fits(offset, data)
         disk.check(self._path, writing=True)
         now_us = disk.scheduler.now_us
-        self._process.burn(lambda: self.inode.write(offset, data[: disk.chance.randint(0, len(data))], now_us))
+        self._process.burn(lambda: self.inode.write(offset, data[: disk.rng.randint(0, len(data))], now_us))
         if not data:
             return
         self.inode.write(offset, data, now_us)
@@ -147,7 +147,7 @@ class SimFile:
         """A disk that is nearly full takes a part of a write, and refuses the rest."""
         disk = self._disk
         disk.check(self._path)
-        part = data[: disk.chance.randint(0, len(data) // 2)]
+        part = data[: disk.rng.randint(0, len(data) // 2)]
         if part:
             self._process.burn()
             self.inode.write(offset, part, disk.scheduler.now_us)
@@ -303,7 +303,7 @@ class SimDiskView:
                 _settle(disk, file.inode, mark, size)
             disk.scheduler.dispatch(self._process, lambda: done(failure))
 
-        disk.scheduler.after(disk.chance.randint(low_us, high_us), finish)
+        disk.scheduler.after(disk.rng.randint(low_us, high_us), finish)
 
     def sync_now(self, file: File) -> None:
         of_disk = _of(file)
@@ -320,7 +320,7 @@ class SimDiskView:
             done(result)
 
         disk = self._disk
-        disk.scheduler.after(disk.chance.randint(100, 2_000), work, self._process)
+        disk.scheduler.after(disk.rng.randint(100, 2_000), work, self._process)
 
 
 def _of(file: File) -> SimFile:

@@ -32,11 +32,9 @@ _EPHEMERAL = 40_000
 class SimNetwork:
     """All links and listeners of the world."""
 
-    def __init__(
-        self, scheduler: Scheduler, chance: random.Random, conditions: NetworkConditions | None = None
-    ) -> None:
+    def __init__(self, scheduler: Scheduler, rng: random.Random, conditions: NetworkConditions | None = None) -> None:
         self.scheduler = scheduler
-        self.chance = chance
+        self.rng = rng
         self.conditions = conditions or NetworkConditions()
         self.fingerprint = 0
         """Over all that was ever sent, and when."""
@@ -134,7 +132,7 @@ class SimNetwork:
     def latency_us(self, source: str, target: str, size_bytes: int) -> int:
         conditions = self.conditions
         low_us, high_us = conditions.latency_us
-        latency_us = low_us + int(self.chance.random() * (high_us - low_us + 1)) + size_bytes // conditions.bytes_per_us
+        latency_us = low_us + int(self.rng.random() * (high_us - low_us + 1)) + size_bytes // conditions.bytes_per_us
         if conditions.slow_links:
             latency_us += conditions.slow_links.get((source, target), 0)
         if conditions.lossy_links:
@@ -144,7 +142,7 @@ class SimNetwork:
     def _lost_us(self, loss: float) -> int:
         """How long it takes until a packet has not been lost."""
         resend_us, late_us = self.conditions.resend_us, 0
-        while self.chance.random() < loss and late_us < self.conditions.give_up_us:
+        while self.rng.random() < loss and late_us < self.conditions.give_up_us:
             late_us += resend_us
             resend_us *= 2
         return late_us

@@ -142,14 +142,14 @@ class Inode:
                 return
             self.settle(self.settled + 1)
 
-    def lose_power(self, chance: random.Random) -> None:
+    def lose_power(self, rng: random.Random) -> None:
         """Keep of the changes what may have come to the disk."""
-        fate = chance.random()
+        fate = rng.random()
         last = len(self.changes)
         if fate < 0.3:
             last = -1  # nothing
         elif fate < 0.6:
-            last = chance.randint(0, last)  # a beginning, torn
+            last = rng.randint(0, last)  # a beginning, torn
         scattered = fate >= 0.8
         cache, disk = bytearray(self.durable), bytearray(self.durable)
         within: tuple[int, int] | None = None
@@ -167,9 +167,9 @@ class Inode:
                 continue
             end = change.offset + len(change.data)
             for sector in range(change.offset - change.offset % SECTOR_BYTES, end, SECTOR_BYTES):
-                if scattered and chance.random() < 0.4:
+                if scattered and rng.random() < 0.4:
                     continue
-                if number == last and chance.random() < 0.5:
+                if number == last and rng.random() < 0.5:
                     break
                 piece = cache[sector : sector + SECTOR_BYTES]
                 if within is not None:
@@ -177,7 +177,7 @@ class Inode:
                         continue
                     piece = piece[: within[1] - sector]
                 _put(disk, sector, piece)
-        if within is None and len(cache) > len(disk) and chance.random() < 0.1:
+        if within is None and len(cache) > len(disk) and rng.random() < 0.1:
             _cut(disk, len(cache))  # the size came through, the data did not
         self.data, self.durable = disk, bytearray(disk)
         self.settled += len(self.changes)
@@ -189,9 +189,9 @@ class Inode:
 class PageCache:
     """The file system of one host."""
 
-    def __init__(self, chance: random.Random) -> None:
-        self._chance = chance
-        self.syncs_all = chance.random() < 0.5
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+        self.syncs_all = rng.random() < 0.5
         """A sync writes the whole journal; else only what concerns its file."""
         self.root = Folder(None, "")
         self._journal: deque[Entry] = deque()
@@ -256,8 +256,8 @@ class PageCache:
         """What is left is what was on the disk, and the beginning of the journal that came to it in time."""
         journal = self._journal
         waiting = [entry for entry in journal if not entry.committed]
-        fate = self._chance.random()
-        kept = 0 if fate < 0.3 else len(waiting) if fate < 0.6 else self._chance.randint(0, len(waiting))
+        fate = self._rng.random()
+        kept = 0 if fate < 0.3 else len(waiting) if fate < 0.6 else self._rng.randint(0, len(waiting))
         for number, entry in enumerate(waiting):
             if number < kept or entry.at_us <= now_us - JOURNAL_US:
                 self._commit(entry)
@@ -271,7 +271,7 @@ class PageCache:
             if isinstance(node, Folder):
                 self._restore(node)
             else:
-                node.lose_power(self._chance)
+                node.lose_power(self._rng)
         folder.durable = dict(folder.entries)
 
     def _commit_where(self, concerned: Callable[[Entry], bool]) -> None:

@@ -103,7 +103,7 @@ class Host:
         self.node = None
         process = self.process = Process(f"{self.name}#{self.lives}", self._crashed)
         clock = self.clock = SimClock(world.scheduler, process, self.wall_skew_ms)
-        chance = stream(world.seed, process.name)
+        rng = stream(world.seed, process.name)
         world.note(self.name, "FAULT", f"life {self.lives} begins")
 
         def boot() -> None:
@@ -118,7 +118,7 @@ class Host:
                 clock,
                 self.disk.view(process),
                 world.network.view(self.name, process),
-                SimRandom(chance),
+                SimRandom(rng),
                 lambda level, message: world.note(self.name, level, message),
                 self._gave_up,
             )
@@ -272,9 +272,9 @@ class World:
                 properties["advertised.listeners"] = listeners["broker"]
             host = self.hosts[node_id] = Host(self, node_id, name, properties)
             view = host.disk.view(Process("format"))
-            chance = SimRandom(stream(seed, f"{name}/format"))
+            rng = SimRandom(stream(seed, f"{name}/format"))
             for path in host.directories:
-                format_directory(view, path, CLUSTER_ID, node_id, chance)
+                format_directory(view, path, CLUSTER_ID, node_id, rng)
 
     def _turn_ended(self, process: Process) -> None:
         host = self.owners.get(process)
