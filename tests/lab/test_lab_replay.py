@@ -23,7 +23,7 @@ from tanist.lab.simulation import Plan, Played, play
 from tanist.lab.simulation.breaking import broken
 from tanist.lab.simulation.committed import Situation, broker_changed, changed, is_turning_point, reason
 from tanist.lab.simulation.scenario import FORMAT, Scenario, save
-from tanist.sim.faults.nemesis import Fault
+from tanist.sim.faults.schedule import Fault
 from tanist.sim.run.profiles import ChaosConfig
 from tanist.sim.run.run import Run
 from tanist.sim.workload.operations import Operation, Topic

@@ -185,14 +185,16 @@ def test_epochs_are_compared_and_nothing_else(name: str) -> None:
                 was = message.proposal
                 isr = tuple((broker, epoch if epoch < 0 else epoch + 5) for broker, epoch in was.isr)
                 proposal = Proposal(was.leader_epoch + 3, was.partition_epoch + 11, isr)
-                here = model.events.controlling._ask(controller, ("alter", message.sender, message.sender_epoch, was))
-                there = model.events.controlling._ask(
+                here = model.controller_events.controlling._ask(
+                    controller, ("alter", message.sender, message.sender_epoch, was)
+                )
+                there = model.controller_events.controlling._ask(
                     higher, ("alter", message.sender, message.sender_epoch + 5, proposal)
                 )
                 assert [each.error for each in here] == [each.error for each in there]
                 assert [each.controller.isr for each in here] == [each.controller.isr for each in there]
         for event in (("fence", 0), ("unfence", 1), ("register", 2, -1), ("prefer",)):
-            here, there = (model.events.controlling._ask(each, event) for each in (controller, higher))
+            here, there = (model.controller_events.controlling._ask(each, event) for each in (controller, higher))
             for one, other in zip(here, there, strict=True):
                 assert other.controller.leader_epoch - one.controller.leader_epoch == 3
                 assert other.controller.partition_epoch - one.controller.partition_epoch == 11

@@ -10,7 +10,8 @@ import pytest
 
 from tanist.lab.model.components import Budget, SentAnswer, SentFetch
 from tanist.lab.model.configuration import Configuration
-from tanist.lab.model.events import Events
+from tanist.lab.model.controller_events import ControllerEvents
+from tanist.lab.model.events import BrokerEvents
 from tanist.lab.model.partition import PartitionModel
 from tanist.lab.model.search import search
 from tanist.lab.model.steps import State
@@ -97,19 +98,29 @@ def test_a_fetch_and_its_answer_may_be_one_step(budget: dict[str, int]) -> None:
     assert len(in_messages) > 5 * len(in_one)
 
 
-class Unhurried(Events):
-    """Nothing is applied before its time, and every message arrives."""
+class Unhurried(BrokerEvents):
+    """No metadata is applied before its time."""
 
     def _catch_up(self, broker: int, state: int, inbox: int) -> int:
         return inbox
+
+
+class EveryMessage(ControllerEvents):
+    """Every message arrives."""
 
     def leaves_no_trace(self, controller: int, message: int, receiver: int) -> bool:
         return False
 
 
+class UnhurriedModel(PartitionModel):
+    BROKER_EVENTS = Unhurried
+    CONTROLLER_EVENTS = EveryMessage
+
+
 def _hurried(model: PartitionModel) -> Callable[[State], State]:
     """What is of no consequence is done."""
-    events = Events(model.configuration, model.tables)
+    events = BrokerEvents(model.configuration, model.tables)
+    decisions = ControllerEvents(model.configuration, model.tables, events)
     tables, brokers = model.tables, model.configuration.brokers
 
     def seen_as(state: State) -> State:
@@ -119,7 +130,7 @@ def _hurried(model: PartitionModel) -> Callable[[State], State]:
             changed[at] = events._catch_up(broker, state[BROKERS + broker], state[at])
         for message in tables.networks[state[NETWORK]]:
             hears = getattr(tables.messages[message], "hears", 0)
-            if events.leaves_no_trace(state[CONTROLLER], message, state[BROKERS + hears]):
+            if decisions.leaves_no_trace(state[CONTROLLER], message, state[BROKERS + hears]):
                 changed[NETWORK] = tables.exchange(changed[NETWORK], message, ())
         return tuple(changed)
 
@@ -138,8 +149,7 @@ HURRIED = [
 def test_what_is_of_no_consequence_may_be_done_at_once(budget: dict[str, int]) -> None:
     configuration = _configuration(**budget)
     hurried = PartitionModel(configuration)
-    unhurried = PartitionModel(configuration)
-    unhurried.events = Unhurried(configuration, unhurried.tables)
+    unhurried = UnhurriedModel(configuration)
     few, many = _states(hurried), _states(unhurried)
     assert len(many) > len(few)
     assert _contents(unhurried, many, _hurried(unhurried)) == _contents(hurried, few, _hurried(hurried))

@@ -16,7 +16,7 @@ from tanist.lab.simulation.scenario import Scenario, as_document, from_document
 from tanist.lab.simulation.shrinking import Limits, Shrunk, shrink, violation_of
 from tanist.sim.checkers.replicas import ReplicaChecks
 from tanist.sim.checkers.violation import Violation
-from tanist.sim.faults.nemesis import Fault
+from tanist.sim.faults.schedule import Fault
 from tanist.sim.run.profiles import ChaosConfig
 from tanist.sim.workload.operations import Operation, Topic
 from tanist.sim.world.world import Host

@@ -34,7 +34,7 @@ from tanist.runtime.faults.settings import (
 )
 from tanist.runtime.ports.disk import RealDisk
 from tanist.runtime.ports.network import SocketNetwork
-from tanist.sim.faults.nemesis import KINDS
+from tanist.sim.faults.schedule import KINDS
 
 PORTS = {1: (9092, 10092), 2: (9093,), 3: (10093,)}
 NODES = (1, 2, 3, CLIENTS)

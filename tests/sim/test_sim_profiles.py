@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from tanist.sim.faults.links import LINK_FAULTS
-from tanist.sim.faults.nemesis import KINDS, RARE_KINDS, Nemesis
+from tanist.sim.faults.nemesis import Nemesis
+from tanist.sim.faults.schedule import KINDS, RARE_KINDS
 from tanist.sim.run.coverage import EXPECTED, SELDOM, lacking
 from tanist.sim.run.profiles import EXTRAS, LEANINGS
 from tanist.sim.run.run import ChaosConfig, Run

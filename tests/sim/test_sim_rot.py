@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tanist.sim.faults.nemesis import Fault
+from tanist.sim.faults.schedule import Fault
 from tanist.sim.run.run import ChaosConfig, Run, SeedResult
 from tanist.sim.workload import readers
 

@@ -1,15 +1,14 @@
-"""One partition, its controller and its brokers, as a space of states: what may happen next, and what must hold.
+"""One partition, its controller and its brokers, as a space of states.
 
-Owns `PartitionModel`: the first state, and `expand`, which takes all steps there are from a state. A step looks up what
-the real objects made of the event (`events`) and puts the parts together; it decides nothing. Ghosts (`History`) are
-kept here, and properties are checked where a step can break them.
+Owns `PartitionModel`: the first state, and `expand`, which takes all steps from a state. A step looks up the result
+of the real objects (`events`, `controller_events`), and `consequences` completes it. Decides nothing itself.
 
-What is one step, and why that is enough:
-- A fetch and its answer. Between them nothing can happen to the follower that would make the answer count and come out
-  otherwise than at once, except that it is lost (`ask`). A fetch whose sender has become another meanwhile is a
-  message of its own (`SentFetch`), where the budget has it.
-- A crash and the next registration. A dead broker is one that is slow. What it has applied of the metadata when it
-  takes its first role is the metadata with its own registration.
+These are single steps, for these reasons:
+- A fetch and its answer. Nothing can happen to the follower between them that would make the answer count and differ,
+  except that it is lost (`ask`). A fetch whose sender has restarted meanwhile is a message of its own (`SentFetch`), if
+  the budget allows it.
+- A crash and the next registration. A dead broker equals a slow one. When it takes its first role, it has applied the
+  metadata up to its own registration.
 - Metadata that changes nothing for a broker is applied at once.
 - AlterPartition is three steps: the proposal (with the fetch that leads to it), the decision, the answer.
 """
@@ -17,22 +16,24 @@ What is one step, and why that is enough:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from tanist.lab.model.components import (
-    AlterAnswer,
     AlterRequest,
     Broker,
     Budget,
     Controller,
     History,
     Registration,
-    Reply,
     SentAnswer,
     SentFetch,
     SentReply,
 )
 from tanist.lab.model.configuration import Configuration
-from tanist.lab.model.events import (
+from tanist.lab.model.consequences import Consequences
+from tanist.lab.model.controller_events import ControllerEvents
+from tanist.lab.model.events import BrokerEvents
+from tanist.lab.model.outcomes import (
     CRASHES,
     FREE,
     LOSSES,
@@ -43,10 +44,8 @@ from tanist.lab.model.events import (
     UNANSWERED_REQUESTS,
     WRITES,
     Effects,
-    Events,
     Restarted,
 )
-from tanist.lab.model.judgements import common_prefix
 from tanist.lab.model.properties import Properties
 from tanist.lab.model.steps import Label, State, Step, Violation, directed
 from tanist.lab.model.symmetry import BROKERS, BUDGET, CONTROLLER, HISTORY, NETWORK, Symmetry
@@ -57,14 +56,23 @@ from tanist.lab.model.trace_format import PartitionTraceFormat
 class PartitionModel:
     """The model that a `Configuration` describes."""
 
+    BROKER_EVENTS: ClassVar = BrokerEvents
+    CONTROLLER_EVENTS: ClassVar = ControllerEvents
+
     def __init__(self, configuration: Configuration, unwatched: frozenset[str] = frozenset()) -> None:
         self.configuration = configuration
         self.tables = StateTables()
-        self.events = Events(configuration, self.tables)
+        self.events = self.BROKER_EVENTS(configuration, self.tables)
+        self.controller_events = self.CONTROLLER_EVENTS(configuration, self.tables, self.events)
         self.properties = Properties(configuration, self.tables, unwatched)
         self.trace_format = PartitionTraceFormat(self.tables, configuration)
         self._brokers = configuration.brokers
         self._inboxes = BROKERS + configuration.brokers
+        consequences = Consequences(
+            self.tables, self.events, self.controller_events, self.properties, configuration.brokers
+        )
+        self._decide, self._finish = consequences.decide, consequences.finish
+        self._forget_moot = consequences.forget_moot
         self.writes = configuration.budget.writes
         """Of the whole run: what a record holds is how many were written before."""
         self._symmetry = Symmetry(self.tables, configuration.brokers)
@@ -87,11 +95,11 @@ class PartitionModel:
         longest = max(len(start) for start in starts)
         everything = Budget(*(left + longest for left in budget))._replace(writes=self.writes)
         if longest:
-            self.events.afford(everything)
+            self.controller_events.afford(everything)
             states = [directed(self, self._beginning(everything), start) for start in starts]
         else:
             states = [self._beginning(budget)]
-        self.events.afford(budget)
+        self.controller_events.afford(budget)
         return [(*state[:BUDGET], self.tables.budget(budget), *state[BUDGET + 1 :]) for state in states]
 
     def _beginning(self, budget: Budget) -> State:
@@ -254,14 +262,14 @@ class PartitionModel:
         return self.properties.of_truncation(follower_at - BROKERS, before, now, tables.histories[history])
 
     def _expand_messages(self, state: State, steps: list[Step]) -> None:
-        tables, events = self.tables, self.events
+        tables, events, decisions = self.tables, self.events, self.controller_events
         network = state[NETWORK]
         for message in tables.networks[network]:
             sent = tables.messages[message]
             if isinstance(sent, AlterRequest):
-                found = events.altered.get((state[CONTROLLER], message))
+                found = decisions.altered.get((state[CONTROLLER], message))
                 if found is None:
-                    found = events.alter(state[CONTROLLER], message)
+                    found = decisions.alter(state[CONTROLLER], message)
                 for controller, answer, _, label in found:
                     changed = list(state)
                     changed[NETWORK] = tables.exchange(network, message, answer)
@@ -294,12 +302,14 @@ class PartitionModel:
     def _hear_old_reply(
         self, state: State, changed: list[int], message: int, sent: SentReply, steps: list[Step]
     ) -> None:
-        controller = state[CONTROLLER]
-        if controller not in self.events.asking:
-            self.events.order(controller)
-        if sent.reply.broker in self.events.asking[controller]:
-            found = self.events.late.get((controller, message))
-            for _, after, compared, label in self.events.late_reply(controller, message) if found is None else found:
+        decisions, controller = self.controller_events, state[CONTROLLER]
+        if controller not in decisions.asking:
+            decisions.order(controller)
+        if sent.reply.broker in decisions.asking[controller]:
+            found = decisions.late.get((controller, message))
+            for _, after, compared, label in (
+                self.controller_events.late_reply(controller, message) if found is None else found
+            ):
                 self._decide(state, list(changed), after, label, steps, compared=compared)
 
     def _send_fetch(self, state: State, broker: int, steps: list[Step]) -> None:
@@ -346,12 +356,12 @@ class PartitionModel:
             steps.append((heard.label, tuple(changed), violation))
 
     def _expand_controller(self, state: State, steps: list[Step]) -> None:
-        events = self.events
+        decisions = self.controller_events
         controller = state[CONTROLLER]
         spent = self.tables.spent[state[BUDGET]] or self.tables.spend(state[BUDGET])
-        ordered = events.ordered.get(controller)
+        ordered = decisions.ordered.get(controller)
         if ordered is None:
-            ordered = events.order(controller)
+            ordered = decisions.order(controller)
         for cost, after, compared, label in ordered:
             budget = state[BUDGET] if cost == FREE else spent[cost]
             if budget >= 0:
@@ -364,23 +374,23 @@ class PartitionModel:
 
     def _ask_replicas(self, state: State, steps: list[Step]) -> None:
         """Whom an unclean recovery waits for may reply."""
-        events, controller = self.events, state[CONTROLLER]
-        if controller not in events.asking:
-            events.order(controller)
-        for broker in events.asking[controller]:
+        decisions, controller = self.controller_events, state[CONTROLLER]
+        if controller not in decisions.asking:
+            decisions.order(controller)
+        for broker in decisions.asking[controller]:
             key = (controller, broker, state[BROKERS + broker])
-            replied = events.replied.get(key)
-            for _, after, compared, label in events.reply(*key) if replied is None else replied:
+            replied = decisions.replied.get(key)
+            for _, after, compared, label in decisions.reply(*key) if replied is None else replied:
                 self._decide(state, list(state), after, label, steps, compared=compared)
 
     def _restart(self, state: State, broker: int, spent: tuple[int, ...], steps: list[Step]) -> None:
-        events, tables = self.events, self.tables
+        events, decisions, tables = self.events, self.controller_events, self.tables
         if spent[RESTARTS] < 0 and spent[CRASHES] < 0 and spent[LOSSES] < 0:
             return
         at = BROKERS + broker
         key = (state[CONTROLLER], broker, state[at])
-        found = events.restarted.get(key)
-        for each in events.restart(*key) if found is None else found:
+        found = decisions.restarted.get(key)
+        for each in decisions.restart(*key) if found is None else found:
             if spent[each.cost] < 0:
                 continue
             changed = list(state)
@@ -398,8 +408,8 @@ class PartitionModel:
             if left[OLD_FETCHES] >= 0:
                 message = events.fetch_of(broker, state[at])
                 self._leave_behind(state, changed, broker, each, left[OLD_FETCHES], message, steps)
-            if left[OLD_REPLIES] >= 0 and broker in events.asking[state[CONTROLLER]]:
-                message = events.reply_before(broker, state[at])
+            if left[OLD_REPLIES] >= 0 and broker in decisions.asking[state[CONTROLLER]]:
+                message = decisions.reply_before(broker, state[at])
                 self._leave_behind(state, changed, broker, each, left[OLD_REPLIES], message, steps)
 
     def _leave_behind(
@@ -428,126 +438,6 @@ class PartitionModel:
             self._finish(list(so_far), broker, each.effects, label, steps)
             if violation is not None:
                 steps[-1] = (label, steps[-1][1], violation)
-
-    # -- what follows
-
-    def _decide(
-        self,
-        state: State,
-        changed: list[int],
-        controller: int,
-        label: Label,
-        steps: list[Step],
-        *,
-        proposal: AlterRequest | None = None,
-        compared: tuple[Reply, ...] = (),
-        restarted: int = -1,
-    ) -> None:
-        """The controller is `controller` now; `changed` is the state so far."""
-        before = state[CONTROLLER]
-        if restarted >= 0:
-            changed[self._inboxes + restarted] = NOTHING
-        if controller == before:
-            if changed[NETWORK] != NOTHING:
-                self._forget_moot(changed)
-            steps.append((label, tuple(changed), None))
-            return
-        tables = self.tables
-        changed[CONTROLLER] = controller
-        view = tables.view_of[controller]
-        if view != tables.view_of[before]:
-            posted = self.events.posted
-            for broker in range(self._brokers):
-                at = self._inboxes + broker
-                if broker != restarted:
-                    key = (broker, changed[BROKERS + broker], changed[at], view)
-                    known = posted.get(key)
-                    changed[at] = self.events.post(*key) if known is None else known
-        if changed[NETWORK] != NOTHING:
-            self._forget_moot(changed)
-        violation = self.properties.of_change(before, controller)
-        if violation is None:
-            violation = self._judge(state, changed, proposal, compared)
-        steps.append((label, tuple(changed), violation))
-
-    def _forget_moot(self, changed: list[int]) -> None:
-        """Take messages away that change nothing whenever they arrive."""
-        tables = self.tables
-        for message in tables.networks[changed[NETWORK]]:
-            sent = tables.messages[message]
-            if isinstance(sent, AlterRequest | AlterAnswer):
-                key = (changed[CONTROLLER], message, changed[BROKERS + sent.hears])
-                moot = self.events.moot.get(key)
-                if self.events.leaves_no_trace(*key) if moot is None else moot:
-                    changed[NETWORK] = tables.exchange(changed[NETWORK], message, ())
-
-    def _judge(
-        self, state: State, changed: list[int], proposal: AlterRequest | None, compared: tuple[Reply, ...]
-    ) -> Violation | None:
-        """S14 and U1-U5, and the ghosts of both."""
-        tables = self.tables
-        before, after = tables.controllers[state[CONTROLLER]], tables.controllers[changed[CONTROLLER]]
-        joined = after.isr & ~before.isr if proposal is not None else 0
-        leader = after.leader
-        entitled = before.candidates | joined
-        uncleanly = leader >= 0 and leader != before.leader and not entitled >> leader & 1
-        if not joined and not uncleanly:
-            return None
-        history = tables.histories[changed[HISTORY]]
-        brokers = [tables.brokers[number] for number in changed[BROKERS : self._inboxes]]
-        violation = None
-        if joined and proposal is not None:
-            violation = self.properties.of_joining(after, joined, brokers, proposal.sender, history)
-            history = history._replace(lossy=history.lossy & ~joined, unclean=history.unclean & ~joined)
-        if uncleanly:
-            violation = violation or self.properties.of_unclean_election(before, after, compared, brokers, history)
-            history = _recovered(history, after, brokers[leader])
-        changed[HISTORY] = tables.histories.number(history)
-        return violation
-
-    def _finish(
-        self, changed: list[int], broker: int, effects: Effects | None, label: Label, steps: list[Step]
-    ) -> None:
-        """What a broker's turn means for the others: messages, and records that are committed now."""
-        if effects is None:
-            steps.append((label, tuple(changed), None))
-            return
-        tables = self.tables
-        violation = None
-        if effects.messages:
-            changed[NETWORK] = tables.exchange(changed[NETWORK], -1, effects.messages)
-        if effects.advance is not None:
-            history = tables.histories[changed[HISTORY]]
-            brokers = [tables.brokers[number] for number in changed[BROKERS : self._inboxes]]
-            violation = self.properties.of_advance(effects.advance, broker, brokers, history)
-            changed[HISTORY] = tables.histories.number(
-                _committed(history, brokers[broker], effects.advance.high_watermark)
-            )
-        steps.append((label, tuple(changed), violation))
-
-
-def _committed(history: History, leader: Broker, high_watermark: int) -> History:
-    """H, when a leader's high watermark has moved."""
-    fresh = leader.log[:high_watermark]
-    if len(fresh) <= len(history.committed):
-        return history
-    if leader.leader_epoch < history.recovered_in:
-        # It does not know that another was elected uncleanly, and what it commits will be gone.
-        return history._replace(lost=len(fresh) - len(history.committed))
-    return history._replace(committed=fresh)
-
-
-def _recovered(history: History, after: Controller, chosen: Broker) -> History:
-    """An unclean election: what the chosen one has of H is H now, and what it lacks is lost."""
-    kept = common_prefix(chosen.log, history.committed)
-    others = ~(1 << after.leader)
-    return History(
-        committed=history.committed[:kept],
-        lossy=history.lossy & others,
-        unclean=history.unclean & others,
-        recovered_in=after.leader_epoch,
-        lost=len(history.committed) - kept,
-    )
 
 
 def leaving_something(label: Label) -> Label:

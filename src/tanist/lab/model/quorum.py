@@ -20,7 +20,8 @@ from typing import NamedTuple, TypeAlias
 
 from tanist.lab.model.components import Permutation
 from tanist.lab.model.interning import Table
-from tanist.lab.model.quorum_nodes import Member, MetadataLog, Quorum, SentVoteRequest, Turn
+from tanist.lab.model.quorum_member import Member, MetadataLog, SentVoteRequest, Turn
+from tanist.lab.model.quorum_nodes import Quorum
 from tanist.lab.model.quorum_state import BUDGET, GHOSTS, MEMBERS, STALE, Ghosts
 from tanist.lab.model.quorum_trace_format import QuorumTraceFormat
 from tanist.lab.model.steps import Label, State, Step, Violation, directed

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tanist.lab.model.components import Permutation
-from tanist.lab.model.quorum_nodes import MetadataLog
+from tanist.lab.model.quorum_member import MetadataLog
 
 STALE, GHOSTS, BUDGET, MEMBERS = range(4)
 """The places in a state: asks of candidates that are none any more, ghosts, budget, then each member."""

@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 from tanist.lab.model.interning import Table
-from tanist.lab.model.quorum_nodes import Member, MetadataLog
+from tanist.lab.model.quorum_member import Member, MetadataLog
 from tanist.lab.model.quorum_state import GHOSTS, MEMBERS, Ghosts
 from tanist.lab.model.steps import Label, State
 

@@ -22,7 +22,7 @@ from tanist.lab.simulation.running import Terms
 from tanist.lab.simulation.scenario import Scenario, save
 from tanist.lab.simulation.shrinking import Limits, Progress, Shrunk, shrink
 from tanist.sim.checkers.violation import Violation
-from tanist.sim.faults.nemesis import Fault
+from tanist.sim.faults.schedule import Fault
 from tanist.sim.run.run import SeedResult
 from tanist.sim.workload.operations import Operation
 

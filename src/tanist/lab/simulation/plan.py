@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from tanist.sim.faults.nemesis import KINDS, RARE_KINDS, Fault, draw_faults
+from tanist.sim.faults.schedule import KINDS, RARE_KINDS, Fault, draw_faults
 from tanist.sim.run.group_profiles import GroupConfig
 from tanist.sim.run.group_run import GroupRun
 from tanist.sim.run.profiles import ChaosConfig

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tanist.lab.simulation.plan import FAULTS, OPERATORS, Plan
-from tanist.sim.faults.nemesis import Fault
+from tanist.sim.faults.schedule import Fault
 from tanist.sim.run.group_profiles import GroupConfig, GroupPlan
 from tanist.sim.run.profiles import ChaosConfig
 from tanist.sim.workload.operations import Operation, Topic

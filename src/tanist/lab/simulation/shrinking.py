@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from tanist.lab.simulation.plan import Plan
 from tanist.sim.checkers.violation import Violation
-from tanist.sim.faults.nemesis import Fault
+from tanist.sim.faults.schedule import Fault
 from tanist.sim.run.group_profiles import GroupConfig
 from tanist.sim.run.profiles import ChaosConfig
 from tanist.sim.workload.operations import Operation

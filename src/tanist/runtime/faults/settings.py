@@ -2,7 +2,7 @@
 
 One file in the data folder, `faults/set.json`, holds all faults; `tanist partition`, `slow`, `disk` and `heal` write it
 (`cluster.fault_requests`), and every node reads its own faults there (`faults.node_agent`). The kinds have the names
-that the simulator has for them (`tanist.sim.faults.nemesis`).
+that the simulator has for them (`tanist.sim.faults.schedule`).
 
 This module only knows the faults that are set and what follows from them for a link or a disk. It must never touch a
 socket, a process or a disk, but for reading and writing that one file.

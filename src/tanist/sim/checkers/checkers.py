@@ -25,7 +25,7 @@ class Checkers:
         self._world = world
         self._history = history
         self.replicas = ReplicaChecks(world)
-        self.replicas.on_committed = self._committed
+        self.replicas.leaders.on_committed = self._committed
         self.replicas.elections.on_given_up = self._given_up
         self.metadata = self.replicas.metadata
         self._topic_ids: dict[str, UUID] = {}

@@ -1,35 +1,29 @@
-"""Replicas and what their leaders count on (S1-S7, S10, S11), over the copies of their logs (`checkers.logs`).
+"""Replicas after each turn of their node (S6, S9, S16, L7), over the mirrors of their logs (`checkers.logs`).
 
-Looks at every hosted partition after each turn of its node, and does nothing where nothing has changed.
-
-A machine that lost its power may lack committed records while the controller does not know; that is what the ELR is
-for. It is excused until it is registered anew (S8 from there on). What an unclean election gives up is judged by
-`checkers.elections`; from there on the history is that of the new leader (U6), and what was given up is remembered, so
-that a client who once was promised it is told apart from one who was lied to.
+Looks at every hosted partition after each turn of its node, and does nothing if nothing has changed. Applies faults and
+committed metadata to the oracle; `checkers.leaders` judges leaders, and `checkers.elections` unclean elections.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from typing import NoReturn
 
 from tanist.broker.node import Node
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.controller.partition_state import PartitionState
 from tanist.controller.registration import BrokerRegistration
-from tanist.log.log import Log
 from tanist.replica.leader import LeaderState
 from tanist.replica.metadata import PartitionMetadata
 from tanist.sim.checkers.compaction import POLICY, CompactionAllowance
 from tanist.sim.checkers.elections import ElectionChecks
+from tanist.sim.checkers.leaders import LeaderChecks
 from tanist.sim.checkers.logs import LogChecks, logs_of
 from tanist.sim.checkers.metadata import MetadataChecks
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.events import BitRotted, DirectoryFailed, Event, LogRemoved, LogRestored
-from tanist.sim.oracle import Batch, Oracle, PartitionOracle, ReplicaMirror, pieces
+from tanist.sim.oracle import Oracle, PartitionOracle, ReplicaMirror, pieces
 from tanist.sim.world.world import Host, World
-from tanist.wire.batch import decode_batch, iterate_headers
 from tanist.wire.ids import TopicIdPartition
 
 
@@ -85,13 +79,12 @@ class ReplicaChecks:
         self.oracles = self.oracle.partitions
         self.states = self.oracle.states
         self.logs = LogChecks(world, self.oracle.rotten)
+        self.leaders = LeaderChecks(world, self.oracle)
         self.elections = ElectionChecks(world, self.oracle, self.oracle_of, self.acting_leader)
         self._lives: dict[int, int] = {}
         self._changed: dict[TopicIdPartition, PartitionState] = {}
         """Those that the present turn has changed."""
         self._seen: dict[HostedPartition, _Seen] = {}
-        self.on_committed: Callable[[PartitionOracle, int, bytes], None] = _nobody
-        """Called with the offset and the value of each record that is committed, in order."""
         self.changes = 0
 
     def oracle_of(self, key: TopicIdPartition) -> PartitionOracle:
@@ -133,7 +126,7 @@ class ReplicaChecks:
             for key, state in self._changed.items():
                 leader = self.acting_leader(key, state)
                 if leader is not None:
-                    self._check_quorum_superset(self.oracle_of(key), leader, state)
+                    self.leaders.check_quorum_superset(self.oracle_of(key), leader, state)
             self._changed.clear()
 
     def _in_two_places(self, host: Host, oracle: PartitionOracle) -> None:
@@ -210,10 +203,15 @@ class ReplicaChecks:
                 mirror.released_epoch = after.partition_epoch  # the newest: the node may be several changes behind
         self.elections.partition_changed(oracle, before, after, marked_unclean=unclean)
         oracle.began.setdefault(after.leader_epoch, oracle.high_watermark)
-        self._check_candidates(oracle)
+        self.leaders.check_candidates(oracle)
         for broker_id in after.isr:
             member = oracle.mirrors.get(broker_id)
-            if member is not None and member.doubtful and self._is_itself(broker_id) and not self._is_excused(member):
+            if (
+                member is not None
+                and member.doubtful
+                and self._is_itself(broker_id)
+                and not self.leaders.is_excused(member)
+            ):
                 # In sync again, of its own or not: S2 has just been checked.
                 member.lossy_since_epoch = None
                 member.doubtful = False
@@ -229,7 +227,7 @@ class ReplicaChecks:
         self.elections.broker_changed(broker_id, before)
         image = self.metadata.image
         for key in (*image.partitions_in_isr(broker_id), *image.partitions_in_elr(broker_id)):
-            self._check_candidates(self.oracle_of(key))
+            self.leaders.check_candidates(self.oracle_of(key))
 
     def _config_changed(self) -> None:
         for key, state in self.states.items():
@@ -260,7 +258,7 @@ class ReplicaChecks:
         self.logs.follow(name, hosted, oracle, mirror, self._acting_leader_mirror(oracle, hosted))
         self._check_epochs(name, seen, hosted)
         if leader is not None:
-            self._check_leader(name, node, hosted, leader, seen, oracle, mirror)
+            self.leaders.check(name, node, hosted, leader, seen.high_watermark, oracle, mirror)
         if high_watermark > log_end:
             self._fail("S6", f"{name}: high watermark {high_watermark} is beyond the log's end {log_end}")
         if high_watermark > mirror.agreed_end and not oracle.is_excused(mirror):
@@ -273,172 +271,7 @@ class ReplicaChecks:
         seen.metadata = replica.metadata
         seen.log_end, seen.high_watermark, seen.maximal_isr = log_end, high_watermark, maximal_isr
 
-    # -- leaders
-
-    def _check_leader(
-        self,
-        name: str,
-        node: Node,
-        hosted: HostedPartition,
-        leader: LeaderState,
-        seen: _Seen,
-        oracle: PartitionOracle,
-        mirror: ReplicaMirror,
-    ) -> None:
-        epoch = leader.leader_epoch
-        other = oracle.leaders.setdefault(epoch, node.node_id)
-        if other != node.node_id:
-            self._fail("S10", f"{name}: epoch {epoch} is led by {other} as well")
-        if epoch < oracle.newest_epoch:
-            self._world.counts["two leaders"] += 1
-        oracle.newest_epoch = max(oracle.newest_epoch, epoch)
-        if epoch < oracle.unclean_epoch:
-            # It has yet to hear that what it counts with was given up. What it still promises is given up as well.
-            self._read_values(hosted.log, oracle, mirror.batches, seen.high_watermark, leader.high_watermark, epoch)
-            return
-        if epoch == oracle.newest_epoch and not oracle.is_complete(mirror):
-            self._fail(
-                "S1",
-                f"{name} leads epoch {epoch} with log end {mirror.end}, which agrees up to {mirror.agreed_end}, but "
-                f"{oracle.high_watermark} was committed",
-            )
-        if leader.high_watermark > seen.high_watermark >= 0:
-            self._check_advance(name, node, hosted, leader, seen.high_watermark, oracle)
-        if leader.high_watermark > oracle.high_watermark:
-            self._freeze(name, hosted, leader, oracle, mirror)
-        elif leader.under_min_isr and leader.high_watermark < min(
-            [mirror.end, *(leader.remotes[each].log_end_offset for each in leader.maximal_isr if each != node.node_id)]
-        ):
-            self._world.counts["high watermark held"] += 1
-        state = self.states.get(oracle.key)
-        if state is not None and state.leader == node.node_id and state.leader_epoch == epoch:
-            self._check_quorum_superset(oracle, leader, state)
-
-    def _check_advance(
-        self, name: str, node: Node, hosted: HostedPartition, leader: LeaderState, before: int, oracle: PartitionOracle
-    ) -> None:
-        """S4: enough members in the committed ISR, all of the maximal ISR known to have it, and right to be so."""
-        high_watermark = leader.high_watermark
-        min_isr = min(node.metadata.image.min_insync_replicas(hosted.topic), len(leader.metadata.replicas))
-        if len(leader.isr) < min_isr:
-            self._fail(
-                "S4",
-                f"{name}: high watermark from {before} to {high_watermark} with ISR {leader.isr}, "
-                f"min.insync.replicas {min_isr}",
-            )
-        own = oracle.mirrors[node.node_id].last_before(high_watermark)
-        for broker_id in sorted(leader.maximal_isr):
-            if broker_id == node.node_id:
-                continue
-            known = leader.remotes[broker_id].log_end_offset
-            if known < high_watermark:
-                self._fail(
-                    "S4", f"{name}: high watermark {high_watermark}, member {broker_id} is known to have {known}"
-                )
-            member = oracle.mirrors.get(broker_id)
-            if member is not None and (
-                member.lossy_since_epoch is not None
-                or member.released_epoch is not None
-                or member.member_since > leader.partition_epoch
-            ):
-                continue
-            if own is not None and (member is None or member.last_before(high_watermark) != own):
-                has = None if member is None else member.end
-                self._fail("S4", f"{name}: high watermark {high_watermark}, member {broker_id} has {has} in truth")
-
-    def _freeze(
-        self, name: str, hosted: HostedPartition, leader: LeaderState, oracle: PartitionOracle, mirror: ReplicaMirror
-    ) -> None:
-        """S5, S7: the history grows and never changes, and enough replicas hold it."""
-        high_watermark = leader.high_watermark
-        if not oracle.is_complete(mirror):
-            self._fail(
-                "S5",
-                f"{name}: commits {high_watermark}, but lacks some of the {oracle.high_watermark} committed before",
-            )
-        if mirror.last_before(high_watermark) is None:
-            self._fail("S5", f"{name}: high watermark {high_watermark} is not at a batch's end")
-        added = [batch for batch in mirror.batches[mirror.agreeing :] if batch.end <= high_watermark]
-        self._read_values(hosted.log, oracle, added, added[0].first, high_watermark, None)
-        oracle.extend(added)
-        self._check_candidates(oracle)
-        self._check_holders(oracle, leader)
-
-    def _read_values(
-        self,
-        log: Log,
-        oracle: PartitionOracle,
-        content: list[Batch],
-        start: int,
-        end: int,
-        given_up_in_epoch: int | None,
-    ) -> None:
-        """The records of the batches that end in (start, end]: committed, or promised by one who has been overtaken."""
-        wanted = [batch for batch in content if start < batch.end <= end]
-        if not wanted:
-            return
-        for view in pieces(log, wanted[0].first, wanted[-1].end):
-            for position, header in iterate_headers(view):
-                if header.is_control:
-                    continue
-                for record in decode_batch(view[position : position + header.size_bytes]):
-                    value = bytes(record.value or b"")
-                    if given_up_in_epoch is not None:
-                        if oracle.values.get(record.offset) != value:
-                            oracle.given_up[(record.offset, value)] = given_up_in_epoch
-                        continue
-                    self.on_committed(oracle, record.offset, value)
-                    oracle.values[record.offset] = value
-                    oracle.offsets[value] = record.offset
-                    if oracle.compaction is not None:
-                        oracle.compaction.committed(record.offset, value)
-
-    def _check_candidates(self, oracle: PartitionOracle) -> None:
-        """S2: everybody whom the controller may elect, up or not, has all that was ever committed."""
-        state = self.states.get(oracle.key)
-        if state is None or oracle.high_watermark == 0:
-            return
-        for broker_id in self._electable(state):
-            mirror = oracle.mirrors.get(broker_id)
-            if oracle.is_complete(mirror) or (mirror is not None and self._is_excused(mirror)):
-                continue
-            has = "nothing" if mirror is None else f"{mirror.end}, which agrees up to {mirror.agreed_end}"
-            self._fail(
-                "S2",
-                f"{oracle.name}: {broker_id} can be elected (ISR {state.isr}, ELR {state.elr}) and has {has}, but "
-                f"{oracle.high_watermark} was committed",
-            )
-
-    def _electable(self, state: PartitionState) -> tuple[int, ...]:
-        """Whom the controller may elect. With ELR off, one that is left over counts only while nobody is in sync."""
-        return state.isr if state.isr and not self.metadata.image.elr_enabled else (*state.isr, *state.elr)
-
-    def _check_holders(self, oracle: PartitionOracle, leader: LeaderState) -> None:
-        """S7: min.insync.replicas disks have it, less those that lost their power."""
-        state = self.states.get(oracle.key)
-        if state is None or state.leader_epoch != leader.leader_epoch:
-            return  # a leader that is none any more: those it counts with may delete their logs, it has yet to hear
-        mirrors = [mirror for mirror in oracle.mirrors.values() if mirror.released_epoch is None]
-        holders = sum(oracle.is_complete(mirror) for mirror in mirrors)
-        lossy = sum(mirror.lossy_since_epoch is not None for mirror in mirrors)
-        needed = leader.effective_min_isr
-        if oracle.unclean:
-            # Its own high watermark, of a history that was given up before, may be all that such a leader begins with.
-            needed = min(needed, max(oracle.needed, 1))
-        if holders < needed - lossy:
-            self._fail("S7", f"{oracle.name}: {oracle.high_watermark} is committed, and {holders} replicas have it")
-
-    def _check_quorum_superset(self, oracle: PartitionOracle, leader: LeaderState, state: PartitionState) -> None:
-        """S3: the leader counts with everybody the controller might elect."""
-        if len(leader.isr) < leader.effective_min_isr:
-            return
-        electable = set(self._electable(state))
-        if not electable <= leader.maximal_isr:
-            self._fail(
-                "S3",
-                f"{oracle.name}: leader {leader.broker_id} counts with {sorted(leader.maximal_isr)}, "
-                f"but {sorted(electable)} can be elected",
-            )
+    # -- epochs
 
     def _check_epochs(self, name: str, seen: _Seen, hosted: HostedPartition) -> None:
         """S9, S16: a replica's epochs never go back, nor before those that are committed."""
@@ -484,11 +317,6 @@ class ReplicaChecks:
     def _fail(self, property_id: str, message: str) -> NoReturn:
         raise Violation(property_id, message, self._world.now_us)
 
-    def _is_excused(self, mirror: ReplicaMirror) -> bool:
-        """It lost its power, and the controller still counts with the life before that."""
-        broker = self.metadata.image.brokers.get(mirror.node_id)
-        return mirror.lossy_since_epoch is not None and (broker is None or broker.epoch == mirror.lossy_since_epoch)
-
     def acting_leader(self, key: TopicIdPartition, state: PartitionState) -> LeaderState | None:
         """The leader that the controller means, if it acts as one in that epoch."""
         host = self._world.hosts.get(state.leader)
@@ -510,10 +338,6 @@ class ReplicaChecks:
         if theirs is None or theirs.leader is None or theirs.leader.leader_epoch != follower.leader_epoch:
             return None
         return oracle.mirrors.get(host.node_id)
-
-
-def _nobody(oracle: PartitionOracle, offset: int, value: bytes) -> None:
-    pass
 
 
 def _told(state: PartitionState) -> str:

@@ -1,62 +1,23 @@
-"""Faults: what may go wrong in a run, as a list that is drawn before the run begins, and the nemesis that does it.
+"""The nemesis: it injects the faults of a list into a run, and repairs them.
 
-The list is drawn from its own stream of chance and nothing in it depends on what the cluster does, so a run can be
-played again with some of its faults left out: what is left happens as it did.
+A fault is skipped if the protocol does not promise to survive it (`promise.survives`), or if more than `down_max` nodes
+would be down. A run that `may_lose` breaks the promise on purpose and may lose committed records; the checkers verify
+that it reports them.
 
-What the protocol does not promise to survive is not done: a fault that would go beyond is passed over when its time
-comes (`election_checks.survives` knows the promise). At most `down_max` nodes are down at a time. A run that `may_lose`
-breaks the promise, and then may give up committed records; the checkers see to it that it says so.
+Emits events (`sim/events.py`), reads the oracle, and knows no checker.
 """
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 
 from tanist.sim.events import DirectoryFailed
 from tanist.sim.faults.bit_rot import BitRot
 from tanist.sim.faults.links import LINK_FAULTS, cut
+from tanist.sim.faults.schedule import Fault
 from tanist.sim.oracle import Oracle
 from tanist.sim.promise import Promise
-from tanist.sim.world.scheduler import MICROSECONDS
 from tanist.sim.world.world import Host, World
-
-KINDS: dict[str, str] = {
-    "kill": "SIGKILL between two turns, and a start after the duration",
-    "crash": "SIGKILL in the n-th change to the disk, in the middle of a turn, and a start after the duration",
-    "leader": "SIGKILL of the leader of a partition",
-    "controller": "SIGKILL of the quorum's leader",
-    "power": "a loss of power, with what was not synced, and a start after the duration",
-    "blackout": "a loss of power of several machines at once",
-    "stop": "a controlled shutdown, perhaps a loss of power behind it, and a start after the duration",
-    "freeze": "nothing runs for the duration, as in a long pause of a virtual machine",
-    "partition": "cut off from all, from one, or with some from the rest, in both directions",
-    "one_way": "packets to one other node do not arrive",
-    "slow": "packets to one other node are late",
-    "reset": "the connections to one other node break",
-    "disk_slow": "syncs take long",
-    "disk_error": "the disk fails; if the node gives up it starts again when the disk is mended",
-    "directory": "one of several log directories fails; the node is started again when it is mended",
-    "skew": "the time of day jumps",
-}
-"""What any run may draw."""
-
-RARE_KINDS: dict[str, str] = {
-    "mute": "nobody hears the node, which hears all",
-    "deaf": "the node hears nobody, all hear it",
-    "clients": "some clients and the node do not hear each other, in one direction or both",
-    "flap": "the links to one other node go down and up and down again",
-    "lossy": "packets to and from one other node get lost, and come late",
-    "strand": "connections to another node break at one end, with bytes under way that arrive after those of new ones",
-    "strand_clients": "the same of clients' connections",
-    "reborn": "SIGKILL and a start at once, while what the former life has sent to another node is still under way",
-    "disk_full": "no room: writes fail, perhaps half done; the node is started again when there is room",
-    "rot": "a bit of a synced batch turns over; somebody notices, and the replica's log is thrown away or restored",
-    "quorum": "most controllers die, or hear each other no more",
-    "rolling": "all nodes are restarted in good order, one after the other",
-}
-"""What runs draw that lean to it (`profiles.EXTRAS`)."""
 
 _ROLL_US = 100_000
 """So often an operator who restarts or mends nodes looks whether he may go on."""
@@ -65,44 +26,6 @@ _HEARD_US = 500_000
 _REBORN_US = 30_000
 _LATE_US = (1_000_000, 4_000_000, 11_000_000)
 """Longer than it takes to be registered again; the last one also if the former life's session must expire first."""
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """One thing that goes wrong. `detail` is chance for what its kind has to choose, in [0, 1)."""
-
-    at_us: int
-    kind: str
-    host: int
-    other: int
-    duration_us: int
-    detail: float
-
-    def __str__(self) -> str:
-        return f"{self.kind} of node {self.host} (other: {self.other}) for {self.duration_us // MICROSECONDS} ms"
-
-
-def draw_faults(
-    rng: random.Random, kinds: Sequence[str], hosts: list[int], time_us: int, pause_us: tuple[int, int]
-) -> list[Fault]:
-    """A list of faults of these kinds, in order of time, over `time_us`."""
-    faults: list[Fault] = []
-    at_us = 0
-    while True:
-        at_us += rng.randint(*pause_us)
-        if at_us >= time_us:
-            return faults
-        host, other = rng.sample(hosts, 2)
-        faults.append(
-            Fault(
-                at_us,
-                rng.choice(kinds),
-                host,
-                other,
-                rng.choice((50_000, 400_000, 1_500_000, 4_000_000)),
-                rng.random(),
-            )
-        )
 
 
 class Nemesis:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from tanist.sim.faults.nemesis import KINDS, RARE_KINDS
+from tanist.sim.faults.schedule import KINDS, RARE_KINDS
 from tanist.sim.marks.situations import SITUATIONS
 
 Counts = Counter[str]

@@ -17,7 +17,7 @@ from typing import Any
 
 from tanist.sim.checkers.groups import Ledger
 from tanist.sim.checkers.liveness import LivenessPhase
-from tanist.sim.faults.nemesis import Fault
+from tanist.sim.faults.schedule import Fault
 from tanist.sim.oracle import PartitionOracle
 from tanist.sim.run.group_profiles import CLASSIC, CONSUMER, GroupConfig, GroupPlan
 from tanist.sim.run.run import Run, SeedResult
@@ -72,7 +72,7 @@ class GroupRun(Run):
         replicas = self.checkers.replicas
         self.ledger = Ledger(self.world, replicas)
         # The checkers know who sends what to a topic; to that of the groups nobody does but coordinators.
-        replicas.on_committed = _but_for_offsets(replicas.on_committed)
+        replicas.leaders.on_committed = _but_for_offsets(replicas.leaders.on_committed)
         replicas.elections.on_given_up = _but_for_offsets(replicas.elections.on_given_up)
         self.members = [member for plan in self.groups.plans for member in self._members_of(plan)]
         self._churning = True

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from tanist.sim.checkers.compaction import POLICY
-from tanist.sim.faults.nemesis import KINDS
+from tanist.sim.faults.schedule import KINDS
 from tanist.sim.workload.operations import OPERATIONS, RISKY, Topic
 from tanist.sim.world.clock import stream
 from tanist.sim.world.world import COMBINED

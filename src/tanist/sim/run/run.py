@@ -15,7 +15,8 @@ from tanist.sim.checkers.checkers import Checkers
 from tanist.sim.checkers.compaction import POLICY, key_of
 from tanist.sim.checkers.liveness import LivenessPhase
 from tanist.sim.checkers.violation import Violation
-from tanist.sim.faults.nemesis import Fault, Nemesis, draw_faults
+from tanist.sim.faults.nemesis import Nemesis
+from tanist.sim.faults.schedule import Fault, draw_faults
 from tanist.sim.marks.situations import watching_situations
 from tanist.sim.run.coverage import Counts
 from tanist.sim.run.profiles import ChaosConfig
