@@ -73,7 +73,7 @@ def test_digests_are_those_of_the_runs(tmp_path: Path) -> None:
 def test_a_run_with_groups_is_judged_traced_and_replayed(tmp_path: Path) -> None:
     result = _run("--groups", "--seeds", "3", "--out", str(tmp_path))
     assert result.exit_code == 0, result.output
-    assert "groups: commits told" in result.stdout
+    assert "groups: commits acknowledged" in result.stdout
     traced = _run("--groups", "--seeds", "3", "--trace").stdout.splitlines()
     assert traced[0].startswith("seed 3: GroupConfig(")
     assert any(" MEMBER " in line for line in traced)

@@ -40,8 +40,8 @@ def test_a_group_shares_its_topics_out_and_commits(protocol: str) -> None:
     outcome = run.run()
     assert outcome.violation is None
     counts = outcome.counts
-    assert counts["groups: commits told"] > 5
-    assert counts["groups: offsets told"] > 10
+    assert counts["groups: commits acknowledged"] > 5
+    assert counts["groups: offsets returned"] > 10
     # The last of the new protocol leave, and the classic ones go on by themselves.
     assert (counts["groups: downgraded"] > 0) == (protocol == MIXED)
     assert not any(member.owned for member in run.members), "all have left"

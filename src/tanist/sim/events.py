@@ -1,7 +1,7 @@
-"""What befalls a run from outside the nodes, as events: faults and operators emit them, checkers take note of them.
+"""Events from outside the nodes: faults and operators emit them, checkers receive them.
 
-Whoever injects a fault knows nothing of who judges it. An event says what was done, when it is done; what it means for
-the promises of the protocol is the checkers' affair.
+Faults and operators know no checker. An event says what was done, at the moment when it is done; checkers decide what
+it means for the promises of the protocol.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class BitRotted:
 
 @dataclass(frozen=True, slots=True)
 class LogRestored:
-    """A rotten log is what it was, from a copy."""
+    """A rotten log was restored from a copy."""
 
     node_id: int
     partition: TopicIdPartition
@@ -37,7 +37,7 @@ class LogRemoved:
 
 @dataclass(frozen=True, slots=True)
 class DirectoryFailed:
-    """A log directory fails: how the logs in it end is not known until they are read again."""
+    """A log directory fails: the ends of its logs are unknown until they are read again."""
 
     node_id: int
     path: str
@@ -59,7 +59,8 @@ class UnregistrationRequested:
 
 @dataclass(frozen=True, slots=True)
 class ElrDowngradeRequested:
-    """An operator asks for `eligible.leader.replicas.version` 0: from here on no loss of a page cache is survived."""
+    """An operator asks for `eligible.leader.replicas.version` 0: the protocol survives no loss of a page cache any
+    more."""
 
 
 Event = (

@@ -1,9 +1,11 @@
-"""What is true of one partition, over all replicas and all time: what no node can know.
+"""The oracle: facts about each partition over all replicas and all time, which no node can know.
 
-Owns the *true high watermark* T (the highest that any leader ever reached), the history H (the batches below T, frozen
-when T first passed them), and a copy of each replica's log, kept up to date change by change. How far a copy agrees
-with H is counted along, so that "has all that was ever committed" is one comparison. It decides nothing: `Partition`
-facts are judged by the checkers.
+Owns, for each partition, the *true high watermark* T (the highest that any leader ever reached), the history H (the
+batches below T, frozen when T first passed them), and a mirror of each replica's log, updated change by change. Each
+mirror counts how far it agrees with H, so "has all committed records" is one comparison.
+
+It decides nothing and imports no checker. The checkers alone write it; faults, operators and the lab read it, to choose
+their victims and to stay within the promise (`promise.py`).
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ _READ_BYTES = 1 << 20
 
 
 class Batch(NamedTuple):
-    """A batch as the history knows it. Two batches are the same if all of this is."""
+    """A batch of the history. Two batches are the same if all of these fields are."""
 
     first: int
     end: int
@@ -51,7 +53,7 @@ def pieces(log: Log, start: int, end: int) -> Iterator[memoryview]:
 
 
 class ReplicaMirror:
-    """The log of one replica as it was last seen. It outlives the processes."""
+    """The mirror of one replica's log, as it was last seen. It outlives the processes."""
 
     __slots__ = (
         "agreeing",
@@ -73,30 +75,30 @@ class ReplicaMirror:
     def __init__(self, node_id: int, life: int, log: Log | None) -> None:
         self.node_id = node_id
         self.life = life
-        """Of the host: which of its processes the log was last seen in."""
+        """The life of the host in which the log was last seen."""
         self.log = log
-        """As that process has it; None of a replica that was never seen."""
+        """The log object of that process; None for a replica that was never seen."""
         self.log_start = 0
         self.batches: list[Batch] = []
         self.agreeing = 0
-        """So many of them, from the first on, are those of the history."""
+        """Number of batches, from the first on, that agree with the history."""
         self.cut: set[Batch] = set()
-        """Batches it once had. Only asked whether one is in it."""
+        """Batches that were truncated. Only used for membership."""
         self.was_cut = False
-        """Since it was last looked at."""
+        """Truncated since it was last looked at."""
         self.lossy_since_epoch: int | None = None
         """The machine lost its power when the broker was registered with this epoch, and may have lost records."""
         self.doubtful = False
-        """Its process has not ended in good order since it was last known to be in sync: the controller must doubt it,
-        whether anything is lost or not."""
+        """Its process has ended uncleanly since it was last known to be in sync: the controller must doubt it, whether
+        anything is lost or not."""
         self.durable_end: int | None = None
-        """After a loss of power: what was synced ends here."""
+        """After a loss of power: the end of the synced part."""
         self.mid_turn = False
-        """The process died in the middle of a turn, of which nothing has been seen."""
+        """The process died in the middle of a turn, which the checkers have not seen."""
         self.released_epoch: int | None = None
-        """The partition epoch from which on this node is no replica any more, so that its log may be deleted."""
+        """The partition epoch since which this node is not a replica any more, so its log may be deleted."""
         self.member_since = 0
-        """Before this partition epoch the node may have had another log, which is deleted."""
+        """Before this partition epoch the node may have had another log, which was deleted."""
 
     @property
     def end(self) -> int:
@@ -125,7 +127,7 @@ class ReplicaMirror:
 
 
 class Compaction(Protocol):
-    """What compaction may have taken from the logs of one partition (`checkers/compaction.py`)."""
+    """The records that compaction may have removed from one partition's logs (`checkers/compaction.py`)."""
 
     def committed(self, offset: int, value: bytes) -> None:
         """A record is committed."""
@@ -138,7 +140,7 @@ class Compaction(Protocol):
 
 
 class PartitionOracle:
-    """One partition."""
+    """The facts about one partition."""
 
     def content(self, name: str, log: Log, start: int, end: int, now_us: int) -> list[Batch]:
         """The batches of a replica's log, as they were before compaction."""
@@ -150,7 +152,7 @@ class PartitionOracle:
         self.key = key
         self.name = name
         self.compaction: Compaction | None = None
-        """Of a compacted topic: what may be gone from its logs."""
+        """Of a compacted topic: the records that may be gone from its logs."""
         self.high_watermark = 0
         """T"""
         self.history: list[Batch] = []
@@ -165,32 +167,32 @@ class PartitionOracle:
         self.began: dict[int, int] = {}
         """Leader epoch -> the true high watermark when it began."""
         self.written: dict[tuple[int, int], tuple[Batch, Batch | None]] = {}
-        """(first offset, epoch) -> the one batch that can be there, and the one that can be before it."""
+        """(first offset, epoch) -> the only batch that can be there, and the only one that can be before it."""
         self.values: dict[int, bytes] = {}
-        """Offset -> value, of what is committed."""
+        """Offset -> value of each committed record."""
         self.offsets: dict[bytes, int] = {}
         self.needed = 0
-        """So many replicas the controller was told to keep eligible, since the ISR last had that many."""
+        """Number of replicas that must stay eligible: the smallest min ISR in force since the ISR last met it."""
         self.given_up: dict[tuple[int, bytes], int] = {}
-        """(offset, value) -> leader epoch: what was committed once, and is not any more. Never silently."""
+        """(offset, value) -> leader epoch: records that were committed, and are lost since. Never silently."""
         self.unclean = 0
-        """How often a replica was elected that lacks committed records, with everybody's knowledge."""
+        """Number of reported elections of a replica that lacks committed records."""
         self.unclean_epoch = -1
-        """The leader epoch of the last of these. Who has not heard of it may still count with what was given up."""
+        """The leader epoch of the last of these. A node that does not know it may still count with the lost records."""
 
     def is_complete(self, mirror: ReplicaMirror | None) -> bool:
-        """Has the replica all that was ever committed?"""
+        """Whether the replica has all committed records."""
         if mirror is None:
             return self.high_watermark == 0
         return mirror.agreed_end >= self.high_watermark
 
     def is_excused(self, mirror: ReplicaMirror) -> bool:
-        """Does it differ from the history only by what was given up, and has yet to be cut off?"""
+        """Whether it differs from the history only by lost records that it has yet to truncate."""
         rest = mirror.batches[mirror.agreeing] if mirror.agreeing < len(mirror.batches) else None
         return rest is not None and rest.epoch < self.unclean_epoch
 
     def agree(self, mirror: ReplicaMirror) -> None:
-        """Count on how far the copy is the history."""
+        """Count how far the mirror agrees with the history."""
         if not mirror.batches:
             return
         base = self.position.get(mirror.batches[0].first)
@@ -203,7 +205,7 @@ class PartitionOracle:
         mirror.agreeing = count
 
     def extend(self, batches: list[Batch]) -> None:
-        """More is committed."""
+        """More batches are committed."""
         for batch in batches:
             self.position[batch.first] = len(self.history)
             self.history.append(batch)
@@ -212,7 +214,7 @@ class PartitionOracle:
             self.agree(mirror)
 
     def forget_beyond(self, mirror: ReplicaMirror, leader_epoch: int) -> int:
-        """An unclean election of this replica: what it lacks is given up. How many records that is."""
+        """An unclean election of this replica: the records that it lacks are lost. Returns how many."""
         lost = self.high_watermark - mirror.agreed_end
         self.unclean += 1
         self.unclean_epoch = leader_epoch
@@ -234,13 +236,13 @@ class PartitionOracle:
 
 
 class Oracle:
-    """All partitions of a run. The checkers keep it; whoever injects faults may read it."""
+    """All partitions of a run. The checkers write it; faults and operators read it."""
 
     def __init__(self, image: MetadataImage) -> None:
         self.image = image
         """The committed metadata, as of the newest record that any node has applied."""
         self.partitions: dict[TopicIdPartition, PartitionOracle] = {}
         self.states: dict[TopicIdPartition, PartitionState] = {}
-        """Each partition as the committed metadata has it."""
+        """Each partition's state in the committed metadata."""
         self.rotten: set[tuple[TopicIdPartition, int]] = set()
-        """(partition, node) whose log has a batch on the disk that is not what was written (`faults/bit_rot.py`)."""
+        """(partition, node) whose log has a damaged batch on the disk (`faults/bit_rot.py`)."""

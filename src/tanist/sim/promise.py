@@ -1,11 +1,11 @@
-"""What the protocol promises to survive, of the settings in force and of what was lost so far.
+"""The promise: the losses that the protocol survives, from the settings in force and the losses so far.
 
-The promise (KIP-966): with min.insync.replicas m, m - 1 replicas may lose what they have not synced, overlapping, and
-no committed record is lost. With the recovery manager these are losses; in the KIP's first phase, which trusts the
-last leader when nobody is eligible, all unclean ends count as soon as one of them is a loss.
+The promise (KIP-966): with min.insync.replicas m, m - 1 replicas may lose their unsynced records at overlapping times,
+and no committed record is lost. With the recovery manager only these count as losses. The KIP's first phase trusts the
+last leader when no replica is eligible, so there all unclean shutdowns count as soon as one of them is a loss.
 
-Faults and operators ask it what they may do in a run that must not lose anything; the checkers hold the nodes to it.
-It must never ask the product's own code what is promised.
+Reads the oracle and imports no checker. In a run that must not lose anything, faults and operators ask it what they may
+do; the checkers hold the nodes to it. It must never ask the product's own code what is promised.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tanist.sim.oracle import Oracle, PartitionOracle, ReplicaMirror
 
 NONE, BALANCED, AGGRESSIVE = "None", "Balanced", "Aggressive"
 FIRST_PHASE = "first phase"
-"""Without the recovery manager: the last known leader, or anybody where `unclean.leader.election.enable` is true."""
+"""Without the recovery manager: the last known leader, or any replica if `unclean.leader.election.enable` is true."""
 
 _TOPIC, _BROKER = 2, 4
 
@@ -26,10 +26,10 @@ class Promise:
     def __init__(self, oracle: Oracle) -> None:
         self._oracle = oracle
         self.elr_may_be_off = False
-        """From when an operator has asked for it: then nobody stands behind an ISR, and no loss is survived."""
+        """Since an operator has asked for it. Without the ELR nothing backs the ISR, and no loss is survived."""
 
     def strategy(self, oracle: PartitionOracle) -> str:
-        """What the configuration in force says of a partition that nobody surely may lead."""
+        """The strategy in force for a partition without an eligible replica."""
         image = self._oracle.image
         static = image.static_configs
         if static.get("unclean.recovery.manager.enabled") != "true" or not image.elr_enabled:
@@ -47,7 +47,7 @@ class Promise:
         return self._oracle.image.unclean_election_enabled(oracle.name.rpartition("-")[0])
 
     def may_lack(self, oracle: PartitionOracle, mirror: ReplicaMirror) -> bool:
-        """Its page cache was lost, or its disk is not what it was."""
+        """Its page cache was lost, or its disk is damaged."""
         return mirror.lossy_since_epoch is not None or (oracle.key, mirror.node_id) in self._oracle.rotten
 
     def survives(
@@ -55,7 +55,7 @@ class Promise:
     ) -> bool:
         """Whether nothing is lost if this node dies now, with or without its page cache.
 
-        `dying`: who else is about to die, with its page cache kept.
+        `dying`: other nodes that will die, with their page caches kept.
         """
         members = {*state.isr, *state.elr, *state.last_known_elr}
         if node_id not in members:
@@ -73,7 +73,7 @@ class Promise:
         return len(losses) < oracle.needed
 
     def survives_everywhere(self, node_id: int, *, lossy: bool, dying: set[int]) -> bool:
-        """The same of all partitions."""
+        """The same for all partitions."""
         oracle = self._oracle
         return all(
             self.survives(node_id, state, oracle.partitions[key], lossy=lossy, dying=dying)
@@ -81,10 +81,10 @@ class Promise:
         )
 
     def elr_may_end(self) -> bool:
-        """Whether an operator may switch eligible leader replicas off: not while somebody may lack what is committed.
+        """Whether an operator may switch ELR off: not while a replica may lack committed records.
 
-        Without them the last member of an ISR stays in it, and leads with whatever it comes back with (Kafka before
-        KIP-966), so from there on nobody may lose anything.
+        Without ELR the last member of an ISR stays in it and leads with the log that it has when it returns (Kafka
+        before KIP-966), so no replica may lose anything from there on.
         """
         return not any(
             mirror.released_epoch is None and self.may_lack(oracle, mirror)

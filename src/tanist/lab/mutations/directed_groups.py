@@ -39,7 +39,7 @@ class DirectedGroups(Directed, GroupRun):
     def at_work(self) -> bool:
         """Offsets were told, and many commits: what a coordinator forgets from here on is missed."""
         counts = self.world.counts
-        return counts["groups: offsets told"] > 0 and counts["groups: commits told"] >= _COMMITS
+        return counts["groups: offsets returned"] > 0 and counts["groups: commits acknowledged"] >= _COMMITS
 
 
 def config(**changes: Any) -> GroupConfig:

@@ -1,1 +1,1 @@
-"""What must hold in a run, and the one who looks: each checker owns what it has seen."""
+"""The checkers of a run: the properties that must hold. Each checker alone owns its state."""

@@ -1,7 +1,7 @@
-"""All that is judged of a run: safety after every turn, clients as they are told, liveness when the faults have ended.
+"""All checks of a run: safety after every turn, clients' answers as they arrive, liveness after the faults.
 
-The checkers are told nothing by the nodes: they look at the nodes' own objects and disks, and keep what no node can
-know (`oracle.py`). A violation is raised from within the event that caused it, and ends the run.
+Nodes report nothing to the checkers. The checkers read the nodes' own objects and disks, and keep an oracle that no
+node has (`oracle.py`). A violation is raised from within the event that caused it, and ends the run.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Checkers:
         node = host.node
         if node is None:
             return
-        # Whoever looks on is not hindered by a disk that fails.
+        # A failing disk does not hinder the checkers.
         failing, host.disk.failing = host.disk.failing, []
         self.replicas.look(host, node)
         host.disk.failing = failing
@@ -67,7 +67,7 @@ class Checkers:
         """S20: what an idempotent producer sends is committed once, in its order."""
         send = self._history.by_value.get(value)
         if send is None:
-            self._fail("S18", f"{oracle.name}: {value!r} is committed, and nobody sent it")
+            self._fail("S18", f"{oracle.name}: {value!r} is committed, and no client sent it")
         if not send.ordered:
             return
         if value in oracle.offsets:
@@ -79,7 +79,7 @@ class Checkers:
         self._last_number[key] = send.number
 
     def _given_up(self, oracle: PartitionOracle) -> None:
-        """The history of a partition is shorter: what a producer committed last is another record now."""
+        """The history of a partition is shorter: each producer's last committed record is another one now."""
         for key in [key for key in self._last_number if f"{key[0]}-{key[1]}" == oracle.name]:
             del self._last_number[key]
         self._acknowledged_end.pop(oracle.key, None)
@@ -93,9 +93,9 @@ class Checkers:
         send.least_offset = self._acknowledged_end.get(self._oracle_of(send.topic, send.partition).key, 0)
 
     def _acknowledged(self, send: Send) -> None:
-        """S17, S7: an acknowledgement with acks=all speaks of a record that is committed, where it says.
+        """S17, S7: a record acknowledged with acks=all is committed at the offset that the acknowledgement gives.
 
-        And behind all that was acknowledged before it was sent.
+        That offset is after all offsets that were acknowledged before the record was sent.
         """
         oracle = self._oracle_of(send.topic, send.partition)
         if not send.promised or send.offset < 0 or (send.offset, send.value) in oracle.given_up:
@@ -117,13 +117,13 @@ class Checkers:
         self._acknowledged_end[oracle.key] = max(self._acknowledged_end.get(oracle.key, 0), send.offset + 1)
 
     def _refused(self, send: Send, error: int) -> None:
-        """S20, for the producer: its sequence is right, unless the log has lost what came before."""
+        """S20, for the producer: its sequence is right, unless the log has lost earlier records."""
         oracle = self._oracle_of(send.topic, send.partition)
         if not oracle.unclean:
             self._fail("S20", f"{oracle.name}: {send.producer} is refused with error {error}")
 
     def _read(self, read: Read) -> None:
-        """S18: a consumer gets what is committed, and nothing else, and all of it."""
+        """S18: a consumer gets all committed records, and no others."""
         oracle = self._oracle_of(read.topic, read.partition)
         key = (read.topic, read.partition, read.consumer)
         expected = self._last_read.get(key, -1) + 1
@@ -140,21 +140,21 @@ class Checkers:
             self._fail("S18", f"{oracle.name}: {read.value!r} was read at {read.offset}, there is {found!r}")
 
     def _may_be_left_out(self, oracle: PartitionOracle, offsets: range) -> bool:
-        """A compacted topic's consumer is spared what a later record, committed by now, has made obsolete."""
+        """A consumer of a compacted topic may miss a record if a later committed record has its key."""
         return oracle.compaction is not None and len(offsets) > 0 and all(map(oracle.compaction.may_be_gone, offsets))
 
     def _gone(self, topic: str, partition: int, offset: int) -> None:
-        """S18: what a consumer has read stays, unless it was given up."""
+        """S18: records that a consumer has read stay, unless an unclean election lost them."""
         oracle = self._oracle_of(topic, partition)
         if not oracle.unclean:
             self._fail("S18", f"{oracle.name}: offset {offset} was reached by a consumer, and is gone")
 
     def _moved(self, topic: str, partition: int, consumer: str, offset: int) -> None:
-        """A consumer goes on from another place."""
+        """A consumer continues at another offset."""
         self._last_read[(topic, partition, consumer)] = offset - 1
 
     def _end_seen(self, seen: EndSeen) -> None:
-        """S19: a new leader does not say where the log ends before it knows what its predecessors committed."""
+        """S19: a new leader reports no log end before it knows what its predecessors committed."""
         oracle = self._oracle_of(seen.topic, seen.partition)
         if seen.offset < seen.least and seen.leader_epoch >= oracle.unclean_epoch:
             self._fail(
@@ -172,7 +172,7 @@ class Checkers:
         return self._oracle_of(topic, partition).began.get(leader_epoch, 0)
 
     def check_clients(self) -> None:
-        """At the end: what was promised is there, wherever the acknowledgement said it was, or known to be lost."""
+        """At the end: each acknowledged record is at its acknowledged offset, or is known to be lost."""
         for send in self._history.sends:
             if send.outcome != "ok" or not send.promised:
                 continue
@@ -181,7 +181,7 @@ class Checkers:
                 self._fail("S7", f"{oracle.name}: {send.value!r} was acknowledged, and is not there")
 
     def lost_acknowledged(self) -> int:
-        """Records that were acknowledged with acks=all, and given up by an unclean election."""
+        """Records that were acknowledged with acks=all, and lost by an unclean election."""
         return sum(
             send.outcome == "ok"
             and send.promised
@@ -203,9 +203,9 @@ class Checkers:
         self._steps_healed = self._steps()
 
     def check_calm(self, elections_max: int = 4, changes_max: int = 16) -> None:
-        """L13: since then, there were only so many elections and changes of an ISR as it takes.
+        """L13: since the end of the faults there were few elections and ISR changes.
 
-        What operators asked for before may be done only now; each step of a move may take another leader.
+        Earlier operations may complete only now, and each step of a reassignment may elect another leader.
         """
         elections_max += 2 * (self._steps() - self._steps_healed)
         for what, count in self._upheaval().items():

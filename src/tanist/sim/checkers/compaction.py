@@ -1,11 +1,11 @@
-"""Compacted topics in the virtual world: what may be gone from a log.
+"""Compacted topics in the virtual world: the records that compaction may remove from a log.
 
-Owns what the checkers must know to judge such a log as they judge others. The history H of a partition is what was
-committed; a compacted log is a *thinning* of it: a batch may be missing, or lack records, if each of these was
-committed, and a later committed record has its key. Where a log is that, `originals` gives the batches of H in its
-place, so that all properties are asked of it as if it were whole; where it is not, that is a violation of S21.
+Owns the facts with which the checkers judge such a log like any other. The history H of a partition is its committed
+records. A compacted log may lack a batch, or records of a batch, if each of them was committed and a later committed
+record has its key. For such a log `originals` gives the batches of H in its place, so that all properties are checked
+as if it were whole. Any other gap violates S21.
 
-A record's key follows from its value (`key_of`), so that whoever knows the values knows the keys.
+A record's key follows from its value (`key_of`), so the values give the keys.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def key_of(value: bytes) -> bytes:
 
 
 class CompactionAllowance:
-    """What compaction may take from one partition: kept up with what is committed."""
+    """The records that compaction may remove from one partition, updated as records are committed."""
 
     def __init__(self, oracle: PartitionOracle) -> None:
         self._oracle = oracle
@@ -41,7 +41,7 @@ class CompactionAllowance:
         self._latest[key] = max(offset, self._latest.get(key, -1))
 
     def may_be_gone(self, offset: int) -> bool:
-        """Is there a later record of the same key, committed? After a loss that everybody knows of, who can tell."""
+        """Whether a later committed record has the same key. After an unclean election: always, the key may be lost."""
         value = self._oracle.values.get(offset)
         return self._oracle.unclean > 0 or (value is not None and self._latest[key_of(value)] > offset)
 
@@ -70,7 +70,7 @@ class CompactionAllowance:
         return found + self._filled(name, at, end, now_us)
 
     def _original(self, batch: Batch) -> Batch | None:
-        """The batch of the history of which this one is a part; None if it is whole, or not committed."""
+        """The batch of the history that this batch is a part of; None if it is whole, or not committed."""
         position = self._oracle.position.get(batch.first)
         whole = None if position is None else self._oracle.history[position]
         if whole is None or whole == batch or (whole.end, whole.epoch) != (batch.end, batch.epoch):
@@ -78,7 +78,7 @@ class CompactionAllowance:
         return whole
 
     def _filled(self, name: str, start: int, end: int, now_us: int) -> list[Batch]:
-        """What was between two batches, or before the log's end."""
+        """The batches of the history between two batches, or before the log's end."""
         found: list[Batch] = []
         at = start
         while at < end:

@@ -1,10 +1,10 @@
-"""Who may be elected, who stays eligible, and what an election gives up (S8, S13-S15, U1-U6).
+"""Elections: eligible replicas, the ELR, and the records that an unclean election loses (S8, S13-S15, U1-U6).
 
-Judges each committed change of a partition, with what no controller can know: how each process ended, and what each
-log holds. Owns the moment when the truth of a partition begins anew at an unclean election (U6): what the new leader
-lacks is given up there, named and counted, and only if the configuration in force, an operator, or more losses than
-the protocol promises to survive (`promise.py`) explain it. Must never ask the product's own code whether an election
-was right.
+Judges each committed change of a partition with facts that no controller has: how each process ended, and the content
+of each log. Owns the moment when an unclean election changes the history of a partition (U6): the records that the new
+leader lacks are lost there, named and counted. That is allowed only if the configuration in force, an operator, or more
+losses than the protocol promises to survive (`promise.py`) explain it. Must never ask the product's own code whether an
+election was right.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _REPORT = re.compile(r"POSSIBLE DATA LOSS: (\S+) is led by -?\d+ from leader epo
 
 @dataclass(frozen=True, slots=True)
 class _Suspicion:
-    """Somebody was passed over who was eligible. It must turn out within the same decision that it had to go."""
+    """An eligible replica was not elected. A later record of the same decision must explain it."""
 
     broker_id: int
     state: PartitionState
@@ -50,7 +50,7 @@ class _Suspicion:
 
 
 class ElectionChecks:
-    """All partitions' elections."""
+    """The elections of all partitions."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class ElectionChecks:
         self._oracle_of = oracle_of
         self._acting_leader = acting_leader
         self._lives: dict[UUID, tuple[int, int]] = {}
-        """Incarnation -> its node, and which of its lives it is."""
+        """Incarnation -> its node, and the number of its life."""
         self._broker_epochs: dict[int, int] = {}
         self._suspicions: list[_Suspicion] = []
         self._left: list[tuple[PartitionOracle, PartitionState, PartitionState]] = []
@@ -76,7 +76,7 @@ class ElectionChecks:
         """Brokers whose unregistration was asked for."""
         self.on_given_up: Callable[[PartitionOracle], None] = _nobody
         self._unclean: dict[tuple[str, int], None] = {}
-        """(partition, leader epoch) of each unclean election that is committed: to be reported once."""
+        """(partition, leader epoch) of each committed unclean election: each must be reported once."""
         self._reported: set[tuple[str, int]] = set()
         world.on_note = self._noted
 
@@ -87,12 +87,12 @@ class ElectionChecks:
         self._lives[node.lifecycle.incarnation_id] = (host.node_id, host.lives)
 
     def life_of(self, incarnation_id: UUID) -> int | None:
-        """Which life of its node an incarnation is."""
+        """The number of an incarnation among the lives of its node."""
         found = self._lives.get(incarnation_id)
         return None if found is None else found[1]
 
     def broker_changed(self, broker_id: int, before: BrokerRegistration | None) -> None:
-        """S8: whoever did not end in good order is eligible for nothing. S9: no broker epoch is given twice (A6)."""
+        """S8: a broker that ended uncleanly is eligible nowhere. S9: no broker epoch is given twice (A6)."""
         self._judge_suspicions(broker_id, before)
         now = self._image.brokers.get(broker_id)
         if now is None or (before is not None and before.incarnation_id == now.incarnation_id):
@@ -116,21 +116,22 @@ class ElectionChecks:
             )
 
     def _ended_well(self, broker_id: int, before: BrokerRegistration | None, now: BrokerRegistration) -> bool:
-        """Did every life since the one that was registered end in good order?"""
+        """Whether every life since the registered one ended cleanly."""
         last = None if before is None else self.life_of(before.incarnation_id)
         present = self.life_of(now.incarnation_id)
         if last is None or present is None:
             return False
         return all(life in self._world.hosts[broker_id].clean_ends for life in range(last, present))
 
-    # -- what the controller was told to keep
+    # -- min.insync.replicas
 
     def min_isr_may_have_changed(self, oracle: PartitionOracle, state: PartitionState) -> None:
-        """The promise is the smallest that was in force since the ISR was last large enough for it."""
+        """The promise is the smallest min ISR in force since the ISR last had that many members."""
         min_isr = self._image.effective_min_isr(*oracle.key)
         oracle.needed = min_isr if len(state.isr) >= min_isr else min(oracle.needed, min_isr)
         if not self._image.elr_enabled:
-            # Who leaves is forgotten. Nobody may be left if ELR was switched off when nobody was in sync (GAPS.md).
+            # A member that leaves is forgotten. None may be left if ELR went off while no replica was in sync
+            # (GAPS.md).
             oracle.needed = min(oracle.needed, len({*state.isr, *state.elr, *state.last_known_elr}))
 
     # -- a partition changes
@@ -159,7 +160,7 @@ class ElectionChecks:
             done = set(before.replicas) - set(before.removing) == set(after.replicas)
             counts["reassignments completed" if done else "reassignments cancelled"] += 1
         elected = after.leader >= 0 and after.leader_epoch != before.leader_epoch and after.leader != before.leader
-        # (By the end of a reassignment somebody may lead who joined the ISR in the same change.)
+        # (The end of a reassignment may elect a replica that joined the ISR in the same change.)
         ends = before.reassigning and not after.reassigning
         unclean = marked_unclean or (elected and not ends and after.leader not in (*before.isr, *before.elr))
         if elected:
@@ -182,7 +183,7 @@ class ElectionChecks:
     def _check_joined(
         self, oracle: PartitionOracle, before: PartitionState, after: PartitionState, broker_id: int
     ) -> None:
-        """S14: alive, and in the life of which the leader has seen a fetch in this epoch. (That it has all is S2.)"""
+        """S14: it is alive, and the leader has seen a fetch of this life in this epoch. (S2 checks its log.)"""
         broker = self._image.brokers.get(broker_id)
         if broker is None or not broker.active:
             self._fail("S14", f"{oracle.name}: {broker_id} joined the ISR, and is {broker}")
@@ -203,7 +204,7 @@ class ElectionChecks:
             )
 
     def _check_leavers(self, oracle: PartitionOracle, before: PartitionState, after: PartitionState) -> None:
-        """S13: while the ISR is too small nobody ceases to be eligible without a cause, nor is forgotten."""
+        """S13: while the ISR is below min ISR, no replica ceases to be eligible without a cause, nor is forgotten."""
         if not oracle.high_watermark or not self._image.elr_enabled:
             return
         if len(after.isr) >= self._image.effective_min_isr(*oracle.key):
@@ -240,13 +241,13 @@ class ElectionChecks:
         risky = self._check_allowed(oracle, before, after, strategy)
         mirror = oracle.mirrors.get(leader)
         if mirror is None or mirror.released_epoch is not None:
-            mirror = ReplicaMirror(leader, 0, None)  # it was let go since it was last seen, and begins anew
+            mirror = ReplicaMirror(leader, 0, None)  # it was released since it was last seen, and begins anew
         excused = mirror.lossy_since_epoch is not None and mirror.lossy_since_epoch == self._image.brokers[leader].epoch
         if not excused:
             self._check_choice(oracle, before, mirror, strategy)
         lossy = self._lossy(oracle, strategy)
         if excused:
-            # It is down, or another one by now: its next registration ends this, before it has led anybody.
+            # It is down or has restarted: its next registration ends its leadership before it has led.
             oracle.unclean_epoch = after.leader_epoch
             return
         committed = oracle.high_watermark
@@ -265,7 +266,7 @@ class ElectionChecks:
     def _check_allowed(
         self, oracle: PartitionOracle, before: PartitionState, after: PartitionState, strategy: str
     ) -> bool:
-        """U1. Whether this election may lose what was committed, by configuration or an operator's wish."""
+        """U1: whether configuration or an operator allows this election to lose committed records."""
         counts = self._world.counts
         eligible = {*before.isr, *before.elr}
         if oracle.key in self.asked_for:
@@ -298,7 +299,7 @@ class ElectionChecks:
         return broker.has_online_directory(state.directory_of(broker_id))
 
     def _judge_suspicions(self, broker_id: int, before: BrokerRegistration | None) -> None:
-        """A record about a broker: the changes before it, in the same decision, may have been made for its sake."""
+        """A record about a broker: it may explain the changes before it in the same decision."""
         now = self._image.brokers.get(broker_id)
         is_another = now is None or before is None or before.incarnation_id != now.incarnation_id
         suspicions, self._suspicions = self._suspicions, []
@@ -308,7 +309,7 @@ class ElectionChecks:
                 self._fail("U1", suspicion.message)
 
     def batch_ended(self) -> None:
-        """A decision's records stand together, so what explains a change must have come by now."""
+        """The records of a decision are one batch, so the explanation of a change must have come by now."""
         for suspicion in self._suspicions:
             self._fail("U1", suspicion.message)
         left, self._left = self._left, []
@@ -318,11 +319,11 @@ class ElectionChecks:
     def _check_choice(
         self, oracle: PartitionOracle, before: PartitionState, chosen: ReplicaMirror, strategy: str
     ) -> None:
-        """U2: of all who were asked, none had a longer log by (last epoch, end).
+        """U2: none of the replicas that were asked had a longer log by (last epoch, end).
 
-        Nobody appends while nobody leads, so what each of them has now is no less than what it had when it was asked;
-        only who lost its power since may have less. Whom the controller could not reach has not answered; Balanced
-        waits for those of LastKnownElr, and for nobody else.
+        No replica appends while there is no leader, so each has at least the log that it had when it was asked; only a
+        loss of power since then may have shortened it. An unreachable replica has not answered. Balanced waits for the
+        members of LastKnownElr, and for no others.
         """
         if strategy not in (BALANCED, AGGRESSIVE) or oracle.key in self.asked_for:
             return
@@ -343,10 +344,10 @@ class ElectionChecks:
                 )
 
     def _was_cut_off(self, broker_id: int) -> bool:
-        """Down, or cut off from a controller of late: the answer to a question may not have come."""
+        """Down, or recently cut off from a controller: its answer may not have arrived."""
         network, host = self._world.network, self._world.hosts[broker_id]
         if not host.up:
-            return True  # the controller has yet to hear of it
+            return True  # the controller may not know it yet
         since_us = self._world.now_us - _QUESTION_US
         return any(
             network.was_troubled(host.name, other.name, since_us)
@@ -355,7 +356,7 @@ class ElectionChecks:
         )
 
     def _lossy(self, oracle: PartitionOracle, strategy: str) -> set[int]:
-        """Whose word counts for nothing."""
+        """The replicas whose logs may lack committed records."""
         mirrors = [mirror for mirror in oracle.mirrors.values() if mirror.released_epoch is None]
         lossy = {mirror.node_id for mirror in mirrors if self.promise.may_lack(oracle, mirror)}
         if strategy == FIRST_PHASE and lossy:
@@ -363,7 +364,7 @@ class ElectionChecks:
         return lossy
 
     def happened(self, event: Event) -> None:
-        """What an operator asks for that bears on elections."""
+        """Operators' requests that concern elections."""
         if isinstance(event, UncleanElectionRequested):
             self.asked_for.add(event.partition)
         elif isinstance(event, ElrDowngradeRequested):
@@ -372,7 +373,7 @@ class ElectionChecks:
             self._unregistering(event.broker_id)
 
     def _unregistering(self, broker_id: int) -> None:
-        """A broker's word is about to be taken away: for the promise, that is a loss."""
+        """A broker's registration will be removed: for the promise, that is a loss."""
         self.unregistered.add(broker_id)
         for oracle in self._oracle.partitions.values():
             mirror = oracle.mirrors.get(broker_id)
@@ -384,7 +385,7 @@ class ElectionChecks:
     # -- reports
 
     def _noted(self, who: str, message: str) -> None:
-        """U5: an unclean election is reported to the operator no more than once."""
+        """U5: an unclean election is reported to the operator at most once."""
         found = _REPORT.match(message)
         if found is None:
             return
@@ -394,13 +395,13 @@ class ElectionChecks:
         self._reported.add(report)
 
     def check_reports(self) -> None:
-        """U5, at the end: and no less, unless a controller died that should have."""
+        """U5, at the end: and at least once, unless the controller that should report it died."""
         if self._world.counts["controllers elected"]:
             return
         for partition, epoch in self._unclean:
             if (partition, epoch) in self._reported:
                 continue
-            self._fail("U5", f"{partition}: nobody was told of the unclean election in epoch {epoch}")
+            self._fail("U5", f"{partition}: the unclean election in epoch {epoch} was not reported")
 
     def _fail(self, property_id: str, message: str) -> NoReturn:
         raise Violation(property_id, message, self._world.now_us)

@@ -1,15 +1,15 @@
-"""What consumer groups promise, and the log that is asked whether they keep it (C1-C4).
+"""Consumer groups: clients' answers against the committed log of `__consumer_offsets` (C1-C4).
 
-The committed records of `__consumer_offsets` are read along with the checkers' truth: the one order in which commits,
-generations and members have come. What clients are told is held against them at the moment when they hear of it:
+The ledger reads the committed records of `__consumer_offsets`: the one order of commits, generations and members. Each
+answer to a client is checked against them when the client receives it:
 
-    C1  an offset that a client is told, or told to have committed, is in the committed log
-    C2  it is not older than what anybody was told before the client asked: told offsets never go back
-    C3  an assignment that a member is told is in the committed log; and no partition has two owners: from the time a
-        member was told until it was told otherwise, has given it up, left, or the log says that its session is over
-    C4  who takes a partition over commits nothing that is less than what its former owner had committed
+    C1  an offset that a client receives, or an acknowledged commit, is in the committed log
+    C2  it is not older than any offset that was returned before the client asked: returned offsets never go back
+    C3  an assignment that a member receives is in the committed log; and no partition has two owners. A member owns it
+        from its assignment until its next one, or until it revokes it, leaves, or its session ends in the log
+    C4  the new owner of a partition commits no offset below the last commit of the former owner
 
-Where an unclean election has given records up, the groups of that partition are not judged from there on.
+After an unclean election has lost records of a partition, the groups of that partition are not judged any more.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ Member = tuple[str, str]
 
 @dataclass(slots=True)
 class Register:
-    """What was committed for one partition by one group, in the order of the log."""
+    """The commits of one group for one partition, in the order of the log."""
 
     commits: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """Tag -> where in the log, and the offset."""
+    """Tag -> position in the log, and the offset."""
     latest: str = ""
-    assigned: int = _NOTHING
-    """Where the newest commit is that anybody was told of."""
+    reported: int = _NOTHING
+    """Position of the newest commit that any client has received."""
 
 
 @dataclass(slots=True)
 class Tenure:
-    """A client believes that a partition is its own."""
+    """A client's ownership of a partition, as the client knows it."""
 
     client: str
     member_id: str
@@ -65,20 +65,21 @@ class Tenure:
 
 
 class Ledger:
-    """The `Witness` of a run's clients, and a `Watcher` of its world. Behind the checkers: it reads their truth."""
+    """The `Witness` of a run's clients, and a `Watcher` of its world. It reads the checkers' oracle, so it runs after
+    them."""
 
     def __init__(self, world: World, replicas: ReplicaChecks) -> None:
         self._world = world
         self._replicas = replicas
         self._read: dict[TopicIdPartition, int] = {}
-        """How far each partition of the log was read."""
+        """Offset up to which each partition of the log was read."""
         self._registers: dict[GroupPartition, Register] = {}
         self._tenures: dict[GroupPartition, Tenure] = {}
-        """Of those that the log has not ended, nor the client."""
+        """Ownerships that neither the log nor the client has ended."""
         self._stored: dict[Member, int] = {}
-        """The newest epoch or generation in which the log has had the member."""
+        """The newest epoch or generation of each member in the log."""
         self._ended: dict[Member, int] = {}
-        """What the member was told in this epoch, or before, is over."""
+        """Assignments of this epoch and of earlier ones are over."""
         self._generations: dict[str, int] = {}
         """Group -> its newest generation of the classic protocol."""
         self._classic_members: dict[str, frozenset[str]] = {}
@@ -86,7 +87,7 @@ class Ledger:
         """Group -> members of its last classic generation, while the batch that converts it is read."""
         self._consumer_groups: set[str] = set()
         self._authors: dict[str, str] = {}
-        """Tag -> who uses it."""
+        """Tag -> the client that uses it."""
         world.watchers.append(self)
 
     # -- the log
@@ -120,7 +121,7 @@ class Ledger:
         pass
 
     def went_down(self, host: Host, *, lost_power: bool, mid_turn: bool) -> None:
-        pass  # what is committed stays
+        pass  # committed records stay
 
     def _replay(self, offset: int, key: GroupRecordKey, value: GroupRecordValue | None) -> None:
         if isinstance(key, OffsetCommitKey):
@@ -153,7 +154,7 @@ class Ledger:
         register.latest = tag
 
     def _replay_generation(self, group: str, value: GroupMetadataValue | None) -> None:
-        """A generation of the classic protocol: whatever was told in the ones before is over."""
+        """A generation of the classic protocol: the assignments of earlier ones are over."""
         if value is None:  # deleted, or converted to the consumer protocol by this batch
             self._converted[group] = self._classic_members.pop(group, frozenset())
             return
@@ -172,7 +173,7 @@ class Ledger:
         )
 
     def _batch_ended(self) -> None:
-        """Whom a conversion leaves out was gone before: the end of a classic session is no record of its own."""
+        """A member that a conversion leaves out was gone before: a classic session ends without a record."""
         for group, members in self._converted.items():
             for member_id in sorted(members):
                 self._end((group, member_id))
@@ -193,7 +194,7 @@ class Ledger:
             for group_partition, tenure in self._tenures.items()
             if (group_partition[0], tenure.member_id) == member
         ]
-        # Who leaves gives up before it says so.
+        # A member that leaves revokes its partitions first.
         self._world.counts["groups: sessions ended"] += bool(believed)
         self._drop(believed)
 
@@ -215,14 +216,14 @@ class Ledger:
     ) -> None:
         partitions = list(partitions)
         self._world.note(client, "MEMBER", f"has {_partitions(partitions)} in epoch {epoch} of {group}")
-        self._world.counts["groups: a member is told"] += 1
+        self._world.counts["groups: an assignment is received"] += 1
         if self._oracle_of(group).unclean:
             return
         member = (group, member_id)
         if self._stored.get(member, -1) < epoch:
             self._fail("C3", f"{client} got epoch {epoch} of {group}, which is not in the log")
         if epoch <= self._ended.get(member, -1) or (classic and epoch < self._generations.get(group, 0)):
-            self._world.counts["groups: told what is over"] += 1
+            self._world.counts["groups: an ended assignment is received"] += 1
             return
         for partition in partitions:
             group_partition = (group, *partition)
@@ -247,13 +248,13 @@ class Ledger:
 
     def asks(self, group: str) -> Mapping[GroupPartition, int]:
         return {
-            group_partition: register.assigned
+            group_partition: register.reported
             for group_partition, register in self._registers.items()
             if group_partition[0] == group
         }
 
     def fetched(self, client: str, group: str, asked: Mapping[GroupPartition, int], offsets: Offsets) -> None:
-        self._world.counts["groups: offsets told"] += 1
+        self._world.counts["groups: offsets returned"] += 1
         if self._oracle_of(group).unclean:
             return
         for partition, (offset, tag) in offsets.items():
@@ -272,7 +273,7 @@ class Ledger:
         self._authors[tag] = client
 
     def committed(self, client: str, group_partition: GroupPartition, offset: int, tag: str) -> None:
-        self._world.counts["groups: commits told"] += 1
+        self._world.counts["groups: commits acknowledged"] += 1
         if not self._oracle_of(group_partition[0]).unclean:
             self._hears(group_partition, self._found(client, group_partition, offset, tag))
 
@@ -285,7 +286,7 @@ class Ledger:
 
     def _hears(self, group_partition: GroupPartition, at: int) -> None:
         register = self._registers[group_partition]
-        register.assigned = max(register.assigned, at)
+        register.reported = max(register.reported, at)
 
     # -- bits
 

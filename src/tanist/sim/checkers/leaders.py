@@ -1,4 +1,4 @@
-"""Leaders, and what they count on (S1-S5, S7, S10), over the mirrors of the replicas' logs.
+"""Leaders, their ISR and high watermark (S1-S5, S7, S10), over the mirrors of the replicas' logs.
 
 Owns the growth of a partition's history: records join it when a leader's high watermark passes them. A machine that
 lost its power may lack committed records while the controller does not know; the ELR exists for that. It is excused
@@ -48,7 +48,7 @@ class LeaderChecks:
             self._world.counts["two leaders"] += 1
         oracle.newest_epoch = max(oracle.newest_epoch, epoch)
         if epoch < oracle.unclean_epoch:
-            # It has yet to hear that what it counts with was given up. What it still promises is given up as well.
+            # It does not know the unclean election yet. The records that it still acknowledges are lost as well.
             self._read_values(hosted.log, oracle, mirror.batches, high_watermark_before, leader.high_watermark, epoch)
             return
         if epoch == oracle.newest_epoch and not oracle.is_complete(mirror):
@@ -72,7 +72,7 @@ class LeaderChecks:
     def _check_advance(
         self, name: str, node: Node, hosted: HostedPartition, leader: LeaderState, before: int, oracle: PartitionOracle
     ) -> None:
-        """S4: enough members in the committed ISR, all of the maximal ISR known to have it, and right to be so."""
+        """S4: the committed ISR meets min ISR, and all of the maximal ISR have it, as the leader knows and in fact."""
         high_watermark = leader.high_watermark
         min_isr = min(node.metadata.image.min_insync_replicas(hosted.topic), len(leader.metadata.replicas))
         if len(leader.isr) < min_isr:
@@ -99,7 +99,7 @@ class LeaderChecks:
                 continue
             if own is not None and (member is None or member.last_before(high_watermark) != own):
                 has = None if member is None else member.end
-                self._fail("S4", f"{name}: high watermark {high_watermark}, member {broker_id} has {has} in truth")
+                self._fail("S4", f"{name}: high watermark {high_watermark}, member {broker_id} really has {has}")
 
     def _freeze(
         self, name: str, hosted: HostedPartition, leader: LeaderState, oracle: PartitionOracle, mirror: ReplicaMirror
@@ -128,7 +128,7 @@ class LeaderChecks:
         end: int,
         given_up_in_epoch: int | None,
     ) -> None:
-        """The records of the batches that end in (start, end]: committed, or promised by one who has been overtaken."""
+        """The records of the batches that end in (start, end]: committed, or acknowledged by a deposed leader."""
         wanted = [batch for batch in content if start < batch.end <= end]
         if not wanted:
             return
@@ -149,7 +149,7 @@ class LeaderChecks:
                         oracle.compaction.committed(record.offset, value)
 
     def check_candidates(self, oracle: PartitionOracle) -> None:
-        """S2: everybody whom the controller may elect, up or not, has all that was ever committed."""
+        """S2: every replica that the controller may elect, up or down, has all committed records."""
         state = self._oracle.states.get(oracle.key)
         if state is None or oracle.high_watermark == 0:
             return
@@ -165,26 +165,27 @@ class LeaderChecks:
             )
 
     def _electable(self, state: PartitionState) -> tuple[int, ...]:
-        """Whom the controller may elect. With ELR off, one that is left over counts only while nobody is in sync."""
+        """The replicas that the controller may elect. With ELR off, a leftover ELR counts only while the ISR is
+        empty."""
         return state.isr if state.isr and not self._oracle.image.elr_enabled else (*state.isr, *state.elr)
 
     def _check_holders(self, oracle: PartitionOracle, leader: LeaderState) -> None:
-        """S7: min.insync.replicas disks have it, less those that lost their power."""
+        """S7: min.insync.replicas disks have it, less those that lost power."""
         state = self._oracle.states.get(oracle.key)
         if state is None or state.leader_epoch != leader.leader_epoch:
-            return  # a leader that is none any more: those it counts with may delete their logs, it has yet to hear
+            return  # a deposed leader that does not know it yet: its followers may delete their logs
         mirrors = [mirror for mirror in oracle.mirrors.values() if mirror.released_epoch is None]
         holders = sum(oracle.is_complete(mirror) for mirror in mirrors)
         lossy = sum(mirror.lossy_since_epoch is not None for mirror in mirrors)
         needed = leader.effective_min_isr
         if oracle.unclean:
-            # Its own high watermark, of a history that was given up before, may be all that such a leader begins with.
+            # Such a leader may begin with only its own high watermark, of a history that was lost before.
             needed = min(needed, max(oracle.needed, 1))
         if holders < needed - lossy:
             self._fail("S7", f"{oracle.name}: {oracle.high_watermark} is committed, and {holders} replicas have it")
 
     def check_quorum_superset(self, oracle: PartitionOracle, leader: LeaderState, state: PartitionState) -> None:
-        """S3: the leader counts with everybody the controller might elect."""
+        """S3: the leader's maximal ISR has every replica that the controller might elect."""
         if len(leader.isr) < leader.effective_min_isr:
             return
         electable = set(self._electable(state))
@@ -196,7 +197,7 @@ class LeaderChecks:
             )
 
     def is_excused(self, mirror: ReplicaMirror) -> bool:
-        """It lost its power, and the controller still counts with the life before that."""
+        """It lost its power, and the controller has still the registration from before."""
         broker = self._oracle.image.brokers.get(mirror.node_id)
         return mirror.lossy_since_epoch is not None and (broker is None or broker.epoch == mirror.lossy_since_epoch)
 

@@ -1,10 +1,10 @@
-"""When the faults have ended: what must come to hold, in what time, and what excuses it (L1-L13).
+"""The liveness phase after the faults: conditions that must hold within a time limit, and their excuses (L1-L13).
 
-Some brokers may be *left out* at first: they stay down while all else is healed (the *core*), so that it shows who can
-do without them. A partition may then be without a leader only if the strategy is to wait for somebody who is left out:
-for a member of the ISR or the ELR, with Balanced and nobody eligible for a member of LastKnownElr, with None and nobody
-eligible for an operator. Then they come back, an operator does what is left to operators, and everything must be whole:
-every replica in sync and equal to the byte, nothing pending, every client done.
+Some brokers may be *left out* at first: they stay down while all others (the *core*) are healed. A partition may then
+have no leader only if its strategy waits for a broker that is left out: a member of the ISR or the ELR; without
+eligible replicas, a member of LastKnownElr (Balanced) or an operator (None). Then they come back, an operator decides
+the remaining elections, and the cluster must be whole: every replica in sync and equal to the byte, nothing pending,
+every client done.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _OPERATORS_PAUSE_MS = 3_000
 
 
 class LivenessPhase:
-    """The second half of a run."""
+    """The liveness phase of one run."""
 
     def __init__(self, world: World, checkers: Checkers, nemesis: Nemesis, admin: Admin, settle_time_ms: int) -> None:
         self._world = world
@@ -45,7 +45,7 @@ class LivenessPhase:
         consumers: Sequence[Consumer],
         observers: Sequence[Observer],
     ) -> None:
-        """Heal, and see what comes of it."""
+        """Heal the cluster and check that it recovers."""
         left_out = self._leave_out(rng, left_out_max)
         self._nemesis.end(left_out)
         self._must_be_up(left_out)
@@ -80,21 +80,21 @@ class LivenessPhase:
         self.must(self._checkers.metadata.all_applied, "L2", lambda: "not all have the newest metadata")
         self.must(lambda: not self._pending(), "L8", lambda: f"AlterPartition pending: {self._pending()}")
         self._world.run_for(1_000)
-        # A coordinator may write even now: a member that died in the end loses its session when its time is over.
+        # A coordinator may still write: the session of a member that died late expires only now.
         self.must(self._is_whole, "L7", self._who_is_not_whole)
         self._checkers.check_converged()
         self._checkers.check_clients()
         self._checkers.check_calm()
 
     def must(self, condition: Callable[[], bool], property_id: str, message: Callable[[], str]) -> None:
-        """It must come to hold within the time there is."""
+        """The condition must hold within the time limit."""
         if not self._world.run_until(condition, within_ms=self._settle_time_ms):
             self._fail(property_id, message())
 
-    # -- some are left out
+    # -- brokers that are left out
 
     def _leave_out(self, rng: random.Random, count: int) -> frozenset[int]:
-        """Brokers whose absence is within what is promised, and leaves the quorum its majority."""
+        """Brokers whose absence the promise allows, and that leave the quorum its majority."""
         chosen: set[int] = set()
         brokers = self._world.brokers
         controllers = [host for host in self._world.hosts.values() if not host.is_broker or _votes(host)]
@@ -105,7 +105,7 @@ class LivenessPhase:
         return frozenset(chosen)
 
     def _do_without(self, left_out: frozenset[int]) -> None:
-        """What the core can do, it does: L4, L6, L10, L11 with their excuses."""
+        """The core recovers as far as it can: L4, L6, L10, L11 with their excuses."""
         self._must_be_led(left_out)
         self.must(
             lambda: all(
@@ -121,7 +121,7 @@ class LivenessPhase:
                 self._world.counts["excused: no leader possible"] += 1
 
     def _is_excused(self, key: TopicIdPartition, state: PartitionState, left_out: frozenset[int]) -> bool:
-        """Whether nobody of the core may lead the partition."""
+        """Whether no replica of the core may lead the partition."""
         promise = self._checkers.replicas.elections.promise
         oracle = self._checkers.replicas.oracle_of(key)
         strategy = promise.strategy(oracle)
@@ -140,25 +140,25 @@ class LivenessPhase:
     # -- operators
 
     def _attend(self) -> None:
-        """Where nobody is eligible and nobody will be waited for, an operator says who leads, as often as it takes."""
+        """An operator elects leaders for partitions that no replica may lead and that wait for none."""
         for key, state in self._states().items():
             if state.leader < 0 and self._is_operators(key, state):
                 self._admin.elect_uncleanly(key)
         self._admin.later(_OPERATORS_PAUSE_MS, self._attend)
 
     def _is_operators(self, key: TopicIdPartition, state: PartitionState) -> bool:
-        """The strategy None, or the KIP's first phase when the last leader is no replica any more."""
+        """The strategy None, or the KIP's first phase if the last leader is not a replica any more."""
         promise, oracle = self._checkers.replicas.elections.promise, self._checkers.replicas.oracle_of(key)
         if state.isr or state.elr:
             return False
         if not self._checkers.metadata.image.elr_enabled:
-            return not promise.anybody_will_do(oracle)  # what was known of others is not looked at any more
+            return not promise.anybody_will_do(oracle)  # the last known leaders are not used any more
         strategy = promise.strategy(oracle)
         if strategy == FIRST_PHASE:
             return not state.last_known_elr and not promise.anybody_will_do(oracle)
         return strategy == NONE
 
-    # -- what must come to hold
+    # -- conditions
 
     def _must_be_up(self, left_out: frozenset[int]) -> None:
         self.must(
@@ -198,7 +198,7 @@ class LivenessPhase:
         )
 
     def _is_whole(self) -> bool:
-        """L6, L7, L9: every replica is in its ISR, has all and knows it; nothing is on the move."""
+        """L6, L7, L9: every replica is in its ISR, has all records and the high watermark; no reassignment is open."""
         if any(set(state.isr) != set(state.replicas) or state.reassigning for state in self._states().values()):
             return False
         return not self._behind()

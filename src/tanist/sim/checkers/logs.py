@@ -34,7 +34,7 @@ class LogChecks:
     # -- a process begins and ends
 
     def meet(self, host: Host, log: Log, oracle: PartitionOracle) -> ReplicaMirror:
-        """A log that was opened."""
+        """A log was opened."""
         name = f"{oracle.name} on node {host.node_id}"
         known = oracle.mirrors.get(host.node_id)
         mirror = ReplicaMirror(host.node_id, host.lives, log)
@@ -47,7 +47,7 @@ class LogChecks:
             mirror.doubtful = known.doubtful
             mirror.member_since = known.member_since
         elif known is not None:
-            mirror.released_epoch = known.released_epoch  # until it is seen to be a replica again
+            mirror.released_epoch = known.released_epoch  # until it is a replica again
             mirror.member_since = (known.released_epoch or 0) + 1
         for number, batch in enumerate(mirror.batches):
             self._check_written(name, oracle, batch, mirror.batches[number - 1] if number else None)
@@ -67,19 +67,19 @@ class LogChecks:
     def went_down(
         self, host: Host, oracle: PartitionOracle, *, lost_power: bool, mid_turn: bool, broker_epoch: int
     ) -> None:
-        """The process has ended, or the machine is gone with what was not synced."""
+        """The process has ended, or the machine lost its power and all that was not synced."""
         mirror = oracle.mirrors.get(host.node_id)
         if mirror is None:
             return
         clean = host.lives in host.clean_ends
-        # Each life makes a new copy; if this one has not come to see its log, an older doubt stands.
+        # Each life makes a new mirror; if this one has not opened its log, an older doubt remains.
         mirror.mid_turn = mirror.mid_turn or mid_turn
         mirror.doubtful = mirror.doubtful or not clean
         if lost_power:
             durable_end = _durable_end(host, mirror)
-            # After an earlier loss that no process has lived to see: what it took does not count as synced again.
+            # After an earlier loss that no process has seen: the lost part does not count as synced again.
             mirror.durable_end = durable_end if mirror.durable_end is None else min(durable_end, mirror.durable_end)
-        # (Recovery cuts a rotten log off where it finds out.)
+        # (Recovery truncates a rotten log before the damaged batch.)
         if (lost_power or (oracle.key, host.node_id) in self._rotten) and not clean:
             mirror.lossy_since_epoch = broker_epoch
 
@@ -93,11 +93,11 @@ class LogChecks:
         mirror: ReplicaMirror,
         leader: ReplicaMirror | None,
     ) -> None:
-        """Bring the copy up to the log's end. `leader`: the log that this one is being made equal to."""
+        """Update the mirror to the log's end. `leader`: the mirror of the leader's log, which this one must become."""
         log = hosted.log
         end = log.log_end_offset
         if mirror.end > end:
-            self._cut_off(name, oracle, mirror, end)  # not by a truncation that was handed out
+            self._cut_off(name, oracle, mirror, end)  # not by a requested truncation
         if not mirror.batches:
             mirror.log_start = log.log_start_offset
         for batch in oracle.content(name, log, mirror.end, end, self._world.now_us):
@@ -116,7 +116,7 @@ class LogChecks:
             self._fail("S22", f"{name}: ends with {mirror.batches[-1]}, its latest leader epoch is {log.latest_epoch}")
 
     def _check_written(self, name: str, oracle: PartitionOracle, batch: Batch, before: Batch | None) -> None:
-        """S6 in its strongest form: the same offset and epoch are the same batch, behind the same batch, everywhere."""
+        """S6 in its strongest form: an offset and epoch are the same batch after the same batch on all replicas."""
         known = oracle.written.setdefault((batch.first, batch.epoch), (batch, before))
         if known[0] != batch:
             self._fail("S6", f"{name}: has {batch}, another replica {known[0]}")
@@ -124,7 +124,7 @@ class LogChecks:
             self._fail("S6", f"{name}: has {batch} behind {before}, another replica behind {known[1]}")
 
     def _cut_off(self, name: str, oracle: PartitionOracle, mirror: ReplicaMirror, offset: int) -> None:
-        """S21: nothing that was ever committed is cut off. What only diverged from it, is cut everywhere."""
+        """S21: no committed batch is truncated. Only diverging batches are."""
         mirror.was_cut = True
         if mirror.batches and mirror.end > offset:
             self._world.counts["logs truncated"] += 1
@@ -143,7 +143,7 @@ class LogChecks:
     # -- a log comes back
 
     def _check_restart(self, name: str, known: ReplicaMirror, now: ReplicaMirror, *, rotten: bool) -> None:
-        """S22: a crash takes nothing, a loss of power only what was not synced, and neither makes anything up."""
+        """S22: a crash loses nothing, a loss of power only unsynced batches, and neither adds any."""
         before = [batch for batch in known.batches if batch.end > now.log_start]
         same = 0
         for mine, theirs in zip(before, now.batches):
@@ -151,7 +151,7 @@ class LogChecks:
                 break
             same += 1
         if rotten and same == len(now.batches):
-            return  # cut off before what is rotten, or somewhere behind the durable end
+            return  # truncated before the rotten batch, or somewhere after the durable end
         if known.durable_end is None:
             if not known.mid_turn and before != now.batches:
                 self._fail("S22", f"{name}: had {known.end} before the crash, has {now.end}, {same} batches the same")
@@ -169,7 +169,7 @@ class LogChecks:
                 self._fail("S22", f"{name}: has {batch} after the loss of power, which it never had")
 
     def check_epoch_cache(self, name: str, log: Log, content: list[Batch]) -> None:
-        """S22: the leader-epoch cache says of this log what the log says."""
+        """S22: the leader-epoch cache agrees with the log."""
         found: list[tuple[int, int]] = []
         for batch in content:
             if not found or batch.epoch != found[-1][0]:
@@ -186,12 +186,12 @@ class LogChecks:
 
 
 def logs_of(node: Node) -> list[Log]:
-    """All logs in the node's directories, hosted or not."""
+    """All logs in the node's directories, whether the node hosts them or not."""
     return [log for directory in node.replicas.directories for log in directory.logs.values()]
 
 
 def _durable_end(host: Host, mirror: ReplicaMirror) -> int:
-    """Up to where the log is synced, by what the disk says of its segments."""
+    """The offset up to which the log is synced, from the synced lengths of its segments."""
     end = mirror.log_start
     if mirror.log is None:
         return end
@@ -199,7 +199,7 @@ def _durable_end(host: Host, mirror: ReplicaMirror) -> int:
     paths = [path for path in host.disk.paths() if path.startswith(folder) and path.endswith(_LOG_SUFFIX)]
     for path in paths:
         inode = host.disk.inode(path)
-        with suppress(WireError):  # not recovered since the last loss
+        with suppress(WireError):  # not recovered since the last loss of power
             for _, header in iterate_headers(memoryview(bytes(inode.data[: inode.synced_bytes]))):
                 end = max(end, header.next_offset)
         if inode.synced_bytes < len(inode.data):

@@ -1,8 +1,8 @@
-"""The metadata log and what nodes make of it (S9, S10 of the quorum, S12, S16).
+"""The metadata log and the nodes' images of it (S9, S10 of the quorum, S12, S16).
 
-Owns a shadow of the cluster: each committed record is applied to an image of its own once, when the first node has
-applied it, and what it changes is judged record by record. What other nodes apply is compared with that, batch by
-batch, so a node's metadata is a prefix of the committed log or is found out. It must never believe a node's image.
+Owns a shadow image: each committed record is applied to it once, when the first node has applied it, and each change is
+judged record by record. The batches that other nodes apply are compared with it, so a node's metadata must be a prefix
+of the committed log. It must never trust a node's image.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tanist.wire.metadata import PartitionChangeRecord, decode_record
 
 
 class MetadataChecks:
-    """The committed metadata, and who has applied how much of it."""
+    """The committed metadata, and each node's applied offset."""
 
     def __init__(
         self,
@@ -49,9 +49,9 @@ class MetadataChecks:
         self._leaders: dict[int, int] = {}
         """Epoch of the quorum -> its leader."""
         self._seen: dict[int, tuple[MetadataImage, int]] = {}
-        """Node -> its image (another one after a snapshot or a restart), and how far it was compared."""
+        """Node -> its image (another one after a snapshot or a restart), and the offset up to which it was compared."""
         self._before_elr: dict[TopicIdPartition, PartitionState] = {}
-        """Partition -> as it was when eligible leader replicas were switched on. Until it is led it may stay so."""
+        """Partition -> its state when ELR was switched on. It may keep that state until it has a leader."""
         self.changes = 0
 
     def look(self, host: Host, node: Node) -> None:
@@ -86,17 +86,17 @@ class MetadataChecks:
         self._seen[host.node_id] = (metadata.image, applied_offset)
 
     def all_applied(self) -> bool:
-        """L2: every node has applied all that is committed."""
+        """L2: every node has applied all committed records."""
         return all(node.metadata.applied_offset == self.applied_offset for node in self._world.nodes())
 
     def check_images(self) -> None:
-        """S16, at the end: every node has the image that the committed log makes."""
+        """S16, at the end: every node's image equals that of the committed log."""
         for node in self._world.nodes():
             if node.metadata.image != self.image_at(node.metadata.applied_offset):
                 self._fail("S16", f"node {node.node_id}: its image at {node.metadata.applied_offset} is another one")
 
     def image_at(self, offset: int) -> MetadataImage:
-        """The image that all committed records up to `offset` make."""
+        """The image after all committed records up to `offset`."""
         if offset == self.applied_offset:
             return self.image
         image = MetadataImage(self._static)
@@ -120,7 +120,7 @@ class MetadataChecks:
         self.applied_offset = max(self.applied_offset, end - 1)
 
     def _hear_from_others(self, host: Host, end: int) -> None:
-        """What is committed is in the logs of a majority: somebody else has what this node has cut off."""
+        """A majority has each committed batch: another node has the batches that this node has truncated."""
         start = self.applied_offset + 1
         if start >= end or host.node is None:
             return
@@ -169,7 +169,7 @@ class MetadataChecks:
         self._batch_ended()
 
     def _elr_switched(self) -> None:
-        """What partitions are does not change by that, only what they may become."""
+        """That changes no partition's state, only the states that it may get."""
         on = self.image.elr_enabled
         self._world.counts[f"ELR switched {'on' if on else 'off'}"] += bool(self.image.topics)
         self._world.note("metadata", "STATE", f"eligible leader replicas are {'on' if on else 'off'}")
@@ -206,7 +206,7 @@ class MetadataChecks:
                 self._fail("S12", f"{name}: fenced broker {broker_id} is in ISR {state.isr}")
 
     def _is_from_before_elr(self, key: TopicIdPartition, state: PartitionState) -> bool:
-        """As Kafka before KIP-966 left it: without a leader, and with the last member of its ISR still in it."""
+        """As Kafka left it before KIP-966: without a leader, and with the last member still in its ISR."""
         before = self._before_elr.get(key)
         if before is None:
             return False
@@ -216,13 +216,13 @@ class MetadataChecks:
         return False
 
     def _check_all_structures(self) -> None:
-        """S12 after a change of min.insync.replicas, by which an ELR may have become one too many (A32)."""
+        """S12 after a change of min.insync.replicas, which may require an empty ELR (A32)."""
         for topic in self.image.topics.values():
             for index, state in topic.partitions.items():
                 self._check_structure(f"{topic.name}-{index}", (topic.topic_id, index), state)
 
     def _check_broker(self, broker_id: int) -> None:
-        """S12, from the broker's side: who is fenced is in no ISR."""
+        """S12, from the broker's side: a fenced broker is in no ISR."""
         broker = self.image.brokers.get(broker_id)
         if self.image.elr_enabled and (broker is None or broker.fenced):
             for topic_id, index in self.image.partitions_in_isr(broker_id):
@@ -245,6 +245,6 @@ class MetadataChecks:
 
 
 def _has_all_of(log: RaftLog, snapshot: SnapshotId) -> bool:
-    """Whether the log has what the snapshot stands for: the same epoch at its end, hence the same before it."""
+    """Whether the log has the snapshot's records: the same epoch at its end, so the same records before it."""
     end = log.end_of_epoch(snapshot.epoch)
     return end.epoch == snapshot.epoch and end.offset >= snapshot.end_offset

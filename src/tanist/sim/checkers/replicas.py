@@ -28,7 +28,7 @@ from tanist.wire.ids import TopicIdPartition
 
 
 class _Seen:
-    """What was last seen of a hosted partition."""
+    """The last seen state of a hosted partition."""
 
     __slots__ = (
         "high_watermark",
@@ -54,7 +54,7 @@ class _Seen:
         self.maximal_isr: frozenset[int] = frozenset()
 
     def is_outdated(self, hosted: HostedPartition) -> bool:
-        """Whether there is anything new to see. Asked of every partition after every turn, so it makes no detours."""
+        """Whether anything has changed. Called for every partition after every turn, so it is fast."""
         leader, replica = hosted.leader, hosted.replica
         role = replica.role
         return (
@@ -83,7 +83,7 @@ class ReplicaChecks:
         self.elections = ElectionChecks(world, self.oracle, self.oracle_of, self.acting_leader)
         self._lives: dict[int, int] = {}
         self._changed: dict[TopicIdPartition, PartitionState] = {}
-        """Those that the present turn has changed."""
+        """Partitions that the present turn has changed."""
         self._seen: dict[HostedPartition, _Seen] = {}
         self.changes = 0
 
@@ -96,7 +96,7 @@ class ReplicaChecks:
                 found.compaction = CompactionAllowance(found)
         return found
 
-    # -- what happens
+    # -- turns, faults and metadata
 
     def look(self, host: Host, node: Node) -> None:
         """After a turn of the node."""
@@ -121,7 +121,7 @@ class ReplicaChecks:
                 seen = self._seen.get(hosted)
                 if (seen is None or seen.is_outdated(hosted)) and not hosted.stale and hosted.log.failed is None:
                     self._look(host, node, hosted, seen)
-        # Only now: of several changes of one partition in one turn, its leader has seen all.
+        # Only now, because the leader has seen all changes of its partition in this turn.
         if self._changed:
             for key, state in self._changed.items():
                 leader = self.acting_leader(key, state)
@@ -130,7 +130,7 @@ class ReplicaChecks:
             self._changed.clear()
 
     def _in_two_places(self, host: Host, oracle: PartitionOracle) -> None:
-        """A directory had failed, and the replica was made anew elsewhere: which log counts is yet to be seen."""
+        """A directory had failed, and the replica was created again in another: the node has yet to choose its log."""
         self._world.counts["logs in two directories"] += 1
         mirror = oracle.mirrors.get(host.node_id)
         if mirror is not None:
@@ -156,21 +156,22 @@ class ReplicaChecks:
         self.elections.happened(event)
 
     def _directory_failed(self, node_id: int, path: str) -> None:
-        """From here on nothing is known of how the logs in that directory end, until they are read again."""
+        """The ends of the logs in that directory are unknown until they are read again."""
         for oracle in self.oracles.values():
             mirror = oracle.mirrors.get(node_id)
             if mirror is not None and mirror.log is not None and mirror.log.directory.startswith(path + "/"):
                 mirror.mid_turn = True
 
     def _bit_rotted(self, node_id: int, key: TopicIdPartition) -> None:
-        """Its disk is not what it was: recovery may cut the log off there, after this life of its node or any later."""
+        """A batch on its disk is damaged: recovery may truncate the log there, after this life of its node or a later
+        one."""
         self.oracle.rotten.add((key, node_id))
         self._is_lossy(self.oracles[key].mirrors[node_id])
 
     def _log_removed(self, node_id: int, key: TopicIdPartition) -> None:
-        """An operator has removed a log while its broker was down: for the protocol, a loss of all that was synced.
+        """An operator has removed a log while its broker was down: for the protocol, all that was synced is lost.
 
-        With it goes the mark of a clean end, so the controller will doubt all that the broker has.
+        The mark of a clean shutdown goes too, so the controller will doubt all logs of the broker.
         """
         for oracle in self.oracles.values():
             other = oracle.mirrors.get(node_id)
@@ -212,18 +213,18 @@ class ReplicaChecks:
                 and self._is_itself(broker_id)
                 and not self.leaders.is_excused(member)
             ):
-                # In sync again, of its own or not: S2 has just been checked.
+                # In sync again: S2 has just been checked.
                 member.lossy_since_epoch = None
                 member.doubtful = False
         self._changed[key] = after
 
     def _is_itself(self, broker_id: int) -> bool:
-        """The broker runs, and its registration is that of the life it lives."""
+        """The broker runs, and its registration is that of its present life."""
         host, broker = self._world.hosts[broker_id], self.metadata.image.brokers.get(broker_id)
         return host.up and broker is not None and self.elections.life_of(broker.incarnation_id) == host.lives
 
     def _broker_changed(self, broker_id: int, before: BrokerRegistration | None) -> None:
-        """A new registration ends the excuse for what was lost: who is incomplete can't be elected any more (S8)."""
+        """A new registration ends the excuse of a loss: an incomplete replica cannot be elected any more (S8)."""
         self.elections.broker_changed(broker_id, before)
         image = self.metadata.image
         for key in (*image.partitions_in_isr(broker_id), *image.partitions_in_elr(broker_id)):
@@ -240,7 +241,7 @@ class ReplicaChecks:
         replica, log, leader = hosted.replica, hosted.log, hosted.leader
         if seen is None:
             if hosted.topic_id not in self.metadata.image.topics:
-                return  # deleted, and the node has yet to hear
+                return  # deleted, and the node does not know it yet
             oracle = self.oracle_of((hosted.topic_id, hosted.index))
             known = oracle.mirrors.get(host.node_id)
             if known is None or known.log is not log:
@@ -254,7 +255,7 @@ class ReplicaChecks:
             return
         name = f"{oracle.name} on node {host.node_id}"
         if mirror.released_epoch is not None and replica.partition_epoch > mirror.released_epoch:
-            mirror.released_epoch = None  # a replica again, and it has kept its log
+            mirror.released_epoch = None  # a replica again, with its old log
         self.logs.follow(name, hosted, oracle, mirror, self._acting_leader_mirror(oracle, hosted))
         self._check_epochs(name, seen, hosted)
         if leader is not None:
@@ -274,7 +275,7 @@ class ReplicaChecks:
     # -- epochs
 
     def _check_epochs(self, name: str, seen: _Seen, hosted: HostedPartition) -> None:
-        """S9, S16: a replica's epochs never go back, nor before those that are committed."""
+        """S9, S16: a replica's epochs never go back, and are never newer than the committed ones."""
         replica = hosted.replica
         if replica.leader_epoch < seen.leader_epoch or replica.partition_epoch < seen.partition_epoch:
             self._fail("S9", f"{name}: epochs went back to {replica.leader_epoch}, {replica.partition_epoch}")
@@ -287,7 +288,7 @@ class ReplicaChecks:
     # -- at the end
 
     def check_converged(self) -> None:
-        """L7, S22: all replicas hold the same bytes, and all of it is committed."""
+        """L7, S22: all replicas hold the same bytes, and all of them are committed."""
         for key, oracle in self.oracles.items():
             content: dict[int, bytes] = {}
             for node in self._world.nodes():
@@ -305,7 +306,7 @@ class ReplicaChecks:
                 if mirror.batches != oracle.content(name, log, log.log_start_offset, log.log_end_offset, now_us):
                     self._fail("S22", f"{name}: its log is not what it was seen to become")
                 self.logs.check_epoch_cache(name, log, mirror.batches)
-                if oracle.compaction is None:  # else each replica has cleaned for itself
+                if oracle.compaction is None:  # else each replica compacts on its own
                     content[node.node_id] = b"".join(pieces(log, log.log_start_offset, log.log_end_offset))
             first = next(iter(content.values()), b"")
             for node_id, found in content.items():
@@ -318,7 +319,7 @@ class ReplicaChecks:
         raise Violation(property_id, message, self._world.now_us)
 
     def acting_leader(self, key: TopicIdPartition, state: PartitionState) -> LeaderState | None:
-        """The leader that the controller means, if it acts as one in that epoch."""
+        """The leader that the controller has elected, if it acts as leader in that epoch."""
         host = self._world.hosts.get(state.leader)
         if host is None or not host.up or host.node is None:
             return None
@@ -327,7 +328,7 @@ class ReplicaChecks:
         return leader if leader is not None and leader.leader_epoch == state.leader_epoch else None
 
     def _acting_leader_mirror(self, oracle: PartitionOracle, hosted: HostedPartition) -> ReplicaMirror | None:
-        """The log of the leader that a follower follows, if it still leads that epoch."""
+        """The mirror of the leader that a follower follows, if it still leads that epoch."""
         follower = hosted.follower
         if follower is None:
             return None
@@ -341,7 +342,7 @@ class ReplicaChecks:
 
 
 def _told(state: PartitionState) -> str:
-    """For people."""
+    """A line of the trace."""
     parts = [
         f"leader {state.leader} in epoch {state.leader_epoch}.{state.partition_epoch}",
         f"replicas {list(state.replicas)}",

@@ -1,7 +1,7 @@
-"""What a checker raises, and what becomes of an error that a node raises.
+"""The exception of a checker, and the violation made of an error that a node raises.
 
-Its words are part of a run's digest. So an error is described by its type, its text and the functions of tanist that it
-came through, and never by files or line numbers: those depend on where tanist is installed, and under which Python.
+Its text is part of a run's digest. So an error is described by its type, its text and tanist's functions in its
+traceback, and never by files or line numbers, which depend on the installation and on the Python version.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Iterator
 
 CRASH = "crash"
-"""The property that an error violates which a node raises, or whoever looks on: nobody raises one."""
+"""The property that an error of a node or a checker violates: none of them raises one."""
 
 _PACKAGE = __name__.partition(".")[0] + "."
 _FRAMES_MAX = 6
@@ -29,13 +29,13 @@ class Violation(Exception):
         self.error: str | None = None
         """Of a crash: the error's type."""
         self.frames: tuple[str, ...] = ()
-        """Of a crash: the innermost functions of tanist that the error came through, as `broker/node::start`."""
+        """Of a crash: the innermost functions of tanist in the traceback, as `broker/node::start`."""
         self.traceback: str | None = None
-        """Of a crash: Python's own words, with files and lines. No part of the digest."""
+        """Of a crash: Python's own traceback, with files and lines. Not part of the digest."""
 
     @classmethod
     def of_error(cls, error: Exception, now_us: int) -> Violation:
-        """An error that nobody may raise."""
+        """The violation of an error that no node may raise."""
         kind = type(error)
         name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
         frames = tuple(_frames(error))[-_FRAMES_MAX:]
@@ -50,7 +50,7 @@ class Violation(Exception):
 
 
 def _frames(error: Exception) -> Iterator[str]:
-    """By the modules' names, which are the same whatever the folders are called that the package is in."""
+    """By modules' names, which do not depend on the folders that hold the package."""
     for frame, _ in traceback.walk_tb(error.__traceback__):
         module, function = str(frame.f_globals.get("__name__", "")), frame.f_code.co_name
         if module.startswith(_PACKAGE) and function not in _INLINED:

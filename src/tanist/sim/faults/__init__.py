@@ -1,1 +1,1 @@
-"""What breaks in a run: nodes, links, disks and stored bytes. It emits events and judges nothing."""
+"""Faults of a run: nodes, links, disks and stored bytes. They emit events and judge nothing."""

@@ -1,12 +1,12 @@
-"""Bit rot: a synced batch is not what it was, and nothing but its CRC says so.
+"""Bit rot: a synced batch changes on the disk, and only its CRC shows it.
 
-Kafka's habits, and ours: a broker does not look at the CRCs of what it has. A follower refuses a batch that is not
-whole, so does a consumer; both ask again and again until somebody mends the leader. Recovery after an unclean end looks
-at what lies behind the recovery point, and cuts the log off before the first batch that is not whole.
+As in Kafka, a broker does not check the CRCs of its stored batches. A follower refuses a damaged batch, and so does a
+consumer; both fetch again until an operator repairs the leader. Recovery after an unclean shutdown checks the batches
+behind the recovery point, and truncates the log before the first damaged one.
 
-So a rotten replica promises no more than one that has lost its page cache: it counts as a loss from the moment of the
-rot until its log is thrown away and fetched anew (which makes its broker's end an unclean one), or is restored.
-What must hold all the while: nobody takes a rotten batch for a whole one.
+So a rotten replica promises no more than one that has lost its page cache. It counts as a loss from the moment of the
+rot until its log is deleted and fetched again (which makes its broker's shutdown unclean), or is restored. Meanwhile no
+node and no client may accept a damaged batch.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _RottenByte(NamedTuple):
 
 
 class BitRot:
-    """What is rotten, on all disks."""
+    """The damaged batches on all disks."""
 
     def __init__(self, world: World, oracle: Oracle) -> None:
         self._world = world
@@ -41,7 +41,7 @@ class BitRot:
         self._spots: dict[tuple[TopicIdPartition, int], list[_RottenByte]] = {}
 
     def strike(self, host: Host, detail: float) -> bool:
-        """Turn over a bit of a committed, synced batch on the host; False if it has none."""
+        """Flip a bit of a committed, synced batch on the host; False if it has none."""
         spots = [
             (key, spot)
             for key, oracle in self._oracle.partitions.items()
@@ -64,7 +64,7 @@ class BitRot:
         return sorted({node_id for _, node_id in self._spots})
 
     def throw_away(self, host: Host) -> None:
-        """The host is down: its rotten logs go; where that might cost a committed record they are restored instead."""
+        """The host is down: delete its rotten logs, or restore them where that might lose a committed record."""
         for (key, node_id), spots in list(self._spots.items()):
             if node_id != host.node_id:
                 continue
@@ -80,7 +80,7 @@ class BitRot:
             del self._spots[(key, node_id)]
 
     def _possible(self, host: Host, mirror: ReplicaMirror | None, committed: int, detail: float) -> list[_RottenByte]:
-        """A byte of the records of each batch that may rot: headers stay, so that a log still knows what it holds."""
+        """A byte in the records of each batch that may rot. Headers stay, so a log still knows its offsets."""
         if mirror is None or mirror.log is None or mirror.released_epoch is not None:
             return []
         spots: list[_RottenByte] = []
@@ -97,7 +97,7 @@ class BitRot:
         return spots
 
     def _others_have_it(self, key: TopicIdPartition, node_id: int) -> bool:
-        """Whether somebody else is in sync, or surely eligible."""
+        """Whether another replica is in sync, or surely eligible."""
         state = self._oracle.states.get(key)
         oracle = self._oracle.partitions[key]
         if state is None:
@@ -118,20 +118,20 @@ class BitRot:
         self._world.note("operator", "DOES", f"restores the logs of {host.name} from a copy")
 
     def _remove(self, host: Host, mirror: ReplicaMirror) -> None:
-        """With the marks of a clean end, which would vouch for a log that is not there."""
+        """With the marks of a clean shutdown, which would promise a log that is gone."""
         if mirror.log is None:
             raise ValueError("nothing to remove")
         view = host.disk.view(Process("operator"))
         for path in host.directories:
             view.remove(f"{path}/{CLEAN_SHUTDOWN}")
         view.remove(mirror.log.directory)
-        host.disk.sync_all()  # as an operator does, who would not see it all come back
+        host.disk.sync_all()  # as an operator does: the removal must survive a loss of power
         host.clean_ends.discard(host.lives)
         self._world.note("operator", "DOES", f"removes {mirror.log.directory} of {host.name}")
 
 
 def _is_damaged(content: bytes, offset: int) -> bool:
-    """Whether the batch that has this byte is not whole: it may have been cut off, and another written in its place."""
+    """Whether the batch with this byte is damaged: it may be gone by now, with another batch in its place."""
     with suppress(WireError):
         for at, header in iterate_headers(content):
             if at <= offset < at + header.size_bytes:

@@ -1,7 +1,7 @@
-"""Faults of links: who cannot reach whom, how late, and whose old bytes come after the new ones.
+"""Faults of links: cut links, delays, loss, and bytes of old connections that arrive after those of new ones.
 
-Each is a function that breaks something and gives back what mends it. Links lead from one host to another; clients are
-hosts of their own here. Nothing here may kill a process or touch a disk, so that no promise is ever at stake.
+Each fault is a function that breaks something and returns the function that repairs it. Links lead from one host to
+another; each client is a host here. No link fault kills a process or touches a disk, so the promise always holds.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from tanist.sim.world.world import Host, World
 
 Mend: TypeAlias = Callable[[], None]
 LinkFault: TypeAlias = Callable[[World, Host, Host, float], "Mend"]
-"""(world, host, other host, chance in [0, 1)) -> what mends it."""
+"""(world, host, other host, random number in [0, 1)) -> the function that repairs it."""
 
 Links: TypeAlias = Sequence[tuple[str, str]]
 """(from host, to host)"""
 
 _FLAP_US = 120_000
-"""So long a flapping link is down, then up, then down."""
+"""Time that a flapping link is down, then up."""
 _STRANDED_US = (20_000, 400_000, 3_000_000)
-"""So late come the bytes of a connection that its other end has given up."""
+"""Delays of the bytes of a connection that its other end has given up."""
 _LOSS = (0.02, 0.2)
 
 
 def partition(world: World, host: Host, other: Host, detail: float) -> Mend:
-    """Cut off from all, from one (both still reach a third), or with another from the rest."""
+    """Cut off from all nodes, from one (both still reach a third), or with another one from the rest."""
     others = [each for each in world.hosts.values() if each is not host]
     here = [host]
     if detail < 0.4:
@@ -49,13 +49,13 @@ def one_way(world: World, host: Host, other: Host, detail: float) -> Mend:
 
 
 def mute(world: World, host: Host, other: Host, detail: float) -> Mend:
-    """Nobody hears the node, which hears all."""
+    """No node hears this one, which hears all."""
     world.note(host.name, "FAULT", "is heard by nobody")
     return _block(world, [(host.name, name) for name in _everybody(world, host)], host.name)
 
 
 def deaf(world: World, host: Host, other: Host, detail: float) -> Mend:
-    """The node hears nobody, and all hear it."""
+    """The node hears no other, and all hear it."""
     world.note(host.name, "FAULT", "hears nobody")
     return _block(world, [(name, host.name) for name in _everybody(world, host)], host.name)
 
@@ -118,7 +118,7 @@ def reset(world: World, host: Host, other: Host, detail: float) -> Mend:
 
 
 def strand(world: World, host: Host, other: Host, detail: float) -> Mend:
-    """The connections to one other node break at this end, while what went over them is still under way."""
+    """The connections to one other node break at this end, with bytes still under way."""
     return _strand(world, [(host.name, other.name)], detail)
 
 
@@ -150,10 +150,10 @@ def cut(world: World, hosts: Sequence[Host]) -> Mend:
 
 
 def _strand(world: World, links: Links, detail: float) -> Mend:
-    """What is sent from now on, one way, is late; soon the near end hears of a reset that the far end does not.
+    """Bytes sent from now on, one way, are late; soon the near end gets a reset that the far end does not.
 
-    So the far end reads requests of a connection whose client has long made another one, and answers nobody; or (the
-    other way late) the near end never hears the answer to what was done, and asks again over the new connection.
+    So the far end reads requests of a connection that its client has replaced long ago, and its answers are lost; or
+    (with the other way late) the near end never gets the answer, and asks again over the new connection.
     """
     network = world.network
     late_us = _STRANDED_US[int(detail * 997) % len(_STRANDED_US)]
@@ -194,7 +194,7 @@ def _forget(
 
 
 def _everybody(world: World, host: Host) -> list[str]:
-    """Whoever the host may have to do with."""
+    """All hosts that the host may talk to."""
     return [each.name for each in world.hosts.values() if each is not host] + list(world.clients)
 
 

@@ -20,16 +20,16 @@ from tanist.sim.promise import Promise
 from tanist.sim.world.world import Host, World
 
 _ROLL_US = 100_000
-"""So often an operator who restarts or mends nodes looks whether he may go on."""
+"""Pause between two looks of an operator who restarts or repairs nodes."""
 _HEARD_US = 500_000
-"""Longer than work off the loop takes to tell of its failure."""
+"""Longer than work off the loop takes to report its failure."""
 _REBORN_US = 30_000
 _LATE_US = (1_000_000, 4_000_000, 11_000_000)
-"""Longer than it takes to be registered again; the last one also if the former life's session must expire first."""
+"""Longer than a new registration takes; the last one even if the former life's session must expire first."""
 
 
 class Nemesis:
-    """Does what the list says, and mends it."""
+    """Injects the faults of a list, and repairs them."""
 
     def __init__(
         self, world: World, faults: list[Fault], oracle: Oracle, promise: Promise, *, down_max: int, may_lose: bool
@@ -45,7 +45,7 @@ class Nemesis:
         self._is_rolling = False
         self._rotten = BitRot(world, oracle)
         self.done: list[Fault] = []
-        """What was not passed over."""
+        """Faults that were not skipped."""
 
     def start(self) -> None:
         now_us = self._world.now_us
@@ -53,7 +53,7 @@ class Nemesis:
             self._world.scheduler.at(now_us + fault.at_us, lambda fault=fault: self._strike(fault))  # type: ignore[misc]
 
     def end(self, leave_out: frozenset[int] = frozenset()) -> None:
-        """Everything is mended at once, but for who is down: those start when their time comes, or are left out."""
+        """Repair everything at once, except nodes that are down: they start on schedule, or are left out."""
         self._left_out = leave_out
         self._ended = True
         self._world.network.conditions.slow_links.clear()
@@ -70,13 +70,13 @@ class Nemesis:
             self._renew(self._world.hosts[node_id])
 
     def let_back_in(self) -> None:
-        """Who was left out comes back."""
+        """Start the nodes that were left out."""
         left_out, self._left_out = self._left_out, frozenset()
         for node_id in sorted(left_out):
             self._start_again(self._world.hosts[node_id])
 
     def may_leave_out(self, host: Host) -> bool:
-        """Whether its death would be within what is promised."""
+        """Whether the promise allows its death."""
         return self._is_promised(host, lossy=False)
 
     def _strike(self, fault: Fault) -> None:
@@ -96,7 +96,7 @@ class Nemesis:
         return host.up and not host.frozen and down < self._down_max
 
     def _may_die(self, host: Host, *, lossy: bool = False) -> bool:
-        """Go down uncleanly, that is."""
+        """Whether the node may end uncleanly."""
         return self._may_go_down(host) and self._is_promised(host, lossy=lossy)
 
     def _is_promised(self, host: Host, *, lossy: bool) -> bool:
@@ -106,7 +106,7 @@ class Nemesis:
         return self._promise.survives_everywhere(host.node_id, lossy=lossy, dying=dying)
 
     def _is_dying(self, host: Host) -> bool:
-        """It is about to die, by what was done to it before."""
+        """An earlier fault will kill it."""
         return bool(host.disk.failing) or host.disk.full or (host.process is not None and host.process.fuse >= 0)
 
     def _start_again(self, host: Host) -> None:
@@ -114,7 +114,7 @@ class Nemesis:
             host.start()
 
     def _restart_if_failed(self, host: Host) -> None:
-        """A directory that has failed stays failed until the node is restarted."""
+        """A failed directory stays failed until the node is restarted."""
         node = host.node
         if host.up and node is not None and any(each.failed for each in node.replicas.directories):
             host.kill()
@@ -142,7 +142,7 @@ class Nemesis:
         return False
 
     def _quorum(self, fault: Fault, host: Host, other: Host) -> bool:
-        """Beyond `down_max`, which is what the quorum survives; brokers only as far as the promise goes."""
+        """More than `down_max` voters, which the quorum survives; brokers only as far as the promise allows."""
         voters = [each for each in self._world.hosts.values() if each.votes]
         if fault.detail < 0.4:
             self._after(fault.duration_us, cut(self._world, voters))
@@ -156,7 +156,7 @@ class Nemesis:
         return struck > 0
 
     def _rolling(self, fault: Fault, host: Host, other: Host) -> bool:
-        """The next one is told to stop when the one before is back."""
+        """Each node stops when the one before is back."""
         if self._is_rolling:
             return False
         self._is_rolling = True
@@ -195,14 +195,14 @@ class Nemesis:
 
         def mend() -> None:
             if host.lives == life:
-                host.kill()  # if nothing was written meanwhile
+                host.kill()  # nothing was written meanwhile
                 self._start_again(host)
 
         self._after(fault.duration_us, mend)
         return True
 
     def _power(self, fault: Fault, host: Host, other: Host) -> bool:
-        # Also of one that is down: its page cache is still there.
+        # Also of a node that is down: its page cache is still there.
         if not host.powered or not (
             self._may_die(host, lossy=True) if host.up else self._is_promised(host, lossy=True)
         ):
@@ -218,7 +218,7 @@ class Nemesis:
         return struck
 
     def _reborn(self, fault: Fault, host: Host, other: Host) -> bool:
-        """Its last words arrive when it lives again, and is perhaps registered anew."""
+        """Its last messages arrive when it runs again, and is perhaps registered again."""
         if not self._may_die(host):
             return False
         links, link = self._world.network.conditions.slow_links, (host.name, other.name)
@@ -306,11 +306,11 @@ class Nemesis:
         return True
 
     def _renew(self, host: Host) -> None:
-        """An operator has read of CRCs that do not match: what is rotten is thrown away, to be fetched from others."""
+        """An operator has seen CRC errors: delete the rotten logs, so that they are fetched from other replicas."""
         if not self._rotten.is_rotten(host.node_id):
             return
         if host.disk.failing or host.disk.full:
-            self._after(_ROLL_US, lambda: self._renew(host))  # nothing can be done about it now
+            self._after(_ROLL_US, lambda: self._renew(host))  # it cannot be repaired now
         else:
             host.kill()
             self._rotten.throw_away(host)
@@ -319,7 +319,7 @@ class Nemesis:
     def _directory(self, fault: Fault, host: Host, other: Host) -> bool:
         if len(host.directories) < 2 or not self._may_die(host):
             return False
-        # (Not the first, where the metadata log is: that is as if the whole disk failed.)
+        # (Not the first one, which has the metadata log: its failure equals that of the whole disk.)
         path = host.directories[1 + int(fault.detail * (len(host.directories) - 1))]
         host.disk.failing.append(path)
         self._world.emit(DirectoryFailed(host.node_id, path))
@@ -331,7 +331,7 @@ class Nemesis:
             self._world.note(host.name, "FAULT", f"{path} is mended")
             if host.lives == life:
                 host.kill()
-            if host.lives == life or host.fatal is not None:  # it may have been started meanwhile, in vain
+            if host.lives == life or host.fatal is not None:  # it may have tried to start meanwhile
                 self._start_again(host)
 
         self._after(fault.duration_us, mend)

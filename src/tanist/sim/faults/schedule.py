@@ -30,28 +30,28 @@ KINDS: dict[str, str] = {
     "directory": "one of several log directories fails; the node is started again when it is mended",
     "skew": "the time of day jumps",
 }
-"""What any run may draw."""
+"""Kinds that any run may draw."""
 
 RARE_KINDS: dict[str, str] = {
-    "mute": "nobody hears the node, which hears all",
-    "deaf": "the node hears nobody, all hear it",
+    "mute": "no node hears this one, which hears all",
+    "deaf": "the node hears no other, and all hear it",
     "clients": "some clients and the node do not hear each other, in one direction or both",
-    "flap": "the links to one other node go down and up and down again",
+    "flap": "the links to one other node go down and up, again and again",
     "lossy": "packets to and from one other node get lost, and come late",
     "strand": "connections to another node break at one end, with bytes under way that arrive after those of new ones",
     "strand_clients": "the same of clients' connections",
     "reborn": "SIGKILL and a start at once, while what the former life has sent to another node is still under way",
-    "disk_full": "no room: writes fail, perhaps half done; the node is started again when there is room",
-    "rot": "a bit of a synced batch turns over; somebody notices, and the replica's log is thrown away or restored",
-    "quorum": "most controllers die, or hear each other no more",
-    "rolling": "all nodes are restarted in good order, one after the other",
+    "disk_full": "no space: writes fail, perhaps half done; the node is started again when there is space",
+    "rot": "a bit of a synced batch flips; an operator notices, and the replica's log is deleted or restored",
+    "quorum": "most controllers die, or no longer hear each other",
+    "rolling": "all nodes are restarted cleanly, one after the other",
 }
-"""What runs draw that lean to it (`profiles.EXTRAS`)."""
+"""Kinds that only some profiles draw (`profiles.EXTRAS`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that goes wrong. `detail` is chance for what its kind has to choose, in [0, 1)."""
+    """One fault. `detail` is a random number in [0, 1) for the choices of its kind."""
 
     at_us: int
     kind: str

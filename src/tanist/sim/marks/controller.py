@@ -1,6 +1,6 @@
-"""Situations of the controller: whose word is old, who is fenced and why, what a recovery waits for.
+"""Situations of the controller: stale requests, fencing and its causes, recoveries and the replicas they wait for.
 
-And of partitions as the committed metadata has them: what KIP-966 makes of their ISR and ELR.
+And of partitions in the committed metadata: the changes of ISR and ELR under KIP-966.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _watch_requests(marks: Marks) -> None:
         if result is not None:
             marks.hit("controller: broker fenced by the end of its session")
 
-    # The table of requests keeps `alter_partition` in a lambda, which looks it up in the module at each call.
+    # The table of requests has `alter_partition` in a lambda, which looks it up in the module at each call.
     def altered(result: Any, image: MetadataImage, request: AlterPartitionRequest, *_: Any) -> None:
         if result.response.error_code == ErrorCode.STALE_BROKER_EPOCH:
             marks.hit("controller: AlterPartition of an older broker epoch refused")

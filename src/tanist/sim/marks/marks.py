@@ -1,11 +1,11 @@
 """Marks: protocol situations, seen from outside, and counted by name.
 
-What a run comes by is told by the functions of the nodes that decide it: for the time of a run each is wrapped by one
-that looks at what went in and what came out, and counts. The product knows nothing of it, and outside of runs it costs
-nothing. Nobody who looks may change anything: the same seed gives the same bytes with marks and without.
+For the time of a run, the functions of the nodes that decide a situation are wrapped. A wrapper looks at arguments and
+results, and counts. The product does not know marks, and outside of runs they cost nothing. A wrapper must change
+nothing: the same seed gives the same bytes with marks and without.
 
-    situation_marks, one table a room: name -> what is meant
-    `watching(counts)`: wraps, and takes the wrappers off again, whatever has happened in between
+Each package has a table of its situations: name -> meaning. `watching(counts, ...)` wraps the functions, and unwraps
+them in any case.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 Look: TypeAlias = Callable[..., None]
-"""(what came out, *what went in)"""
+"""(result, *arguments)"""
 
 
 class Marks:
@@ -30,7 +30,7 @@ class Marks:
         self.counts[name] += 1
 
     def after(self, owner: Any, name: str, look: Look) -> None:
-        """Have `look` see each call of the function when it has returned."""
+        """Call `look` after each call of the function."""
         original = _own(owner, name)
 
         def watched(*args: Any, **kwargs: Any) -> Any:
@@ -41,7 +41,7 @@ class Marks:
         self._replace(owner, name, original, watched)
 
     def before(self, owner: Any, name: str, look: Callable[..., None]) -> None:
-        """Have `look` see what goes into each call of the function, before anything has changed."""
+        """Call `look` with the arguments of each call of the function, before anything has changed."""
         original = _own(owner, name)
 
         def watched(*args: Any, **kwargs: Any) -> Any:
@@ -51,7 +51,8 @@ class Marks:
         self._replace(owner, name, original, watched)
 
     def around(self, owner: Any, name: str, read: Callable[..., Any], look: Look) -> None:
-        """Have `read` see what goes in; what it keeps goes to `look` with what came out: (kept, result, *arguments)."""
+        """Call `read` with the arguments; its result goes to `look` with that of the function: (read, result,
+        *arguments)."""
         original = _own(owner, name)
 
         def watched(*args: Any, **kwargs: Any) -> Any:
@@ -73,7 +74,7 @@ class Marks:
 
 
 def _own(owner: Any, name: str) -> Any:
-    """The function as the class or module itself has it: one that is renamed must be noticed."""
+    """The function as the class or module itself defines it: a renamed one must be noticed."""
     found = vars(owner).get(name)
     if not callable(found):
         raise AttributeError(f"{owner!r} has no function {name} of its own to watch")
@@ -82,7 +83,7 @@ def _own(owner: Any, name: str) -> Any:
 
 @contextmanager
 def watching(counts: Counter[str], *rooms: Callable[[Marks], None]) -> Iterator[None]:
-    """Watch the functions that each of the rooms names."""
+    """Watch the functions that each table names."""
     marks = Marks(counts)
     try:
         for room in rooms:

@@ -17,14 +17,14 @@ from tanist.wire.errors import ErrorCode
 QUORUM_SITUATIONS: dict[str, str] = {
     "quorum: pre-vote refused": "by who hears a leader, or has more of the log",
     "quorum: vote refused": "by who has voted for another, or has more of the log",
-    "quorum: pre-vote lost, its leader followed again": "nobody else missed the leader",
+    "quorum: pre-vote lost, its leader followed again": "no other voter missed the leader",
     "quorum: vote split or lost": "a candidate's time is over and it is not elected",
     "quorum: question of an older epoch answered with the newer": "a vote, or a leader's claim",
     "quorum: leader resigns, a majority is silent": "check quorum (KIP-996)",
     "quorum: leader hears of a newer epoch": "and leads no more",
-    "quorum: leader leaves in good order": "EndQuorumEpoch, so that another stands at once",
-    "quorum: successor told that the leader leaves": "it need not wait for its timeout",
-    "quorum: fetch refused by who does not lead": "the fetcher is told who does",
+    "quorum: leader leaves in good order": "EndQuorumEpoch, so that another voter stands at once",
+    "quorum: successor learns that the leader leaves": "it need not wait for its timeout",
+    "quorum: fetch refused by who does not lead": "the answer names the leader",
     "quorum: uncommitted records cut off": "a new leader's log has others there",
     "quorum: fetch answered with a snapshot": "what the fetcher lacks is not in the log any more",
     "quorum: snapshot downloaded": "and loaded in place of the log",
@@ -72,7 +72,7 @@ def _watch_elections(marks: Marks) -> None:
     def told(before: bool, result: Any, elections: Elections, *_: Any) -> None:
         role = elections._quorum.role
         if not before and isinstance(role, Follower) and role.leader_lost:
-            marks.hit("quorum: successor told that the leader leaves")
+            marks.hit("quorum: successor learns that the leader leaves")
 
     marks.after(QuorumRules, "grants_vote", granted)
     marks.before(Elections, "_give_up", gave_up)

@@ -20,7 +20,7 @@ REPLICA_SITUATIONS: dict[str, str] = {
     "leader: fetch of an older leader epoch fenced": "KIP-320: it says nothing of the log that this leader has",
     "leader: fetch of a newer leader epoch": "the leader has yet to hear of its own next epoch, or of the next leader",
     "leader: fetch of one who is no replica": "of an assignment that one of both has not heard of",
-    "leader: divergence found by a fetch": "the follower is told where its log stops to be the leader's (KIP-595)",
+    "leader: divergence found by a fetch": "the answer says where its log diverges from the leader's (KIP-595)",
     "leader: fetch of a broker's former life refused": "sent before it registered anew: its log may be another one",
     "leader: replica behind the high watermark waits": "it may not join the ISR yet",
     "leader: replica waits for the leader epoch's start": "it has the high watermark as known, which may be stale",

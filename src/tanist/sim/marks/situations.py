@@ -1,7 +1,7 @@
-"""The named protocol situations: all of them, and what watches for them in a run.
+"""The named protocol situations, and the wrappers that count them in a run.
 
-A situation is a moment in which a rule of the protocol decides: a range of seeds that never comes by it says nothing of
-that rule. Replicas, controllers and the quorum have tables of their own; what nodes report and clients meet is here.
+A situation is a moment in which a rule of the protocol decides: a range of seeds without it proves nothing about that
+rule. Replicas, controllers and the quorum have tables of their own; nodes' reports and clients' errors are here.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ NODE_SITUATIONS: dict[str, tuple[str, str]] = {
     "node: cannot start": (r"cannot start:", "its disk is full, or fails"),
     "node: unclean election reported": (r"POSSIBLE DATA LOSS", "for the operator to read, once"),
 }
-"""Name -> what a node says then, and what is meant."""
+"""Name -> the node's report, and the meaning."""
 
 CLIENT_SITUATIONS: dict[str, str] = {
     "producer: answer lost": "it sends the same again",
@@ -61,7 +61,7 @@ SITUATIONS: dict[str, str] = {
     **{name: meaning for name, (_, meaning) in NODE_SITUATIONS.items()},
     **CLIENT_SITUATIONS,
 }
-"""Name -> what is meant."""
+"""Name -> meaning."""
 
 _PRODUCER_ERRORS = {
     ErrorCode.NOT_LEADER_OR_FOLLOWER: "producer: sent to who does not lead",
@@ -77,7 +77,7 @@ _CONSUMER_ERRORS = {
 
 
 def watching_situations(counts: Counter[str]) -> AbstractContextManager[None]:
-    """Count, while this holds, whatever is in `SITUATIONS`."""
+    """Count the situations of `SITUATIONS` in this context."""
     return watching(counts, watch_replicas, watch_controllers, watch_quorum, _watch_nodes, _watch_clients)
 
 

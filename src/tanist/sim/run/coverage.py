@@ -1,7 +1,7 @@
-"""What a run has exercised: counters, each with a name that says it.
+"""Coverage: named counters of the situations that runs have exercised.
 
-A run in which nothing happened proves nothing, and a thousand such runs prove no more. The counters of all seeds of a
-range are added up and printed by `tanist lab run`; over a large range none of `EXPECTED` may be zero.
+A run in which nothing happened proves nothing, and a thousand such runs prove no more. `tanist lab run` adds and prints
+the counters of all seeds; over a large range none of `EXPECTED` may be zero.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ EXPECTED: dict[str, str] = {
     **{f"fault: {kind}": meaning for kind, meaning in {**KINDS, **RARE_KINDS}.items()},
     **SITUATIONS,
 }
-"""What a large range of seeds must come by, and what is meant."""
+"""Counters that must not be zero over a large range of seeds, and their meanings."""
 
 
 SELDOM: frozenset[str] = frozenset(
@@ -70,7 +70,7 @@ SELDOM: frozenset[str] = frozenset(
         "recovery: decided without all live replicas",
     )
 )
-"""Watched and told as the others are, but a thousand seeds may well do without: each takes two rare things at once."""
+"""Counted and printed like the others, but a thousand seeds may miss them: each takes two rare events at once."""
 
 
 def added(each: Iterable[Counts]) -> tuple[Counts, Counts]:
@@ -84,5 +84,5 @@ def added(each: Iterable[Counts]) -> tuple[Counts, Counts]:
 
 
 def lacking(counts: Counts) -> list[str]:
-    """What did not happen though it should have."""
+    """Expected situations that did not occur."""
     return [name for name in EXPECTED if not counts[name] and name not in SELDOM]

@@ -1,7 +1,7 @@
-"""What a run with consumer groups is like, drawn from its seed: a profile of its own, beside those of `profiles`.
+"""The profile of a run with consumer groups, drawn from its seed.
 
-Of its own, so that no seed of the others draws anything else than without it. Topics hold no records: it is
-coordinators that are put to the test, and to them an offset is a number. See `group_run`.
+It is separate from `profiles`, so that the seeds of the others draw the same with it and without. Topics hold no
+records: the run tests coordinators, and to them an offset is a number. See `group_run`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class GroupPlan:
 
 @dataclass(frozen=True)
 class GroupConfig(ChaosConfig):
-    """What a run with groups is like. Times in virtual milliseconds."""
+    """The configuration of a run with groups. Times in virtual milliseconds."""
 
     plans: tuple[GroupPlan, ...] = (GroupPlan("g0", CLASSIC, 3, ("events",)),)
     session_timeout_ms: int = 3_000
@@ -43,9 +43,9 @@ class GroupConfig(ChaosConfig):
     churn: tuple[str, ...] = _CHURN
     churn_pause_ms: tuple[int, int] = (400, 4_000)
     away_ms: tuple[int, int] = (50, 6_000)
-    """How long a member that went stays away, or is paused: a session's length is among it."""
+    """Range of the time that a member stays away or is paused; it includes the session timeout."""
     all_return: bool = True
-    """In the end all members are there; else only those who are, and one of each group at least."""
+    """In the end all members return; else only the present ones stay, at least one of each group."""
     grows: bool = True
     """Topics get partitions while groups read them."""
 

@@ -1,10 +1,10 @@
 """A run of the simulator with consumer groups: members of both protocols, while coordinators die and members move.
 
 Everything is drawn from the seed: the cluster and its groups (`group_profiles`), faults and operators as in any run,
-and what members do of their own accord (leave, die, pause for longer than a session). Judged while it happens by the
-ledger (C1-C4) and by the checkers of the log underneath; and when the faults have ended:
+and the actions of members (leave, die, pause for longer than a session). The ledger (C1-C4) and the checkers of the log
+judge it while it runs; and after the faults:
 
-    C5  each group settles: every partition of its topics has one owner, whose commits are told, within bounded time
+    C5  each group settles: every partition of its topics gets one owner with acknowledged commits within bounded time
 
     tanist lab run --groups --seeds 1..200
 """
@@ -37,20 +37,20 @@ _GROWTH_TIMEOUT_MS = 5_000
 
 GROUPS_EXPECTED: dict[str, str] = {
     "elections": "a broker was elected, and with it a coordinator",
-    "groups: a member is told": "what is its own",
-    "groups: commits told": "a commit has succeeded",
+    "groups: an assignment is received": "the partitions that the member owns",
+    "groups: commits acknowledged": "a commit has succeeded",
     "groups: commits refused": "of a generation that is over, or by who does not coordinate",
     "groups: members die": "without a word, so that their sessions end",
     "groups: members leave": "in good order",
     "groups: members pause": "for longer than a session, and go on believing that they are members",
-    "groups: offsets told": "to members and to those who only look",
-    "groups: told what is over": "an assignment is heard of when the log has ended it already",
+    "groups: offsets returned": "to members, and to clients that only read offsets",
+    "groups: an ended assignment is received": "the log has ended the assignment before the client receives it",
     "groups: topics grown": "a topic has a partition more, which must get an owner",
     "groups: upgraded": "a classic group became one of the consumer protocol, with its members",
     "groups: downgraded": "and the other way round",
     "groups: sessions ended": "a coordinator has given a member up",
 }
-"""What a large range of seeds must come by, and what is meant."""
+"""Counters that must not be zero over a large range of seeds, and their meanings."""
 
 
 class GroupRun(Run):
@@ -71,7 +71,7 @@ class GroupRun(Run):
         super().__init__(seed, self.groups, faults=faults, operations=operations, trace=trace)
         replicas = self.checkers.replicas
         self.ledger = Ledger(self.world, replicas)
-        # The checkers know who sends what to a topic; to that of the groups nobody does but coordinators.
+        # The checkers know the producers of each topic; only coordinators write to the topic of the groups.
         replicas.leaders.on_committed = _but_for_offsets(replicas.leaders.on_committed)
         replicas.elections.on_given_up = _but_for_offsets(replicas.elections.on_given_up)
         self.members = [member for plan in self.groups.plans for member in self._members_of(plan)]
@@ -144,7 +144,7 @@ class GroupRun(Run):
         world.counts["groups: commits refused"] += sum(sum(member.refused.values()) for member in self.members)
 
     def _settle(self, liveness: LivenessPhase) -> None:
-        """C5: with all mended, every partition gets an owner whose commits count, whoever is gone for good."""
+        """C5: after the repairs, every partition gets an owner with acknowledged commits, even if members are gone."""
         self._churning = False
         self.nemesis.end()
         for member in self.members:
@@ -206,7 +206,7 @@ class GroupRun(Run):
             self.world.scheduler.thaw(process)
 
     def _grow(self) -> None:
-        """A topic gets one partition more: its groups have something new to share out."""
+        """A topic gets one more partition, which its groups must assign."""
         topic = self.groups.topics[0]
         name, count = topic.name, topic.partitions + 1
         self.world.note("operator", "DOES", f"wants {count} partitions of {name}")
@@ -225,7 +225,7 @@ class GroupRun(Run):
         self.admin.run(ask)
 
     def _as(self, client: GroupClient, act: Callable[[], None]) -> None:
-        """Have a client do something, as its own process."""
+        """Run an action of a client as its own process."""
         self.world.scheduler.after(0, act, _process_of(client))
 
 
@@ -235,7 +235,7 @@ def run_groups(seed: int) -> SeedResult:
 
 
 class _ProcessClock(SimClock):
-    """The clock of a client, which knows whose it is."""
+    """The clock of a client, with the client's process."""
 
     def __init__(self, world: World, process: Process) -> None:
         super().__init__(world.scheduler, process)

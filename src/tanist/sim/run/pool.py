@@ -1,7 +1,7 @@
-"""Seeds, in one process or in several, and their outcomes as they come.
+"""Seeds, played in one process or in several, and their results as they come.
 
-Seeds are begun only as processes come free, so that a deadline means something. What a seed does depends on the seed
-alone, never on which process plays it.
+A seed starts only when a process is free, so that a deadline has a meaning. The behaviour of a seed depends on the seed
+alone, never on the process that plays it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tanist.sim.run.run import SeedResult
 def outcomes(
     play: Callable[[int], SeedResult], seeds: range, jobs: int, in_time: Callable[[], bool]
 ) -> Iterator[SeedResult]:
-    """What `play` gives for each seed. No seed is begun once it is not `in_time`. With several jobs it is pickled."""
+    """The result of `play` for each seed. No seed starts when it is not `in_time`. Several jobs pickle `play`."""
     if jobs <= 1 or len(seeds) == 1:
         for seed in seeds:
             if not in_time():

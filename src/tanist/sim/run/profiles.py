@@ -1,7 +1,7 @@
-"""What a run is like: cluster, topics, clients, faults, operators, drawn from the seed (swarm testing).
+"""Profiles of a run: cluster, topics, clients, faults, operators, drawn from the seed (swarm testing).
 
-Each run has faults, operations and sizes of its own; a mixture of all hides what each of them finds. A profile is a
-configuration and nothing more: it makes an outcome likelier, and never brings it about.
+Each run has its own faults, operations and sizes; a mixture of all kinds would hide the bugs that single kinds find. A
+profile is only a configuration: it makes a situation likelier, and never forces it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OF_CONTROLLERS = ("controller", "partition", "one_way", "slow", "reset", "freez
 
 @dataclass(frozen=True)
 class ChaosConfig:
-    """What a run is like. Times in virtual milliseconds."""
+    """The configuration of a run. Times in virtual milliseconds."""
 
     roles: Mapping[int, str] = field(default_factory=lambda: dict.fromkeys((1, 2, 3), COMBINED))
     """Node -> broker, controller, or both."""
@@ -40,10 +40,10 @@ class ChaosConfig:
     producers: int = 2
     """Of each topic, with idempotence and acks=all."""
     careless_producers: int = 0
-    """With acks=1: what they write may be lost, and makes logs diverge."""
+    """With acks=1: their records may be lost, and make logs diverge."""
     observers: int = 1
     late_consumers: int = 0
-    """Of each topic: they begin when half of the time is over, and read all from the start, again and again."""
+    """Of each topic: they start at half time, and read everything from the start, again and again."""
     pause_ms: int = 60
     kinds: tuple[str, ...] = _FAULTS
     fault_pause_ms: tuple[int, int] = (100, 2_500)
@@ -51,12 +51,12 @@ class ChaosConfig:
     operation_pause_ms: tuple[int, int] = (500, 4_000)
     down_max: int = 1
     left_out: int = 0
-    """So many brokers stay down when all else is healed, for a while."""
+    """Number of brokers that stay down for a while after the faults."""
     may_lose: bool = False
-    """Faults may go beyond what the protocol promises to survive; what is given up must be known to be."""
+    """Faults may exceed the promise of the protocol; lost records must be reported."""
     latency_us: tuple[int, int] = (50, 300)
     skew_ms_max: int = 0
-    """The hosts' times of day differ from the beginning, each from the true one by so much at most."""
+    """Largest difference of a host's time of day from the true one, from the beginning."""
     properties: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -95,7 +95,7 @@ def _as_it_is(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
 
 
 def last_standing(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
-    """Brokers leave one after the other, in good order or not, until nobody is left (KIP-966's "last replica")."""
+    """Brokers leave one after the other, cleanly or not, until none is left (KIP-966's "last replica")."""
     kinds = rng.sample(_LEAVING, rng.randint(3, len(_LEAVING)))
     brokers = sum("broker" in role for role in config.roles.values())
     return replace(
@@ -154,7 +154,7 @@ def shifting_minimum(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
 
 
 def wandering_leaders(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
-    """Leaderships go back and forth without anybody's death, over links that are slow; logs diverge."""
+    """Leaders change without a crash, over slow links; logs diverge."""
     return replace(
         config,
         topics=tuple(replace(topic, replication_factor=3) for topic in config.topics),
@@ -176,21 +176,22 @@ LEANINGS: dict[Leaning, int] = {
     shifting_minimum: 5,
     wandering_leaders: 5,
 }
-"""What runs lean to, and how many in a hundred."""
+"""Profiles, and their share of a hundred runs."""
 
 
-# -- what comes on top
+# -- extras
 
 
 def _with_extras(seed: int, config: ChaosConfig) -> ChaosConfig:
-    """Of chance that is its own, so that a run without extras is what it is without their being here."""
+    """Drawn from a random stream of their own, so a run without extras does not depend on them."""
     rng = stream(seed, "extras")
     extra = rng.choices(list(EXTRAS), weights=list(EXTRAS.values()))[0]
     return extra(config, rng)
 
 
 def crooked_links(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
-    """Links that lead one way only, flap, lose packets; connections of old whose bytes come after those of new ones."""
+    """Links that work one way only, flap or lose packets; bytes of old connections that come after those of new
+    ones."""
     kinds = ("mute", "deaf", "clients", "flap", "lossy", "strand", "strand_clients", "reborn")
     return replace(
         config,
@@ -224,19 +225,19 @@ def rolling_restarts(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
 
 
 def lost_quorums(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
-    """Most controllers are gone for a while, again and again, with brokers that leave meanwhile; logs are short."""
+    """Most controllers are gone for a while, again and again, and brokers leave meanwhile; logs are short."""
     kinds = ("quorum", "quorum", "controller", *rng.sample(("kill", "stop", "flap", "strand", "rolling"), 2))
     properties = {
         **config.properties,
         "metadata.log.max.record.bytes.between.snapshots": "1000",
-        # So much that the records of one turn are still there when it has ended: the checkers read them.
+        # Enough to keep the records of one turn until it has ended: the checkers read them.
         "metadata.max.retention.bytes": "20000",
     }
     return replace(config, kinds=_more((), kinds, rng), fault_pause_ms=(300, 1_500), properties=properties)
 
 
 def changing_features(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
-    """Eligible leader replicas are switched off and on, while brokers leave. Nobody loses a page cache."""
+    """ELR is switched off and on, while brokers leave. No node loses a page cache."""
     lossless = ("stop", "kill", "leader", "crash", "freeze", "partition", "one_way", "controller", "rolling", "quorum")
     return replace(
         config,
@@ -251,7 +252,7 @@ def changing_features(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
             *rng.sample(("min_isr", "reassign", "preferred", "strategy"), 2),
         ),
         operation_pause_ms=(100, rng.choice((800, 2_500))),
-        # Nobody but these tasks looks at who may be elected since ELR is off, or on again.
+        # Only these tasks elect leaders after ELR goes off, or on again.
         properties={
             **config.properties,
             "unclean.leader.election.interval.ms": "2000",
@@ -301,7 +302,7 @@ def compacted_topics(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
 
 
 def _more(kinds: tuple[str, ...], added: Iterable[str], rng: random.Random) -> tuple[str, ...]:
-    """What is added, among a few of what there was: each kind on its own hides less."""
+    """The added kinds, and a few of the present ones: fewer kinds hide fewer bugs."""
     kept = rng.sample(kinds, min(len(kinds), rng.randint(1, 4)))
     return tuple(sorted({*kept, *added}))
 
@@ -315,7 +316,7 @@ EXTRAS: dict[Leaning, int] = {
     lost_quorums: 6,
     changing_features: 10,
 }
-"""What comes on top, and in how many runs of a hundred."""
+"""Extras, and their share of a hundred runs."""
 
 
 def _roles(rng: random.Random) -> dict[int, str]:

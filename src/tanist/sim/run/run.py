@@ -1,9 +1,8 @@
-"""A run of the simulator: a cluster under load, faults and operators by chance, then peace, then judgement.
+"""A run of the simulator: a cluster under load with random faults and operators, then the liveness phase.
 
-Everything is drawn from the seed, from streams of their own: what the cluster and its clients are like (`profiles`),
-which faults there are, when, and to whom (`faults`), what operators do (`operations`). Safety is checked after every
-turn (`checkers`); when the faults have ended the cluster must become whole again within a bounded time
-(`checkers.liveness`).
+Everything is drawn from the seed, in separate random streams: the cluster and its clients (`profiles`), the faults with
+their times and hosts (`faults`), the operations (`operations`). Safety is checked after every turn (`checkers`). After
+the faults the cluster must become whole again within bounded time (`checkers.liveness`).
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ __all__ = ["ChaosConfig", "Run", "SeedResult", "run"]
 
 @dataclass
 class SeedResult:
-    """What came of a run."""
+    """The result of the run of one seed."""
 
     seed: int
     digest: str = ""
@@ -41,14 +40,14 @@ class SeedResult:
     sends: int = 0
     acknowledged: int = 0
     lost: int = 0
-    """Records that were acknowledged, and given up since, with everybody's knowledge."""
+    """Records that were acknowledged, and lost since in a reported unclean election."""
     reads: int = 0
     events: int = 0
     checks: int = 0
     virtual_ms: int = 0
     faults: int = 0
     unclean: int = 0
-    """How often committed records were given up."""
+    """Number of unclean elections that lost committed records."""
     counts: Counts = field(default_factory=Counter)
 
 
@@ -108,14 +107,14 @@ class Run:
             host.wall_skew_ms = rng.randint(-most_ms, most_ms)
 
     def run(self) -> SeedResult:
-        """Play the run to its end; a violation is in the outcome."""
+        """Play the run to its end; a violation is in the result."""
         world, outcome = self.world, self.outcome
         try:
             with watching_situations(world.counts):
                 self._play()
         except Violation as violation:
             outcome.violation = violation
-        except Exception as error:  # the node's own: no input may make it raise
+        except Exception as error:  # of a node: no input may make it raise
             outcome.violation = Violation.of_error(error, world.now_us)
         if outcome.violation is not None:
             world.note("checker", "VIOLATION", str(outcome.violation))

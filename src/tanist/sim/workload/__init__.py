@@ -1,1 +1,1 @@
-"""Clients of a run: producers, readers, group members, and operators who change topics."""
+"""Clients of a run: producers, consumers, group members, and operators who change topics."""

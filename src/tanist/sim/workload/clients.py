@@ -1,7 +1,7 @@
-"""What every client in the virtual world needs: real requests over virtual connections, as a client library makes them.
+"""The base of all clients in the virtual world: real requests over virtual connections, as a client library sends them.
 
-Owns channels to brokers, and who leads what by their Metadata; KIP-951's hints are believed no further than a refresh.
-What clients do is theirs (`producer`, `readers`, `operations`).
+Owns channels to brokers, and the leaders from their Metadata responses; KIP-951's hints only trigger a refresh. The
+clients' actions are in `producer`, `readers` and `operations`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ REQUEST_TIMEOUT_MS = 3_000
 
 
 class SimClient:
-    """What every client needs: channels to brokers, leaders of partitions, a process that lives as long as the run."""
+    """Channels to brokers, leaders of partitions, and a process that lives as long as the run."""
 
     def __init__(self, world: World, name: str, history: History) -> None:
         self.world = world
@@ -66,7 +66,7 @@ class SimClient:
         return known[0], known[1], self.channel(self._brokers[known[0]])
 
     def refresh(self, topics: Sequence[str]) -> None:
-        """Ask any broker where the leaders are; several wishes at once are one request."""
+        """Ask any broker for the leaders; several calls at once are one request."""
         if self._refreshing:
             return
         self._refreshing = True
@@ -92,5 +92,5 @@ class SimClient:
         self.clock.call_at(self.clock.now_ms() + delay_ms, callback)
 
     def run(self, callback: Callable[[], None]) -> None:
-        """Start something as this client's process."""
+        """Run a callback as this client's process."""
         self.world.scheduler.after(0, callback, self.process)

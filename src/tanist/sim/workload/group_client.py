@@ -1,9 +1,8 @@
-"""What a client of consumer groups needs, whatever its protocol: a coordinator, topics, offsets read and committed.
+"""The base of clients of consumer groups, for both protocols: a coordinator, topics, offsets read and committed.
 
-Owns requests and what comes of them, over the ports, so that the same members run in the simulator and against a
-cluster of processes. What they are told goes to a `Witness` at the moment when they hear of it, and before they act on
-it; each commit is marked by metadata that no other has, so that whoever is told an offset knows which commit it is.
-It must never judge: that is the witness's.
+Owns requests and their answers, over the ports, so that the same members run in the simulator and against a cluster of
+processes. A `Witness` gets each answer at the moment when the client receives it, before the client acts on it. Each
+commit has unique metadata, so a returned offset names its commit. It must never judge: that is the witness's work.
 """
 
 from __future__ import annotations
@@ -42,19 +41,19 @@ _OFFSET_FETCH_VERSION = 9
 ELSEWHERE: Final = frozenset(
     {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
 )
-"""Errors after which a client asks again who coordinates."""
+"""Errors after which a client looks for the coordinator again."""
 
 GroupPartition = tuple[str, str, int]
 """Group, topic and partition."""
 TopicPartition = tuple[str, int]
 """Topic and partition."""
 Offsets = Mapping[TopicPartition, tuple[int, str]]
-"""What a group has committed: offset and metadata. An offset of -1: nothing."""
+"""The commits of a group: offset and metadata. An offset of -1: nothing."""
 Answered = Callable[[Any | None], None]
 
 
 class Witness(Protocol):
-    """Sees what clients of groups are told."""
+    """Gets the answers to clients of groups."""
 
     def assigned(
         self,
@@ -66,27 +65,27 @@ class Witness(Protocol):
         *,
         classic: bool,
     ) -> None:
-        """A member hears that these partitions are its own (some of them perhaps since earlier)."""
+        """A member receives its assignment (it may have had some of the partitions before)."""
 
     def revoked(self, client: str, group: str, partitions: Iterable[TopicPartition]) -> None:
-        """A client does not believe any more that they are its own."""
+        """A client has revoked these partitions."""
 
     def asks(self, group: str) -> Mapping[GroupPartition, Any]:
-        """Somebody is about to ask what a group has committed: what was told so far. It comes back to `fetched`."""
+        """A client will fetch a group's offsets. The result, the offsets returned so far, goes to `fetched`."""
 
     def fetched(self, client: str, group: str, asked: Mapping[GroupPartition, Any], offsets: Offsets) -> None:
-        """It was told this. Who asked for all and was not told of a place was told that nothing is committed."""
+        """The client received these offsets. If it asked for all, a missing partition has no committed offset."""
 
     def commits(self, client: str, group_partition: GroupPartition, offset: int, tag: str) -> None:
-        """A client is about to commit an offset. Nobody else ever uses this tag, nor does it again."""
+        """A client will commit an offset. The tag is used only once."""
 
     def committed(self, client: str, group_partition: GroupPartition, offset: int, tag: str) -> None:
-        """It was told that the commit has succeeded."""
+        """The commit was acknowledged."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClientContext:
-    """Where a client runs."""
+    """The ports of a client, the brokers to ask first, and its witness."""
 
     clock: Clock
     network: Network
@@ -104,9 +103,9 @@ class GroupClient:
         self.group = group
         self.topics = tuple(topics)
         self.partitions: dict[str, tuple[UUID, int]] = {}
-        """The topics as this client last heard of them: id, and number of partitions."""
+        """The topics in the last Metadata response: id, and number of partitions."""
         self.life = 0
-        """What an earlier life has asked for is of no interest to this one."""
+        """Answers to an earlier life are ignored."""
         self.refused: dict[int, int] = {}
         """Error -> how often it was the answer."""
         self._channels: dict[tuple[str, int], Channel] = {}
@@ -118,16 +117,16 @@ class GroupClient:
     # -- lives
 
     def start(self) -> None:
-        """Begin with what it is there for."""
+        """Start the client's work."""
         raise NotImplementedError
 
     def next_life(self) -> None:
-        """What is asked for or due is of no interest any more."""
+        """Ignore all open requests and timers from here on."""
         self.life += 1
         self._finding = False
 
     def end_life(self) -> None:
-        """As if the process was killed: its connections close, and it tells nobody."""
+        """As if the process was killed: its connections close, without a goodbye."""
         self.next_life()
         self._coordinator = None
         channels, self._channels = self._channels, {}
@@ -135,7 +134,7 @@ class GroupClient:
             channel.close()
 
     def later(self, delay_ms: int, callback: Callable[[], None]) -> None:
-        """In this life, or not at all."""
+        """Call later, if this life still runs then."""
         life = self.life
 
         def due() -> None:
@@ -165,7 +164,7 @@ class GroupClient:
         return self.channel(bootstrap[self._next_bootstrap % len(bootstrap)])
 
     def ask(self, request: Any, version: int, answered: Answered, timeout_ms: int = REQUEST_TIMEOUT_MS) -> None:
-        """Ask the coordinator. `None` also if nobody knows who that is, a little later."""
+        """Ask the coordinator. `None`, a little later, also if the coordinator is unknown."""
         if self._coordinator is None:
             self._find_coordinator()
             self.later(BACKOFF_MS, lambda: answered(None))
@@ -179,7 +178,7 @@ class GroupClient:
         self.call(self.channel(self._coordinator), request, version, timeout_ms, heard)
 
     def note(self, error: int) -> int:
-        """An error that was the answer; those that send the client elsewhere do so."""
+        """Count an error; some of them make the client look for the coordinator again."""
         if error:
             self.refused[error] = self.refused.get(error, 0) + 1
         if error in ELSEWHERE:
@@ -201,7 +200,7 @@ class GroupClient:
         self.call(self.any_broker(), request, _FIND_COORDINATOR_VERSION, REQUEST_TIMEOUT_MS, answered)
 
     def learn_topics(self, done: Callable[[], None]) -> None:
-        """Ask any broker for the topics; `done` is called whether it knew or not."""
+        """Ask any broker for the topics; `done` is called in any case."""
 
         def answered(response: Any | None) -> None:
             for topic in () if response is None else response.topics:
@@ -223,7 +222,7 @@ class GroupClient:
         member_epoch: int,
         done: Callable[[Offsets | None], None],
     ) -> None:
-        """What the group has committed of these partitions, or of all; None if the answer was an error."""
+        """The group's commits for these partitions, or for all; None if the answer was an error."""
         asked = self.context.witness.asks(self.group)
         wanted: dict[str, list[int]] = {}
         for name, index in partitions or ():
@@ -286,7 +285,7 @@ class GroupClient:
 
 
 class OffsetWatcher(GroupClient):
-    """Asks again and again what its group has committed: an operator's dashboard, which never joins."""
+    """Fetches its group's offsets again and again, like an operator's dashboard, and never joins."""
 
     def __init__(self, context: ClientContext, name: str, group: str, topics: Sequence[str], *, pause_ms: int) -> None:
         super().__init__(context, name, group, topics)

@@ -1,11 +1,12 @@
-"""Members of consumer groups, of both protocols: they join, are told partitions, and commit what they would have read.
+"""Members of consumer groups, of both protocols: they join, receive assignments, and commit offsets.
 
-Owns how a client behaves that keeps to the rules of its protocol, as Apache's does: what it gives up and when, when it
-asks again, when it joins anew. A member commits one offset at a time, each greater than what it was told when it got
-the partition. `leave`, `die` and `start` are for whoever drives it.
+Owns the behaviour of a client that keeps the rules of its protocol, as Apache's does: revocation, retries, and joining
+again. A member commits one offset at a time, each greater than the offset that it fetched when it got the partition.
+The driver of a run calls `leave`, `die` and `start`.
 
-    classic     JoinGroup, SyncGroup, Heartbeat: all is given up before each JoinGroup; the leader assigns ("range")
-    consumer    ConsumerGroupHeartbeat (KIP-848): the coordinator assigns; what is taken away is given up, then said
+    classic     JoinGroup, SyncGroup, Heartbeat: all partitions are revoked before each JoinGroup; the leader assigns
+                ("range")
+    consumer    ConsumerGroupHeartbeat (KIP-848): the coordinator assigns; the member revokes, then reports it
 """
 
 from __future__ import annotations
@@ -44,11 +45,11 @@ _PROTOCOL_VERSION = 1
 _RANGE: Final = "range"
 _CONSUMER: Final = "consumer"
 _TOPICS_PAUSE_MS: Final = 1_000
-"""So often a leader of the classic protocol looks whether topics have grown."""
+"""Pause between two looks of a classic group's leader at the topics' partition counts."""
 
 
 class GroupMember(GroupClient):
-    """What members of both protocols have in common: partitions of their own, and positions in them."""
+    """The common part of both protocols: owned partitions, and positions in them."""
 
     is_classic = False
 
@@ -72,32 +73,32 @@ class GroupMember(GroupClient):
         self.epoch = 0
         """Generation, or member epoch."""
         self.owned: dict[TopicPartition, int] = {}
-        """Partitions of its own, and the number of the tenure: one that comes back is not the one that was."""
+        """Owned partitions, and the number of the ownership: a partition that comes back gets another number."""
         self.positions: dict[TopicPartition, int] = {}
         self.running = False
         self.reported_commits: dict[TopicPartition, int] = {}
-        """How many commits it was told have succeeded."""
+        """Number of acknowledged commits of each partition."""
         self._tenures = 0
         self._loading = False
 
-    # -- for whoever drives it
+    # -- for the driver of a run
 
     def start(self) -> None:
-        """Begin to want to be a member."""
+        """Join the group."""
         if not self.running:
             self.running = True
             self._begin()
             self._commit_again()
 
     def leave(self) -> None:
-        """Go in good order."""
+        """Leave the group."""
         if self.running:
             self._lose(list(self.owned))
             self._say_goodbye()
             self._stop()
 
     def die(self) -> None:
-        """Go without a word."""
+        """Die without leaving the group."""
         if self.running:
             self._lose(list(self.owned))
             self._stop()
@@ -109,7 +110,7 @@ class GroupMember(GroupClient):
         self.member_id, self.epoch = "", 0
         self._loading = False
 
-    # -- what its protocol does
+    # -- its protocol
 
     def _begin(self) -> None:
         raise NotImplementedError
@@ -121,13 +122,13 @@ class GroupMember(GroupClient):
         raise NotImplementedError
 
     def _identity(self) -> tuple[str | None, int]:
-        """As who it asks for offsets."""
+        """Member id and epoch for its OffsetFetch requests."""
         raise NotImplementedError
 
     # -- partitions
 
     def _own(self, partitions: Collection[TopicPartition]) -> None:
-        """It was told that these are its own, and no others."""
+        """It received this assignment: these partitions and no others."""
         self._lose([partition for partition in self.owned if partition not in partitions])
         self.context.witness.assigned(
             self.name, self.group, self.member_id, self.epoch, sorted(partitions), classic=self.is_classic
@@ -165,7 +166,7 @@ class GroupMember(GroupClient):
     # -- commits
 
     def _commit_again(self) -> None:
-        """One after the other, so that a member's own commits keep their order."""
+        """Commit one at a time, so that a member's commits keep their order."""
         rng = self.context.rng
         pause_ms = self.pause_ms + rng.randint(0, self.pause_ms)
         ready = sorted(self.positions)
@@ -187,14 +188,14 @@ class GroupMember(GroupClient):
 
 
 class ClassicMember(GroupMember):
-    """Of the classic protocol: all of a group give everything up, join, and are told what the leader has assigned."""
+    """The classic protocol: all members revoke all partitions, join, and receive the leader's assignment."""
 
     is_classic = True
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
         self._assigned: dict[str, tuple[UUID, int]] | None = None
-        """The topics, as they were when this member assigned them: it leads."""
+        """The topics at the time of this member's assignment, if it is the leader."""
         self._joining = False
 
     def _begin(self) -> None:
@@ -240,7 +241,7 @@ class ClassicMember(GroupMember):
             self._sync(response, {})
 
     def _divided(self, members: Sequence[str]) -> dict[str, list[TopicPartition]]:
-        """All partitions, one after the other to the members in turn."""
+        """All partitions, assigned to the members in turn."""
         self._assigned = dict(self.partitions)
         partitions = [(name, index) for name in sorted(self.partitions) for index in range(self.partitions[name][1])]
         ordered = sorted(members)
@@ -297,7 +298,7 @@ class ClassicMember(GroupMember):
         self.ask(request, _HEARTBEAT_VERSION, answered)
 
     def _is_in(self, epoch: int) -> bool:
-        """Whether it is still in the generation, and has not begun to join the next."""
+        """Whether it is still in the generation, and not joining the next."""
         return self.epoch == epoch and not self._joining
 
     def _refused_commit(self, error: int) -> None:
@@ -305,7 +306,7 @@ class ClassicMember(GroupMember):
             self._rejoins(error)
 
     def _rejoins(self, error: int) -> bool:
-        """Errors by which a member learns that it is to join again."""
+        """Whether the error means that the member must join again."""
         if error == ErrorCode.UNKNOWN_MEMBER_ID:
             self.member_id = ""
         elif error not in (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION):
@@ -314,7 +315,7 @@ class ClassicMember(GroupMember):
         return True
 
     def _watch_topics(self, epoch: int) -> None:
-        """The leader joins again when there is something new to be assigned."""
+        """The leader joins again when a topic has grown."""
 
         def learnt() -> None:
             if not self._is_in(epoch):
@@ -335,16 +336,16 @@ class ClassicMember(GroupMember):
 
 
 class ConsumerMember(GroupMember):
-    """Of the consumer protocol: one heartbeat after the other, in which everything is said."""
+    """The consumer protocol: a sequence of heartbeats, which carry everything."""
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
         self._says_all = True
-        """Its last heartbeat may not have been heard."""
+        """The last heartbeat may not have arrived."""
         self._has_changed = False
-        """What it has is not what it last said."""
+        """Its partitions differ from those in its last heartbeat."""
         self._unresolved: Assignment | None = None
-        """The last assignment, while it names topics that are not known here yet."""
+        """The last assignment, while it has topics that the member does not know yet."""
         self._ids = 0
 
     def _begin(self) -> None:
@@ -397,9 +398,9 @@ class ConsumerMember(GroupMember):
         self.later(pause_ms, self._heartbeat)
 
     def _assign(self, assignment: Assignment) -> bool:
-        """Take what is assigned, of topics whose names are known; whether that is a change.
+        """Take the assigned partitions of known topics. Returns whether that is a change.
 
-        Another broker may have assigned a topic that this client has not heard of: it asks, as clients do (KIP-848).
+        Another broker may have assigned a topic that this client does not know: it asks, as clients do (KIP-848).
         """
         names = {topic_id: name for name, (topic_id, _) in self.partitions.items()}
         partitions = {
@@ -413,7 +414,7 @@ class ConsumerMember(GroupMember):
             self.later(BACKOFF_MS, lambda: self.learn_topics(lambda: self._assign_again(assignment)))
         else:
             self._unresolved = None
-        # What it has given up or taken over is said at once: others may wait for it.
+        # It reports revoked and new partitions at once: other members may wait for them.
         changes = partitions != self.owned.keys()
         self._has_changed = self._has_changed or changes
         self._own(partitions)
@@ -424,7 +425,7 @@ class ConsumerMember(GroupMember):
             self._assign(assignment)
 
     def _refused_commit(self, error: int) -> None:
-        pass  # its next heartbeat tells it what there is to know
+        pass  # its next heartbeat reports the reason
 
     def _say_goodbye(self) -> None:
         request = ConsumerGroupHeartbeatRequest(
@@ -434,7 +435,7 @@ class ConsumerMember(GroupMember):
 
 
 _EXPELLED = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.GROUP_ID_NOT_FOUND})
-"""Errors by which a member of the consumer protocol learns that it is none, and joins anew."""
+"""Errors after which a member of the consumer protocol joins again."""
 
 
 def _assignment(partitions: Sequence[TopicPartition]) -> ConsumerProtocolAssignment:

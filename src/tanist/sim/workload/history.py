@@ -1,7 +1,7 @@
-"""What the clients of a run did and saw: the evidence that is judged, as it comes and at the end.
+"""The history of a run: the operations of its clients, which the checkers judge as they come and at the end.
 
 One list of operations in order of virtual time. A send is *invoked*, then acknowledged, failed, or left open
-("unknown": the answer never came, so the record may or may not be there). Values are unique over the run.
+("unknown": the answer never came, so the record may or may not exist). Values are unique over the run.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Send:
     ordered: bool = True
     """It was sent with idempotence: once, and in order."""
     least_offset: int = 0
-    """Whatever was acknowledged before this was sent lies below."""
+    """All records that were acknowledged before this one was sent have smaller offsets."""
     outcome: str = "unknown"
     """ok, failed or unknown."""
     offset: int = -1
@@ -36,7 +36,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """One record that a consumer was given."""
+    """One record that a consumer received."""
 
     topic: str
     partition: int
@@ -48,7 +48,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class EndSeen:
-    """What ListOffsets says of a partition's end, and what the leader that was asked must know."""
+    """A partition's end from ListOffsets, and the least offset that the asked leader must know."""
 
     topic: str
     partition: int
@@ -83,16 +83,16 @@ class History:
     reads: list[Read] = field(default_factory=list)
     on_sent: Callable[[Send], None] = _nobody
     on_acknowledged: Callable[[Send], None] = _nobody
-    """Called at the moment when a client hears of it."""
+    """Called at the moment when a client receives the acknowledgement."""
     on_read: Callable[[Read], None] = _nobody
     on_gone: Callable[[str, int, int], None] = _nobody3
-    """Called when a consumer hears that the offset it asks for (topic, partition, offset) is not there (any more)."""
+    """Called when a consumer's offset (topic, partition, offset) is out of range."""
     on_refused: Callable[[Send, int], None] = _nobody2
-    """Called when an idempotent producer is told that its sequence (of the send, with this error) makes no sense."""
+    """Called when a broker refuses the sequence of an idempotent producer (the send, the error)."""
     on_moved: Callable[[str, int, str, int], None] = _nobody4
-    """Called when a consumer goes on from another offset of (topic, partition)."""
+    """Called when a consumer continues at another offset of (topic, partition)."""
     on_end: Callable[[EndSeen], None] = _nobody
-    """Called when a client hears where a partition ends."""
+    """Called when a client learns a partition's end."""
 
     def sent(self, send: Send) -> None:
         self.sends.append(send)

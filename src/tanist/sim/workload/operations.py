@@ -1,7 +1,7 @@
-"""What operators do while a run is under way: as a list that is drawn before the run begins, and the admin who does it.
+"""Operations: a list that is drawn before the run begins, and the admin client that sends them.
 
-Drawn like faults (`faults/nemesis.py`), from a stream of its own. Requests go to any broker, as an admin client's do;
-whether they succeed is nobody's business, what they change is judged from the committed metadata.
+They are drawn like faults (`faults/schedule.py`), from a random stream of their own. Requests go to any broker, as an
+admin client's do. Their success is not checked; their changes are judged from the committed metadata.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ RARE_OPERATIONS: dict[str, str] = {
     "features": "eligible.leader.replicas.version goes down, or up again",
     "configs": "topic configurations that change how logs are written, and not what they promise",
 }
-"""What runs draw that lean to it (`profiles.EXTRAS`)."""
+"""Kinds that only some profiles draw (`profiles.EXTRAS`)."""
 
 RISKY = ("unclean", "unregister", "min_isr", "cluster_min_isr")
-"""Those that make the protocol promise less."""
+"""Kinds that weaken the promise of the protocol."""
 
 _TOPIC, _BROKER = 2, 4
 _SET, _DELETE = 0, 1
@@ -77,7 +77,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One thing that an operator does. `first` and `second` are chance for what it has to choose, in [0, 1)."""
+    """One action of an operator. `first` and `second` are random numbers in [0, 1) for its choices."""
 
     at_us: int
     kind: str
@@ -100,7 +100,7 @@ def draw_operations(
 
 
 class Admin(SimClient):
-    """Does what the list says."""
+    """Sends the operations of a list."""
 
     def __init__(
         self, world: World, history: History, oracle: Oracle, promise: Promise, topics: Sequence[Topic]
@@ -113,11 +113,11 @@ class Admin(SimClient):
 
     @property
     def idle(self) -> bool:
-        """All that was asked for is answered, or given up."""
+        """Whether all requests are answered or given up."""
         return not self._under_way
 
     def create_topics(self, done: Callable[[], None]) -> None:
-        """Until they are all there."""
+        """Repeat until all topics exist."""
         wanted = {topic.name: topic for topic in self._topics}
 
         def ask() -> None:
@@ -210,7 +210,7 @@ class Admin(SimClient):
         self.world.counts["logs configured"] += 1
 
     def _features(self, operation: Operation) -> None:
-        """Off and on again. Off only while nobody has lost anything: without an ELR nothing makes up for it."""
+        """Off and on again. Off only while no replica has lost records: without an ELR nothing compensates for it."""
         level = 0 if self._oracle.image.elr_enabled and operation.first < 0.7 else 1
         if not level:
             if not self._promise.elr_may_end():
@@ -240,7 +240,7 @@ class Admin(SimClient):
         self.elect_uncleanly(key, operation.second)
 
     def elect_uncleanly(self, key: TopicIdPartition, choice: float = 0.0) -> None:
-        """In one of the ways that there are; by the longest log if nothing else is said."""
+        """By one of the election types; by default the longest log."""
         name = self._name(key)
         replicas = self._oracle.states[key].replicas
         kinds = (_UNCLEAN,) if self._first_phase() else (_LONGEST_BALANCED, _LONGEST_AGGRESSIVE, _UNCLEAN, _DESIGNATED)

@@ -1,7 +1,7 @@
 """A producer in the virtual world: unique values, one batch in flight per partition.
 
-It is idempotent, and retries what is retriable with the same sequence number; or careless, with acks=1 and no retries,
-so that logs diverge. What its answers say goes into the run's history.
+It is idempotent, and retries with the same sequence number after retriable errors; or careless, with acks=1 and no
+retries, so that logs diverge. Its answers go into the run's history.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _INIT_PRODUCER_ID_VERSION = 4
 
 
 def no_key(value: bytes) -> None:
-    """Of a record whose topic is not compacted."""
+    """The key of a record whose topic is not compacted: none."""
 
 
 class Producer(SimClient):
@@ -49,19 +49,19 @@ class Producer(SimClient):
         self.idempotent = idempotent
         self._key_of = key_of
         self._identities: dict[int, tuple[int, int]] = {}
-        """Partition -> producer id and epoch. One for all, until a loss makes a partition begin anew."""
+        """Partition -> producer id and epoch. The same for all, until a loss gives a partition a new one."""
         self._sequences = dict.fromkeys(range(partitions), 0)
         self._open: dict[int, list[Send]] = {}
         self._counter = 0
         self.finished = 0
-        """Batches that were answered, or given up, in the partition that has the fewest."""
+        """Batches that were answered or given up, in the partition with the fewest."""
         self._finished = dict.fromkeys(range(partitions), 0)
 
     def start(self) -> None:
         self.run(self._begin)
 
     def stop(self) -> None:
-        """Begin no new batch; what is open is still tried until it is answered."""
+        """Start no new batch; open ones are retried until they are answered."""
         self.stopped = True
 
     @property
@@ -158,12 +158,12 @@ class Producer(SimClient):
         elif error in RETRIABLE and self.idempotent:
             self._refresh_and_retry(partition)
         elif error in RETRIABLE:
-            # Without idempotence a retry might write twice: the record's fate stays open.
+            # Without idempotence a retry might write twice: the record stays unknown.
             for send in batch:
                 send.error = error
             self._finish(partition, batch)
         elif self.idempotent:
-            # Nothing here breaks the rules of idempotence: the log has forgotten what came before, or the broker errs.
+            # The producer keeps the rules of idempotence, so the log has lost earlier records, or the broker is wrong.
             self.history.on_refused(batch[0], error)
             self._begin_anew(partition, batch)
         else:
@@ -172,7 +172,7 @@ class Producer(SimClient):
             self._finish(partition, batch)
 
     def _begin_anew(self, partition: int, batch: list[Send]) -> None:
-        """Under another producer id; what became of the batch is not known."""
+        """Continue with another producer id; the fate of the batch is unknown."""
 
         def go(identity: tuple[int, int]) -> None:
             self._identities[partition] = identity

@@ -1,6 +1,6 @@
-"""Consumers and observers in the virtual world: what they are given, and told, goes into the run's history.
+"""Consumers and observers in the virtual world. Their answers go into the run's history.
 
-A consumer reads partitions from the start and goes on from where it was. An observer asks where partitions end.
+A consumer reads partitions from the start and continues at its position. An observer asks for the ends of partitions.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Consumer(SimClient):
         self.topic = topic
         self.positions = dict.fromkeys(range(partitions), 0)
         self.reads_again = False
-        """At the end it begins anew."""
+        """At the end of a partition it starts again."""
 
     def start(self) -> None:
         for partition in self.positions:
@@ -87,7 +87,7 @@ class Consumer(SimClient):
         answer = response.responses[0].partitions[0]
         if answer.error_code:
             if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-                # Nothing is deleted here, so a consumer is ahead of the log only if committed records were given up.
+                # No records are deleted here, so a consumer is ahead of the log only after an unclean election.
                 self.history.on_gone(self.topic, partition, position)
                 self.world.counts["consumers ahead of the log"] += 1
                 self._go_back(partition, leader_epoch, channel)
@@ -99,7 +99,7 @@ class Consumer(SimClient):
             view = memoryview(records)
             for at, header in iterate_headers(view):
                 if not crc_matches(view, at, header.size_bytes):
-                    # As every client: not a record of it is believed; it is asked for again until the broker is mended.
+                    # As any client: it trusts no record of the batch, and fetches again until the broker is repaired.
                     self.world.counts["rotten batches refused by consumers"] += 1
                     self._again(partition)
                     return
@@ -111,7 +111,7 @@ class Consumer(SimClient):
                         value = bytes(record.value or b"")
                         self.history.read(Read(self.topic, partition, record.offset, value, self.name, self.now_us))
                         self.positions[partition] = record.offset + 1
-                # Compaction may have taken the last records of a batch, or all of them.
+                # Compaction may have removed the last records of a batch, or all of them.
                 self.positions[partition] = max(self.positions[partition], header.next_offset)
         if self.reads_again and position and self.positions[partition] == position:
             self.positions[partition] = 0
@@ -119,7 +119,7 @@ class Consumer(SimClient):
         self.world.scheduler.after(MICROSECONDS, lambda: self._fetch(partition), self.process)
 
     def _go_back(self, partition: int, leader_epoch: int, channel: Channel) -> None:
-        """`auto.offset.reset=latest`: go on from the log's end."""
+        """`auto.offset.reset=latest`: continue at the log's end."""
 
         def answered(response: Any) -> None:
             answer = None if response is None else response.topics[0].partitions[0]
@@ -137,7 +137,7 @@ class Consumer(SimClient):
 
 
 class Observer(SimClient):
-    """Asks the leaders of a topic where their partitions end, again and again."""
+    """Asks the leaders of a topic for the ends of their partitions, again and again."""
 
     def __init__(
         self,
@@ -154,7 +154,7 @@ class Observer(SimClient):
         self._topic = topic
         self._partitions = partitions
         self._committed_before = committed_before
-        """(topic, partition, leader epoch) -> how much was committed when that epoch began."""
+        """(topic, partition, leader epoch) -> the high watermark when that epoch began."""
         self._pause_ms = pause_ms
 
     def start(self) -> None:

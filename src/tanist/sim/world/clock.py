@@ -1,4 +1,4 @@
-"""The `Clock` and `Random` ports of one simulated process, and where the world's chance comes from."""
+"""The `Clock` and `Random` ports of one simulated process, and the random streams of the world."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EPOCH_MS = 1_700_000_000_000
 
 
 def stream(seed: int, purpose: str) -> random.Random:
-    """Chance for one purpose. Each has a stream of its own, so that a change to one leaves the others as they were.
+    """The random stream of one purpose. Each has its own, so that a change to one leaves the others unchanged.
 
     Seeded by a string: `random` hashes it by SHA-512, which no environment variable alters.
     """
@@ -38,7 +38,7 @@ class SimClock:
         return self._scheduler.at(when_ms * MICROSECONDS, callback, self._process)
 
     def call_soon(self, callback: Callable[[], None]) -> None:
-        """Within the turn that asks. Outside of one (a test's own code) there is a turn for it at once."""
+        """Within the present turn. Outside of one (a test's own code) it gets a turn at once."""
         self._process.soon.append(callback)
 
 

@@ -1,13 +1,13 @@
 """One end of a simulated TCP connection: the socket that its host's kernel keeps, and the port that a process holds.
 
-Bytes arrive in order or not at all, at most a window of them ahead of what the other process has read. A frame's memory
-is overwritten when its turn has ended, so that a node which keeps a view beyond that is found out (`ports.py`).
+Bytes arrive in order or not at all, at most a window of them ahead of the other process's reads. A frame's memory is
+overwritten when its turn has ended, which exposes a node that keeps a view longer than that (`ports.py`).
 
     state         the process                      the kernel
-    dialling      may send, nothing goes           sends the first packet again and again
+    dialling      may send, nothing leaves         sends the first packet again and again
     established   sends and reads                  carries
-    closed        is told, or has closed           sends what is left, then the end; answers data with a reset
-    gone          -                                knows nothing of it; answers data with a reset
+    closed        was notified, or has closed    sends the rest, then the end; answers data with a reset
+    gone          -                                does not know it; answers data with a reset
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _RESET = "connection reset by peer"
 _TIMED_OUT = "connection timed out"
 _POISON = b"\xdb"
 _POISONS: dict[int, bytes] = {}
-"""As long as a frame -> so much poison."""
+"""Length of a frame -> that many bytes of poison."""
 _POISONS_MAX_BYTES = 2048
 
 
 class Listening(Protocol):
-    """Who listens at an address."""
+    """A listener at an address."""
 
     @property
     def process(self) -> Process:
-        """Whose socket it is."""
+        """The process that owns the socket."""
 
     @property
     def max_frame_bytes(self) -> int:
@@ -45,11 +45,11 @@ class Listening(Protocol):
 
     @property
     def accept(self) -> Callable[[Connection], ConnectionHandler]:
-        """What takes a new connection."""
+        """The function that takes a new connection."""
 
 
 class Links(Protocol):
-    """What a connection has to know of the network it is part of (`network.SimNetwork`)."""
+    """The part of the network that a connection uses (`network.SimNetwork`)."""
 
     scheduler: Scheduler
     rng: Random
@@ -62,16 +62,16 @@ class Links(Protocol):
         """A number for one end of a connection."""
 
     def blocked(self, source: str, target: str) -> bool:
-        """Whether nothing gets from `source` to `target`."""
+        """Whether the link from `source` to `target` is cut."""
 
     def is_dark(self, host: str) -> bool:
         """Whether the machine has no power."""
 
     def latency_us(self, source: str, target: str, size_bytes: int) -> int:
-        """How long these bytes take now."""
+        """The time that these bytes take now."""
 
     def listener(self, host: str, port: int) -> Listening | None:
-        """Who listens there."""
+        """The listener there."""
 
 
 class SimConnection:
@@ -91,10 +91,10 @@ class SimConnection:
         self.other: SimConnection | None = None
         self.established = False
         self.accepted = False
-        """The end of who listened, not of who dialled."""
+        """This end listened; the other one dialled."""
         self.closed = False
         self.gone = False
-        # Sending: what has not been put on its way, and what is on its way or not read by the other process.
+        # Sending: bytes not sent yet, and bytes under way or not read by the other process.
         self._outgoing: deque[bytes | FileRange] = deque()
         self._outgoing_bytes = 0
         self._unread_bytes = 0
@@ -104,15 +104,15 @@ class SimConnection:
         self._ends = False
         """After `_outgoing` comes the end of the stream."""
         self._patience: Event | None = None
-        # Receiving: what the kernel holds, and what the process has read of a frame that is not whole.
+        # Receiving: bytes in the kernel, and the part of an incomplete frame that the process has read.
         self._arrived: list[bytes] = []
         self._partial = bytearray()
         self._owed_bytes = 0
-        """Read here, but the link by which the other side would hear of it is blocked."""
+        """Bytes read here, whose acknowledgement a blocked link holds back."""
         self._reading = True
         self._read_pending = False
         self._ended: str | None = None
-        """The other side's end has arrived; it is told when all before it is read."""
+        """The other side's end has arrived; the process is notified when it has read everything before it."""
         self._id = network.new_id()
         network.connections[self._id] = self
 
@@ -167,7 +167,7 @@ class SimConnection:
 
     def _opened(self) -> None:
         if self.closed:
-            self._reset_other()  # given up meanwhile: the other side has a connection that nobody wants
+            self._reset_other()  # given up meanwhile: the other side has a useless connection
             return
         self.established = True
         self._calm()
@@ -194,7 +194,7 @@ class SimConnection:
                 if not isinstance(file, SimFile) or file.closed:
                     self._abort(f"cannot send from {file.path}: it is closed")
                     return
-                # Read when it goes on the wire, as sendfile does: what is written to the file until then is sent.
+                # Read when it goes on the wire, as sendfile does: later writes to the file are sent too.
                 self._outgoing.append(chunk)
                 self._outgoing_bytes += chunk.length
             else:
@@ -218,7 +218,7 @@ class SimConnection:
     # -- ends
 
     def orphaned(self) -> None:
-        """No process holds this end any more: the kernel sends what it has taken, and the end."""
+        """No process holds this end any more: the kernel sends its buffer, and the end."""
         if self.closed:
             return
         unread = bool(self._arrived)
@@ -233,17 +233,17 @@ class SimConnection:
             self.pump()
 
     def vanish(self) -> None:
-        """The machine lost its power: there is no such connection any more, and nobody to say so."""
+        """The machine lost its power: the connection is gone, without a packet."""
         self._shut()
         self._vanished()
 
     def was_reset(self, reason: str) -> None:
-        """A reset has arrived: the connection is gone here, whatever was under way."""
+        """A reset has arrived: the connection is gone here, with all bytes under way."""
         if not self.gone:
             self._drop(reason)
 
     def _drop(self, reason: str) -> None:
-        """Gone on this side; the other side hears nothing of it from here."""
+        """Gone on this side; the other side gets no packet."""
         told = self.closed
         self._shut()
         self._vanished()
@@ -251,7 +251,7 @@ class SimConnection:
             self._tell(reason)
 
     def _abort(self, reason: str) -> None:
-        """Something is wrong with what was to be sent, or was received: end it, and let the other side know."""
+        """An error while sending or receiving: end the connection, and reset the other side."""
         self._drop(reason)
         self._reset_other()
 
@@ -274,7 +274,7 @@ class SimConnection:
             self._scheduler.after(0, lambda: handler.on_close(reason), self.process)
 
     def _reset_other(self) -> None:
-        """One packet, which nobody repeats."""
+        """One packet, which is never repeated."""
         if not self.gone:
             self._vanished()
         other = self.other
@@ -285,7 +285,7 @@ class SimConnection:
     # -- sending
 
     def pump(self) -> None:
-        """Put on its way what can be."""
+        """Send as much as the window allows."""
         other = self.other
         if not self.established or other is None or not (self._outgoing or self._ends):
             return
@@ -308,7 +308,7 @@ class SimConnection:
             scheduler.at(self._arrival_us(0), lambda: other._arrive_end("closed by peer"))
 
     def _take(self, room_bytes: int) -> bytes:
-        """Up to so many bytes of what is to be sent."""
+        """Take up to that many bytes of the send queue."""
         outgoing = self._outgoing
         if len(outgoing) == 1:
             only = outgoing[0]
@@ -343,12 +343,12 @@ class SimConnection:
 
     def _arrival_us(self, size_bytes: int) -> int:
         latency_us = self._network.latency_us(self.host, self.peer_host, size_bytes)
-        # A stream keeps its order: nothing overtakes what was sent before.
+        # A stream keeps its order: no byte overtakes an earlier one.
         self._last_arrival_us = max(self._last_arrival_us, self._scheduler.now_us + latency_us)
         return self._last_arrival_us
 
     def _trim(self, size_bytes: int) -> None:
-        """Keep so much of what is to be sent; the process had the rest."""
+        """Keep only that much of the send queue: the rest died with the process."""
         kept = self._take(size_bytes) if self._outgoing else b""
         if not self.gone:
             self._outgoing.clear()
@@ -359,7 +359,7 @@ class SimConnection:
     # -- links
 
     def link_healed(self, blocked_us: int) -> None:
-        """A link of this connection is open again. The sender finds out with its next attempt."""
+        """A link of this connection is open again. The sender notices with its next attempt."""
         network, other = self._network, self.other
         if not self.established or other is None or network.blocked(self.host, self.peer_host):
             return
@@ -373,7 +373,7 @@ class SimConnection:
             return
         self._calm()
         if other.gone and self._unread_bytes and not self._outgoing:
-            # What was on its way when the machine went dark is sent again, to one that knows nothing of it.
+            # Bytes under way when the machine lost power are sent again, to a kernel that does not know them.
             self._scheduler.at(self._resumes_us, lambda: self.was_reset(_RESET))
         else:
             self._scheduler.at(self._resumes_us, self.pump)
@@ -411,7 +411,7 @@ class SimConnection:
             self._wake()
 
     def _wake(self) -> None:
-        """Have the process read, in a turn of its own."""
+        """Let the process read, in a turn of its own."""
         if not self._read_pending and not self.closed:
             self._read_pending = True
             self._scheduler.after(0, self._read, self.process)
@@ -439,7 +439,7 @@ class SimConnection:
                     other._was_read(len(data))
         self._deliver(handler)
         if self._ended is not None and self._reading and not self.closed:
-            # What is left is part of a frame, whose rest will never come.
+            # The rest is part of a frame that will never be complete.
             self._drop(self._ended)
 
     def _deliver(self, handler: ConnectionHandler) -> None:

@@ -27,13 +27,13 @@ class SimDisk:
         self.rng = rng
         self.cache = PageCache(rng)
         self.generation = 0
-        """Counts losses of power: a sync of an earlier one settles nothing."""
+        """Number of losses of power: a sync from before one has no effect."""
         self.sync_us: tuple[int, int] = (200, 3_000)
         self.full = False
         self.failing: list[str] = []
         """Folders below which every access fails."""
         self.lying = False
-        """A disk that says "synced" and has done nothing (A36)."""
+        """The disk reports "synced" and has done nothing (A36)."""
 
     def view(self, process: Process) -> SimDiskView:
         return SimDiskView(self, process)
@@ -44,7 +44,7 @@ class SimDisk:
         self.cache.lose_power(self.scheduler.now_us)
 
     def sync_all(self) -> None:
-        """The names of everything, as the command `sync` does; files keep what they have not synced."""
+        """Sync all names, as the command `sync` does; files keep their unsynced data."""
         self.cache.commit_names()
 
     def corrupt(self, path: str, offset: int, mask: int = 0xFF) -> None:
@@ -87,7 +87,7 @@ class SimDisk:
         return node
 
     def check(self, path: str, *, writing: bool = False) -> None:
-        """Raise what a fault makes of an access."""
+        """Raise the error of a fault, if there is one."""
         for folder in self.failing:
             if path.startswith(folder):
                 raise OSError(EIO, "input/output error", path)
@@ -124,7 +124,7 @@ class SimFile:
         return self.peek(offset, length)
 
     def peek(self, offset: int, length: int) -> bytes:
-        """For the network, which keeps a file open that is queued to be sent."""
+        """Read for the network, which keeps a queued file open."""
         if self._disk.failing:
             self._disk.check(self._path)
         return bytes(self.inode.data[offset : offset + max(0, length)])
@@ -144,7 +144,7 @@ class SimFile:
         self.inode.write_back(now_us)
 
     def _write_what_fits(self, offset: int, data: bytes) -> None:
-        """A disk that is nearly full takes a part of a write, and refuses the rest."""
+        """A nearly full disk takes a part of a write, and refuses the rest."""
         disk = self._disk
         disk.check(self._path)
         part = data[: disk.rng.randint(0, len(data) // 2)]
@@ -252,7 +252,7 @@ class SimDiskView:
             self._remove(node)
 
     def _remove(self, node: Folder | Inode) -> None:
-        """A folder goes name by name, as there is no other way; a crash may leave half of it."""
+        """A folder is removed name by name; a crash may leave half of it."""
         if isinstance(node, Folder):
             for _, inner in sorted(node.entries.items()):
                 self._remove(inner)
@@ -283,7 +283,7 @@ class SimDiskView:
     # -- durability, and work off the loop
 
     def sync(self, files: Sequence[File], done: Callable[[OSError | None], None]) -> None:
-        """The disk goes on by itself once it has begun, whatever becomes of the process that has asked."""
+        """A sync that has begun completes, even if the process dies."""
         disk = self._disk
         self._process.burn()
         low_us, high_us = disk.sync_us

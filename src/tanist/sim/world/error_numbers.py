@@ -1,8 +1,8 @@
 """The numbers of the virtual world's errors: Linux's, on every platform.
 
-They are part of an error's text ("[Errno 5] ..."), which nodes report and the digest covers; the interpreter's own
-`errno` has others under WebAssembly and on other systems. None of them is one that makes `OSError` choose a subclass
-there: what has a subclass is raised as that.
+They are part of an error's text ("[Errno 5] ..."), which nodes report and the digest covers. The interpreter's own
+`errno` has other numbers under WebAssembly and on other systems. None of these numbers makes `OSError` choose a
+subclass there: an error with a subclass is raised as that subclass.
 """
 
 from __future__ import annotations

@@ -1,18 +1,18 @@
-"""The `Network` port in virtual time: who listens, who can reach whom, how long it takes, and what breaks.
+"""The `Network` port in virtual time: listeners, links, latency, and faults.
 
 Owns the links and listeners; one connection is two `SimConnection`s (`connection.py`). The faults:
 
-* `block` closes a link in one direction. What is sent over it waits to be sent again, and comes through some time after
-  the link has healed (TCP waits longer with each attempt), unless the sender has given up by then; a sender that hears
-  no acknowledgement gives up too. First packets and resets are lost.
-* A lossy link loses packets by chance: each is sent again after a while, and what was sent behind it waits for it.
-* `reset_near` breaks a connection at one end while bytes are under way: the other end reads them all the same, perhaps
-  after those of the connection that was made in its place.
-* A process that is killed leaves its sockets to its operating system: what it had sent still goes out, then the
-  connection ends; if it has left anything unread, by a reset.
-* A machine that loses power says nothing. When it is back it resets old connections as soon as it hears of them, so one
-  on which the other side has nothing to say stays half open.
-* The kernel of a frozen process goes on: it accepts connections, and takes in as much as fits.
+* `block` closes a link in one direction. Bytes sent over it wait to be sent again, and arrive some time after the link
+  has healed (TCP waits longer with each attempt), unless the sender has given up by then; a sender without
+  acknowledgements gives up too. First packets and resets are lost.
+* A lossy link loses random packets: each is sent again after a while, and later bytes wait for it.
+* `reset_near` breaks a connection at one end while bytes are under way: the other end still reads them, perhaps after
+  those of the connection that replaced it.
+* The operating system of a killed process keeps its sockets: sent bytes still go out, then the connection ends, with a
+  reset if there are unread bytes.
+* A machine that loses power sends nothing. When it is back it resets old connections as soon as a packet arrives, so a
+  connection without packets from the other side stays half open.
+* The kernel of a frozen process continues: it accepts connections, and receives as much as fits.
 """
 
 from __future__ import annotations
@@ -37,12 +37,13 @@ class SimNetwork:
         self.rng = rng
         self.conditions = conditions or NetworkConditions()
         self.fingerprint = 0
-        """Over all that was ever sent, and when."""
+        """Over all sent bytes and their times."""
         self.on_frame: Callable[[SimConnection, memoryview], None] | None = None
-        """Told of each frame when it is read at this end, before the process is. It must keep nothing of the memory."""
+        """Called with each frame when it is read at this end, before the process. It must keep nothing of the
+        memory."""
         self.listeners: dict[tuple[str, int], SimListener] = {}
         self.connections: dict[int, SimConnection] = {}
-        """Ends that are not gone yet, in order of their making."""
+        """Ends that are not gone yet, in order of creation."""
         self._blocked: dict[tuple[str, str], int] = {}
         """(from host, to host) -> since when."""
         self._healed_us: dict[tuple[str, str], int] = {}
@@ -54,11 +55,11 @@ class SimNetwork:
     # -- faults
 
     def block(self, source: str, target: str) -> None:
-        """Nothing gets from `source` to `target` any more. One direction only."""
+        """Block the link from `source` to `target`. One direction only."""
         self._blocked.setdefault((source, target), self.scheduler.now_us)
 
     def heal(self, source: str | None = None, target: str | None = None) -> None:
-        """Open one direction, or all; what was held back arrives in a while."""
+        """Open one direction, or all; delayed bytes arrive in a while."""
         if source is None or target is None:
             healed, self._blocked = self._blocked, {}
         else:
@@ -76,7 +77,7 @@ class SimNetwork:
         )
 
     def was_troubled(self, one: str, other: str, since_us: int) -> bool:
-        """Whether a question between the two may have gone without an answer since then."""
+        """Whether a request between the two may have stayed without an answer since then."""
         return any(
             self.blocked(source, target)
             or self._healed_us.get((source, target), -1) >= since_us
@@ -95,7 +96,7 @@ class SimNetwork:
                 end.orphaned()
 
     def lost_power(self, host: str, process: Process | None) -> None:
-        """A machine has gone dark: nobody is told anything."""
+        """A machine has lost power: its peers get no packet."""
         self._dark[host] = self.scheduler.now_us
         if process is not None:
             self._close_listeners(process)
@@ -104,7 +105,7 @@ class SimNetwork:
                 end.vanish()
 
     def got_power(self, host: str) -> None:
-        """The machine is back and knows nothing of its old connections: it resets them when it hears of them."""
+        """The machine is back without its old connections: it resets them when a packet arrives."""
         since_us = self._dark.pop(host, None)
         if since_us is not None:
             for end in list(self.connections.values()):
@@ -118,7 +119,7 @@ class SimNetwork:
                 end.was_reset("connection reset by peer")
 
     def reset_near(self, near: str, far: str) -> None:
-        """Break them at one end only: what it has sent still arrives at the other, which hears nothing of the reset."""
+        """Break them at one end only: its sent bytes still arrive at the other, which gets no reset."""
         for end in list(self.connections.values()):
             if (end.host, end.peer_host) == (near, far):
                 end.was_reset("connection reset by peer")
@@ -140,7 +141,7 @@ class SimNetwork:
         return latency_us
 
     def _lost_us(self, loss: float) -> int:
-        """How long it takes until a packet has not been lost."""
+        """The delay until a packet gets through."""
         resend_us, late_us = self.conditions.resend_us, 0
         while self.rng.random() < loss and late_us < self.conditions.give_up_us:
             late_us += resend_us
@@ -148,7 +149,7 @@ class SimNetwork:
         return late_us
 
     def listener(self, host: str, port: int) -> SimListener | None:
-        """Who listens at an address."""
+        """The listener at an address."""
         return self.listeners.get((host, port))
 
     def new_id(self) -> int:

@@ -1,16 +1,16 @@
-"""What a host's file system shows, and what of it a loss of power would leave.
+"""A host's file system: its present content, and the content that a loss of power would leave.
 
-Owns the tree of folders and files in two states: as processes see it (the page cache) and as the disk has it. What is
-known of the way from the one to the other is what journalled file systems keep (ext4, xfs, btrfs):
+Owns the tree of folders and files in two states: as processes see it (the page cache), and as it is on the disk. The
+way from one to the other follows journalled file systems (ext4, xfs, btrfs):
 
-* Names and truncations go through a journal, in order: a loss of power keeps a beginning of it. It is written every
-  five seconds, or when a sync asks for it; then either all of it up to now (ext4, xfs) or only what concerns the file
-  that is synced (btrfs), which is drawn for each host.
-* Written data comes to the disk in any order, sector by sector, a sector as it was at some time; the size follows. It
-  is surely there when a sync that began after the write has ended, or after half a minute.
-* Where a truncation is undone, what was written behind it since can only have gone into the page in which it cut.
+* Names and truncations go through a journal, in order: a loss of power keeps a prefix of it. The journal is written
+  every five seconds, or when a sync asks for it: either all of it up to now (ext4, xfs), or only the entries of the
+  synced file (btrfs). Which of the two is drawn for each host.
+* Written data reaches the disk in any order, sector by sector, a sector as it was at some time; the size follows. It is
+  surely there when a sync that began after the write has ended, or after half a minute.
+* If a truncation is undone, later writes behind it can only be in the page in which it cut.
 
-A crash of the process alone loses nothing. Nothing here knows of paths, processes or time beyond `now_us`.
+A crash of the process alone loses nothing. This module knows no paths, no processes, and no time except `now_us`.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Cut:
 
 
 class Inode:
-    """A file: what the page cache shows, what is on the disk, and the changes in between."""
+    """A file: its content in the page cache and on the disk, and the changes in between."""
 
     __slots__ = ("changes", "data", "durable", "name", "parent", "settled", "synced_bytes", "unsynced_bytes", "vouched")
 
@@ -83,14 +83,14 @@ class Inode:
         self.data = bytearray(data)
         self.durable = bytearray(data)
         self.changes: deque[Written | Cut] = deque()
-        """In order, since what `durable` holds."""
+        """In order, since `durable`."""
         self.settled = 0
-        """How many changes have gone into `durable` since the file exists; `changes` begins after them."""
+        """Number of changes in `durable` since the file exists; `changes` begins after them."""
         self.unsynced_bytes = 0
         self.vouched = 0
-        """The mark of the latest sync that was told to have ended."""
+        """The mark of the latest sync that was reported as done."""
         self.synced_bytes = 0
-        """Length of the prefix that has not been touched since it was synced: what the process may count on."""
+        """Length of the prefix that is unchanged since it was synced: the process may rely on it."""
 
     @property
     def mark(self) -> int:
@@ -122,7 +122,7 @@ class Inode:
                 self.unsynced_bytes -= len(change.data)
 
     def vouch(self, mark: int, size: int) -> None:
-        """A sync that began at `mark`, with `size` bytes, has told its end; what has changed since does not count."""
+        """A sync that began at `mark`, with `size` bytes, was reported as done; later changes do not count."""
         if mark < self.vouched:
             return  # a later sync has ended before this one
         self.vouched = mark
@@ -132,7 +132,7 @@ class Inode:
         self.synced_bytes = size
 
     def write_back(self, now_us: int) -> None:
-        """What the kernel does unasked: old changes go to the disk. The process does not learn of it."""
+        """The kernel's own writeback: old changes go to the disk. The process does not learn of it."""
         changes = self.changes
         while changes:
             oldest = changes[0]
@@ -143,13 +143,13 @@ class Inode:
             self.settle(self.settled + 1)
 
     def lose_power(self, rng: random.Random) -> None:
-        """Keep of the changes what may have come to the disk."""
+        """Keep those changes that may have reached the disk."""
         fate = rng.random()
         last = len(self.changes)
         if fate < 0.3:
             last = -1  # nothing
         elif fate < 0.6:
-            last = rng.randint(0, last)  # a beginning, torn
+            last = rng.randint(0, last)  # a prefix, torn
         scattered = fate >= 0.8
         cache, disk = bytearray(self.durable), bytearray(self.durable)
         within: tuple[int, int] | None = None
@@ -192,14 +192,14 @@ class PageCache:
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
         self.syncs_all = rng.random() < 0.5
-        """A sync writes the whole journal; else only what concerns its file."""
+        """A sync writes the whole journal; else only the entries of its file."""
         self.root = Folder(None, "")
         self._journal: deque[Entry] = deque()
 
     # -- changes
 
     def change_names(self, now_us: int, *names: tuple[Folder, str, Folder | Inode | None]) -> Entry:
-        """Names that appear (with what they are to stand for) and disappear (None), all at once."""
+        """Names that appear (with their targets) and disappear (None), all at once."""
         for folder, name, node in names:
             if node is None:
                 gone = folder.entries.pop(name)
@@ -224,7 +224,7 @@ class PageCache:
 
     def commit_file(self, inode: Inode) -> None:
         """A sync of the file: its name, those of the folders it is in, and its truncations are on the disk."""
-        chain: set[Folder | Inode] = {inode}  # asked for membership only: its order is chance
+        chain: set[Folder | Inode] = {inode}  # only for membership: its order is random
         folder = inode.parent
         while folder is not None:
             chain.add(folder)
@@ -253,7 +253,7 @@ class PageCache:
         self._commit_where(lambda entry: bool(entry.names))
 
     def lose_power(self, now_us: int) -> None:
-        """What is left is what was on the disk, and the beginning of the journal that came to it in time."""
+        """Keep the content of the disk, and the prefix of the journal that reached it in time."""
         journal = self._journal
         waiting = [entry for entry in journal if not entry.committed]
         fate = self._rng.random()
@@ -281,7 +281,7 @@ class PageCache:
                 self._commit(entry)
             journal.clear()
             return
-        # Whatever has happened before to the same names is on the disk as well.
+        # Earlier changes to the same names are on the disk as well.
         names: set[tuple[Folder, str]] = set()
         wanted: list[Entry] = []
         for entry in reversed(journal):

@@ -1,11 +1,11 @@
-"""The queue of everything that is going to happen, in microseconds of virtual time.
+"""The queue of all future events, in microseconds of virtual time.
 
-Events of one instant happen in the order in which they were asked for; nothing else (no hash order, no real time) may
-decide an order. An event belongs to the world, or to a process; those of a process that has died do not happen, those
-of one that is frozen happen when it goes on.
+Events of one instant run in the order in which they were scheduled; nothing else (no hash order, no real time) may
+decide an order. An event belongs to the world or to a process. The events of a dead process do not run; those of a
+frozen process run when it continues.
 
-A *turn* is what a process does between two waits for input: one callback, and everything that it wanted done soon.
-After each turn `after_turn` is called: that is where safety is checked.
+A *turn* is the work of a process between two waits for input: one callback, and all callbacks that it scheduled for
+soon. After each turn `after_turn` is called, which checks safety.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _CANCELLED_MAX = 1024
 
 
 class CrashPoint(BaseException):
-    """The process dies here, in the middle of a turn. Not an `Exception`: no code of the node may outlive it."""
+    """The process dies here, in the middle of a turn. Not an `Exception`, so that no code of the node survives it."""
 
 
 class Process:
-    """One life of a process: what it has asked for ends with it."""
+    """One life of a process: its events end with it."""
 
     __slots__ = ("alive", "crashed", "frozen", "fuse", "kept", "name", "soon")
 
@@ -35,23 +35,23 @@ class Process:
         self.alive = True
         self.frozen = False
         self.kept: list[Callable[[], None]] = []
-        """What has come up for a frozen process."""
+        """Events that are due for a frozen process."""
         self.soon: deque[Callable[[], None]] = deque()
         self.fuse = -1
-        """The process dies in the n-th change that it makes to its disk; -1: not so."""
+        """The process dies in the n-th change to its disk; -1: it does not."""
         self.crashed = crashed
-        """Called when the fuse has burnt down, after the turn that it has cut short."""
+        """Called when the fuse has burnt down, after the interrupted turn."""
 
     def end(self) -> None:
-        """Dead, with all that it wanted done."""
+        """Dead, with all its scheduled callbacks."""
         self.alive = False
         self.soon.clear()
         self.kept.clear()
 
     def burn(self, halfway: Callable[[], None] | None = None) -> None:
-        """The process is about to change its disk. If it dies in the attempt: `halfway` is what is left of it."""
+        """The process will change its disk. If it dies in the attempt, `halfway` makes the partial change."""
         if not self.alive:
-            raise CrashPoint  # what unwinds behind a crash
+            raise CrashPoint  # code that unwinds after a crash
         if self.fuse >= 0:
             self.fuse -= 1
             if self.fuse < 0:
@@ -78,7 +78,7 @@ class Event:
 
 
 class Scheduler:
-    """Runs events in order of time, then of the asking."""
+    """Runs events in order of time, then of scheduling."""
 
     def __init__(self) -> None:
         self.now_us = 0
@@ -139,7 +139,7 @@ class Scheduler:
             self.after_turn(process)
 
     def thaw(self, process: Process) -> None:
-        """A frozen process goes on: what came up meanwhile happens now, in order, each in a turn of its own."""
+        """A frozen process continues: its due events run now, in order, each in a turn of its own."""
         process.frozen = False
         kept, process.kept = process.kept, []
         for callback in kept:

@@ -1,7 +1,7 @@
-"""A cluster in the virtual world: hosts with disks, nodes on them, and what can be done to both.
+"""A cluster in the virtual world: hosts with disks, nodes on them, and the operations on both.
 
 The world owns the scheduler, the network and the disks; a `Host` owns one node after another (each start is a new life
-with new ports over the same disk). Nothing here checks anything: a `Watcher` looks on.
+with new ports over the same disk). It checks nothing: a `Watcher` does.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ COMBINED = "broker,controller"
 CLUSTER_ID = "c2ltdWxhdGVkLWNsdXN0ZX"
 
 _POLL_US = 10_000
-"""How often a condition is looked at that time passes for."""
+"""Pause between two looks at a condition that time passes for."""
 
 Trace = Callable[[int, str, str, str], None]
 """(virtual microseconds, who, level, message)"""
 
 
 class Watcher(Protocol):
-    """Looks on. What it raises ends the run."""
+    """Sees each turn and event of a run. An exception from it ends the run."""
 
     def turn_ended(self, host: Host) -> None:
         """The host's node has had a turn."""
 
     def went_down(self, host: Host, *, lost_power: bool, mid_turn: bool) -> None:
-        """The host's process has ended; its disk is as it left it (a loss of power takes its toll after this).
+        """The host's process has ended; its disk is as the process left it (a loss of power changes it after this).
 
         Also when the host loses its power and no process was left to end.
         """
 
     def happened(self, event: Event) -> None:
-        """Something that was done to nodes and their disks from outside, or asked of them by an operator."""
+        """A fault on nodes and their disks, or a request of an operator."""
 
 
 class Host:
@@ -67,12 +67,12 @@ class Host:
         self.lives = 0
         self.wall_skew_ms = 0
         self.fatal: str | None = None
-        """Why the node gave up by itself, in its last life."""
+        """The reason why the node ended itself, in its last life."""
         self.powered = True
         self.clean_ends: set[int] = set()
-        """Lives that ended in good order: everything synced, and the mark with a broker epoch left."""
+        """Lives that ended cleanly: everything synced, and the mark with a broker epoch written."""
         self._stopping = 0
-        """The life that was told to stop last."""
+        """The last life that was asked to stop."""
 
     @property
     def is_broker(self) -> bool:
@@ -151,7 +151,7 @@ class Host:
             self.process.fuse = changes
 
     def lose_power(self) -> None:
-        """The machine is gone, and what was not synced with it; its peers hear nothing."""
+        """The machine loses its power and all unsynced data; its peers get no packet."""
         self.world.note(self.name, "FAULT", "lost power")
         self.powered = False
         self._end(lost_power=True, mid_turn=False)
@@ -210,7 +210,7 @@ class Host:
             self.world.network.lost_power(self.name, process)
 
     def _had_closed_its_logs(self) -> bool:
-        """Told to stop, and struck behind its broker's end, while it left the quorum: only then is a mark believed."""
+        """It died after its broker had stopped, while it left the quorum: only then is its mark trusted."""
         node = self.node
         if self._stopping != self.lives or node is None:
             return False
@@ -237,9 +237,9 @@ class World:
         """Nodes 1 to `nodes` are broker and controller, or `roles` says what each node is."""
         self.seed = seed
         self.counts: Counter[str] = Counter()
-        """What was exercised (`coverage.py`)."""
+        """Counters of exercised situations (`coverage.py`)."""
         self.on_note: Callable[[str, str], None] | None = None
-        """Told who has said what."""
+        """Called with the author and the text of each note."""
         self.scheduler = Scheduler()
         self.scheduler.after_turn = self._turn_ended
         self.network = SimNetwork(self.scheduler, stream(seed, "network"), conditions)
@@ -249,7 +249,7 @@ class World:
         self.owners: dict[Process, Host] = {}
         self._digest = hashlib.sha256()
         self.trace = trace
-        """Told all that is noted, for people. It changes nothing."""
+        """Gets each note, for people. It changes nothing."""
         roles = roles or dict.fromkeys(range(1, nodes + 1), COMBINED)
         voters = ",".join(f"{n}@node{n}:{CONTROLLER_PORT}" for n, role in roles.items() if "controller" in role)
         self.hosts: dict[int, Host] = {}
@@ -283,7 +283,7 @@ class World:
                 watcher.turn_ended(host)
 
     def emit(self, event: Event) -> None:
-        """Let all who look on know of a fault or an operation."""
+        """Pass a fault or an operation to all watchers."""
         for watcher in self.watchers:
             watcher.happened(event)
 
@@ -301,7 +301,7 @@ class World:
         self.scheduler.run_until(self.scheduler.now_us + duration_ms * MICROSECONDS)
 
     def run_until(self, condition: Callable[[], bool], *, within_ms: int) -> bool:
-        """Let time pass until the condition holds; says whether it did within the time."""
+        """Let time pass until the condition holds. Returns whether it held within the time."""
         deadline_us = self.scheduler.now_us + within_ms * MICROSECONDS
         while not condition():
             if self.scheduler.now_us >= deadline_us:
@@ -309,10 +309,10 @@ class World:
             self.scheduler.run_until(min(self.scheduler.now_us + _POLL_US, deadline_us))
         return True
 
-    # -- the record of what happened
+    # -- the trace
 
     def note(self, who: str, level: str, message: str) -> None:
-        """A line of the run's history. The same seed gives the same lines; `digest` is what shows it."""
+        """Add a line to the run's trace. The same seed gives the same lines, which `digest` covers."""
         self._digest.update(f"{self.scheduler.now_us} {who} {level} {message}\n".encode())
         if self.trace is not None:
             self.trace(self.scheduler.now_us, who, level, message)
@@ -321,7 +321,7 @@ class World:
 
     @property
     def digest(self) -> str:
-        """Over all notes, everything that was sent, and the contents of all disks."""
+        """A hash over all notes, all sent bytes, and the contents of all disks."""
         digest = self._digest.copy()
         digest.update(f"{self.scheduler.events} {self.network.fingerprint}".encode())
         for host in self.hosts.values():
