@@ -25,7 +25,7 @@ from pathlib import Path
 from bench.stands import single_node
 from tanist.runtime.ports.loop import Loop
 from tanist.runtime.ports.network import SocketNetwork
-from tanist.sim.workload.group_client import Ground, Offsets, Part, Place
+from tanist.sim.workload.group_client import ClientContext, GroupPartition, Offsets, TopicPartition
 from tanist.sim.workload.group_members import ClassicMember, ConsumerMember, GroupMember
 from tests.interop import apache
 from tests.interop.cluster import Cluster, cpu_seconds, interrupt_on_sigterm, pids, wait_in_sync
@@ -50,24 +50,31 @@ class NobodyLooks:
     def __init__(self) -> None:
         self.acknowledged_commits = 0
 
-    def told(
-        self, client: str, group: str, member_id: str, epoch: int, parts: Iterable[Part], *, classic: bool
+    def assigned(
+        self,
+        client: str,
+        group: str,
+        member_id: str,
+        epoch: int,
+        partitions: Iterable[TopicPartition],
+        *,
+        classic: bool,
     ) -> None:
         pass
 
-    def gave_up(self, client: str, group: str, parts: Iterable[Part]) -> None:
+    def revoked(self, client: str, group: str, partitions: Iterable[TopicPartition]) -> None:
         pass
 
-    def asks(self, group: str) -> Mapping[Place, object]:
+    def asks(self, group: str) -> Mapping[GroupPartition, object]:
         return {}
 
-    def fetched(self, client: str, group: str, asked: Mapping[Place, object], offsets: Offsets) -> None:
+    def fetched(self, client: str, group: str, asked: Mapping[GroupPartition, object], offsets: Offsets) -> None:
         pass
 
-    def commits(self, client: str, place: Place, offset: int, tag: str) -> None:
+    def commits(self, client: str, group_partition: GroupPartition, offset: int, tag: str) -> None:
         pass
 
-    def committed(self, client: str, place: Place, offset: int, tag: str) -> None:
+    def committed(self, client: str, group_partition: GroupPartition, offset: int, tag: str) -> None:
         self.acknowledged_commits += 1
 
 
@@ -96,7 +103,7 @@ def measure(cluster: Cluster, kind: str, name: str, members: int, commit_s: floa
     bootstrap = [cluster.address(node_id) for node_id in cluster.node_ids]
     group: list[GroupMember] = [
         KINDS[kind](
-            Ground(loop, network, bootstrap, random.Random(n), witness),
+            ClientContext(loop, network, bootstrap, random.Random(n), witness),
             f"{name}/{n}",
             name,
             (name,),
@@ -113,7 +120,7 @@ def measure(cluster: Cluster, kind: str, name: str, members: int, commit_s: floa
 
     def look() -> None:
         nonlocal settled_ms, before, cpu_s
-        owned = {part for member in group for part in member.owned}
+        owned = {partition for member in group for partition in member.owned}
         if len(owned) == partitions and all(len(member.owned) == SHARE for member in group):
             settled_ms, before, cpu_s = loop.now_ms(), witness.acknowledged_commits, cpu_seconds(pids(cluster))
             loop.call_at(settled_ms + round(commit_s * 1000), loop.stop)

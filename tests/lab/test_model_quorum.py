@@ -9,7 +9,7 @@ import pytest
 
 from tanist.lab.model import CONFIGURATIONS, Limits, check, checking
 from tanist.lab.model.quorum import QuorumBudget, QuorumConfiguration, QuorumModel
-from tanist.lab.model.quorum_nodes import Member
+from tanist.lab.model.quorum_member import Member
 from tanist.lab.model.quorum_state import BUDGET, MEMBERS
 from tanist.lab.model.steps import State, directed
 from tanist.lab.mutations.model import applied

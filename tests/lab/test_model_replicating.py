@@ -122,7 +122,7 @@ class Cluster:
         answer = self._ask(label, before)
         follower = self.brokers[label.who].replica.follower
         assert follower is not None
-        replicating.apply_metadata(follower, answer)
+        replicating.tell(follower, answer)
 
     def _lag(self, label: Label, _: State) -> None:
         late = {int(number) for number in label.detail.removeprefix("for ").split(",")}
