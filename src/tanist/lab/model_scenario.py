@@ -1,8 +1,8 @@
 """Steps of a model as a file: a counterexample that is kept, and played again as the moments of a replay.
 
 Owns the document: `document` writes one, `moments` plays one. Its steps are names of steps (`steps.named`), so playing
-it asks the real objects again, and it says no more than they do. Whoever reads it trusts nothing: what is wrong with a
-document is a `ValueError` that says so, and no value of it is larger than a model can be.
+it asks the real objects again. The reader trusts nothing: an error in a document is a `ValueError` with the reason, and
+no value may be larger than a model allows.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tanist.lab.replay.moments import Moment
 
 VERSION = 1
 LOSS = "loss"
-"""In place of a property, where acknowledged records are lost."""
+"""In place of a property, if acknowledged records are lost."""
 
 _KINDS: Mapping[str, type[AnyConfiguration]] = {"partition": Configuration, "quorum": QuorumConfiguration}
 _MOST_STEPS = 1_000
@@ -45,7 +45,7 @@ def document(
     found: Counterexample,
     mutations: Iterable[str] = (),
 ) -> dict[str, Any]:
-    """What `moments` plays. The model is the one in which the counterexample was found, with its rules still broken."""
+    """The document for `moments`. The model must be the one of the counterexample, with its rules still broken."""
     steps = []
     before = found.first
     for label, after in found.steps:
@@ -63,12 +63,12 @@ def document(
 
 
 def moments(document: Mapping[str, Any]) -> Iterator[Moment]:
-    """Play it. `ValueError` where it is no such document, or where what it tells does not happen."""
+    """Play it. `ValueError` if it is no such document, or if its steps do not happen."""
     title, configuration, mutations, steps, broken = _read(document)
     with ExitStack() as patched:
         for mutation in mutations:
             patched.enter_context(applied(mutation))
-        # A loss is wanted where it comes from: no property ends the play before it.
+        # The play must reach the loss, so no property ends it earlier.
         unwatched = frozenset().union(*(mutation.unwatched for mutation in mutations))
         model = model_of(configuration, unwatched)
         played = list(_play(title, model, steps, broken))
@@ -144,7 +144,7 @@ def _read(
 
 
 def _configuration_values(configuration: AnyConfiguration) -> dict[str, Any]:
-    """What differs from the defaults."""
+    """The values that differ from the defaults."""
     values: dict[str, Any] = {
         "model": next(name for name, kind in _KINDS.items() if isinstance(configuration, kind)),
         "name": configuration.name,

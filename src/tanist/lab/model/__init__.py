@@ -1,6 +1,6 @@
-"""The model checker: an exhaustive search over what the real core objects do in a small cluster.
+"""The model checker: an exhaustive search over the behaviour of the real core objects in a small cluster.
 
-`check(configuration)` searches; `CONFIGURATIONS` are those that are shipped; `report` puts an outcome into words. See
+`check(configuration)` searches; `CONFIGURATIONS` are the shipped ones; `report` prints a result. See
 docs/model-checker.md.
 """
 

@@ -1,6 +1,6 @@
-"""One check from beginning to end: a configuration, the model that it describes, a search, and what came of it.
+"""One check: a configuration, its model, a search, and the result.
 
-Owns `check` and the words of its report, for people (`lines`) and for programs (`as_json`).
+Owns `check` and its report, for people (`lines`) and for programs (`as_json`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ AnyModel: TypeAlias = PartitionModel | QuorumModel
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What was searched, and what was found."""
+    """A configuration, its model, and the result of the search."""
 
     configuration: AnyConfiguration
     outcome: SearchResult
@@ -43,7 +43,7 @@ def check(
     unwatched: frozenset[str] = frozenset(),
     on_level: Callable[[SearchResult], None] | None = None,
 ) -> Checked:
-    """Search a configuration. Properties in `unwatched` are passed over."""
+    """Search a configuration. Properties in `unwatched` are not checked."""
     model = model_of(configuration, unwatched)
     outcome = search(model, limits, on_level=on_level)
     return Checked(configuration, outcome, model)

@@ -1,11 +1,12 @@
-"""What a state of the partition model is made of: small frozen tuples, and what renaming the brokers makes of them.
+"""The components of a state of the partition model: small frozen tuples, and their renaming.
 
-Owns the values. A broker is a number from 0; the real objects know it by that number plus one (`broker_id`). Sets of
-brokers are bit masks. Must never decide anything: `controlling` and `replicating` do, by asking the real objects.
+Owns the values. A broker is a number from 0; its broker id in the real objects is that number plus one (`broker_id`).
+Sets of brokers are bit masks. Must never decide anything: `controlling` and `replicating` do, by asking the real
+objects.
 
-Renaming matters because no rule of the protocol depends on who is who: two states that differ in names only have the
-same future, and the search looks at one of them (`symmetry`). Every value here says how it is renamed by a permutation
-`to`, in which `to[broker]` is the new name.
+Renaming matters because no rule of the protocol depends on brokers' names: two states that differ in names only have
+the same future, and the search looks at one of them (`symmetry`). Each value here can be renamed by a permutation `to`,
+in which `to[broker]` is the new name.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ Record: TypeAlias = tuple[int, int]
 Log: TypeAlias = tuple[Record, ...]
 
 NEVER_FETCHED = -2
-"""In place of the broker epoch of a follower that the leader has not heard of in this epoch."""
+"""In place of the broker epoch of a follower that has not fetched from the leader in this epoch."""
 
 
 def broker_id(broker: int) -> int:
-    """By which name the real objects know it."""
+    """The broker's id in the real objects."""
     return broker + 1
 
 
@@ -65,7 +66,7 @@ def rename_one(broker: int, to: Permutation) -> int:
 
 
 class Registration(NamedTuple):
-    """A broker as the metadata log has it."""
+    """A broker's registration in the metadata log."""
 
     epoch: int
     fenced: bool
@@ -84,7 +85,7 @@ def _renamed_registrations(registrations: tuple[Registration, ...], to: Permutat
 
 
 class View(NamedTuple):
-    """One state of the metadata log as brokers see it: they know nothing of eligible replicas."""
+    """One state of the metadata log as brokers see it: without the ELR."""
 
     leader: int
     leader_epoch: int
@@ -108,20 +109,20 @@ class View(NamedTuple):
         )
 
     def seen_by(self, broker: int) -> View:
-        """What of it can matter to a broker: all of it to the leader, to the others only whom to follow."""
+        """The part that matters to a broker: everything to the leader, to others only the leader to follow."""
         if self.leader == broker:
             return self
         return self._replace(replicas=self.replicas & 1 << broker, isr=0, adding=0, removing=0, registrations=())
 
     def says_no_more_than(self, before: View) -> bool:
-        """Whether a broker that has seen `before` (both `seen_by` it) has nothing to learn from this."""
+        """Whether this has nothing new for a broker that has seen `before` (both are `seen_by` it)."""
         if not self.replicas:
             return not before.replicas
         return not self.registrations and self._replace(partition_epoch=before.partition_epoch) == before
 
 
 class Reply(NamedTuple):
-    """What a replica said of its log, kept by a controller that compares logs (KIP-966, unclean recovery)."""
+    """A replica's reply about its log, kept by a controller that compares logs (KIP-966, unclean recovery)."""
 
     broker: int
     broker_epoch: int
@@ -131,7 +132,7 @@ class Reply(NamedTuple):
 
 
 class Recovery(NamedTuple):
-    """An unclean recovery under way. `clock`: 0 it has just begun, 1 the grace is over, 2 the deadline is."""
+    """An unclean recovery under way. `clock`: 0 it has just begun, 1 after the grace period, 2 after the deadline."""
 
     clock: int
     replies: tuple[Reply, ...]
@@ -141,9 +142,9 @@ class Recovery(NamedTuple):
 
 
 class Controller(NamedTuple):
-    """The partition, the registrations, and what the active controller remembers besides the log.
+    """The partition, the registrations, and the active controller's memory besides the log.
 
-    The order of the replicas is not in it. It only decides who of several is elected, and an operator can change it at
+    The order of the replicas is not in it. It only decides between several candidates, and an operator can change it at
     any time without moving a replica; so an election is tried with each of them first in the list.
     """
 
@@ -198,7 +199,7 @@ class Controller(NamedTuple):
 
 
 class Proposal(NamedTuple):
-    """One partition's part of an AlterPartition: the proposed members with the broker epochs they are known by."""
+    """One partition's part of an AlterPartition: the proposed members with their broker epochs."""
 
     leader_epoch: int
     partition_epoch: int
@@ -216,7 +217,7 @@ class Proposal(NamedTuple):
 
 
 class Remote(NamedTuple):
-    """What a leader knows of a follower."""
+    """A leader's knowledge of a follower."""
 
     broker: int
     broker_epoch: int
@@ -224,7 +225,8 @@ class Remote(NamedTuple):
 
 
 class LeaderReplica(NamedTuple):
-    """A replica that leads, by what it has last been told. `heard`: who was let fetch in this epoch (a ghost)."""
+    """A replica that leads, by the metadata that it has applied. `heard`: followers that fetched in this epoch (a
+    ghost)."""
 
     leader_epoch: int
     partition_epoch: int
@@ -256,7 +258,7 @@ class LeaderReplica(NamedTuple):
 
 
 class FollowerReplica(NamedTuple):
-    """A replica that follows `leader`; -1: it waits to hear of one."""
+    """A replica that follows `leader`; -1: it does not know a leader yet."""
 
     leader: int
     leader_epoch: int
@@ -276,7 +278,7 @@ class Broker(NamedTuple):
     epoch: int
     log: Log
     epochs: tuple[tuple[int, int], ...]
-    """Leader epochs and where they begin: more than the records say, for an epoch may have none."""
+    """Leader epochs and their start offsets: more than the records have, because an epoch may have no record."""
     high_watermark: int
     role: Role
 
@@ -289,7 +291,7 @@ class Broker(NamedTuple):
 
 
 class Request(NamedTuple):
-    """A follower's fetch. By asking for `offset` it says that it has all below."""
+    """A follower's fetch. It asks for `offset`, so it has everything below."""
 
     broker: int
     broker_epoch: int
@@ -302,7 +304,7 @@ class Request(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a leader says to a fetch, and (for a follower that is out of range) where its log ends."""
+    """A leader's answer to a fetch and, for a follower that is out of range, the end of its log."""
 
     error: int
     high_watermark: int
@@ -321,7 +323,7 @@ class AlterRequest(NamedTuple):
 
     @property
     def hears(self) -> int:
-        """Who is to hear what came of it."""
+        """The broker that gets the answer."""
         return self.sender
 
     def renamed(self, to: Permutation) -> Message:
@@ -352,7 +354,7 @@ class AlterAnswer(NamedTuple):
 class SentFetch(NamedTuple):
     """A fetch on its way to a leader.
 
-    Unless fetches are split, only from what its sender was before, in an earlier leader epoch or life.
+    Unless fetches are split, only fetches of an earlier leader epoch or life of the sender.
     """
 
     receiver: int
@@ -372,7 +374,7 @@ class SentAnswer(NamedTuple):
 
 
 class SentReply(NamedTuple):
-    """What a broker said of its log (GetReplicaLogInfo) in an earlier life, on its way to the controller."""
+    """A broker's answer to GetReplicaLogInfo from an earlier life, on its way to the controller."""
 
     reply: Reply
 
@@ -384,14 +386,14 @@ Message: TypeAlias = AlterRequest | AlterAnswer | SentFetch | SentAnswer | SentR
 
 
 class History(NamedTuple):
-    """Ghosts: what only the checker knows."""
+    """Ghost variables: only the checker knows them."""
 
     committed: Log
     """H: the records below T, as they were when the high watermark of a leader first passed them."""
     lossy: int
-    """Who lost records since it was last let into the ISR."""
+    """Brokers that lost records since they last joined the ISR."""
     unclean: int
-    """Who came back from a crash and was not let into the ISR since."""
+    """Brokers that came back from a crash and have not joined the ISR since."""
     recovered_in: int
     """The leader epoch of the last unclean election; -1: there was none."""
     lost: int
@@ -406,18 +408,18 @@ class History(NamedTuple):
 
 
 class Budget(NamedTuple):
-    """How often each thing may still happen. What is not here may happen as often as it can."""
+    """How often each event may still happen. Other events are not limited."""
 
     writes: int = 0
     losses: int = 0
-    """Crashes that take the end of a log along."""
+    """Crashes that lose the end of a log."""
     crashes: int = 0
-    """Crashes that take nothing: the broker cannot know."""
+    """Crashes that lose nothing: the broker cannot know."""
     restarts: int = 0
     """Clean ones."""
     fences: int = 0
     shutdowns: int = 0
-    """Controlled ones, up to where leadership is given away."""
+    """Controlled ones, up to the change of leadership."""
     shrinks: int = 0
     """Proposals to drop slow followers."""
     preferred: int = 0
@@ -430,6 +432,6 @@ class Budget(NamedTuple):
     unanswered: int = 0
     """Answers to AlterPartition that are lost."""
     old_fetches: int = 0
-    """Fetches that arrive after their sender has become another."""
+    """Fetches that arrive after their sender has changed its epoch or life."""
     old_replies: int = 0
     """Replies about logs that arrive after their sender has restarted."""

@@ -1,4 +1,4 @@
-"""What one search is about: how many brokers, which settings, what may happen how often, and where to begin."""
+"""The configuration of a search: number of brokers, settings, budget of events, and the start."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ACKS_ALL = -1
 @dataclass(frozen=True, slots=True)
 class Configuration:
     """A search over one partition. `start` are steps that are taken before the search begins, as
-    `steps.Label` writes them; what they cost is not taken from the budget.
+    `steps.Label` writes them; their costs are not taken from the budget.
     """
 
     name: str
@@ -26,13 +26,13 @@ class Configuration:
     recovery_manager: bool = True
     elr: bool = True
     acks: int = ACKS_ALL
-    """Of all produces."""
+    """Of all produce requests."""
     split_fetches: bool = False
     """Whether a fetch and its answer are messages that may be late or lost. One step otherwise (`partition`)."""
     records_a_fetch: int | None = None
-    """None: all there are."""
+    """None: all records."""
     checkpoints: bool = False
-    """Whether a restarted replica may find its last high watermark, and not only an old one."""
+    """Whether a restarted replica may find its newest high watermark, and not only an old one."""
     start: tuple[str, ...] = field(default=())
 
     def __post_init__(self) -> None:

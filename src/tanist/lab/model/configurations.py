@@ -1,4 +1,4 @@
-"""The configurations that are shipped: what `tanist lab check --config` knows by name."""
+"""The shipped configurations, by their names in `tanist lab check --config`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Consequences of an event in the partition model: views posted, messages sent, ghosts moved, properties checked.
 
-Owns what every step has in common once the real objects have decided: the controller's change reaches brokers as views,
-and a broker's turn sends messages and commits records. Ghosts (`History`) are kept here. Decides nothing.
+Owns the common end of every step, after the real objects have decided: the controller's change reaches brokers as
+views, and a broker's turn sends messages and commits records. Ghosts (`History`) are kept here. Decides nothing.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Consequences:
         steps.append((label, tuple(changed), violation))
 
     def forget_moot(self, changed: list[int]) -> None:
-        """Take messages away that change nothing whenever they arrive."""
+        """Remove messages that change nothing whenever they arrive."""
         tables = self._tables
         for message in tables.networks[changed[NETWORK]]:
             sent = tables.messages[message]
@@ -88,7 +88,7 @@ class Consequences:
     def _judge(
         self, state: State, changed: list[int], proposal: AlterRequest | None, compared: tuple[Reply, ...]
     ) -> Violation | None:
-        """S14 and U1-U5, and the ghosts of both."""
+        """Check S14 and U1-U5, and update their ghosts."""
         tables = self._tables
         before, after = tables.controllers[state[CONTROLLER]], tables.controllers[changed[CONTROLLER]]
         joined = after.isr & ~before.isr if proposal is not None else 0
@@ -110,7 +110,7 @@ class Consequences:
         return violation
 
     def finish(self, changed: list[int], broker: int, effects: Effects | None, label: Label, steps: list[Step]) -> None:
-        """What a broker's turn means for the others: messages, and records that are committed now."""
+        """The effects of a broker's turn on others: messages, and newly committed records."""
         if effects is None:
             steps.append((label, tuple(changed), None))
             return
@@ -129,18 +129,18 @@ class Consequences:
 
 
 def _committed(history: History, leader: Broker, high_watermark: int) -> History:
-    """H, when a leader's high watermark has moved."""
+    """H after a leader's high watermark has moved."""
     fresh = leader.log[:high_watermark]
     if len(fresh) <= len(history.committed):
         return history
     if leader.leader_epoch < history.recovered_in:
-        # It does not know that another was elected uncleanly, and what it commits will be gone.
+        # It does not know that another replica was elected uncleanly, and the records that it commits will be lost.
         return history._replace(lost=len(fresh) - len(history.committed))
     return history._replace(committed=fresh)
 
 
 def _recovered(history: History, after: Controller, chosen: Broker) -> History:
-    """An unclean election: what the chosen one has of H is H now, and what it lacks is lost."""
+    """H after an unclean election: the elected replica's part of H. The records that it lacks are lost."""
     kept = common_prefix(chosen.log, history.committed)
     others = ~(1 << after.leader)
     return History(

@@ -71,7 +71,7 @@ class ControllerEvents:
         self.moot: dict[tuple[int, int, int], bool] = {}
 
     def afford(self, budget: Budget) -> None:
-        """From here on nothing happens whose price cannot be paid, so it need not be worked out either."""
+        """From here on events beyond this budget do not happen, so they need not be computed."""
         self._prices = frozenset(price for price, left in enumerate(budget) if left > 0)
         self.ordered.clear()
         self.restarted.clear()
@@ -106,9 +106,9 @@ class ControllerEvents:
         return known
 
     def leaves_no_trace(self, controller: int, message: int, receiver: int) -> bool:
-        """Whether a message changes nothing now, and epochs being what they are, never will: it need not arrive.
+        """Whether a message changes nothing now, nor later, by its epochs: it need not arrive.
 
-        `receiver` is the state of the broker that the answer goes to.
+        `receiver` is the state of the broker that gets the answer.
         """
         asked = self.tables.messages[message]
         if isinstance(asked, AlterRequest):
@@ -136,7 +136,7 @@ class ControllerEvents:
             return True
         if (role.leader_epoch, role.partition_epoch) <= (sent.proposal.leader_epoch, sent.proposal.partition_epoch):
             return False
-        # It may have another proposal out by the time the answer comes.
+        # It may have another proposal pending when the answer comes.
         isr = tuple((member, NO_EPOCH) for member in members(role.isr))
         another = role._replace(pending=Proposal(role.leader_epoch, role.partition_epoch, isr), maximal=role.replicas)
         proposing = self.tables.brokers[receiver]._replace(role=another)
@@ -149,7 +149,7 @@ class ControllerEvents:
     # -- the controller
 
     def order(self, controller: int) -> tuple[ControllerActed, ...]:
-        """Whatever may happen at the controller of itself, or because an operator or the time wants it."""
+        """All events that start at the controller, with an operator, or with time."""
         state = self.tables.controllers[controller]
         found: list[ControllerActed] = []
 
@@ -189,14 +189,14 @@ class ControllerEvents:
         return known
 
     def reply(self, controller: int, broker: int, state: int) -> tuple[ControllerActed, ...]:
-        """A replica says how far its log goes, and the controller compares what it has."""
+        """A replica replies with its log's end, and the controller compares its replies."""
         reply = self._reply_of(broker, state)
         found = () if reply is None else self._replied(controller, reply, Label("reply", broker))
         self.replied[controller, broker, state] = found
         return found
 
     def late_reply(self, controller: int, message: int) -> tuple[ControllerActed, ...]:
-        """What it said in an earlier life arrives, while the controller waits for it."""
+        """The reply of an earlier life arrives while the controller waits for one."""
         sent = self.tables.messages[message]
         if not isinstance(sent, SentReply):
             raise TypeError(f"{sent} is no reply")
@@ -205,7 +205,7 @@ class ControllerEvents:
         return found
 
     def reply_before(self, broker: int, state: int) -> int:
-        """What a broker would have replied, as a message that is still under way; -1: nothing."""
+        """A broker's reply as a message that is still under way; -1: none."""
         reply = self._reply_of(broker, state)
         return -1 if reply is None else self.tables.messages.number(SentReply(reply))
 
@@ -226,7 +226,7 @@ class ControllerEvents:
         return tuple(found)
 
     def restart(self, controller: int, broker: int, state: int) -> tuple[Restarted, ...]:
-        """The process dies and another registers. A dead broker is one that is slow, so both are one step."""
+        """The process dies and a new one registers. A dead broker equals a slow one, so both are one step."""
         before = self.tables.brokers[state]
         at = self.tables.controllers[controller]
         whole = len(before.log)
@@ -250,7 +250,7 @@ class ControllerEvents:
         return known
 
     def _checkpoints(self, before: Broker, *, clean: bool) -> tuple[int, ...]:
-        """High watermarks that a new process may find: written down at a clean shutdown, else some time ago."""
+        """High watermarks that a new process may find: written at a clean shutdown, else some time ago."""
         if clean:
             return (before.high_watermark,)
         return (0, before.high_watermark) if self.configuration.checkpoints else (0,)
@@ -258,7 +258,7 @@ class ControllerEvents:
     def _restarted(
         self, broker: int, before: Broker, decided: Decided, keep: int, checkpoint: int
     ) -> tuple[int, int, Effects | None]:
-        """It applies the metadata up to its registration before anything else, and takes its role."""
+        """It first applies the metadata up to its registration, and takes its role."""
         controller = self.tables.controller(decided.controller)
         epoch = decided.controller.registrations[broker].epoch
         fresh = replicating.restart(before, epoch, keep, checkpoint)
@@ -270,12 +270,12 @@ class ControllerEvents:
 
 
 def clean_shutdown_epoch(before: Broker, *, clean: bool) -> int:
-    """What a new process finds of its predecessor's clean shutdown: the broker epoch, or -1 (rules 86-89)."""
+    """The mark of the predecessor's clean shutdown: its broker epoch, or -1 for none (rules 86-89)."""
     return before.epoch if clean else -1
 
 
 def elected(before: Controller, after: Controller, label: Label) -> Label:
-    """The label, with who leads from here on if that is another."""
+    """The label, with the new leader if it has changed."""
     if after.leader in (before.leader, NO_LEADER):
         return label
     return label._replace(detail=f"{label.detail} -> {after.leader + 1}".strip())

@@ -1,12 +1,12 @@
-"""The real controller, one event at a time: the controller's tuple goes in, its own decisions make the tuple after it.
+"""The real controller, one event at a time: a tuple goes in, the controller decides, and a tuple comes out.
 
-Owns the way from `components.Controller` to a `MetadataImage` and back, and the events that ask `controller.brokers`,
-`elections`, `alter_partition`, `reassignment`, `configs` and `unclean_recovery` for records and replay them. Must never
-decide anything that the controller decides.
+Owns the conversion of `components.Controller` to a `MetadataImage` and back, and the events that ask
+`controller.brokers`, `elections`, `alter_partition`, `reassignment`, `configs` and `unclean_recovery` for records and
+replay them. Must never decide anything that the controller decides.
 
-Two things make it cheap. What is decided depends on how epochs compare, never on how high they are, so a question is
-asked once for all states that differ in that only (`_leveled`). And of the order of replicas only the first that may
-lead matters, so an election is asked once with each replica at the head of the list.
+It is cheap for two reasons. Decisions depend on the order of epochs, never on their values, so a question is asked once
+for all states that differ only in the values (`_leveled`). And in the order of replicas only the first that may lead
+matters, so an election is asked once with each replica at the head of the list.
 """
 
 from __future__ import annotations
@@ -67,22 +67,22 @@ TOPIC_NAME = "t"
 TOPIC_ID = UUID(int=9)
 KEY = (TOPIC_ID, 0)
 LEVEL = 100
-"""All epochs of the controller, where a question about it is asked."""
+"""The value of all epochs of the controller in a question."""
 METADATA_LEVEL = 30
 FAR = 1 << 40
 """A metadata offset beyond all others."""
 
 
 class Decided(NamedTuple):
-    """What became of the controller."""
+    """The controller after a decision."""
 
     controller: Controller
     error: int = 0
     """Of an AlterPartition."""
     refused: bool = False
-    """The request as a whole: its sender is another by now."""
+    """The request as a whole is refused: its sender has restarted."""
     compared: tuple[Reply, ...] = ()
-    """What an unclean recovery has chosen by, if one has elected."""
+    """The replies by which an unclean recovery has elected, if it has."""
 
 
 Event: TypeAlias = tuple[Any, ...]
@@ -90,7 +90,7 @@ Event: TypeAlias = tuple[Any, ...]
 
 
 class Controlling:
-    """The decisions of one configuration. Remembers what it was asked before."""
+    """The decisions of one configuration. Remembers its answers."""
 
     def __init__(self, *, strategy: Strategy, recovery_manager: bool = True, elr: bool = True) -> None:
         self._strategy = strategy
@@ -113,7 +113,7 @@ class Controlling:
         }
 
     def decide(self, controller: Controller, event: Event) -> tuple[Decided, ...]:
-        """What may come of the event: one outcome, or several where the order of the replicas decides."""
+        """The results of the event: one, or several where the order of the replicas decides."""
         level = _leveled(controller)
         asked = (level, _leveled_event(controller, event))
         known = self._known.get(asked)
@@ -122,7 +122,7 @@ class Controlling:
         return tuple(_lifted(controller, each) for each in known)
 
     def questions(self, controller: Controller) -> tuple[int, ...]:
-        """The brokers whose logs an unclean recovery waits to hear of."""
+        """The brokers whose replies an unclean recovery waits for."""
         if controller.recovery is None:
             return ()
         level = _leveled(controller)
@@ -141,10 +141,10 @@ class Controlling:
             if decided not in found:
                 found.append(decided)
             if event[0] != "prefer" and decided.controller.leader in (level.leader, NO_LEADER):
-                break  # nobody was elected, so it does not matter who would have been the first choice
+                break  # no replica was elected, so the order does not matter
         return found
 
-    # -- events; all on an image made for the occasion
+    # -- events; each on an image of its own
 
     def _fence(self, before: Controller, image: MetadataImage, broker: int) -> Decided:
         decision = self._brokers().fence(image, broker_id(broker), before.registrations[broker].epoch)
@@ -166,7 +166,7 @@ class Controlling:
         return self._after(before, image, self._brokers().heartbeat(image, request, 0, next_offset=FAR).records)
 
     def _register(self, before: Controller, image: MetadataImage, broker: int, previous_epoch: int) -> Decided:
-        """A new process. `previous_epoch` is what it found written down by a clean shutdown, -1 for nothing."""
+        """A new process. `previous_epoch` is the mark of a clean shutdown that it found, -1 for none."""
         stored = before.registrations[broker].epoch
         request = BrokerRegistrationRequest(
             broker_id=broker_id(broker),
@@ -240,10 +240,10 @@ class Controlling:
     def _failover(self, before: Controller, image: MetadataImage) -> Decided:
         return self._after(before._replace(recovery=None), image, ())
 
-    # -- what follows from records
+    # -- after the records
 
     def _after(self, before: Controller, image: MetadataImage, records: Iterable[MetadataRecord]) -> Decided:
-        """Replay them; then whoever watches the partitions without a leader has a look."""
+        """Replay them; then look for partitions without a leader, as unclean recovery does."""
         _replay(image, records)
         state = _partition(image)
         recovery: Recovery | None = None
@@ -262,9 +262,9 @@ class Controlling:
     def _compare(
         self, recoveries: UncleanRecoveries, image: MetadataImage, recovery: Recovery | None, clock: int
     ) -> tuple[Recovery | None, list[int] | Any]:
-        """Tell a new `UncleanRecoveries` what the old one knew. Gives what is known now, and who is still asked.
+        """Give a new `UncleanRecoveries` the replies of the old one. Returns the known replies, and the open questions.
 
-        None for the latter: somebody was elected, by the replies that are given.
+        None for the latter: a leader was elected, by the returned replies.
         """
         recoveries.activate(image)
         if self._elected(recoveries, image, 0):
@@ -390,7 +390,7 @@ def _controller(before: Controller, image: MetadataImage, recovery: Recovery | N
 
 
 def _leveled(controller: Controller) -> Controller:
-    """All epochs at `LEVEL`; those that are compared with them keep their distance."""
+    """All epochs at `LEVEL`; epochs that are compared with them keep their distance."""
     recovery = controller.recovery
     if recovery is not None:
         recovery = recovery._replace(replies=tuple(_leveled_reply(controller, reply) for reply in recovery.replies))
@@ -432,7 +432,7 @@ def _leveled_event(controller: Controller, event: Event) -> Event:
 
 
 def _lifted(controller: Controller, decided: Decided) -> Decided:
-    """The inverse of `_leveled`, for what has become of it."""
+    """The inverse of `_leveled`, for the result."""
     after = decided.controller
     recovery = after.recovery
     registrations = tuple(

@@ -68,13 +68,13 @@ class BrokerEvents:
     # -- metadata
 
     def post(self, broker: int, state: int, inbox: int, view: int) -> int:
-        """The metadata log has a view more. What changes nothing for a broker it applies at once."""
+        """The metadata log has one more view. A broker applies it at once if it changes nothing for the broker."""
         after = self._catch_up(broker, state, self.tables.post(broker, inbox, view))
         self.posted[broker, state, inbox, view] = after
         return after
 
     def apply_metadata(self, broker: int, state: int, inbox: int) -> tuple[MetadataApplied, ...]:
-        """The broker applies some of the views that it has yet to apply, as one batch."""
+        """The broker applies some of its pending views, as one batch."""
         waiting = self.tables.inboxes[inbox]
         applied: list[MetadataApplied] = []
         for last in range(len(waiting)):
@@ -89,7 +89,7 @@ class BrokerEvents:
         return known
 
     def _catch_up(self, broker: int, state: int, inbox: int) -> int:
-        """Views that change nothing for a broker are applied at once: nobody can tell when it was."""
+        """Views that change nothing for a broker are applied at once: the time makes no difference."""
         waiting = self.tables.inboxes[inbox]
         done = 0
         while done < len(waiting) and self._learn(broker, state, waiting[done]) == (state, None):
@@ -97,7 +97,7 @@ class BrokerEvents:
         return self.tables.inboxes.number(waiting[done:]) if done else inbox
 
     def join(self, broker: int, state: int, view: int) -> int:
-        """What becomes of a broker that has known of nothing."""
+        """The state of a blank broker after its first metadata."""
         return self._learn(broker, state, view)[0]
 
     def _learn(self, broker: int, state: int, view: int) -> tuple[int, Effects | None]:
@@ -130,7 +130,7 @@ class BrokerEvents:
         return found
 
     def fetch(self, follower: int, state: int, leader: int, leader_state: int) -> tuple[Fetched, ...]:
-        """One round of a follower's fetch; or the answer is lost, and only the leader is the wiser."""
+        """One round of a follower's fetch; or the answer is lost, and only the leader has changed."""
         outcomes: list[Fetched] = []
         request = self._want(follower, state)
         if request >= 0:
@@ -179,7 +179,7 @@ class BrokerEvents:
         return known
 
     def hear(self, message: int, state: int) -> tuple[BrokerChanged, int]:
-        """A fetch arrives at a broker; with its answer as a message, -1 if there is none."""
+        """A fetch arrives at a broker. Returns its answer too, as a message; -1 if there is none."""
         sent = self.tables.messages[message]
         if not isinstance(sent, SentFetch):
             raise TypeError(f"{sent} is no fetch")
@@ -191,7 +191,7 @@ class BrokerEvents:
         return found
 
     def answered_fetch(self, message: int, state: int) -> tuple[BrokerChanged, bool]:
-        """The answer to a fetch arrives; and whether it costs the follower records. For a former life there is none."""
+        """The answer to a fetch arrives; and whether it truncates the follower's log. A former life gets no answer."""
         sent = self.tables.messages[message]
         if not isinstance(sent, SentAnswer):
             raise TypeError(f"{sent} is no answer to a fetch")
@@ -205,7 +205,7 @@ class BrokerEvents:
     # -- the ISR
 
     def lag(self, broker: int, state: int) -> tuple[BrokerChanged, ...]:
-        """Followers are slow, some or all of those that are behind."""
+        """Some or all of the followers that are behind are too slow."""
         before = self.tables.brokers[state]
         behind = members(replicating.late_members(before))
         outcomes = []

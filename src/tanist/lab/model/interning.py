@@ -1,7 +1,7 @@
 """Small numbers for large values, so that a state is a short tuple of integers.
 
-Owns `Table`. The parts of a state recur in many states, so each is stored once, and what the real objects made of it is
-remembered by its number. Numbers are given in the order of first appearance and mean nothing beyond one search.
+Owns `Table`. The parts of a state recur in many states, so each is stored once, and the results of the real objects are
+remembered by its number. Numbers follow the order of first appearance and have no meaning beyond one search.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""What must hold, predicate by predicate: each gives the properties that do not hold, and why.
+"""The safety properties as predicates: each gives the properties that do not hold, with the reason.
 
-Owns the safety properties as far as the model has what they speak of. T is the highest high watermark that a leader
-has had, H the records below it as they were then (`History.committed`); both are known to the checker only.
+Owns the safety properties as far as the model covers them. T is the highest high watermark that a leader has had, H the
+records below it as they were then (`History.committed`); only the checker knows them.
 
-S1 a leader has H; S2 whoever may be elected has H; S3 a leader counts with all who may be elected; S4 the high
-watermark moves only with enough in the ISR, over what all of the maximal ISR have; S5 H only grows; S6 logs match; S7
-what was committed survives; S8 nobody is electable after an unclean restart; S9 epochs; S10 one leader an epoch; S11
-old epochs have no effect; S12 structure; S13 the last known candidates are enough; S14 who joins the ISR; S15 who
-enters the ELR; S18 what consumers see; S19 what a new leader says of the end; S21 what is cut; U1-U5 unclean elections;
-L4 (its safe half) nobody who could lead is left waiting.
+S1 a leader has H; S2 each electable replica has H; S3 a leader counts with all electable replicas; S4 the high
+watermark moves only if the ISR meets min ISR, over records that all of the maximal ISR have; S5 H only grows; S6 logs
+match; S7 committed records survive; S8 no replica is electable after an unclean restart; S9 epochs; S10 one leader per
+epoch; S11 old epochs have no effect; S12 structure; S13 the last known candidates are enough; S14 joining the ISR; S15
+entering the ELR; S18 consumers' reads; S19 a new leader's log end; S21 truncation; U1-U5 unclean elections; L4 (its
+safe half) no replica that could lead is left waiting.
 
 Must never remember anything: `properties` does.
 """
@@ -49,7 +49,7 @@ def common_prefix(log: Log, other: Log) -> int:
 
 
 def structure(configuration: Configuration, at: Controller, history: History) -> Iterator[Violation]:
-    """S8, S12, S13 and L4: what the controller says of the partition."""
+    """S8, S12, S13 and L4: the controller's state of the partition."""
     isr, elr, lost = at.isr, at.elr, at.last_known_elr
     if (isr | elr) & ~at.replicas:
         yield Violation("S12", "the ISR or the ELR has a broker that is no replica")
@@ -86,7 +86,7 @@ def structure(configuration: Configuration, at: Controller, history: History) ->
 def possession(
     configuration: Configuration, at: Controller, history: History, common: Sequence[int]
 ) -> Iterator[Violation]:
-    """S1, S2 and S7, when `common[b]` is how many records of H broker b has."""
+    """S1, S2 and S7. `common[b]` is the number of records of H that broker b has."""
     whole = len(history.committed)
     if at.leader >= 0 and common[at.leader] < whole:
         lost = history.committed[common[at.leader]]
@@ -103,7 +103,7 @@ def possession(
 
 
 def sight(state: Broker, history: History) -> Iterator[Violation]:
-    """S18: a replica shows its consumers what lies below its high watermark."""
+    """S18: a replica gives its consumers the records below its high watermark."""
     seen, committed = state.log[: state.high_watermark], history.committed
     if state.high_watermark > len(committed) or seen != committed[: state.high_watermark]:
         yield Violation(
@@ -180,11 +180,11 @@ def joining(
 def unclean_election(
     configuration: Configuration, before: Controller, after: Controller, compared: tuple[Reply, ...]
 ) -> Iterator[Violation]:
-    """U1 and U5: somebody was elected who was neither in sync nor eligible; `compared` are the replies it was by."""
+    """U1 and U5: the elected replica was neither in sync nor eligible; `compared` are the replies that elected it."""
     strategy = configuration.strategy if configuration.recovery_manager else None
     chosen = after.leader + 1
     if strategy is None:
-        # KIP-966's first phase: the last known leader, when nobody else is left.
+        # KIP-966's first phase: the last known leader, when no other is left.
         if before.candidates or before.last_known_elr != 1 << after.leader:
             yield Violation("U1", f"{chosen} is elected, and was not the last known leader")
     elif strategy is Strategy.NONE or not compared:
@@ -205,7 +205,7 @@ def comparison(
     brokers: Sequence[Broker],
     history: History,
 ) -> Iterator[Violation]:
-    """U2, U3 and U4, of an election by what the replicas said of their logs."""
+    """U2, U3 and U4, of an election by the replicas' replies about their logs."""
     if not compared:
         return
     for reply in compared:
@@ -223,7 +223,7 @@ def comparison(
     if unheard:
         yield Violation("U2", f"{chosen + 1} is chosen, and {_first(unheard)} was not heard")
     if history.recovered:
-        return  # who was elected by the last one was the only one in sync, whatever it takes to commit
+        return  # the last one's leader was the only replica in sync, whatever min ISR is
     losses = size(needed & history.lossy)
     whole = common_prefix(brokers[chosen].log, history.committed) == len(history.committed)
     if losses < before.effective_min_isr and not whole:
@@ -239,7 +239,7 @@ def advance(step: Advance, leader: int, brokers: Sequence[Broker], history: Hist
         yield Violation("S4", f"{leader + 1} commits up to {step.high_watermark} with the ISR {set_text(step.isr)}")
     fresh = brokers[leader].log[: step.high_watermark]
     for member in members(step.maximal):
-        # One that was restarted had it when it was counted; what it has lost since is not the leader's fault.
+        # A restarted member had it when it was counted; its losses since then are not the leader's fault.
         restarted = history.unclean >> member & 1 or history.recovered or brokers[member].role is None
         if brokers[member].log[: len(fresh)] != fresh and not restarted:
             yield Violation("S4", f"{leader + 1} commits up to {step.high_watermark}, which {member + 1} does not have")
@@ -254,7 +254,7 @@ def truncation(follower: int, before: Log, after: Log, history: History) -> Iter
 
 
 def old_fetch(sent: SentFetch, receiver: Broker, believed: bool) -> Iterator[Violation]:
-    """S11: what was sent in another epoch changes nothing."""
+    """S11: a message of another epoch changes nothing."""
     asked: Request = sent.request
     if believed and asked.leader_epoch != receiver.leader_epoch:
         yield Violation(
@@ -264,7 +264,7 @@ def old_fetch(sent: SentFetch, receiver: Broker, believed: bool) -> Iterator[Vio
         )
 
 
-# -- in words ---------------------------------------------------------------------------------------------------------
+# -- as text ----------------------------------------------------------------------------------------------------------
 
 
 def payload_text(payload: int) -> str:

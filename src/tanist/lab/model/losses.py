@@ -1,8 +1,8 @@
-"""What a producer and a consumer would say of a state: which acknowledged records are gone, and whether anybody serves.
+"""A state as producers and consumers see it: lost acknowledged records, and availability.
 
 Owns `Losses`. A record is acknowledged with acks=all when it is committed, with fewer acks when a leader has it. It is
-lost when the partition has a leader without it: from then on nobody reads it, and whoever still has it will cut it.
-The partition is unavailable without need when it has no leader although a replica with everything is there.
+lost when the partition has a leader without it: from then on no consumer reads it, and replicas that still have it will
+truncate it. The partition is needlessly unavailable if it has no leader although a replica with all records is up.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tanist.lab.model.symmetry import BROKERS, BUDGET, CONTROLLER, HISTORY
 
 
 class Until(Enum):
-    """What a partition without a leader waits for."""
+    """The event that a partition without a leader waits for."""
 
     CANDIDATE = "a member of the ISR or the ELR is back"
     LAST_KNOWN = "its last known leader is back"
@@ -28,7 +28,7 @@ class Until(Enum):
 
 
 class Loss(NamedTuple):
-    """Acknowledged records, by what they hold."""
+    """Lost acknowledged records, by payload."""
 
     lost: tuple[int, ...]
     acknowledged: int
@@ -45,7 +45,7 @@ class Losses:
         self._known: dict[tuple[int, int, int, int], Loss] = {}
 
     def of(self, state: State) -> Loss:
-        """What is lost in this state."""
+        """The loss in this state."""
         leader = self._tables.controllers[state[CONTROLLER]].leader
         chosen = state[BROKERS + leader] if leader >= 0 else -1
         key = (leader, chosen, state[HISTORY], -1 if self._all else state[BUDGET])
@@ -62,7 +62,7 @@ class Losses:
             has = None if kept is None else {payload for _, payload in kept}
             return Loss(() if has is None else tuple(each for each in written if each not in has), len(written))
         if history.lost:
-            # An unclean election has cost them, and the history was cut to what is left.
+            # An unclean election has lost them, and the history was cut to the rest.
             gone = tuple(range(len(history.committed), len(history.committed) + history.lost))
             return Loss(gone, len(history.committed) + history.lost)
         whole = history.committed
@@ -70,7 +70,7 @@ class Losses:
         return Loss(tuple(payload for _, payload in whole[shared:]), len(whole))
 
     def unavailable(self, state: State) -> Until | None:
-        """What it waits for, if it has no leader and somebody with everything is there."""
+        """The event that it waits for, if it has no leader although a replica with all records is up."""
         at = self._tables.controllers[state[CONTROLLER]]
         if at.leader >= 0:
             return None

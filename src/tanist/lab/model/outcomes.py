@@ -21,7 +21,7 @@ if len(Budget._fields) != OLD_REPLIES + 1:
 
 
 class Effects(NamedTuple):
-    """What a broker's turn means for others. Most turns have none, so these are looked at apart."""
+    """The effects of a broker's turn on others. Most turns have none, so they are kept apart."""
 
     advance: Advance | None
     messages: tuple[int, ...]
@@ -30,18 +30,18 @@ class Effects(NamedTuple):
 
 
 class MetadataApplied(NamedTuple):
-    """A broker that has applied metadata."""
+    """The result of metadata that a broker applies."""
 
     broker: int
     inbox: int
     effects: Effects | None
     old_fetch: int
-    """A fetch that its former self may have sent, as a message; -1: none."""
+    """A fetch that it may have sent before, as a message; -1: none."""
     label: Label
 
 
 class Fetched(NamedTuple):
-    """A fetch that a leader has heard, and whose answer was taken or lost."""
+    """The result of a fetch whose answer arrives or is lost."""
 
     leader: int
     follower: int
@@ -50,7 +50,7 @@ class Fetched(NamedTuple):
 
 
 class ControllerActed(NamedTuple):
-    """The controller has decided something by itself. `cost` is the place of its price, or FREE."""
+    """The result of an event at the controller. `cost` is the place of its price, or FREE."""
 
     cost: int
     controller: int
@@ -59,7 +59,7 @@ class ControllerActed(NamedTuple):
 
 
 class Restarted(NamedTuple):
-    """A broker that came back."""
+    """The result of a broker's restart."""
 
     cost: int
     controller: int
@@ -72,7 +72,7 @@ class Restarted(NamedTuple):
 
 
 class Altered(NamedTuple):
-    """An AlterPartition that the controller has looked at. `answer` are messages."""
+    """The result of an AlterPartition at the controller. `answer` are messages."""
 
     controller: int
     answer: tuple[int, ...]
@@ -82,7 +82,7 @@ class Altered(NamedTuple):
 
 
 class BrokerChanged(NamedTuple):
-    """What became of a broker."""
+    """The result of an event at a broker."""
 
     broker: int
     effects: Effects | None

@@ -74,14 +74,15 @@ class PartitionModel:
         self._decide, self._finish = consequences.decide, consequences.finish
         self._forget_moot = consequences.forget_moot
         self.writes = configuration.budget.writes
-        """Of the whole run: what a record holds is how many were written before."""
+        """Of the whole run: a record's payload is the number of records before it."""
         self._symmetry = Symmetry(self.tables, configuration.brokers)
         self.representative = self._symmetry.representative
         self.rename = self._symmetry.rename
         self.violation_of = self.properties.of_state
 
     def initial(self) -> State:
-        """Everybody is in sync, has applied all metadata, and the log is empty; then the directed start is taken."""
+        """All replicas are in sync and have applied all metadata, and the log is empty; then the directed start is
+        taken."""
         return self.begin([self.configuration.start])[0]
 
     def begin(self, starts: Sequence[tuple[str, ...]]) -> list[State]:
@@ -91,7 +92,7 @@ class PartitionModel:
         if len(written) != 1:
             raise ValueError(f"directed starts with {sorted(written)} records have no model in common")
         self.writes = budget.writes + written.pop()
-        # What a start costs is not taken from the budget; it begins with enough of everything.
+        # The costs of a start are not taken from the budget; it begins with enough of everything.
         longest = max(len(start) for start in starts)
         everything = Budget(*(left + longest for left in budget))._replace(writes=self.writes)
         if longest:
@@ -134,7 +135,7 @@ class PartitionModel:
             *(NOTHING for _ in brokers),
         )
 
-    # -- what may happen
+    # -- steps
 
     def expand(self, state: State) -> list[Step]:
         """All steps from `state`, with the property that a step breaks, if it breaks one."""
@@ -172,7 +173,7 @@ class PartitionModel:
                 self._learn(state, broker, spent, steps)
 
     def arrivals(self, state: State) -> list[Step]:
-        """Of all steps those by which something under way arrives: metadata, a proposal, its answer, a reply."""
+        """The steps in which something arrives: metadata, a proposal, its answer, a reply."""
         steps: list[Step] = []
         spent = self.tables.spent[state[BUDGET]] or self.tables.spend(state[BUDGET])
         for broker in range(self._brokers):
@@ -183,7 +184,7 @@ class PartitionModel:
         return steps
 
     def fetches(self, state: State, broker: int) -> list[Step]:
-        """Of all steps the fetches of a broker, if it follows one that leads."""
+        """The fetch steps of a broker, if it follows a leader."""
         steps: list[Step] = []
         follows = self.tables.follows
         leader = follows[state[BROKERS + broker]]
@@ -373,7 +374,7 @@ class PartitionModel:
             self._restart(state, broker, spent, steps)
 
     def _ask_replicas(self, state: State, steps: list[Step]) -> None:
-        """Whom an unclean recovery waits for may reply."""
+        """The replicas that an unclean recovery waits for may reply."""
         decisions, controller = self.controller_events, state[CONTROLLER]
         if controller not in decisions.asking:
             decisions.order(controller)
@@ -422,7 +423,7 @@ class PartitionModel:
         message: int,
         steps: list[Step],
     ) -> None:
-        """The same, and something that the former life has sent is still under way."""
+        """The same, with a message of the former life still under way."""
         if message >= 0:
             so_far = list(changed)
             so_far[BUDGET] = budget
@@ -441,5 +442,5 @@ class PartitionModel:
 
 
 def leaving_something(label: Label) -> Label:
-    """The step, and what was sent before it has yet to arrive."""
+    """The step, with an earlier message still under way."""
     return label._replace(detail=f"{label.detail} with a message under way".strip())

@@ -1,7 +1,7 @@
-"""The verdict on a state or a step, at the price of a few look-ups.
+"""The verdict on a state or a step, for the cost of a few look-ups.
 
-Owns the memo of `judgements`: each is asked once for the parts of a state that it looks at. Properties that are not
-watched (a mutation may break one by its very definition) are passed over.
+Owns the memo of `judgements`: each is asked once for the parts of a state that it uses. Unwatched properties (a
+mutation may break one by definition) are skipped.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from tanist.lab.model.tables import LEADS, StateTables
 
 
 class _Replica(NamedTuple):
-    """What of a broker the properties over several brokers need."""
+    """The part of a broker that the properties over several brokers need."""
 
     common: int
-    """How many records of H it has."""
+    """The number of records of H that it has."""
     sight: Violation | None
 
 
@@ -53,7 +53,7 @@ class Properties:
         controller, history = state[CONTROLLER], state[HISTORY]
         ghosts = self._tables.histories[history]
         if ghosts.lost:
-            return None  # lost by an unclean election, and said to be: nothing more is promised
+            return None  # lost by a reported unclean election: nothing more is promised
         try:
             found = self._structure[controller, history]
         except KeyError:

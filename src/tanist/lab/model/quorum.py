@@ -1,13 +1,13 @@
-"""The metadata quorum as a space of states: votes, pre-votes, failover, and what a log may lose.
+"""The metadata quorum as a space of states: votes, pre-votes, failover, and losses of a log's end.
 
-Owns `QuorumModel`. A second, smaller model beside `partition`, over `quorum.RaftNode`: what may happen is here, what is
-decided is asked of the real nodes (`quorum_nodes`), once for each pair of a node and an event that occurs.
+Owns `QuorumModel`, a second, smaller model beside `partition`, over `quorum.RaftNode`. The possible steps are here; the
+real nodes decide (`quorum_nodes`), once for each pair of a node and an event that occurs.
 
-E1 an epoch has one leader; E2 epochs grow; E3 a leader has what was committed; E4 what was committed is never another;
-E5 logs match; E6 nothing committed is cut; E7 a leader serves only when all before its epoch is committed; E8 no node
-is told the impossible; E9 what was committed would survive on a majority; E10 no vote is given twice; E11 nobody stands
-for an epoch without a majority's pre-vote; E12 who hears its leader grants no pre-vote. (The partition's S10, S9, S1,
-S5, S6, S21, S16 and S7, for the metadata log; the last two are KIP-996's.)
+E1 an epoch has one leader; E2 epochs grow; E3 a leader has all committed records; E4 committed records never change; E5
+logs match; E6 no committed record is truncated; E7 a leader serves only when all records before its epoch are
+committed; E8 no node sees an impossible event; E9 committed records would survive on a majority; E10 no vote is given
+twice; E11 a candidate has a majority's pre-votes for its epoch; E12 a voter that hears its leader grants no pre-vote.
+(The partition's S10, S9, S1, S5, S6, S21, S16 and S7, for the metadata log; the last two are KIP-996's.)
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ _NO_TURN = -1
 _NOBODY = (_NO_TURN, _NO_TURN)
 
 Turns: TypeAlias = tuple[tuple[int, int], ...]
-"""Who, and the number of its turn; in the order in which they happen."""
+"""Voters and the numbers of their turns, in the order in which they happen."""
 
 
 class QuorumBudget(NamedTuple):
-    """How often each thing may still happen."""
+    """How often each event may still happen."""
 
     timeouts: int = 0
     writes: int = 0
     crashes: int = 0
     """Restarts that find the whole log."""
     losses: int = 0
-    """Restarts that find what was durable. With none of these, a log is durable at once."""
+    """Restarts that find only the durable log. Without these, a log is durable at once."""
     stale_asks: int = 0
-    """Requests for a vote that arrive after their sender has become another."""
+    """Vote requests that arrive after their sender has changed its role."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class QuorumConfiguration:
     budget: QuorumBudget
     voters: int = 3
     batch_a_fetch: bool = False
-    """Whether a fetch is answered with one batch, or with all there is."""
+    """Whether a fetch is answered with one batch, or with all batches."""
     start: tuple[str, ...] = ()
 
 
@@ -82,7 +82,7 @@ class QuorumModel:
         self._traits: Table[tuple[object, ...]] = Table()
 
     def _remember_answers(self) -> None:
-        """Each question is asked of the real nodes, and of the properties, once for the numbers that it is about."""
+        """The real nodes and the properties are asked once for each combination of numbers."""
         quorum, at, turn_number = self._quorum, self.members.__getitem__, self.turns.number
 
         def one(turn: Turn | None) -> int:
@@ -110,7 +110,7 @@ class QuorumModel:
         self._trait_of = cache(lambda number: self._traits.number(at(number).anonymous()))
 
     def initial(self) -> State:
-        """Nobody has ever run; then the directed start is taken."""
+        """No voter has run yet; then the directed start is taken."""
         budget, start = self.configuration.budget, self.configuration.start
         members = tuple(self.members.number(self._quorum.born(voter)) for voter in range(self._voters))
         plenty = budget if not start else QuorumBudget(budget.timeouts + len(start), budget.writes + len(start))
@@ -120,7 +120,7 @@ class QuorumModel:
         self._writes = budget.writes + sum(1 for text in start if text.startswith("append "))
         return (*state[:BUDGET], self.budgets.number(budget), *state[MEMBERS:])
 
-    # -- what may happen
+    # -- steps
 
     def expand(self, state: State) -> list[Step]:
         """All steps from `state`."""
@@ -154,7 +154,7 @@ class QuorumModel:
         return steps
 
     def _between(self, state: State, voter: int, peer: int, steps: list[Step]) -> None:
-        """What one says to another, and is answered or not."""
+        """Requests of one voter to another, with an answer or without."""
         here, there = state[MEMBERS + voter], state[MEMBERS + peer]
         for ask in self._asks(voter, here):
             if ask.voter == peer:
@@ -171,7 +171,7 @@ class QuorumModel:
     def _exchange(
         self, state: State, label: Label, heard: tuple[int, int], answered: tuple[int, int], steps: list[Step]
     ) -> None:
-        """`heard` and `answered`: who, and the number of the turn that it makes of it."""
+        """`heard` and `answered`: a voter, and the number of its turn."""
         if answered[1] != _NO_TURN:
             self._step(state, label, (heard, answered), steps)
         self._step(state, label._replace(detail=f"{label.detail}, unanswered"), (heard,), steps)
@@ -209,13 +209,13 @@ class QuorumModel:
             self._leave_asks(state, after, label, turns, steps)
 
     def _settle(self, voter: int, was: int, turn: int, ghosts: int) -> tuple[int, int, Violation | None]:
-        """A node's turn: what it is then, what the checker knows then, and what is wrong with it."""
+        """A node's turn: its new state, the new ghosts, and the violation if there is one."""
         made, known = self.turns[turn], self.ghosts[ghosts]
         wrong = self._watched(_judge(voter, self._voters, self.members[was], made, known))
         return self.members.number(made.member), self.ghosts.number(_remember(voter, made.member, known)), wrong
 
     def _leave_asks(self, state: State, after: State, label: Label, turns: Turns, steps: list[Step]) -> None:
-        """The same, and a request of a candidate that is none any more has yet to arrive."""
+        """The same, with a request of a former candidate still under way."""
         for voter, _ in turns:
             now = self._asks(voter, after[MEMBERS + voter])
             for ask in self._asks(voter, state[MEMBERS + voter]):
@@ -230,7 +230,7 @@ class QuorumModel:
         budget = self.budgets[number]
         return self.budgets.number(budget._replace(**{price: getattr(budget, price) - 1}))
 
-    # -- what must hold
+    # -- properties
 
     def _watched(self, found: Iterable[Violation]) -> Violation | None:
         return next((each for each in found if each.name not in self._unwatched), None)
@@ -251,7 +251,7 @@ class QuorumModel:
     # -- names
 
     def representative(self, state: State) -> State:
-        """Members in the order of what can be said of them without naming another; if alike, in each order."""
+        """Members in the order of their anonymous traits; equal ones in each order."""
         traits = [self._trait_of(number) for number in state[MEMBERS:]]
         order = sorted(traits)
         if len(set(order)) == len(order):

@@ -10,11 +10,11 @@ from typing import NamedTuple, TypeAlias
 from tanist.lab.model.components import Permutation, rename_mask, rename_one
 
 MetadataLog: TypeAlias = tuple[tuple[int, int], ...]
-"""Of each record its epoch, and what it holds: -1 for the record with which an epoch begins."""
+"""The epoch and payload of each record: -1 for the record with which an epoch begins."""
 
 
 class Saved(NamedTuple):
-    """What is in a node's `quorum-state` file."""
+    """The content of a node's `quorum-state` file."""
 
     epoch: int
     leader: int
@@ -25,7 +25,7 @@ class Saved(NamedTuple):
 
 
 class Member(NamedTuple):
-    """One voter: what it remembers, its role, and its log."""
+    """One voter: its saved state, its role, and its log."""
 
     saved: Saved
     role: str
@@ -38,18 +38,18 @@ class Member(NamedTuple):
     leader_lost: bool
     epoch_start: int
     committed: int
-    """Of a leader: how far it has committed in its own epoch, -1 for nothing."""
+    """Of a leader: its committed offset in its own epoch, -1 for none."""
     announced: bool
     ends: tuple[int, ...]
-    """Of a leader: how far each voter has come, -1 where it has not heard."""
+    """Of a leader: each voter's end offset, -1 where it is unknown."""
     log: MetadataLog
     durable: int
-    """How much of the log it knows to be durable. A new process begins with nothing."""
+    """The offset up to which it knows the log to be durable. A new process begins with 0."""
     on_disk: int
-    """How much of it would survive a loss of power (a ghost)."""
+    """The offset up to which the log would survive a loss of power (a ghost)."""
     high_watermark: int
     cast: int
-    """For whom it has voted in its epoch, whether or not it remembers (a ghost); -1: for nobody."""
+    """The candidate of its vote in its epoch, remembered or not (a ghost); -1: none."""
 
     def renamed(self, to: Permutation) -> Member:
         ends = self.ends
@@ -69,7 +69,7 @@ class Member(NamedTuple):
         )
 
     def anonymous(self) -> tuple[object, ...]:
-        """What can be said of it without naming another."""
+        """Its traits that name no other voter."""
         return (
             self.role,
             self.epoch,
@@ -102,12 +102,12 @@ class SentVoteRequest(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """What became of a node."""
+    """The result of a node's turn."""
 
     member: Member
     elected_at: int = -1
-    """`Elected` was said, of an epoch that begins at this offset."""
+    """The effect `Elected`, for an epoch that begins at this offset; -1: none."""
     cut_at: int = -1
     pre_vote_granted: bool = False
     fatal: str = ""
-    """The node has stopped, for what it was told is impossible."""
+    """The reason why the node has stopped: it has seen an impossible event."""

@@ -1,12 +1,12 @@
 """The real quorum nodes, one event at a time: a node's tuple goes in, `RaftNode` decides, a tuple comes out.
 
-Owns the way from `Member` to a `quorum.RaftNode` over a `MemoryLog` and back. A voter is a number from 0; the real
-objects know it by that number plus one. Must never decide anything that a node decides.
+Owns the conversion of `Member` to a `quorum.RaftNode` over a `MemoryLog` and back. A voter is a number from 0; its id
+in the real objects is that number plus one. Must never decide anything that a node decides.
 
-Time is the one thing simplified: any timeout may pass between any two events. A request and its answer are one event,
-or the answer is lost; between them nothing can happen to the asker that would make the answer count and come out
-otherwise, for a change of role forgets what was asked. A request for a vote that arrives after its sender has become
-another is an event of its own (`stale_ask`).
+Only time is simplified: any timeout may pass between any two events. A request and its answer are one event, or the
+answer is lost. Nothing can happen to the sender between them that would make the answer count and differ, because a
+change of role forgets open requests. A vote request that arrives after its sender has changed its role is an event of
+its own (`stale_ask`).
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ _Event: TypeAlias = Callable[[], Iterable[Effect]]
 
 
 class FixedChoice:
-    """No decision that safety rests on is left to chance.
+    """The `Random` port without randomness: safety must not depend on it.
 
-    `pick` is the other voter that one without a leader asks who leads. Else the longest waits are drawn, so that no
-    deadline has passed before `timeout` says so: the first voter would ask for pre-votes as it starts, and who is who
-    would make a difference.
+    `pick` is the voter that a voter without a leader asks for the leader. Otherwise the longest waits are drawn, so
+    that no deadline passes before `timeout`: else the first voter would ask for pre-votes as it starts, and names would
+    make a difference.
     """
 
     def __init__(self, pick: int | None = None) -> None:
@@ -69,10 +69,10 @@ class FixedChoice:
 
 
 class Node(RaftNode):
-    """A `RaftNode` that can be put together in the middle of its life."""
+    """A `RaftNode` that can be created in the middle of its life."""
 
     def resume(self, role: Role, high_watermark: int, durable: int) -> None:
-        """Go on in `role`, as one that has been told all of this before."""
+        """Continue in `role`, as if the node had come to it by itself."""
         quorum = self._quorum
         self._started = True
         quorum.role = role
@@ -87,7 +87,7 @@ class Node(RaftNode):
 
 
 class Quorum:
-    """The events of one configuration's voters. Logs are kept by what is in them."""
+    """The events of one configuration's voters. Logs are kept by their content."""
 
     def __init__(self, voters: int, *, syncs_at_once: bool, batch_a_fetch: bool = False) -> None:
         self.voters = voters
@@ -110,12 +110,12 @@ class Quorum:
         return self._turn(voter, member, node, lambda: node.tick(NOW_MS))
 
     def asks(self, voter: int, member: Member) -> tuple[SentVoteRequest, ...]:
-        """The votes that a candidate, or one that would be, still asks for."""
+        """The vote requests that a candidate or prospective voter still sends."""
         node = self._node(voter, member)
         return tuple(_ask_of(send.request) for send in _sends(node.tick(NOW_MS)) if _is_vote(send.request))
 
     def ask(self, candidate: Member, voter_state: Member, ask: SentVoteRequest) -> tuple[Turn, Turn | None]:
-        """The voter's turn and, when its answer arrives, the candidate's. None: nobody waits for the answer."""
+        """The voter's turn and, when its answer arrives, the candidate's. None: the answer is not awaited."""
         asker = self._node(ask.candidate, candidate)
         sent = [send for send in _sends(asker.tick(NOW_MS)) if _is_vote(send.request) and _ask_of(send.request) == ask]
         request = sent[0].request if sent else self._vote_request(ask)
@@ -128,7 +128,7 @@ class Quorum:
         return heard, answered
 
     def fetches(self, voter: int, member: Member, peer: int) -> bool:
-        """Whether it would ask this peer for records."""
+        """Whether it would fetch from this peer."""
         return bool(_fetches(self._node(voter, member, _asking(voter, peer)), peer))
 
     def fetch(self, voter: int, member: Member, peer: int, peer_state: Member) -> tuple[Turn, Turn] | None:
@@ -144,7 +144,7 @@ class Quorum:
         return heard, answered
 
     def claim(self, voter: int, member: Member, peer: int, peer_state: Member) -> tuple[Turn, Turn] | None:
-        """A leader tells a voter that its epoch has begun, or one that resigned that it is over."""
+        """A leader announces its epoch to a voter, or a resigned leader ends it."""
         if member.role not in (Leader.NAME, Resigned.NAME):
             return None
         node = self._node(voter, member)
@@ -177,7 +177,7 @@ class Quorum:
         return self._turn(voter, member, node, lambda: node.log_synced(end, NOW_MS))
 
     def restart(self, voter: int, member: Member, keep: int) -> Turn:
-        """A new process finds what was saved, and the first `keep` records."""
+        """A new process finds the saved state, and the first `keep` records."""
         log = self._logs[member.log].crashed(keep)
         return self._start(voter, member.saved, log, member.on_disk, vote=(member.epoch, member.cast))
 
@@ -374,7 +374,7 @@ def _sends(effects: Iterable[Effect]) -> list[Send]:
 
 
 def _asking(voter: int, peer: int) -> FixedChoice:
-    """One that knows no leader asks one of the others, who are in order: have it ask this one."""
+    """A voter without a leader asks one of the others, which are in order: make it ask this one."""
     return FixedChoice(pick=peer - (peer > voter))
 
 

@@ -1,6 +1,6 @@
 """The layout of a state of the quorum's model.
 
-Owns the places in the tuple that a state is, and `Ghosts`, which no node has: the model remembers them to judge.
+Owns the places in a state's tuple, and `Ghosts`, which no node has: the model keeps them for its properties.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from tanist.lab.model.components import Permutation
 from tanist.lab.model.quorum_member import MetadataLog
 
 STALE, GHOSTS, BUDGET, MEMBERS = range(4)
-"""The places in a state: asks of candidates that are none any more, ghosts, budget, then each member."""
+"""The places in a state: vote requests of former candidates, ghosts, budget, then each member."""
 
 
 class Ghosts(NamedTuple):
-    """What only the checker knows."""
+    """Ghost variables: only the checker knows them."""
 
     leaders: tuple[tuple[int, int], ...]
-    """Epochs, and who has led them."""
+    """Epochs and their leaders."""
     committed: MetadataLog
 
     def renamed(self, to: Permutation) -> Ghosts:

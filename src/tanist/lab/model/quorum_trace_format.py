@@ -1,4 +1,4 @@
-"""Steps and states of the quorum in plain words, and as values for programs.
+"""The trace format of the quorum's model: steps and states as sentences, and as values for programs.
 
 Owns `QuorumTraceFormat`. Decides nothing.
 """
@@ -15,7 +15,7 @@ from tanist.lab.model.steps import Label, State
 
 
 class QuorumTraceFormat:
-    """Tells of the states of one search."""
+    """Formats the states of one search."""
 
     def __init__(self, members: Table[Member], ghosts: Table[Ghosts], voters: int) -> None:
         self._members = members
@@ -23,7 +23,7 @@ class QuorumTraceFormat:
         self._voters = voters
 
     def sentence(self, label: Label, before: State, after: State) -> str:
-        """What happened, and to whom it made a difference."""
+        """The event, and the voters that it changed."""
         text = _SENTENCES[label.name].format(who=label.who + 1, detail=label.detail)
         if label.detail and "{detail}" not in _SENTENCES[label.name]:
             text += f", {label.detail}"
@@ -38,7 +38,7 @@ class QuorumTraceFormat:
         return text + (f": {'; '.join(changes)}" if changes else "")
 
     def why(self, label: Label, before: State, after: State) -> str | None:
-        """The rule that made it so."""
+        """The rule behind the step."""
         found = []
         for voter in range(self._voters):
             was, now = (self._members[state[MEMBERS + voter]] for state in (before, after))

@@ -1,7 +1,7 @@
-"""Why a step came out as it did: the rule, in a sentence, read off the controller and the brokers before and after it.
+"""The rule behind a step, in a sentence, derived from the controller and the brokers before and after it.
 
-Owns `why`. The numbers are those of docs/kip966.md. Must never decide anything, and says nothing of a step that changes
-nothing an operator would ask about.
+Owns `why`. The numbers are those of docs/kip966.md. Must never decide anything, and gives no reason for a step that
+changes nothing an operator would ask about.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def why(
     brokers: tuple[tuple[Broker, ...], tuple[Broker, ...]],
     history: tuple[History, History],
 ) -> str | None:
-    """Each argument is what was, and what is. None: there is no rule to tell."""
+    """Each argument is the state before and after. None: no rule applies."""
     found = [
         *_of_controller(configuration, label, *controller),
         *_of_brokers(label, *brokers),

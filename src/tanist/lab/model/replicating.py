@@ -1,13 +1,13 @@
 """The real replicas, one event at a time: a broker's tuple goes in, the real objects decide, a tuple comes out.
 
-Owns the way from `components.Broker` to `replica.partition.Partition` (with its `LeaderState` or `FollowerState` over
-a `MemoryLog`) and back. Must never decide anything that a replica decides, and must never keep an object: what it
-gives depends on its arguments only, so the search may remember it.
+Owns the conversion of `components.Broker` to `replica.partition.Partition` (with its `LeaderState` or `FollowerState`
+over a `MemoryLog`) and back. Must never decide anything that a replica decides, and must never keep an object: its
+results depend on its arguments only, so the search may remember them.
 
-Time is the one thing simplified: between any two events a long time may pass, so a follower counts as caught up only
-while it is at the leader's end. (What rule 4 adds for those who were there a moment ago holds the high watermark back;
-that it may is no question of safety.) A follower that was told it is fenced, or that waits before it tries again, is
-one that does not fetch for a while, which any follower may be.
+Only time is simplified: a long time may pass between any two events, so a follower counts as caught up only while it is
+at the leader's end. (Rule 4 also counts followers that were there a moment ago; that only holds the high watermark
+back, so it does not matter for safety.) A follower that is fenced, or that waits before a retry, does not fetch for a
+while, as any follower may.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ LAG_MS = 30_000
 
 
 class Advance(NamedTuple):
-    """A leader's high watermark has moved, and by what the leader counted."""
+    """A move of a leader's high watermark, and the offsets that the leader counted."""
 
     high_watermark: int
     isr: int
@@ -59,7 +59,7 @@ class Advance(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """What became of a broker."""
+    """The result of a broker's turn."""
 
     broker: Broker
     advance: Advance | None = None
@@ -114,7 +114,7 @@ def write(broker: int, state: Broker, payload: int, acks: int) -> Turn | None:
 
 
 def request(broker: int, state: Broker) -> Request | None:
-    """The next fetch of a follower; None while it has nobody to fetch from."""
+    """The next fetch of a follower; None while it has no leader."""
     partition, _ = rebuilt(broker, state)
     follower = partition.follower
     if follower is None or not follower.may_fetch(NOW_MS):
@@ -124,7 +124,7 @@ def request(broker: int, state: Broker) -> Request | None:
 
 
 def fetch(broker: int, state: Broker, asked: Request, at_most: int | None) -> tuple[Turn, Answer | None]:
-    """A leader is asked, and sends `at_most` so many records. None for an answer: it does not lead."""
+    """A leader is asked, and sends at most `at_most` records. None for an answer: it does not lead."""
     partition, _ = rebuilt(broker, state)
     leader = partition.leader
     if leader is None:
@@ -139,7 +139,7 @@ def fetch(broker: int, state: Broker, asked: Request, at_most: int | None) -> tu
 
 
 def ask(leader: LeaderState, asked: Request, at_most: int | None) -> tuple[list[Effect], Answer]:
-    """What a node makes of a fetch: the leader decides, and the records are read from its log."""
+    """Handle a fetch as a node does: the leader decides, and the records are read from its log."""
     log = leader.log
     if not isinstance(log, MemoryLog):
         raise TypeError("a replica of the model stands on a MemoryLog")
@@ -166,7 +166,7 @@ def take(broker: int, state: Broker, answer: Answer) -> Broker:
 
 
 def tell(follower: FollowerState, answer: Answer) -> None:
-    """If it is out of range it asks the leader where its log ends, and is told."""
+    """Pass the answer to the follower. If it is out of range it asks for the leader's log end, and gets it."""
     asked = answer.request
     fetched = FetchedPartition(
         error=answer.error,
@@ -193,7 +193,7 @@ def proposal_answered(broker: int, state: Broker, proposal: Proposal, result: Al
 
 
 def lag(broker: int, state: Broker, late: int) -> Turn | None:
-    """The leader looks for slow followers, and those in `late` are. None when nobody of them can be late."""
+    """The leader looks for slow followers; those in `late` are slow. None if none of them can be late."""
     partition, _ = rebuilt(broker, state)
     leader = partition.leader
     if leader is None:
@@ -207,9 +207,9 @@ def lag(broker: int, state: Broker, late: int) -> Turn | None:
 
 
 def restart(state: Broker, epoch: int, keep: int, checkpoint: int) -> Broker:
-    """A new process finds the first `keep` records, and a high watermark that was written down some time ago.
+    """A new process finds the first `keep` records, and a high watermark that was written some time ago.
 
-    Of the leader epochs it finds those that have records, as the recovery of a log does.
+    It finds only leader epochs that have records, as the recovery of a log does.
     """
     log = _log(state)
     log.truncate_to(keep)
@@ -219,12 +219,12 @@ def restart(state: Broker, epoch: int, keep: int, checkpoint: int) -> Broker:
 
 
 def unreplicated(state: Broker) -> Broker:
-    """What a broker that was told to drop the partition has left of it."""
+    """The state of a broker after it has dropped the partition."""
     return Broker(state.epoch, (), (), 0, None)
 
 
 def late_members(state: Broker) -> int:
-    """Followers of a leader's ISR that are not at its end, so that they may be late."""
+    """Followers in a leader's ISR that are not at its end, so they may be late."""
     role = state.role
     if not isinstance(role, LeaderReplica) or role.pending is not None:
         return 0
@@ -239,7 +239,7 @@ def late_members(state: Broker) -> int:
 
 
 def knows_what_is_committed(broker: int, state: Broker) -> bool:
-    """Whether a leader would tell the end of what is committed (S19)."""
+    """Whether a leader would answer a question for the committed end (S19)."""
     partition, _ = rebuilt(broker, state)
     return partition.leader is not None and partition.leader.knows_what_is_committed()
 
@@ -308,7 +308,7 @@ def rebuilt(broker: int, state: Broker) -> tuple[Partition, Registrations]:
         partition.role = Partition.follower_class(number, log, config, metadata, state.high_watermark)
     elif role is not None:
         partition.role = _leader(number, log, config, brokers, state.high_watermark, role)
-        log.epochs = LeaderEpochCache(state.epochs)  # as it is: a new leader has noted the beginning of its epoch
+        log.epochs = LeaderEpochCache(state.epochs)  # unchanged: a new leader has noted the start of its epoch
     return partition, brokers
 
 
@@ -330,7 +330,7 @@ def _leader(
         remote.log_start_offset = 0 if known.end_offset >= 0 else -1
     if role.pending is not None:
         leader.pending = PendingIsr(propose_isr(role.pending), frozenset(ids_of(role.maximal)))
-    leader.set_config(config)  # works out what follows from all this
+    leader.set_config(config)  # derives the rest of its state
     return leader
 
 
@@ -350,7 +350,8 @@ def _records(entries: Iterable[Entry]) -> Log:
 def turn_of(
     before: Broker, partition: Partition, effects: Iterable[Effect], registrations: tuple[Registration, ...]
 ) -> Turn:
-    """The tuple that a real replica is, and what its effects mean for others. `before` has what cannot be read off."""
+    """The tuple of a real replica, and its effects on others. `before` has the fields that the replica does not
+    show."""
     log = _memory_log(partition)
     role = partition.role
     advance = None
@@ -385,7 +386,7 @@ def _remotes(leader: LeaderState) -> tuple[Remote, ...]:
 
 
 def _advanced(leader: LeaderState, effects: Iterable[Effect]) -> Advance | None:
-    """By what the leader counts, if it has moved its high watermark."""
+    """The offsets that the leader counts, if it has moved its high watermark."""
     moved = [effect.high_watermark for effect in effects if isinstance(effect, HighWatermarkAdvanced)]
     if not moved:
         return None

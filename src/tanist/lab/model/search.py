@@ -1,7 +1,7 @@
-"""Breadth-first search over the states of a model: exhaustive as far as it goes, and the shortest way to what is wrong.
+"""Breadth-first search over the states of a model: exhaustive within its limits, with the shortest counterexample.
 
 Owns `search` and its `SearchResult`. States are visited in the order of their distance from the first, so the first
-violation found is one of the nearest. Of each state only its parent is kept; the steps of a counterexample are found
+violation found is one of the nearest. Only the parent of each state is kept; the steps of a counterexample are found
 again by taking them.
 """
 
@@ -20,7 +20,7 @@ _LOOK_AT_THE_CLOCK_EVERY = 256
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Where a search ends that has not run out of states. None: no limit."""
+    """Limits that end a search before it has visited all states. None: no limit."""
 
     depth: int | None = None
     states: int | None = None
@@ -41,20 +41,20 @@ class Counterexample:
 
 @dataclass(slots=True)
 class SearchResult:
-    """How far a search came, and what it found."""
+    """The extent of a search, and its counterexample."""
 
     states: int = 0
-    """Distinct states, one for all that differ in names only."""
+    """Distinct states; states that differ only in names count once."""
     steps: int = 0
     """Steps taken, into new states and old ones."""
     depth: int = 0
-    """All states up to this distance were visited, and their steps taken, but for those at this distance itself."""
+    """All states up to this distance were visited; steps were taken from all nearer ones."""
     levels: list[int] = field(default_factory=list)
     """New states by distance."""
     exhausted: bool = False
-    """There is no further state."""
+    """All states were visited."""
     stopped_by: str = ""
-    """Else: depth, states, seconds, violation."""
+    """Otherwise: depth, states, seconds or violation."""
     seconds: float = 0.0
     counterexample: Counterexample | None = None
 
@@ -84,7 +84,7 @@ def search(
     start = model.initial() if first is None else first
     began = clock()
     collecting = gc.isenabled()
-    gc.disable()  # millions of tuples, and not one cycle among them
+    gc.disable()  # millions of tuples, without cycles
     try:
         _search(model, start, limits, outcome, clock, began, on_level)
     finally:
@@ -171,7 +171,7 @@ def _ancestry(number_of: dict[State, int], parents: array[int], last: int) -> li
 
 
 def _retrace(model: Model, start: State, ancestry: list[State], violation: Violation) -> Counterexample:
-    """Take the steps again, this time without renaming anybody on the way."""
+    """Take the steps again, without renaming brokers on the way."""
     at = start
     taken: list[tuple[Label, State]] = []
     for known in ancestry[1:]:

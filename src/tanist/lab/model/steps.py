@@ -1,4 +1,4 @@
-"""What every model of this room is made of: states, the steps between them, and what is wrong with either.
+"""The common types of all models: states, the steps between them, and violations.
 
 Owns `Model` and `TraceFormat`, the contracts between a model, `search` and `checking`.
 """
@@ -10,25 +10,25 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 State: TypeAlias = tuple[int, ...]
-"""The numbers of a state's parts. What they mean, only the model knows."""
+"""The numbers of a state's parts. Only the model knows their meaning."""
 
 
 class Label(NamedTuple):
-    """A step: what happened, to whom (counted from 0; -1 for nobody), and what else there is to say of it."""
+    """A step: its name, its broker or voter (counted from 0; -1 for none), and details."""
 
     name: str
     who: int = -1
     detail: str = ""
 
     def __str__(self) -> str:
-        """As a directed start writes it, who counted from 1: `lose 1 keeps 0`, `fence 1 -> 2`."""
+        """As a directed start writes it, counted from 1: `lose 1 keeps 0`, `fence 1 -> 2`."""
         text = self.name if self.who < 0 else f"{self.name} {self.who + 1}"
         return f"{text} {self.detail}" if self.detail else text
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A property that does not hold, and why."""
+    """A property that does not hold, and the reason."""
 
     name: str
     why: str
@@ -38,44 +38,44 @@ class Violation:
 
 
 Step: TypeAlias = tuple[Label, State, Violation | None]
-"""What happened, the state after it, and the property that the step broke."""
+"""The label, the state after the step, and the property that it broke."""
 
 
 class Model(Protocol):
     """A space of states."""
 
     def initial(self) -> State:
-        """Where it begins."""
+        """The first state."""
 
     def expand(self, state: State) -> list[Step]:
-        """Everything that may happen next. The search looks at no state behind a step that broke a property."""
+        """All possible next steps. The search does not follow a step that broke a property."""
 
     def representative(self, state: State) -> State:
-        """One state for all that have the same future but for names."""
+        """One state for all states with the same future except for names."""
 
     def violation_of(self, state: State) -> Violation | None:
         """The property that does not hold in this state."""
 
 
 class TracedModel(Model, Protocol):
-    """A model whose states can be told of."""
+    """A model with a trace format."""
 
     @property
     def trace_format(self) -> TraceFormat:
-        """Tells of them."""
+        """The format of its steps and states."""
 
 
 class TraceFormat(Protocol):
-    """Tells of a model's states."""
+    """Formats the steps and states of a model."""
 
     def sentence(self, label: Label, before: State, after: State) -> str:
-        """What happened, and what came of it."""
+        """The event and its effect."""
 
     def why(self, label: Label, before: State, after: State) -> str | None:
-        """The rule that made it so, where there is one to tell."""
+        """The rule behind the step, if there is one."""
 
     def lanes(self, label: Label, before: State) -> tuple[str, str | None]:
-        """Who did it, and to whom if it is a message."""
+        """The lane of the event, and the receiver's if it is a message."""
 
     def picture(self, state: State) -> list[str]:
         """The state, in lines."""
@@ -85,7 +85,7 @@ class TraceFormat(Protocol):
 
 
 def directed(model: TracedModel, state: State, start: Iterable[str]) -> State:
-    """Take the steps of a directed start. `ValueError` where a text does not name one of the steps there are."""
+    """Take the steps of a directed start. `ValueError` if a text names none of the possible steps."""
     for text in start:
         _, state, broken = take(model, state, text)
         if broken is not None:
@@ -107,9 +107,9 @@ def named(model: TracedModel, state: State, after: State, label: Label) -> str:
 
 
 def _names(model: TracedModel, state: State) -> dict[str, Step]:
-    """Labels; of those that stand for several outcomes, each with a number: "restart 1 #2".
+    """Labels. A label with several outcomes has a number for each: "restart 1 #2".
 
-    They are numbered in the order of what can be said of them, which is the same in every search.
+    They are numbered in the order of their printed states, which is the same in every search.
     """
     outcomes: dict[str, dict[State, Step]] = {}
     for step in model.expand(state):

@@ -1,7 +1,7 @@
 """The parts of a state, by number.
 
-Owns the tables of one search, and the moves that need no decision: a view more at the end of the metadata log, a
-message more or less under way, a price that is paid. What is decided is in `events`.
+Owns the tables of one search, and the changes that need no decision: one more view at the end of the metadata log, one
+message more or less under way, a price that is paid. Decisions are in `events` and `controller_events`.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ class StateTables:
         self.budgets: Table[Budget] = Table()
         self.brokers: Table[Broker] = Table()
         self.follows: list[int] = []
-        """By number of a broker's state: whom it follows, LEADS or WAITS."""
+        """By number of a broker's state: its leader, LEADS or WAITS."""
         self.logs: Table[Log] = Table()
         self.log_of: list[int] = []
         """By number of a broker's state: its log."""
         self.view_of: list[int] = []
         """By number of a controller's state: its view."""
         self.spent: list[tuple[int, ...]] = []
-        """By number of a budget: the budget after each price is paid, -1 where it cannot be. Empty: not worked out."""
+        """By number of a budget: the budget after each price, -1 if it cannot be paid. Empty: not computed."""
         self.exchanged: dict[tuple[int, int, tuple[int, ...]], int] = {}
         self.hung_up: dict[tuple[int, int], int] = {}
         if self.inboxes.number(()) != NOTHING or self.networks.number(()) != NOTHING:
@@ -78,7 +78,7 @@ class StateTables:
         return number
 
     def spend(self, number: int) -> tuple[int, ...]:
-        """What is left after each price."""
+        """The budget after each price."""
         budget = self.budgets[number]
         known = self.spent[number] = tuple(
             [
@@ -89,13 +89,13 @@ class StateTables:
         return known
 
     def network(self, messages: Iterable[int]) -> int:
-        """The same message twice is no more than once: both are heard in the same way."""
+        """A message that is sent twice counts once: both have the same effect."""
         return self.networks.number(tuple(sorted(set(messages))))
 
     # -- the metadata log
 
     def post(self, broker: int, inbox: int, view: int) -> int:
-        """The broker has one more view to apply, unless it can tell it from the one before by nothing."""
+        """The broker has one more view to apply, unless it equals the one before for this broker."""
         waiting = self.inboxes[inbox]
         seen = self.views[view].seen_by(broker)
         if waiting and seen.says_no_more_than(self.views[waiting[-1]]):
@@ -113,7 +113,7 @@ class StateTables:
         return known
 
     def hang_up(self, network: int, broker: int) -> int:
-        """A process is gone, and with it its connections: answers do not reach the next one. Requests may arrive."""
+        """A process is gone with its connections: answers do not reach the next one. Its requests may still arrive."""
         known = self.hung_up.get((network, broker))
         if known is None:
             left = []

@@ -30,7 +30,7 @@ from tanist.lab.model.tables import StateTables
 
 
 class PartitionTraceFormat:
-    """Tells of the states of one search."""
+    """Formats the states of one search."""
 
     def __init__(self, tables: StateTables, configuration: Configuration) -> None:
         self._tables = tables
@@ -40,7 +40,7 @@ class PartitionTraceFormat:
     # -- steps
 
     def sentence(self, label: Label, before: State, after: State) -> str:
-        """What happened."""
+        """The event and its effect."""
         who = label.who + 1
         tell = _SENTENCES.get(label.name)
         if tell is not None:
@@ -86,7 +86,7 @@ class PartitionTraceFormat:
         return f"{who} crashes, loses {gone} which it had not synced, and registers again{left}"
 
     def _consequence(self, before: State, after: State) -> str:
-        """What the controller has changed."""
+        """The controller's changes."""
         was, is_now = (self._tables.controllers[state[CONTROLLER]] for state in (before, after))
         changes = []
         if is_now.isr != was.isr:
@@ -116,7 +116,7 @@ class PartitionTraceFormat:
         return ""
 
     def why(self, label: Label, before: State, after: State) -> str | None:
-        """The rule that made it so."""
+        """The rule behind the step."""
         tables = self._tables
         inboxes = BROKERS + self._brokers
         was, now = ([tables.brokers[number] for number in state[BROKERS:inboxes]] for state in (before, after))
@@ -129,7 +129,7 @@ class PartitionTraceFormat:
         )
 
     def lanes(self, label: Label, before: State) -> tuple[str, str | None]:
-        """Brokers are lanes, the controller is one, and so are who writes and who orders."""
+        """Each broker has a lane, and so have the controller, the client and the operator."""
         broker = f"broker {label.who + 1}"
         if label.name in ("fetch", "ask", "send"):
             role = self._broker(before, label.who).role
@@ -148,7 +148,7 @@ class PartitionTraceFormat:
     # -- states
 
     def picture(self, state: State) -> list[str]:
-        """The partition, and what each broker makes of it."""
+        """The partition, and each broker's replica."""
         at = self._tables.controllers[state[CONTROLLER]]
         leads = "nobody leads" if at.leader < 0 else f"{at.leader + 1} leads"
         fenced = [broker + 1 for broker, each in enumerate(at.registrations) if each.fenced]

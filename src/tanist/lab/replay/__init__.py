@@ -1,1 +1,1 @@
-"""Replays: what happened in a run, moment by moment."""
+"""Replays: the events of a run, moment by moment."""

@@ -1,12 +1,12 @@
-"""A sequence diagram in plain text: time runs down, everybody has a lane, what happens is told at the right.
+"""A sequence diagram in plain text: time runs down, each participant has a lane, events are described at the right.
 
     |  node 1    an event of node 1
     o  something it did; X where a property broke
     ├────>│      a message, when it arrives
     ┴  ┬         goes down; comes up (a lane of dots is down)
 
-Owns where things stand on a line. It knows nothing of Kafka, and the same moments give the same text everywhere: no
-colours, no terminal is asked for anything.
+Owns the layout of a line. It knows nothing of Kafka, and the same moments give the same text everywhere: it uses no
+colours and asks no terminal.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TIME_WIDTH = 9
 _LANE_MAX, _LANE_MIN = 7, 4
 _TEXT_MIN = 32
 _REPEATED_WITHIN = 40
-"""A why-line that was given to the same lane so few moments ago is not given again."""
+"""A why-line is not repeated for the same lane within this many moments."""
 _HEADING_EVERY = 60
 """Rows."""
 
@@ -31,10 +31,10 @@ class Diagram:
     """Draws moments, one after the other."""
 
     def __init__(self, lanes: Sequence[str], width: int = WIDTH, about: str | None = None) -> None:
-        """`about` is the partition that need not be named, because all is about it."""
+        """`about` is the partition that is not named, because all moments are about it."""
         self._about = about
         self._lanes = {lane: number for number, lane in enumerate(lanes)}
-        width = max(width, WIDTH_MIN) - _TIME_WIDTH - 1  # a blank stands before the text
+        width = max(width, WIDTH_MIN) - _TIME_WIDTH - 1  # a blank comes before the text
         self._lane_width = max(_LANE_MIN, min(_LANE_MAX, (width - _TEXT_MIN) // max(1, len(lanes))))
         self._text_width = max(_TEXT_MIN, width - self._lane_width * len(lanes))
         self._last_at: str | None = None
@@ -72,7 +72,7 @@ class Diagram:
         return [f"{time}{line} {text}".rstrip() for (time, line), text in zip(rows, texts, strict=True)]
 
     def _line(self, down: frozenset[str]) -> str:
-        """All lanes, and nothing that happens."""
+        """All lanes, without an event."""
         width = self._lane_width
         return "".join(("·" if lane in down else "│").center(width) for lane in self._lanes)
 

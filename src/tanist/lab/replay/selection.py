@@ -1,8 +1,8 @@
-"""Which of a run's moments are shown: those that tell what became of a partition, not all of its thousands.
+"""The selection of a run's moments: the story of a partition, not all of its thousands of moments.
 
-Pure, and knows no player: it goes by what a moment is about and how much it weighs (`moments.Weight`). Long stretches
-in which nothing turns are cut to their beginning and their end, and say how much was left out. Whoever is down stays
-known through everything that is left out.
+Pure, and knows no player: it uses a moment's partition and its weight (`moments.Weight`). Long stretches without a
+turning point are cut to their beginning and end, and say how much was left out. The lanes that are down stay known
+through everything that is left out.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from dataclasses import dataclass
 from tanist.lab.replay.moments import Moment, Weight
 
 _FIRST, _LAST, _LAST_BEFORE_BROKEN = 2, 5, 24
-"""Of a stretch without a turning point, so many moments are shown at its beginning, and at its end."""
+"""Number of moments that are shown at the beginning, and at the end, of a stretch without a turning point."""
 
 
 _OUTSIDE = ("client", "operator")
-"""Lanes that stand last."""
+"""The last lanes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What somebody wants to see."""
+    """The reader's choice of moments."""
 
     least: Weight = Weight.PART
     partition: str | None = None
-    """Only what is about this one, or about all."""
+    """Only moments about this partition, or about all."""
     lanes: frozenset[str] = frozenset()
-    """Only what one of these does, says or is told; empty: all."""
+    """Only moments and messages of these lanes; empty: all."""
     since_s: float | None = None
     until_s: float | None = None
     whole: bool = False
@@ -37,14 +37,14 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A moment to be drawn, and who is down then. Without a lane it is a remark between two moments."""
+    """A moment to be drawn, and the lanes that are down then. Without a lane it is a remark between two moments."""
 
     moment: Moment
     down: frozenset[str]
 
 
 def choose(moments: Sequence[Moment], choice: Choice) -> Iterator[Shown]:
-    """What is to be drawn."""
+    """The moments to be drawn."""
     quiet: list[Shown] = []
     for shown in _wanted(moments, choice):
         moment = shown.moment
@@ -63,7 +63,7 @@ def _wanted(moments: Sequence[Moment], choice: Choice) -> Iterator[Shown]:
     for moment in moments:
         if moment.alive is not None:
             (down.discard if moment.alive else down.add)(moment.lane)
-        # What happened in the very instant in which a property broke has to do with it, however small it is.
+        # All moments of the instant in which a property broke belong to it, however small they are.
         weight = Weight.TURN if moment.broken else max(moment.weight, Weight.PART * (moment.at in broken_at))
         if weight >= choice.least and _is_about(moment, choice):
             yield Shown(moment, frozenset(down))
@@ -81,7 +81,7 @@ def _is_about(moment: Moment, choice: Choice) -> bool:
 
 
 def _shortened(quiet: list[Shown], last: int) -> Iterator[Shown]:
-    """A stretch in which nothing turns."""
+    """A stretch without a turning point."""
     left_out = len(quiet) - _FIRST - last
     if left_out < 3:
         yield from quiet
@@ -101,7 +101,7 @@ def _seconds(at: str) -> float | None:
 
 
 def lanes_of(moments: Iterable[Moment]) -> tuple[str, ...]:
-    """The lanes there are, in order of appearance, clients and operators last."""
+    """All lanes, in order of appearance, clients and operators last."""
     found: dict[str, None] = {}
     for moment in moments:
         for lane in (moment.lane, moment.to):
@@ -111,7 +111,7 @@ def lanes_of(moments: Iterable[Moment]) -> tuple[str, ...]:
 
 
 def _place(lane: str) -> tuple[int, str, int]:
-    """Those with numbers first, by number; then others; then whoever stands outside of the cluster."""
+    """Lanes with numbers first, by number; then others; then those outside of the cluster."""
     kind, _, number = lane.rpartition(" ")
     if number.isdigit():
         return 0, kind, int(number)

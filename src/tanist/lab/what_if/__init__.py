@@ -1,7 +1,6 @@
-"""What if so many replicas are shut down uncleanly? Every schedule is tried, up to a bound, by the model checker.
+"""What-if questions: the effect of unclean shutdowns, by the model checker over all schedules up to a bound.
 
-`Question` is what is asked, `answer` enumerates and gives a `Table`, `report` puts that into words. See
-docs/what-if.md.
+`Question` is the question, `answer` enumerates and gives a `Table`, `report` prints it. See docs/what-if.md.
 """
 
 from __future__ import annotations

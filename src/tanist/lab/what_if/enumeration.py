@@ -1,8 +1,7 @@
-"""All schedules of a question, cell by cell: what they lose, and what they leave without a leader.
+"""All schedules of a question, cell by cell: lost records, and partitions without a leader.
 
-Owns `answer`. A cell is searched from each situation with the model of its row, breadth first; nothing is held against
-a state but what a producer or a consumer would (`model.losses`). A way to the worst that was found is found again by a
-second search that ends there.
+Owns `answer`. A cell is searched breadth first from each situation with the model of its row. A state counts as bad
+only if producers or consumers would notice (`model.losses`). A second search finds the shortest way to the worst state.
 """
 
 from __future__ import annotations
@@ -21,16 +20,16 @@ from tanist.lab.what_if.schedules import Schedules
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What becomes of a setting with so many unclean shutdowns."""
+    """The result of a setting with a number of unclean shutdowns."""
 
     setting: Setting
     unclean: int
     states: int = 0
     depth: int | None = None
-    """All schedules of so many events were enumerated, from each situation. None: all there are."""
+    """All schedules up to this many events were enumerated from each situation. None: all schedules."""
     lost: int = 0
     acknowledged: int = 0
-    """Of the worst schedule: how many records are lost of how many."""
+    """Of the worst schedule: the number of lost records, and of all records."""
     waits: frozenset[Until] = frozenset()
     scenario: dict[str, Any] | None = None
     """The shortest way to the worst, for `model_scenario.moments`."""
@@ -78,7 +77,7 @@ def _cells(question: Question, on_cell: Callable[[Cell], None] | None, settings:
 
 
 def _no_better(cell: Cell, before: Cell | None) -> Cell:
-    """What happens with fewer shutdowns may happen with more, too, though a bound may have hidden it."""
+    """A loss with fewer shutdowns is possible with more, too, though a bound may have hidden it."""
     if before is None:
         return cell
     known = replace(cell, waits=cell.waits | before.waits)
@@ -88,7 +87,7 @@ def _no_better(cell: Cell, before: Cell | None) -> Cell:
 
 
 class _Row:
-    """The schedules of one setting. What the real objects have said stays known for all its cells."""
+    """The schedules of one setting. The answers of the real objects are kept for all its cells."""
 
     def __init__(self, question: Question, setting: Setting) -> None:
         self._question = question
@@ -142,7 +141,7 @@ class _Row:
 
 
 class _Seen:
-    """What was seen of the states of one cell."""
+    """The worst states of one cell."""
 
     def __init__(self, losses: Losses) -> None:
         self._losses = losses

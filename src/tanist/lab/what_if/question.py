@@ -1,7 +1,6 @@
-"""What is asked: a replication factor, a min ISR, a strategy, and how much may happen.
+"""A what-if question: a replication factor, a min ISR, a strategy, and a budget of events.
 
-Owns `Question`, and what follows from it: the rows (`SETTINGS`), and the situations from which schedules begin. Must
-never search.
+Owns `Question`, the rows of its table (`SETTINGS`), and the situations from which schedules begin. Must never search.
 """
 
 from __future__ import annotations
@@ -23,16 +22,16 @@ STRATEGIES: Mapping[str, Strategy] = {each.value.lower(): each for each in Strat
 _FENCINGS = 1
 _CLEAN_SHUTDOWNS = 1
 _WRITES = 1
-"""What may happen besides unclean shutdowns, in each schedule."""
+"""The budget of each schedule besides unclean shutdowns."""
 
 
 class QuestionError(ValueError):
-    """It cannot be asked so; the text says what to do instead."""
+    """The question is not valid; the text says how to change it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A row: what a cluster and its producers are set to."""
+    """A row: the settings of a cluster and its producers."""
 
     name: str
     says: str
@@ -40,7 +39,7 @@ class Setting:
     elr: bool = True
     recovery_manager: bool = True
     strategy: Strategy | None = None
-    """None: the one that is asked about."""
+    """None: the one of the question."""
 
 
 SETTINGS = (
@@ -60,7 +59,7 @@ SETTINGS = (
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked. `QuestionError` if it makes no sense."""
+    """A question. `QuestionError` if it is not valid."""
 
     replication_factor: int = 3
     min_isr: int = 2
@@ -69,7 +68,7 @@ class Question:
     """The table has a column for each number of unclean shutdowns up to this."""
     depth: int | None = None
     states: int = DEFAULT_STATES
-    """How many states are visited for one cell."""
+    """Number of states that are visited for one cell."""
 
     races: bool = False
     """Whether metadata and answers may be late (`schedules`)."""
@@ -92,17 +91,17 @@ class Question:
             raise QuestionError("a bound of less than one state, or one step, enumerates nothing")
 
     def highlighted(self) -> Setting:
-        """The row of the strategy that is asked about."""
+        """The row of the question's strategy."""
         name = "elr" if self.strategy is Strategy.NONE else self.strategy.value.lower()
         return next(setting for setting in SETTINGS if setting.name == name)
 
     def situations(self) -> Iterator[Situation]:
-        """A record is acknowledged, and the ISR is as large as can be, one smaller, and so on down to one."""
+        """A record is acknowledged, and the ISR has all replicas, one fewer, and so on down to one."""
         for in_sync in range(self.replication_factor, 0, -1):
             yield Situation(in_sync, tuple(self._way_to(in_sync)))
 
     def _way_to(self, in_sync: int) -> Iterator[str]:
-        """All but so many are fenced, before the record if it can be acknowledged without them, else after it."""
+        """Fence all but `in_sync` brokers: before the record if it can be acknowledged without them, else after it."""
         replicas = self.replication_factor
         committed_by = max(in_sync, self.min_isr)
         for broker in range(replicas, committed_by, -1):
@@ -120,7 +119,7 @@ class Question:
             yield "learn 1"
 
     def configuration(self, setting: Setting, unclean: int, start: tuple[str, ...]) -> Configuration:
-        """What the model is told of one cell."""
+        """The model's configuration for one cell."""
         return Configuration(
             name=f"what-if-{setting.name}-{unclean}",
             about=f"{setting.says}; {unclean} unclean shutdown(s)",
@@ -138,17 +137,17 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """Where schedules begin."""
+    """A state from which schedules begin."""
 
     in_sync: int
     start: tuple[str, ...]
 
 
 def budget(unclean: int) -> Budget:
-    """What may happen in a schedule: whatever is not limited may happen as often as it can."""
+    """The budget of a schedule. Events without a limit may happen any number of times."""
     return Budget(writes=_WRITES, losses=unclean, fences=_FENCINGS, restarts=_CLEAN_SHUTDOWNS)
 
 
 def bounds() -> str:
-    """The same in words, but for the unclean shutdowns."""
+    """The budget as text, except the unclean shutdowns."""
     return f"{_WRITES} more record, {_FENCINGS} fencing, {_CLEAN_SHUTDOWNS} clean shutdown"

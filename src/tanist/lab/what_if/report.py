@@ -1,6 +1,6 @@
-"""The table in words, for people (`lines`) and for programs (`as_json`).
+"""The report of a table, for people (`lines`) and for programs (`as_json`).
 
-Owns no number: what was not enumerated is said to be bounded, and what waits is said to wait.
+Computes nothing. It says where an enumeration was bounded, and where a partition waits.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _GAP = "  "
 
 
 def lines(table: Table, written: Mapping[str, str], seconds: float) -> Iterator[str]:
-    """The report. `written` has for each cell that loses the file that shows it."""
+    """The report. `written` has, for each cell with a loss, the file that shows it."""
     question = table.question
     yield (
         f"Replication factor {question.replication_factor}, min.insync.replicas {question.min_isr}, strategy "
@@ -68,7 +68,7 @@ def _legend(table: Table) -> Iterator[str]:
 
 
 def _shown(table: Table, written: Mapping[str, str]) -> Iterator[str]:
-    """Of each row the cell with the fewest shutdowns; the others have their files, too."""
+    """The cell with the fewest shutdowns of each row; the others have files, too."""
     if written:
         yield ""
         yield "The shortest way to a loss, of each row (each other cell that loses has a file beside it):"
@@ -105,7 +105,7 @@ def _arrivals(question: Question) -> str:
 
 
 def summary(table: Table) -> str:
-    """What the row that was asked about comes to."""
+    """The result of the question's row."""
     question = table.question
     row = table.row(question.highlighted())
     lossy = next((cell for cell in row if cell.lost), None)

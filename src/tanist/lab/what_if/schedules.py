@@ -1,11 +1,11 @@
-"""The schedules of a what-if as a model of their own: events that somebody would notice, one after the other.
+"""The schedules of a what-if as a model of their own: events that an operator would notice, one after the other.
 
-Owns `Schedules`. It is the partition's model with two differences. Unless `races` are wanted, what is under way arrives
-before the next event: metadata at its brokers, a proposal at the controller and its answer back, the replies to an
-unclean recovery; and a follower that fetches goes on until it has caught up. So a schedule of eight events is eight
-writes, catch-ups, fencings, shutdowns and returns, and not three of them between messages that arrive. (What races can
-do is what `tanist lab check` is for.) And no property is watched: that rules do not hold without ELR is what a what-if
-is there to show. `look` sees each state instead.
+Owns `Schedules`. It is the partition's model with two differences. Without `races`, all messages arrive before the next
+event: metadata at its brokers, a proposal at the controller and its answer, the replies to an unclean recovery; and a
+follower that fetches continues until it has caught up. So a schedule of eight events has eight writes, catch-ups,
+fencings, shutdowns and returns, and not three of them between arriving messages. (`tanist lab check` covers races.) And
+no property is watched, because a what-if shows settings under which properties do not hold. `look` sees each state
+instead.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ BEFORE_ALL: State = ()
 Way: TypeAlias = tuple[tuple[Label, State], ...]
 
 _AT_ONCE = ("learn", "alter", "answer", "reply")
-"""In this order. Of one kind, nothing that arrives makes a difference for another of it."""
+"""In this order. Arrivals of one kind do not affect each other."""
 
 _NO_EVENTS = frozenset({*_AT_ONCE, "ask", "unanswered"})
 _MOST_FETCHES = 64
@@ -49,11 +49,11 @@ class Schedules:
         self._beginnings: list[State] = []
 
     def begin(self, starts: Sequence[tuple[str, ...]]) -> None:
-        """Have schedules begin at the end of each of these."""
+        """Begin schedules at the end of each of these starts."""
         self._beginnings = self.partition.begin(starts)
 
     def allow(self, budget: Budget) -> None:
-        """What may happen in a schedule from here on."""
+        """Set the budget of a schedule."""
         number = self.partition.tables.budget(budget)
         self._beginnings = [(*state[:BUDGET], number, *state[BUDGET + 1 :]) for state in self._beginnings]
 
@@ -67,7 +67,7 @@ class Schedules:
         return None if state == BEFORE_ALL else self.look(state)
 
     def expand(self, state: State) -> list[Step]:
-        """Nothing more is promised to anybody after a loss."""
+        """No steps after a loss: nothing more is promised."""
         if state == BEFORE_ALL:
             return [(Label("begin", number), state, None) for number, state in enumerate(self._beginnings)]
         if self.losses.of(state).lost:
@@ -80,7 +80,7 @@ class Schedules:
         ]
 
     def _follow_up(self, label: Label, after: State) -> tuple[State, Way]:
-        """Where an event ends, and the way from the state after it to there."""
+        """The state in which an event ends, and the steps from the state after it to there."""
         state, way = self._settle(after)
         if label.name != "fetch":
             return state, way
@@ -94,7 +94,7 @@ class Schedules:
         raise RuntimeError(f"{label.who + 1} fetches and fetches, and never catches up")
 
     def _settle(self, state: State) -> tuple[State, Way]:
-        """Where it ends when all that is under way arrives, and the way there."""
+        """The state after all arrivals, and the steps to it."""
         known = self._settled.get(state)
         if known is None:
             known = self._settled[state] = self._deliver(state)
@@ -115,7 +115,7 @@ class Schedules:
         return state, tuple(way)
 
     def in_full(self, found: Counterexample) -> tuple[int, Counterexample]:
-        """Which beginning it has, and all of the partition's steps from there."""
+        """The number of its beginning, and all of the partition's steps from there."""
         (beginning, first), *events = found.steps
         steps: list[tuple[Label, State]] = []
         before = first
