@@ -1,8 +1,8 @@
 """The Last Replica Standing: KIP-966's motivation, T0 to T4, played by whole nodes in virtual time.
 
 Owns one play with two endings: the same steps, from the same seed, on a cluster without Eligible Leader Replicas and on
-one with them. It tells what the cluster said of the partition after each step, and in the end which of the acknowledged
-records are there. Nothing is decided here, and nothing is known beforehand but the steps.
+one with them. It reports the partition's state after each step and, in the end, which acknowledged records exist. Only
+the steps are fixed beforehand; the cluster decides everything.
 
 (The KIP's brokers 0, 1 and 2 are 1, 2 and 3.)
 """
@@ -34,7 +34,7 @@ from tanist.wire.messages.update_features_request import FeatureUpdateKey, Updat
 TOPIC = "orders"
 MIN_ISR = 2
 SEED = 7
-"""A run in which the loss of power takes what was not synced: how much it takes is chance, and chance is the seed's."""
+"""A seed whose loss of power takes all unsynced records: the seed decides how many are lost."""
 
 _ROLES = {1: "broker", 2: "broker", 3: "broker", 4: "controller"}
 _CONFIG = {
@@ -49,17 +49,17 @@ _SAFE_DOWNGRADE = 2
 
 
 class PlayError(Exception):
-    """The cluster does not do what the step waits for."""
+    """The cluster does not reach the state that the step waits for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What the cluster says of the partition after a step."""
+    """The partition's state after a step."""
 
     when: str
     """T0 to T4, or empty: the beginning, the end."""
     what: str
-    """The step, in words."""
+    """The step, as text."""
     at_ms: int
     """Virtual time since the cluster was ready."""
     state: PartitionState
@@ -69,21 +69,21 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """What came of the records."""
+    """The fate of the records."""
 
     acknowledged: int
     refused: int
     found: int
     lost: tuple[int, ...]
-    """Acknowledged numbers that no consumer gets any more."""
+    """Acknowledged numbers that consumers do not get any more."""
     salvaged: int
-    """Of those, how many the replicas have saved before they cut them off."""
+    """The number of those that the replicas saved before they truncated them."""
     digest: str
-    """Over everything that happened: the same in every run."""
+    """A hash over all events: the same in every run."""
 
 
 def play(*, elr: bool, seed: int = SEED) -> Iterator[Scene | Ending]:
-    """Play it. `PlayError` when a step does not come about."""
+    """Play it. `PlayError` if a step does not happen."""
     stage = _Stage(seed)
     stage.begin(elr=elr)
     stage.write(1, 100)
@@ -141,10 +141,10 @@ class _Stage:
         self._wait(lambda: self._leader() is not None)
         self._ready_ms = self.world.now_ms
 
-    # -- what happens
+    # -- actions
 
     def cut_off(self, broker_id: int) -> None:
-        """Nobody hears the broker, and it hears nobody."""
+        """Cut the broker off from all others, in both directions."""
         name = self.world.hosts[broker_id].name
         for other in (*(host.name for host in self.world.hosts.values()), "client"):
             if other != name:
@@ -169,10 +169,10 @@ class _Stage:
     def until(self, condition: Callable[[PartitionState], bool]) -> None:
         self._wait(lambda: condition(self.state()))
 
-    # -- what is seen
+    # -- observations
 
     def state(self) -> PartitionState:
-        """By the controller's metadata."""
+        """The partition in the controller's metadata."""
         node = self.world.hosts[4].node
         image = None if node is None else node.metadata.image
         state = None if image is None else image.partition(image.topic_ids[TOPIC], 0)
@@ -193,7 +193,7 @@ class _Stage:
         return Ending(len(self.acknowledged), self.refused, len(found), lost, len(salvaged), self.world.digest)
 
     def _salvaged(self) -> set[int]:
-        """What the brokers' quarantines hold."""
+        """The numbers in the brokers' quarantines."""
         return {
             number
             for host in self.world.brokers
@@ -203,7 +203,7 @@ class _Stage:
         }
 
     def _read(self) -> list[int]:
-        """Everything that a consumer gets."""
+        """All numbers that a consumer gets."""
         numbers: list[int] = []
         offset = 0
         while True:
@@ -242,13 +242,13 @@ class _Stage:
         return max(leaders)[1] if leaders else None
 
     def _ask(self, request: Any, version: int, *, to: int | None = None) -> Any:
-        """Send a request to a broker, and wait; None if the connection ended, or nobody is there to be asked."""
+        """Send a request to a broker, and wait; None if the connection ended, or no broker is up."""
         answers: list[Any] = []
         address = (self.world.hosts[to or 1].name, BROKER_PORT)
 
         def answered(response: Any) -> None:
             if isinstance(response, FetchResponse):
-                for topic in response.responses:  # frames are only lent
+                for topic in response.responses:  # the frame's memory is only borrowed
                     for partition in topic.partitions:
                         partition.records = bytes(partition.records or b"")
             answers.append(response)

@@ -1,7 +1,7 @@
-"""The history checker: what clients of a Kafka did and saw, held against what a log promises.
+"""The history checker: the operations of Kafka clients, checked against the promises of a log.
 
 `verify(path)` reads a file and gives the verdict with the operations of its evidence. `Checker` takes operations one by
-one. `report` puts a verdict into words; `HistoryWriter` writes histories, `simulated` those of the simulator.
+one. `report` prints a verdict; `HistoryWriter` writes histories, `simulated` those of the simulator.
 docs/history.md has the format and the definitions.
 """
 

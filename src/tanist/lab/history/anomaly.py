@@ -1,4 +1,4 @@
-"""The anomalies a history can have, and what of each is told: how often, and the smallest evidence.
+"""The anomalies of a history, each with its count and its smallest evidence.
 
 Owns the names and the counting. Jepsen's names where Jepsen has the anomaly; docs/history.md has the definitions.
 """
@@ -10,7 +10,7 @@ from enum import Enum
 
 
 class Anomaly(Enum):
-    """In the order in which they are told: what is worst first."""
+    """In the order of the report: the worst first."""
 
     LOST_WRITE = "lost-write"
     INCONSISTENT_OFFSETS = "inconsistent-offsets"
@@ -46,20 +46,20 @@ _MEANINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Cite:
-    """One operation of the evidence: the lines it stands on, and which of its records is meant."""
+    """One operation of the evidence: its lines, and the record in question."""
 
     lines: tuple[int, ...]
-    """Of its invocation, if it has a line of its own, and of its completion."""
+    """The line of its invocation, if it has one, and of its completion."""
     partition: str
     offset: int | None = None
-    """Where the record stands that this operation shows; None if all of the operation is meant."""
+    """The offset of the record in question; None for the whole operation."""
 
 
 Evidence = tuple[Cite, ...]
 
 
 def _size(evidence: Evidence, summary: str) -> tuple[int, int, list[int], str]:
-    """Fewer operations first, then what is complete earlier in the file; the rest is only to be the same each time."""
+    """Fewer operations first, then those that complete earlier in the file; the rest makes the order deterministic."""
     lines = sorted({line for cite in evidence for line in cite.lines})
     return len({cite.lines for cite in evidence}), lines[-1], lines, summary
 
@@ -70,9 +70,9 @@ class Found:
 
     anomaly: Anomaly
     partitions: dict[str, int] = field(default_factory=dict)
-    """How often, in each partition that has it."""
+    """The count in each partition that has it."""
     summary: str = ""
-    """The smallest case in words."""
+    """The smallest case as text."""
     evidence: Evidence = ()
 
     @property
@@ -81,7 +81,7 @@ class Found:
 
 
 class Tally:
-    """Counts what is found, and keeps the smallest case of each kind."""
+    """Counts findings, and keeps the smallest case of each kind."""
 
     def __init__(self) -> None:
         self._found: dict[Anomaly, Found] = {}

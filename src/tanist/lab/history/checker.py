@@ -1,11 +1,11 @@
-"""The history checker: operations go in, line by line; what is wrong comes out when all are in.
+"""The history checker: operations go in, line by line; the anomalies come out at the end.
 
-Owns the reading of operations: which lines are one operation, when it began and ended, and what it says of which
-partition. Memory grows by some 80 bytes for a record, time by a few microseconds for a line. Never looks at a clock
-or a file. `judgement` has the anomalies that take the whole history.
+Owns the reading of operations: the lines of one operation, its beginning and end, and its facts about each partition.
+Memory grows by some 80 bytes for a record, time by a few microseconds for a line. Never looks at a clock or a file.
+`judgement` has the anomalies that need the whole history.
 
-Time is the `time_ns` of the lines, or, if they have none, their order. Where the beginning of an operation is not
-known, nothing is concluded from it.
+Time is the `time_ns` of the lines or, if they have none, their order. If the beginning of an operation is unknown,
+nothing is concluded from it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tanist.lab.history.sends import OK as ACKNOWLEDGED
 
 @dataclass(slots=True)
 class Verdict:
-    """What a history has, and what is wrong with it."""
+    """The counts of a history, and its anomalies."""
 
     operations: int = 0
     processes: int = 0
@@ -38,7 +38,7 @@ class Verdict:
     records_polled: int = 0
     found: tuple[Found, ...] = ()
     not_polled_at_the_end: dict[str, int] = field(default_factory=dict)
-    """Partitions that nobody polled after their last acknowledgement -> acknowledged records that were not polled."""
+    """Partitions without a poll after their last acknowledgement -> acknowledged records that were not polled."""
 
 
 class Checker:
@@ -54,7 +54,7 @@ class Checker:
         self._consumers = Consumers(self._partition, self._tally)
 
     def take(self, line: int, operation: Operation) -> None:
-        """One line. What it says is checked before it changes anything but the process that says it."""
+        """Take one line. It is checked before it changes anything but its own process."""
         name = operation.get("process")
         if name == fields.NEMESIS:
             return
@@ -76,7 +76,7 @@ class Checker:
             raise wrong("type", kind, "invoke, ok, fail or info", line)
 
     def verdict(self) -> Verdict:
-        """What is wrong. Raises `HistoryError` if a value was sent twice to a partition."""
+        """The verdict. Raises `HistoryError` if a value was sent twice to a partition."""
         counts = self._counts
         for process in self._processes.values():
             self._consumers.ended(process)
@@ -119,7 +119,7 @@ class Checker:
         self, process: Process, function: str, identity: str | int | None, operation: Operation, now: int, line: int
     ) -> None:
         if function == fields.CRASH:
-            # Whatever is open, it crashes; it has when the crash completes.
+            # All open operations crash with the process, when the crash completes.
             return
         if function == fields.SEND:
             process.send_begins(now, line)
@@ -220,14 +220,14 @@ class Checker:
             self._counts.failed += 1
             outcome = FAILED | (ABORTED if aborted else 0)
         if not outcome & ACKNOWLEDGED:
-            # It is there where somebody finds it.
+            # Its offset is where a poll finds it.
             offset = -1
         partition.send_completed(row, outcome, offset, span.end_at, line)
 
     def _same_send(
         self, partition: PartitionHistory, row: int, operation: Operation, invoked: Invoked, line: int
     ) -> None:
-        """A completion need not say again what was sent. If it does, it says the same."""
+        """A completion need not repeat the sent record. If it does, both must be equal."""
         name, value = operation.get("partition"), operation.get("value")
         if name is not None and fields.partition_of(name, line) != partition.name:
             raise HistoryError(f"partition is {shown(name)}, but {partition.name} in line {invoked.line}", line)

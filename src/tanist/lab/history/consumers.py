@@ -1,8 +1,8 @@
-"""What consumers do, as their operations tell: where each stands, what it is given, since when it reads what.
+"""The consumers of a history: their positions, their records, and the partitions that they read.
 
-Owns the meaning of poll, end, assign, subscribe, seek and crash. After `assign` or `seek` a consumer goes on from
-where it stands, poll by poll. After `subscribe` its partitions come and go with the group's rebalances, so that each
-poll is looked at alone, as in Jepsen.
+Owns the meaning of poll, end, assign, subscribe, seek and crash. After `assign` or `seek` a consumer continues at its
+position, poll by poll. After `subscribe` its partitions change with the group's rebalances, so each poll is checked
+alone, as in Jepsen.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tanist.lab.history.processes import UNKNOWN_START, LastRead, Process, Span
 
 
 class Consumers:
-    """Takes the completions of all that is not a send."""
+    """Takes the completions of all operations that are not sends."""
 
     def __init__(self, partition: Callable[[str], PartitionHistory], tally: Tally) -> None:
         self._partition = partition
@@ -39,7 +39,7 @@ class Consumers:
         self._settle(process)
 
     def _settle(self, process: Process) -> None:
-        """What it reads is to change, so that its polls up to now count for what it reads up to now."""
+        """Its partitions will change, so its polls so far count for its present partitions."""
         if process.polled_at != UNKNOWN_START:
             for name, shown in process.reading.items():
                 self._partition(name).polled_in_vain(process.polled_at, shown, Cite(process.polled_lines, name))
@@ -84,7 +84,7 @@ class Consumers:
             if process.in_group and is_empty:
                 partition.polled_in_vain(span.start_at, Cite(span.lines, name))
             self._reads(process, Cite((line,), name))
-        # Only a poll that gave nothing shows that there was nothing more to be had.
+        # Only an empty poll shows that there were no more records.
         if is_empty and span.start_at > process.polled_at:
             process.polled_at, process.polled_lines = span.start_at, span.lines
 
@@ -100,7 +100,7 @@ class Consumers:
             return
         partition = self._partition(fields.partition_of(operation.get("partition"), span.line))
         offset = fields.offset_of(operation.get("offset"), span.line)
-        # The last stable offset waits for transactions: it may lie before what is acknowledged.
+        # The last stable offset waits for transactions: it may be before acknowledged records.
         if span.start_at != UNKNOWN_START and not committed:
             partition.ends.add(offset, span)
 
@@ -127,7 +127,7 @@ class Consumers:
         if not positions:
             raise wrong("positions", None, "an object", span.line)
         if kind == fields.INFO:
-            # It happened or not.
+            # It may have happened or not.
             _place(process, dict.fromkeys(positions), span.line)
             return
         self._settle(process)

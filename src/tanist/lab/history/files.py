@@ -1,8 +1,8 @@
 """Histories in files: JSON Lines, or Parquet with the same columns.
 
-Owns how a file becomes numbered operations, and how single ones are fetched again to be shown. A file is read from
-front to back in pieces of bounded size, and again up to the last line that is to be shown. What is not JSON, or not an
-object, is a `HistoryError` of its line; whether the operation makes sense is the checker's to say.
+Owns the conversion of a file to numbered operations, and the second reading of single ones for the report. A file is
+read from front to back in pieces of bounded size, and again up to the last reported line. A line that is not a JSON
+object is a `HistoryError`; the checker decides whether the operation is valid.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _BATCH_ROWS = 1 << 14
 _PARQUET_MAGIC = b"PAR1"
 
 Progress = Callable[[int], None]
-"""Is reported now and then how many more bytes, or rows, of `HistoryFile.size` are done."""
+"""Called now and then with the number of newly read bytes, or rows, of `HistoryFile.size`."""
 _PROGRESS_STEP = 1 << 20
 
 
@@ -50,7 +50,7 @@ def open_history(path: Path) -> HistoryFile:
 
 
 class JsonLinesHistory:
-    """One JSON object a line. Lines that are empty count, and say nothing."""
+    """One JSON object a line. Empty lines are numbered, and skipped."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -105,7 +105,7 @@ def _decoded(decode: Callable[[str], tuple[Any, int]], raw: bytes, number: int) 
     except json.JSONDecodeError as error:
         raise HistoryError(f"it is not JSON: {error.msg} at column {error.colno}", number) from error
     except (ValueError, RecursionError) as error:
-        # A number of thousands of digits, or brackets in brackets in brackets.
+        # A number with thousands of digits, or deeply nested brackets.
         raise HistoryError(f"it is not JSON that can be read: {error}", number) from error
     if end != len(text):
         raise HistoryError(f"something stands behind its object, at column {end + 1}", number)
@@ -115,7 +115,7 @@ def _decoded(decode: Callable[[str], tuple[Any, int]], raw: bytes, number: int) 
 
 
 class ParquetHistory:
-    """The same fields as columns; what is null is not there. A line's number is its row's, from 1.
+    """The same fields as columns; null means missing. A line's number is its row's, from 1.
 
     `records` is a list of structs with partition, offset and value; `positions` one with partition and offset.
     """

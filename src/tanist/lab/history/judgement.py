@@ -1,8 +1,8 @@
-"""What is wrong with one partition, when all of its history is in. docs/history.md defines each anomaly.
+"""The anomalies of one partition, when all of its history is read. docs/history.md defines each anomaly.
 
-Linear passes: values are brought together (`_Values`: who sent what stands where; G1a, phantoms, duplicates), sends
-are looked at in the order of their producers, offsets from the last to the first (`_FromTheEnd`), ends and gaps one by
-one. Owns the conclusions.
+Linear passes: values are joined (`_Values`: sends with their offsets; G1a, phantoms, duplicates), then sends are
+checked in the order of their producers, offsets from the last to the first (`_FromTheEnd`), ends and gaps one by one.
+Owns the conclusions.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from tanist.lab.history.partition import PartitionHistory
 from tanist.lab.history.sends import ABORTED, FAILED, IDEMPOTENT, OK, PLACED, READ
 
 _BUCKET_ENTRIES = 1 << 17
-"""So many values are brought together at a time: a dictionary of all would take more memory than all the rest."""
+"""Number of values that are joined at a time: a dictionary of all would take more memory than everything else."""
 _NEVER = (1 << 63) - 1
 
 
 def judge(partition: PartitionHistory, tally: Tally) -> int:
-    """Add what is wrong to the tally. Gives the acknowledged records that nobody polled, if nobody polled at the end.
+    """Add the anomalies to the tally. Returns the acknowledged records without a poll, if there was no poll at the end.
 
     Raises `HistoryError` if a value was sent twice.
     """
@@ -52,7 +52,7 @@ def _cite_read(partition: PartitionHistory, slot: int) -> Cite:
 
 
 def _cite_claim(partition: PartitionHistory, slot: int) -> Cite:
-    """Whoever said it: the acknowledgement, or the first poll."""
+    """The source of a claim: the acknowledgement, or the first poll."""
     offsets, sends = partition.offsets, partition.sends
     row = offsets.senders[slot] - 1
     if row >= 0 and sends.flags[row] & (OK | PLACED) == OK and sends.offsets[row] == offsets.offset_of(slot):
@@ -61,7 +61,7 @@ def _cite_claim(partition: PartitionHistory, slot: int) -> Cite:
 
 
 def _cite_place(partition: PartitionHistory, row: int) -> tuple[Cite, Cite]:
-    """What shows where a send's record stands: its acknowledgement, or the send and a poll."""
+    """The evidence of a send's offset: its acknowledgement, or the send and a poll."""
     slot = partition.offsets.find(partition.sends.offsets[row], partition.sends.values[row])
     if slot is None:
         raise RuntimeError(f"{partition.name}: row {row} is at {partition.sends.offsets[row]}, and nobody says so")
@@ -72,13 +72,13 @@ def _cite_place(partition: PartitionHistory, row: int) -> tuple[Cite, Cite]:
 
 
 class _Values:
-    """Brings the values of sends and claims together, a part of them at a time."""
+    """Joins the values of sends and claims, a part of them at a time."""
 
     def __init__(self, partition: PartitionHistory, tally: Tally) -> None:
         self._partition = partition
         self._tally = tally
         self._repeated: tuple[int, int] | None = None
-        """The lines of the first send whose value was sent before, and of that before."""
+        """The lines of the first send with a repeated value, and of the earlier send."""
 
     def join(self) -> None:
         sends, offsets = self._partition.sends, self._partition.offsets
@@ -108,7 +108,7 @@ class _Values:
         offsets = self._partition.offsets
         seen: dict[int, int] = {}
         done: set[tuple[Anomaly, int]] = set()
-        """What was told of which value: it may stand in many places."""
+        """The claims of each value: it may have several offsets."""
         for slot in slots:
             value = offsets.values[slot]
             row = rows.get(value, -1)
@@ -130,7 +130,7 @@ class _Values:
     def _is_duplicate(self, first: int, slot: int, row: int) -> bool:
         partition, offset_of = self._partition, self._partition.offsets.offset_of
         if row >= 0 and not partition.sends.flags[row] & IDEMPOTENT:
-            # Whoever retries without idempotence may write twice.
+            # A producer that retries without idempotence may write twice.
             return False
         low, high = sorted((first, slot), key=offset_of)
         self._tally.add(
@@ -153,7 +153,7 @@ class _Values:
         )
 
     def _was_read(self, slot: int, row: int) -> None:
-        """A send that does not know its offset stands where it was polled; if in several places, in the first."""
+        """A send without a known offset gets that of its poll; if there are several, the first."""
         sends, offset = self._partition.sends, self._partition.offsets.offset_of(slot)
         sends.flags[row] |= READ
         if sends.offsets[row] < 0 or (sends.flags[row] & PLACED and offset < sends.offsets[row]):
@@ -161,7 +161,7 @@ class _Values:
             sends.flags[row] |= PLACED
 
     def _must_not_read(self, slot: int, row: int) -> int:
-        """The line of a poll that tells what failed; 0 if all who tell it may."""
+        """The line of a poll that returned a failed write; 0 if all such polls may."""
         partition = self._partition
         offsets, sends = partition.offsets, partition.sends
         line = offsets.committed_reads[slot] if sends.flags[row] & ABORTED else offsets.reads[slot]
@@ -205,7 +205,7 @@ def _same_offset(partition: PartitionHistory, tally: Tally, inconsistent: dict[i
 
 
 def _producers(partition: PartitionHistory, tally: Tally) -> None:
-    """The records of an idempotent producer stand in the order in which it sent them, as far as it is known."""
+    """The records of an idempotent producer have the order of its sends, as far as offsets are known."""
     sends = partition.sends
     last_rows: dict[int, int] = {}
     for row, (flags, offset, producer) in enumerate(zip(sends.flags, sends.offsets, sends.producers, strict=True)):
@@ -224,7 +224,7 @@ def _producers(partition: PartitionHistory, tally: Tally) -> None:
 
 
 class _FromTheEnd:
-    """Offsets from the last to the first: what was acknowledged, or polled, at or behind each."""
+    """Offsets from the last to the first: the records that were acknowledged or polled at or behind each."""
 
     def __init__(
         self, partition: PartitionHistory, tally: Tally, inconsistent: dict[int, list[int]], order: OffsetOrder
@@ -234,7 +234,7 @@ class _FromTheEnd:
         self._inconsistent = inconsistent
         self._order = order
         self._first_acknowledged = -1
-        """The row, of all that are at this offset or behind it, whose acknowledgement came first."""
+        """The row with the first acknowledgement of all at this offset or behind it."""
         self._first_acknowledged_at = _NEVER
         self._next_read = -1
         """The slot of the nearest record, at this offset or behind it, that was polled."""
@@ -245,7 +245,7 @@ class _FromTheEnd:
     def judge(self) -> None:
         order, inconsistent = self._order, self._inconsistent
         firsts = array("q", bytes(8 * (len(order) + 1)))
-        """By page: of all in it or behind it, the row that was acknowledged first."""
+        """By page: the row that was acknowledged first of all in it or behind it."""
         firsts[len(order)] = -1
         for place in range(len(order) - 1, -1, -1):
             for offset, slot in reversed(order.page(place)):
@@ -307,7 +307,7 @@ class _FromTheEnd:
         )
 
     def _ends(self, firsts: array[int]) -> None:
-        """Recency: what had been acknowledged when the end was asked for lies before the end."""
+        """Recency: records that were acknowledged before the question for the end are before the end."""
         partition, order = self._partition, self._order
         sends, ends = partition.sends, partition.ends
         for end, asked_at, begin_line, line in zip(
@@ -338,7 +338,7 @@ class _FromTheEnd:
 
 
 def _gaps(partition: PartitionHistory, tally: Tally, inconsistent: dict[int, list[int]], order: OffsetOrder) -> None:
-    """What a consumer passed over must not be there, as far as anybody knows."""
+    """Offsets that a consumer skipped must not have a visible record."""
     gaps = partition.gaps
     committed_order = order
     if any(gaps.committed):
@@ -362,7 +362,7 @@ def _gaps(partition: PartitionHistory, tally: Tally, inconsistent: dict[int, lis
 
 
 def _cite_there(partition: PartitionHistory, offset: int, inconsistent: dict[int, list[int]]) -> Cite:
-    """Whoever says that something is there; rather of a record that everybody may see."""
+    """The evidence of a record at this offset; preferably of one that all consumers may see."""
     slots = (partition.offsets.main_slot(offset), *inconsistent.get(offset, ()))
     return _cite_claim(partition, next((slot for slot in slots if not _is_aborted(partition, slot)), slots[0]))
 
@@ -373,7 +373,7 @@ def _is_aborted(partition: PartitionHistory, slot: int) -> bool:
 
 
 def _aborted(partition: PartitionHistory, inconsistent: dict[int, list[int]]) -> list[int]:
-    """The offsets that have nothing but records of aborted transactions."""
+    """The offsets with only records of aborted transactions."""
     offsets = partition.offsets
     return [
         offset

@@ -1,8 +1,8 @@
-"""Acknowledged writes that are gone, though somebody may have polled them before: by who looked for them last.
+"""Acknowledged writes that are gone, even if they were polled before: found by the last polls.
 
-A truncation takes what was read as well as what was not. Owns two ways to know: another value was polled at the offset,
-by a poll that began after the acknowledgement and after the last poll that gave the write; or the partition ended
-before it, when all was acknowledged. What nobody ever polled is `judgement`'s, where something behind it was.
+A truncation removes records whether they were read or not. Owns two proofs: another value was polled at the offset, by
+a poll that began after the acknowledgement and after the last poll that gave the write; or the partition ended before
+it, after all acknowledgements. Writes that were never polled are in `judgement`, if a later record was polled.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tanist.lab.history.sends import OK, PLACED
 
 
 def lost_again(partition: PartitionHistory, tally: Tally, inconsistent: dict[int, list[int]], known: set[int]) -> None:
-    """Acknowledged, perhaps polled, and gone: the last to look there found something else, or the partition's end."""
+    """Acknowledged, perhaps polled, and gone: the last poll there found another value, or the partition's end."""
     offsets, sends = partition.offsets, partition.sends
     instead = _other_values(partition, inconsistent)
     beyond = _beyond_the_end(partition)
@@ -78,7 +78,7 @@ def _stands_by_acknowledgement(partition: PartitionHistory, row: int) -> bool:
 
 
 def _polled_elsewhere(partition: PartitionHistory, rows: set[int]) -> set[int]:
-    """Those of them whose value was polled at another offset than the acknowledgement's: they are not lost."""
+    """The rows whose value was polled at another offset than the acknowledged one: they are not lost."""
     offsets, sends = partition.offsets, partition.sends
     return {
         row

@@ -1,11 +1,11 @@
-"""What is said of each offset of one partition: the value that stands there, who sent it, who polled it first.
+"""The claims about each offset of one partition: its value, its send, and its first poll.
 
-Owns *claims*. A claim is a pair of offset and value that an acknowledgement or a poll has told; an offset with two
-claims is inconsistent. A claim has a number, its slot, and its slot's place in each of a few arrays of integers, so
-that ten million take some 200 MB. Values are kept as their hashes (`operation.value_hash`).
+Owns *claims*. A claim is a pair of offset and value from an acknowledgement or a poll; an offset with two claims is
+inconsistent. A claim has a number, its slot, which is the index into a few arrays of integers, so ten million claims
+take some 200 MB. Values are kept as their hashes (`operation.value_hash`).
 
-Offsets are dense in Kafka's logs, but may begin anywhere and have holes, so slots are given out in pages of 16
-offsets. An offset out of a hostile file costs one page, never an array up to it.
+Offsets are dense in Kafka's logs, but may begin anywhere and have holes, so slots are allocated in pages of 16 offsets.
+An offset from a hostile file costs one page, never an array up to it.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ class Offsets:
         """By page: a bit for each of its slots that is a claim."""
         self.values = array("q")
         self.senders = array("I")
-        """By slot: the row of the send whose value it is, plus one; 0 if not known (yet)."""
+        """By slot: the row of its send, plus one; 0 if it is not known (yet)."""
         self.reads = array("I")
-        """By slot: the line of the first poll that told it; 0 for none."""
+        """By slot: the line of the first poll that returned it; 0 for none."""
         self.committed_reads = array("I")
         """The same, of polls with read_committed."""
         self.last_read_at = array("q")
-        """By slot: when the last poll began that told it (as far as it is known, else when it ended)."""
+        """By slot: the start of the last poll that returned it (its end, if the start is unknown)."""
         self.last_lines = array("I")
         """By slot: the line of that poll."""
         self._side_slots: dict[tuple[int, int], int] = {}
@@ -162,20 +162,20 @@ class OffsetOrder:
         self._next = array("I")
 
     def __len__(self) -> int:
-        """How many pages there are."""
+        """The number of pages."""
         return len(self._order)
 
     def page_from(self, offset: int) -> int:
-        """Where among the pages those begin that have offsets from this one on."""
+        """The index of the first page with offsets from this one on."""
         return bisect_left(self._numbers, offset >> _PAGE_BITS)
 
     def page(self, place: int) -> list[tuple[int, int]]:
-        """Offset and main slot of what has a claim in a page, ascending."""
+        """Offset and main slot of each claim in a page, ascending."""
         low, first, mask = self._numbers[place] << _PAGE_BITS, self._order[place] << _PAGE_BITS, self._masks[place]
         return [(low + at, first + at) for at in range(_PAGE_SLOTS) if mask >> at & 1]
 
     def hide(self, offsets: Iterable[int]) -> None:
-        """Leave offsets out of what `first_between` finds."""
+        """Hide offsets from `first_between`."""
         for offset in offsets:
             self._masks[bisect_left(self._numbers, offset >> _PAGE_BITS)] &= ~(1 << (offset & _IN_PAGE))
 

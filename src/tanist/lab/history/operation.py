@@ -1,6 +1,6 @@
-"""The fields of one operation of a history, and what makes them malformed. docs/history.md is the format.
+"""The fields of one operation of a history, and their checks. docs/history.md is the format.
 
-Owns the checks of single fields: each takes what a line says and gives what the checker goes on with, or raises
+Owns the checks of single fields: each takes a value of a line and returns it in the checker's form, or raises
 `HistoryError`. Nothing here looks at more than one line.
 """
 
@@ -16,7 +16,7 @@ COMPLETIONS = frozenset((OK, FAIL, INFO))
 SEND, POLL, END, ASSIGN, SUBSCRIBE, SEEK, CRASH = "send", "poll", "end", "assign", "subscribe", "seek", "crash"
 FUNCTIONS = frozenset((SEND, POLL, END, ASSIGN, SUBSCRIBE, SEEK, CRASH))
 NEMESIS = "nemesis"
-"""The process, by Jepsen's custom, that breaks things; its operations are for people."""
+"""The process that injects faults, as in Jepsen; its operations are for people."""
 
 COLUMNS = (
     "process",
@@ -36,7 +36,7 @@ COLUMNS = (
     "partitions",
     "isolation",
 )
-"""All fields that mean something."""
+"""All fields with a meaning."""
 
 _LARGEST = (1 << 63) - 1
 _ACKS = {None: True, "all": True, -1: True, "-1": True, 0: False, 1: False, "0": False, "1": False}
@@ -44,7 +44,7 @@ _ISOLATIONS = {None: False, "read_uncommitted": False, "read_committed": True}
 
 
 class HistoryError(Exception):
-    """A history that cannot be judged: what is wrong, and in which line."""
+    """A history that cannot be judged, with the problem and its line."""
 
     def __init__(self, problem: str, line: int | None = None) -> None:
         super().__init__(problem if line is None else f"line {line}: {problem}")
@@ -53,13 +53,13 @@ class HistoryError(Exception):
 
 
 def shown(value: object) -> str:
-    """A value of a file in an error message: not longer than is of use."""
+    """A value of a file in an error message, shortened."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def wrong(name: str, value: object, wanted: str, line: int) -> HistoryError:
-    """A field that is missing, or is not what it should be."""
+    """The error for a missing or wrong field."""
     return HistoryError(f"{name} is {'missing' if value is None else shown(value)}: {wanted} is wanted", line)
 
 
@@ -82,7 +82,7 @@ def _part_text(part: object, line: int) -> str:
 
 
 def value_hash(text: str) -> int:
-    """What is kept of a value: 64 bits, keyed anew in each process. Of 10^7 values two collide once in 370,000 runs."""
+    """A value's hash: 64 bits, with a new key in each process. Two of 10^7 values collide once in 370,000 runs."""
     return hash(text)
 
 
@@ -138,7 +138,7 @@ def partitions_of(operation: Operation, line: int) -> list[str]:
 
 
 def positions_of(operation: Operation, line: int) -> dict[str, int | None]:
-    """Partition -> the offset that is read next, or None if nobody knows."""
+    """Partition -> the offset that is read next, or None if it is unknown."""
     found = operation.get("positions")
     if found is None:
         return {}
@@ -151,7 +151,7 @@ def positions_of(operation: Operation, line: int) -> dict[str, int | None]:
 
 
 def records_of(operation: Operation, line: int) -> dict[str, list[Any]]:
-    """Partition -> pairs of offset and value, in the order in which they were handed out. The pairs are not checked."""
+    """Partition -> pairs of offset and value, in the order of the poll. The pairs are not checked."""
     found = operation.get("records")
     if found is None:
         if operation.get("value") is None and operation.get("offset") is None:

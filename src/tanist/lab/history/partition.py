@@ -1,7 +1,7 @@
-"""All that a history says of one partition, gathered line by line: its sends, its claims, what consumers left out.
+"""The facts of a history about one partition, collected line by line: sends, claims, and skipped offsets.
 
-Owns what can only be judged when everything is read (`judgement` does), in arrays that grow with the history. What a
-consumer does wrong by its own order alone is found here, at once.
+Owns the data that `judgement` needs when everything is read, in arrays that grow with the history. Anomalies in a
+single consumer's order are found here, at once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tanist.lab.history.sends import OK, Sends
 
 
 class Gaps:
-    """What consumers passed over: from one offset to another, both not counted."""
+    """Ranges of offsets that consumers skipped, without both bounds."""
 
     __slots__ = ("after_lines", "before_lines", "committed", "highs", "lows")
 
@@ -41,7 +41,7 @@ class Gaps:
 
 
 class Ends:
-    """Where clients were told that the partition ends."""
+    """The ends of the partition that clients received."""
 
     __slots__ = ("begin_lines", "lines", "offsets", "starts_at")
 
@@ -62,7 +62,7 @@ class Ends:
 
 
 class PartitionHistory:
-    """What is known of one partition."""
+    """The facts about one partition."""
 
     __slots__ = (
         "acknowledged_until_at",
@@ -86,15 +86,15 @@ class PartitionHistory:
         self.gaps = Gaps()
         self.ends = Ends()
         self.acknowledged_until_at = -1
-        """When the last promise was made."""
+        """The time of the last promise."""
         self.final_poll_at = -1
-        """When the last poll that gave nothing began, of somebody who reads this partition."""
+        """The start of the last empty poll of a consumer of this partition."""
         self.final_poll: Evidence = ()
-        """That it reads it, and the poll."""
+        """The evidence that it reads it, and the poll."""
         self.end_poll_at = -1
-        """When the last poll began that gave nothing, of somebody whose next offset is known."""
+        """The start of the last empty poll of a consumer with a known position."""
         self.end_position = 0
-        """That offset."""
+        """That position."""
         self.end_poll: Evidence = ()
         self.records_polled = 0
 
@@ -119,7 +119,7 @@ class PartitionHistory:
         *,
         committed: bool,
     ) -> LastRead | None:
-        """Records that one poll gave, and where the consumer is after them."""
+        """The records of one poll, and the consumer's position after them."""
         read, before = self.offsets.read, last
         following = None if last is None else last.offset + 1
         for record in records:
@@ -132,7 +132,7 @@ class PartitionHistory:
         return last if following is None else LastRead(following - 1, line, True)
 
     def stands_at(self, position: int, last: LastRead | None, line: int, tally: Tally, *, committed: bool) -> LastRead:
-        """A consumer says what it will be given next, after a poll."""
+        """A consumer reports its position after a poll."""
         if last is None:
             return LastRead(position - 1, line, False)
         if position == last.offset + 1:
@@ -165,12 +165,12 @@ class PartitionHistory:
         return Cite((last.line,), self.name, last.offset if last.polled else None)
 
     def polled_in_vain(self, start_at: int, *evidence: Cite) -> None:
-        """Somebody who reads this partition polled, and got nothing; what matters is the last time."""
+        """An empty poll of a consumer of this partition; only the last one matters."""
         if start_at > self.final_poll_at:
             self.final_poll_at, self.final_poll = start_at, evidence
 
     def ended_at(self, last: LastRead, start_at: int, lines: tuple[int, ...]) -> None:
-        """Somebody polled behind `last`, and got nothing; what matters is the last time."""
+        """An empty poll behind `last`; only the last one matters."""
         position = last.offset + 1
         if start_at > self.end_poll_at or (start_at == self.end_poll_at and position < self.end_position):
             self.end_poll_at, self.end_position = start_at, position

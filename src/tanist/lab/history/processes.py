@@ -1,6 +1,6 @@
-"""A process of a history: its open operation, and where it stands as a consumer.
+"""A process of a history: its open operation, and its position as a consumer.
 
-Owns which operation a completion completes, what a consumer is expected to be given next, and since when it reads what.
+Owns the match of completions with operations, a consumer's next expected offset, and its partitions with their start.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from tanist.lab.history.anomaly import Cite
 from tanist.lab.history.operation import HistoryError
 
 UNKNOWN_START = -1
-"""Earlier than anything: nothing comes of it."""
+"""Earlier than everything: no conclusion depends on it."""
 
 
 class Invoked(NamedTuple):
-    """An operation that has begun, and not ended."""
+    """An operation that has begun and not ended."""
 
     function: str
     line: int
@@ -26,7 +26,7 @@ class Invoked(NamedTuple):
 
 
 class Span(NamedTuple):
-    """When an operation was, as far as it is known, and the lines that say so."""
+    """The start and end of an operation, as far as they are known, and its lines."""
 
     start_at: int
     end_at: int
@@ -39,12 +39,12 @@ class Span(NamedTuple):
 
 
 class LastRead(NamedTuple):
-    """The last offset that a consumer was given of a partition, or that it stands behind, and the line that says so."""
+    """The last offset that a consumer has read, or behind which it is positioned, and the line of that."""
 
     offset: int
     line: int
     polled: bool
-    """It was given it; otherwise it only stands behind it."""
+    """It has read it; otherwise it is only positioned behind it."""
 
 
 @dataclass(slots=True)
@@ -58,20 +58,20 @@ class Process:
     """The open operation that has no id."""
     open_by_id: dict[str | int, Invoked] = field(default_factory=dict)
     sent_at: int = UNKNOWN_START
-    """When its last send began that is known to."""
+    """The start of its last send with a known start."""
     sent_line: int = 0
     read_until_at: int = UNKNOWN_START
-    """When its last operation as a consumer ended: the next one begins no earlier, for it does one thing at a time."""
+    """The end of its last operation as a consumer: the next one begins no earlier."""
     read_until_line: int = 0
     in_group: bool = False
-    """Its partitions come and go without a word."""
+    """Its partitions change without an operation."""
     last_reads: dict[str, LastRead] = field(default_factory=dict)
     reading: dict[str, Cite] = field(default_factory=dict)
-    """The partitions it reads -> the operation that says so."""
+    """Its partitions -> the operation that assigned them."""
     polled_at: int = UNKNOWN_START
-    """When its last poll began that gave nothing, since it reads what it reads."""
+    """The start of its last empty poll, since its partitions last changed."""
     polled_lines: tuple[int, ...] = ()
-    """What shows when it began, and its own."""
+    """The evidence of its start, and its own line."""
 
     def send_begins(self, start_at: int, line: int) -> None:
         """The order of lines is the order of sends, so that a file cannot be misread as an anomaly."""
@@ -102,7 +102,7 @@ class Process:
         self.open = invoked
 
     def complete(self, function: str, identity: str | int | None, line: int) -> Invoked | None:
-        """What this completes; None if the operation has this one line only."""
+        """The invocation that this completes; None if the operation has only this line."""
         if identity is not None:
             found = self.open_by_id.pop(identity, None)
         else:
@@ -116,12 +116,12 @@ class Process:
         return found
 
     def crash(self, producer: int) -> None:
-        """A new client under the same name. What was open stays open for good."""
+        """A new client under the same name. Open operations stay open forever."""
         self.producer = producer
         self.open = None
 
     def forget(self) -> None:
-        """It reads nothing, as far as is known."""
+        """Its partitions are unknown."""
         self.in_group = False
         self.last_reads.clear()
         self.reading.clear()

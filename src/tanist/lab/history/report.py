@@ -1,7 +1,7 @@
-"""A verdict for people and for programs: what a history has, each anomaly with its count, and the smallest evidence.
+"""A verdict for people and for programs: the counts of a history, anomalies with counts, and the smallest evidence.
 
-Owns the words. The evidence is the operations themselves, without what is beside the point: of a poll only the record
-that is meant. Given to the checker alone, these operations show the same anomaly.
+Owns the text. The evidence is the operations themselves, without irrelevant parts: only the record in question of a
+poll. The checker finds the same anomaly in these operations alone.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ _PARTITIONS_SHOWN = 4
 
 
 def cited_lines(verdict: Verdict) -> set[int]:
-    """The lines that are needed to show the evidence."""
+    """The lines of the evidence."""
     return {line for found in verdict.found for cite in found.evidence for line in cite.lines}
 
 
 def failures(verdict: Verdict, allowed: Collection[Anomaly] = ()) -> tuple[Found, ...]:
-    """What is wrong, and not allowed."""
+    """The anomalies that are not allowed."""
     return tuple(found for found in verdict.found if found.anomaly not in allowed)
 
 
 def nothing_to_judge(verdict: Verdict) -> str | None:
-    """Why a history says nothing of the log, good or bad; None if it says something."""
+    """The reason why a history proves nothing about the log; None if it does."""
     if verdict.acknowledged or verdict.records_polled:
         return None
     if not verdict.operations:
@@ -41,7 +41,7 @@ def nothing_to_judge(verdict: Verdict) -> str | None:
 
 
 def evidence_of(found: Found, operations: Mapping[int, Operation]) -> list[tuple[int, dict[str, Any]]]:
-    """The lines of the smallest evidence with their operations, cut down to what is meant, in the file's order."""
+    """The lines of the smallest evidence with their operations, without irrelevant parts, in the file's order."""
     meant: dict[int, list[Cite]] = {}
     for cite in found.evidence:
         for line in cite.lines:
@@ -50,7 +50,7 @@ def evidence_of(found: Found, operations: Mapping[int, Operation]) -> list[tuple
 
 
 def _cut(operation: Operation, cites: Sequence[Cite]) -> dict[str, Any]:
-    """An operation with nothing but the partitions and records that are meant."""
+    """An operation with only the partitions and records in question."""
     partitions = {cite.partition for cite in cites}
     places = {(cite.partition, cite.offset) for cite in cites}
     kept: dict[str, Any] = {}
@@ -67,7 +67,7 @@ def _cut(operation: Operation, cites: Sequence[Cite]) -> dict[str, Any]:
             chosen = {partition: offset for partition, offset in value.items() if str(partition) in partitions}
             if not chosen and operation.get("f") != SEEK:
                 continue
-            # A seek elsewhere may be here for its time; without positions it would be no seek.
+            # A seek of another partition may be needed for its time; without positions it would not be a seek.
             value = chosen or value
         elif name == "partitions":
             value = [partition for partition in value if str(partition) in partitions]
@@ -139,7 +139,7 @@ def _many(count: int, one: str) -> str:
 
 
 def _where(found: Found) -> str:
-    """The partitions, those that have most first."""
+    """The partitions, the highest count first."""
     ordered = sorted(found.partitions.items(), key=lambda item: (-item[1], item[0]))
     summary = ", ".join(f"{name} {count:,}" for name, count in ordered[:_PARTITIONS_SHOWN])
     more = f", and {len(ordered) - _PARTITIONS_SHOWN} more" if len(ordered) > _PARTITIONS_SHOWN else ""

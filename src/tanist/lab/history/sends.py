@@ -1,7 +1,7 @@
 """The sends of one partition, in the order in which they began: a row each, in arrays of integers (46 bytes a row).
 
-Owns what is known of a send: when it began and ended, what came of it, where its record stands. Whether it was read,
-and where one of unknown outcome stands, is filled in when all is read (`judgement`).
+Owns the facts about a send: its start and end, its outcome, and its record's offset. Whether it was read, and the
+offset of a send with an unknown outcome, is filled in when everything is read (`judgement`).
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ IDEMPOTENT = 1
 PROMISED = 2
 """With acks=all: an acknowledgement is a promise."""
 OK = 4
-"""Acknowledged, and that is a promise."""
+"""Acknowledged with a promise."""
 FAILED = 8
 ABORTED = 16
-"""Failed, because its transaction was aborted: it stands in the log, for those who read what is not committed."""
+"""Failed, because its transaction was aborted: the record is in the log, for consumers with read_uncommitted."""
 READ = 32
 PLACED = 64
-"""It stands where it was polled; its acknowledgement, if there is one, did not say where."""
+"""Its offset is that of a poll; its acknowledgement, if there is one, had none."""
 
 
 class Sends:
@@ -29,13 +29,13 @@ class Sends:
     def __init__(self) -> None:
         self.values = array("q")
         self.offsets = array("q")
-        """Where the record stands; -1 if that is not known."""
+        """The record's offset; -1 if it is unknown."""
         self.starts_at = array("q")
         self.ends_at = array("q")
         self.begin_lines = array("I")
         self.end_lines = array("I")
         self.producers = array("I")
-        """Who sent it; a producer that crashes is another one afterwards."""
+        """Its producer; a producer that crashes gets another number."""
         self.flags = bytearray()
 
     def __len__(self) -> int:

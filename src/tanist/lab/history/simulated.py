@@ -1,9 +1,9 @@
 """The history of a simulated run, in the format of the checker.
 
-`Recorder(history)` is attached before the run begins: it also hears what the run's own history does not keep (a
-consumer that goes on from elsewhere, a producer that begins anew), and passes everything on to the checkers that
-listen already. `write` gives the lines. The simulator judges each event by what the nodes hold; the lines have only
-what clients could know.
+`Recorder(history)` is attached before the run begins. It also gets events that the run's own history does not keep (a
+consumer that moves to another offset, a producer that starts again), and passes everything on to the attached checkers.
+`write` gives the lines. The simulator judges each event by the nodes' state; the lines have only the clients'
+knowledge.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ class Recorder:
     def __init__(self, history: History) -> None:
         self._history = history
         self._moves: list[tuple[int, str, int, str, int]] = []
-        """After how many reads of the run which (topic, partition, consumer) went on from which offset."""
+        """(number of reads so far, (topic, partition, consumer), the offset at which it continued)."""
         self._renewed: dict[str, list[int]] = {}
-        """Producer -> after how many sends of the run it began anew."""
+        """Producer -> numbers of sends after which it started again."""
         self._moved_before, self._refused_before = history.on_moved, history.on_refused
         history.on_moved, history.on_refused = self._moved, self._refused
 
     def write(self, file: TextIO, *, drained_us: int | None = None) -> None:
-        """All lines; `drained_us` is when every consumer had read everything, and was given nothing more."""
+        """All lines; `drained_us` is the time when every consumer had read everything."""
         writer = HistoryWriter(file)
         for line in self._sends():
             writer.write(line)
@@ -52,11 +52,11 @@ class Recorder:
         self._refused_before(send, error)
 
     def _sends(self) -> Iterator[_Line]:
-        """In the order in which they began, which is that of the list."""
+        """In the order of their starts, which is that of the list."""
         for count, send in enumerate(self._history.sends):
             renewed = self._renewed.get(send.producer, [])
             if renewed and renewed[0] <= count:
-                # Under another producer id: what was open may come to stand behind what is sent from now on.
+                # Under another producer id: open records may land behind later ones.
                 del renewed[: sum(at <= count for at in renewed)]
                 yield _at(send.invoked_us, {"process": send.producer, "type": INFO, "f": CRASH})
             ended_us = max(send.completed_us, send.invoked_us)
@@ -74,7 +74,7 @@ class Recorder:
             yield _at(ended_us, line)
 
     def _consumers(self) -> list[_Line]:
-        """Each partition has a process of its own, as a consumer asks for them side by side."""
+        """Each partition has a process of its own, because a consumer fetches them in parallel."""
         lines: list[_Line] = []
         begun: set[str] = set()
         moves = iter([*self._moves, (len(self._history.reads) + 1, "", 0, "", 0)])

@@ -1,7 +1,7 @@
 """Writes histories, one line an operation.
 
-Owns no clock and no file: whoever writes says when, and opens and closes. Lines of one process go in the order in
-which it began its operations; threads that share a writer hold a lock.
+Owns no clock and no file: the caller gives the times, and opens and closes. Lines of one process must have the order of
+its operations; threads that share a writer hold a lock.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class HistoryWriter:
         self._file = file
 
     def write(self, operation: Mapping[str, Any]) -> None:
-        """Any line; what is None is left out."""
+        """Write any line; fields that are None are left out."""
         kept = {name: value for name, value in operation.items() if value is not None}
         self._file.write(json.dumps(kept, ensure_ascii=False, separators=(",", ":")) + "\n")
 

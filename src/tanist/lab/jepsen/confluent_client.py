@@ -1,7 +1,7 @@
 """The load with confluent-kafka (librdkafka), if it is installed: one producer and one consumer for each process.
 
-Settings that differ from the library's defaults are here because by default it believes a leader that is cut off for
-minutes (docs/faults.md); they change how long a fault is felt, not what is lost.
+Some settings differ from the library's defaults, because by default it trusts an isolated leader for minutes
+(docs/faults.md). They change the duration of a fault's effect, not the losses.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _PRODUCER = {
 }
 _CONSUMER = {
     "enable.auto.commit": False,
-    # Whoever is sent elsewhere must say so in the history: it is done here, not by the library.
+    # A consumer that changes its position must note it in the history, so it is done here, not by the library.
     "auto.offset.reset": "error",
 }
 
@@ -92,13 +92,13 @@ def _write(plan: Plan, common: dict[str, Any], history: SharedHistory, stopping:
                 plan.topic, value.encode(), partition=partition, on_delivery=delivery_callback(process, number)
             )
         except (KafkaException, BufferError) as error:
-            # It has not even been queued.
+            # The record has not been queued.
             with history as lines:
                 lines.complete(process, "send", "fail", time.monotonic_ns(), id=number, error=str(error))
             fatal = fatal or isinstance(error, KafkaException)
         number += 1
         if fatal:
-            # An idempotent producer that has lost the thread (the log has, by an unclean election) sends no more.
+            # An idempotent producer stops after a sequence error (an unclean election has cut the log).
             producer.purge()
             _flush(producer)
             producer, fatal, generation = Producer(settings), False, generation + 1
@@ -106,7 +106,7 @@ def _write(plan: Plan, common: dict[str, Any], history: SharedHistory, stopping:
 
 
 def _flush(producer: Any) -> None:
-    """Until every record has its outcome. Those of a producer that fails meanwhile stay without, which is unknown."""
+    """Wait until every record has its outcome. If the producer fails, its open records stay unknown."""
     from confluent_kafka import KafkaException
 
     try:
@@ -132,7 +132,7 @@ def _read(plan: Plan, common: dict[str, Any], history: SharedHistory, stopping: 
 
     def move(partition: int) -> None:
         positions[partition] = back_from(positions[partition], rng)
-        # Assigned anew, because `seek` may be refused while the library recovers from an error.
+        # Assigned again, because `seek` may be refused while the library recovers from an error.
         consumer.incremental_unassign([TopicPartition(plan.topic, partition)])
         consumer.incremental_assign([TopicPartition(plan.topic, partition, positions[partition])])
         with history as lines:

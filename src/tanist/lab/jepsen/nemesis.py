@@ -1,7 +1,7 @@
-"""Carries out episodes on a cluster, and notes what was wrong with which node, from when to when.
+"""The nemesis: it carries out episodes on a cluster, and notes each node's faults with their times.
 
-Owns the order of the steps of each kind. After each episode all is healed, who is down is started, and it waits until
-every broker tells that all replicas are in sync. It never judges: what it notes goes into the history for people, and
+Owns the order of the steps of each kind. After each episode it heals everything, starts the nodes that are down, and
+waits until every broker reports all replicas in sync. It never judges: its notes go into the history for people, and
 into the picture.
 """
 
@@ -21,16 +21,16 @@ IN_SYNC_PATIENCE_S = 60.0
 _ASK_S = 2.0
 _LOOK_EVERY_S = 0.1
 _CHANGE_PATIENCE_S = 15.0
-"""Lags and sessions are over long before."""
+"""Longer than any lag or session."""
 
 
 View: TypeAlias = Mapping[int, PartitionView]
-"""Partition -> what a broker tells of it."""
+"""Partition -> its state at a broker."""
 
 
 @dataclass(slots=True)
 class Mark:
-    """Something that was wrong with a node; `ended_ns` is 0 as long as it is."""
+    """A fault of a node; `ended_ns` is 0 while it lasts."""
 
     node_id: int
     what: str
@@ -41,17 +41,17 @@ class Mark:
 
 @dataclass(slots=True)
 class Played:
-    """An episode as it went."""
+    """An episode that was played."""
 
     episode: Episode
     began_ns: int
     ended_ns: int = 0
     in_sync_ns: int = 0
-    """When all replicas were in sync again; 0 if they were not."""
+    """The time when all replicas were in sync again; 0 if they were not."""
 
 
 def ask_view(address: Address, topic: str) -> View | None:
-    """All partitions, as one broker tells of them; None if it does not."""
+    """All partitions in one broker's metadata; None without an answer."""
     try:
         with Client([address], timeout_s=_ASK_S) as client:
             about = client.metadata([topic]).topics.get(topic)
@@ -71,7 +71,7 @@ class Nemesis:
         say: Callable[[str], None],
         view: Callable[[Address, str], View | None] | None = None,
     ) -> None:
-        """`wait` waits for so many seconds; `view` asks a broker, and is `ask_view` if nothing else is said."""
+        """`wait` waits for a number of seconds; `view` asks a broker, by default `ask_view`."""
         self._ask = view or ask_view
         self._target = target
         self._topic = topic
@@ -84,7 +84,7 @@ class Nemesis:
     # -- episodes
 
     def play(self, episode: Episode) -> None:
-        """All of it, until the cluster is whole again, or has had its time."""
+        """Play an episode, until the cluster is whole again or its time is over."""
         play = {
             "last-replica": self._last_replica,
             "last-standing": self._last_standing,
@@ -108,7 +108,7 @@ class Nemesis:
             self._say(f"    not all replicas in sync {IN_SYNC_PATIENCE_S:.0f} s after the end: {self._lack}")
 
     def restore(self) -> None:
-        """End what is set, and start who is down."""
+        """End all faults, and start the nodes that are down."""
         self._target.heal()
         for mark in self.marks:
             if not mark.ended_ns and mark.what != "down":
@@ -118,13 +118,15 @@ class Nemesis:
                 self._start(node_id)
 
     def await_in_sync(self) -> bool:
-        """Until each broker tells of leaders and full ISRs for all partitions; whether they did in time."""
+        """Wait until each broker reports leaders and full ISRs for all partitions. Returns whether that came in
+        time."""
         return self._until(self._in_sync, IN_SYNC_PATIENCE_S)
 
     # -- kinds
 
     def _last_replica(self, episode: Episode) -> None:
-        """The followers go; the leader shrinks the ISR as far as it may, and goes on; it dies; the followers return."""
+        """The followers leave; the leader shrinks the ISR as far as it may, and continues; it dies; the followers
+        return."""
         leader, followers = self._leader_of(episode.partition)
         with self._gone(episode.how, leader, followers):
             self._say(f"    node {leader} leads partition {episode.partition}: alone ({episode.how})")
@@ -136,7 +138,7 @@ class Nemesis:
         self._wait(episode.lasts_s / 2)
 
     def _last_standing(self, episode: Episode) -> None:
-        """One follower goes, then the other is killed; the leader, alone now, loses power, and returns first."""
+        """One follower leaves, then the other is killed; the leader, alone now, loses power, and returns first."""
         leader, followers = self._leader_of(episode.partition)
         first, second = followers[0], followers[-1]
         with self._gone(episode.how, first, [first], others=[leader, second]):
@@ -193,7 +195,7 @@ class Nemesis:
             self._target.disk(node_id, troubles[episode.how])
             self._wait(episode.lasts_s)
             self._target.heal()
-        # With its only log directory offline a broker ends; give it the moment that this takes.
+        # A broker ends when its only log directory is offline; give it the time for that.
         if episode.how != "slow":
             self._until(lambda: not self._target.alive(node_id), _ASK_S)
         if not self._target.alive(node_id):
@@ -255,7 +257,7 @@ class Nemesis:
             self._wait(_LOOK_EVERY_S)
         return True
 
-    # -- what the brokers tell
+    # -- metadata of the brokers
 
     def _view(self, node_id: int) -> View | None:
         return self._ask(self._target.addresses[self._target.node_ids.index(node_id)], self._topic)
@@ -282,7 +284,7 @@ class Nemesis:
         raise RunFailed(f"nobody tells who leads partition {partition}")
 
     def _await_alone(self, partition: int, leader: int) -> None:
-        """Until the leader is the whole ISR. If it does not come to that (it may not), the episode goes on."""
+        """Wait until the leader is alone in the ISR. If that does not happen (it need not), the episode continues."""
 
         def alone() -> bool:
             found = (self._view(leader) or {}).get(partition)
@@ -292,7 +294,7 @@ class Nemesis:
             self._say(f"    the ISR of partition {partition} has not shrunk to node {leader}")
 
     def _await_leader(self, partition: int, other_than: int) -> None:
-        """Until others lead. They need not, if nobody is eligible."""
+        """Wait until another broker leads. That need not happen, if no replica is eligible."""
 
         def led() -> bool:
             views = [self._view(node_id) for node_id in self._target.node_ids if node_id != other_than]

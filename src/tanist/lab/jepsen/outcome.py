@@ -1,8 +1,7 @@
-"""The account of a run, in the shape of Jepsen's first test of Kafka: what was written, what was acknowledged, what is
-there in the end.
+"""The account of a run, as in Jepsen's first test of Kafka: writes, acknowledged writes, and writes found in the end.
 
-Owns the account alone: records are known by their values, which are unique, and "there" is what the final reads gave.
-Whether anything else is wrong (order, duplicates, what readers were given on the way) is the history checker's to say.
+Owns the account alone: records are identified by their values, which are unique, and "found" means in the final reads.
+The history checker looks for other anomalies (order, duplicates, readers' records during the run).
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any
 from tanist.lab.history import Operation
 
 FINAL = "final"
-"""The process that reads everything in the end."""
+"""The process of the final reads."""
 _SHOWN = 6
 
 
@@ -32,15 +31,15 @@ class Sent:
 
 @dataclass(slots=True)
 class WriteAccount:
-    """What became of the writes."""
+    """The account of all writes."""
 
     sends: dict[tuple[str, str], Sent] = field(default_factory=dict)
     """By partition and value."""
     polled_ns: list[tuple[int, int]] = field(default_factory=list)
-    """When readers were given how many records; the final reads are not among them."""
+    """Times and record counts of readers' polls, without the final reads."""
     there: set[tuple[str, str]] = field(default_factory=set)
     salvaged: set[tuple[str, str]] = field(default_factory=set)
-    """Lost ones that a quarantine has."""
+    """Lost writes that a quarantine has."""
 
     @property
     def acknowledged(self) -> int:
@@ -56,7 +55,7 @@ class WriteAccount:
 
     @property
     def lost(self) -> list[Sent]:
-        """Acknowledged, and not there in the end."""
+        """Acknowledged, and not found in the end."""
         return [sent for key, sent in self.sends.items() if sent.outcome == "ok" and key not in self.there]
 
     @property
@@ -65,12 +64,12 @@ class WriteAccount:
 
     @property
     def unacknowledged_found(self) -> int:
-        """There, though nobody was told so."""
+        """Found, though not acknowledged."""
         return sum(sent.outcome != "ok" and key in self.there for key, sent in self.sends.items())
 
     @property
     def unexpected(self) -> list[tuple[str, str]]:
-        """There, though nobody wrote it."""
+        """Found, though not written by the test."""
         return sorted(self.there - self.sends.keys())
 
     def look_for(self, salvaged: Iterable[tuple[str, str]]) -> None:
@@ -96,7 +95,7 @@ class WriteAccount:
         }
 
     def lines(self, *, has_salvage: bool) -> Iterator[str]:
-        """As Jepsen tells it."""
+        """The report in Jepsen's form."""
         numbers = self.as_json()
         lost = self.lost
         yield f"{numbers['total']:>8,} total"
@@ -114,7 +113,7 @@ class WriteAccount:
 
 
 def account(operations: Iterable[Operation]) -> WriteAccount:
-    """Read a history that this test has written: of each process its lines in order."""
+    """Read a history of this test, with each process's lines in order."""
     outcome = WriteAccount()
     open_sends: dict[tuple[str, object], Sent] = {}
     for operation in operations:

@@ -1,8 +1,8 @@
-"""Somebody else's cluster, Apache Kafka's for instance: known by its addresses, broken by commands.
+"""A cluster that is not tanist's own, for example Apache Kafka's: known by its addresses, broken by commands.
 
-The commands are shell commands in which `{node}` stands for the node's id. What has no command is not done. Node ids
-are asked of the cluster. Nothing is known of its processes but what the commands did: a node that was killed here is
-down until it was started here, and `close` starts whoever the test has left down or paused.
+The commands are shell commands in which `{node}` stands for the node's id. A fault without a command is not injected.
+The cluster reports its node ids. The state of its processes is known only from the commands: a killed node is down
+until it is started here, and `close` starts all nodes that the test has left down or paused.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class OutsideCluster:
             self.resume(node_id)
 
     def close(self) -> None:
-        """It is not ours to stop; but whom we have broken we mend."""
+        """The cluster stays up, but all faults of the test are repaired."""
         self.heal()
         for node_id in sorted(self._down):
             self.start(node_id)
@@ -109,7 +109,7 @@ class OutsideCluster:
 
 
 def brokers_of(bootstrap: Sequence[Address]) -> dict[int, Address]:
-    """The brokers of a cluster that is up, as it tells of them."""
+    """The brokers of a cluster that is up, from its metadata."""
     try:
         with Client(bootstrap, timeout_s=_ASK_S) as client:
             found = client.persist(client.metadata).brokers

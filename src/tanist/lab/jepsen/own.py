@@ -1,7 +1,7 @@
-"""A cluster of our own for the test: three brokers and three controllers, in processes of their own.
+"""tanist's own cluster for the test: three brokers and three controllers, in processes of their own.
 
-The controllers are apart, so that a leader can lose its followers and keep its controller, as in Jepsen's test it kept
-ZooKeeper. Sessions and lags are shorter than Kafka's defaults, or five minutes would see few elections.
+The controllers are separate, so that a leader can lose its followers and keep its controller, as it kept ZooKeeper in
+Jepsen's test. Sessions and lags are shorter than Kafka's defaults; otherwise five minutes would have few elections.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LATE_MS = 200
 
 
 class OwnCluster:
-    """Up from the beginning; `close` kills what is left of it."""
+    """Up from the beginning; `close` kills all its processes."""
 
     name = "tanist"
     abilities = frozenset(Ability)

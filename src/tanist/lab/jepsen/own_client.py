@@ -1,8 +1,8 @@
-"""The load with our own client: a producer and a consumer for each partition, one request in flight each.
+"""The load with tanist's own client: a producer and a consumer for each partition, one request in flight each.
 
-Writers log what they send before they send it. A record that was not acknowledged in time has an unknown outcome, and
-whoever sent it begins anew: another client, that asks another broker first, under another name in the history, because
-what is still under way may come to stand behind what is sent from then on.
+Writers log a record before they send it. A record without an acknowledgement in time has an unknown outcome, and its
+producer is replaced: another client, which asks another broker first and has another name in the history, because the
+open record may land behind later ones.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from tanist.wire.batch import NewRecord
 from tanist.wire.errors import ErrorCode
 
 _REPLICAS_PATIENCE_MS = 2000
-"""How long a leader may wait for the others: less than our patience with it."""
+"""Time that a leader may wait for its followers: less than the request timeout."""
 _FETCH_WAIT_MS = 200
 _TROUBLE = (KafkaError, Unreachable, Unsupported)
 
 
 def work(plan: Plan, history: SharedHistory, stopping: Stopping) -> None:
-    """A thread for each partition; raises what one of them has raised."""
+    """A thread for each partition; raises an exception of any of them."""
     failures: list[BaseException] = []
     job = _write if plan.role == "writer" else _read
 
@@ -60,7 +60,7 @@ def _write(plan: Plan, partition: int, history: SharedHistory, stopping: Stoppin
     client, producer = _producer(plan, generation)
     name = plan.partition_name(partition)
     while not stopping.wait(max(0.0, due_s - time.monotonic())):
-        # After a silence it goes on at its rate, and does not catch up.
+        # After a pause it continues at its rate, and does not catch up.
         due_s = max(due_s + every_s, time.monotonic())
         process = f"{plan.name}/{partition}/{generation}"
         value = f"{plan.name}/{number}"
@@ -116,7 +116,7 @@ def _read(plan: Plan, partition: int, history: SharedHistory, stopping: Stopping
             except KafkaError as error:
                 trouble += 1
                 if error.code == ErrorCode.OFFSET_OUT_OF_RANGE:
-                    # The log ends before what was read already: an unclean election has taken its end.
+                    # The log ends before the reader's position: an unclean election has cut it.
                     position = move(back_from(position, rng))
             except (Unreachable, Unsupported):
                 trouble += 1
@@ -141,10 +141,10 @@ def _poll(
 
 
 def back_from(position: int, rng: random.Random) -> int:
-    """Where a reader goes on that goes back."""
+    """The new position of a reader that goes back."""
     return max(0, position - rng.randint(1, REWIND_RECORDS_MAX))
 
 
 def value_of(value: bytes | memoryview | None) -> str:
-    """As histories have it; what is no text was not written by the test, and will be found to be foreign."""
+    """The value for the history; a value that is not text is not of the test, and is reported as unexpected."""
     return "" if value is None else bytes(value).decode("utf-8", "backslashreplace")

@@ -1,9 +1,8 @@
-"""The picture of a run: every write by when it began and how long it took, what came through a second, and what was
-wrong with which node meanwhile.
+"""The picture of a run: every write by its start and its latency, the throughput, and each node's faults.
 
-Owns the layout and the marks. Acknowledged, unknown and lost differ in form and place as well as in colour; the
-colours are Okabe and Ito's, which people who see fewer colours can tell apart. A run of any length gives a file of
-bounded size, because points that fall on one spot are drawn once.
+Owns the layout and the marks. Acknowledged, unknown and lost writes differ in form and place as well as in colour; the
+colours are Okabe and Ito's, which colour-blind people can distinguish. A run of any length gives a file of bounded
+size, because points on the same spot are drawn once.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _LATENCY_HEIGHT, _RATE_HEIGHT, _LANE_HEIGHT = 300.0, 130.0, 24.0
 _GAP = 40.0
 _FOOT = 44.0
 _GRID = 2.0
-"""Points nearer to each other than this are one."""
+"""Points nearer to each other than this are drawn as one."""
 
 _NS = 1_000_000_000
 _FASTEST_MS, _SLOWEST_MS = 0.2, 30_000.0
@@ -135,7 +134,7 @@ def _triangle(x: float, y: float) -> str:
 
 
 def _bands(marks: Sequence[Mark], time: _Time, top: float, bottom: float) -> Iterator[str]:
-    """Over the charts, one shade for whatever is wrong."""
+    """Over the charts, one shade for all faults."""
     for began_ns, ended_ns in _united([(mark.began_ns, mark.ended_ns) for mark in marks]):
         x = time.x(began_ns)
         width = max(1.0, time.x(ended_ns) - x)
@@ -190,7 +189,7 @@ def _latencies(result: JepsenResult, time: _Time, top: float) -> Iterator[str]:
 
 
 def _thinned(points: Iterable[tuple[float, float]], grid: float = _GRID) -> list[tuple[float, float]]:
-    """One point for each spot of the grid, in its middle: what is drawn does not grow with the run."""
+    """One point for each spot of the grid, in its middle, so the drawing does not grow with the run."""
     spots = {(round(x / grid), round(y / grid)) for x, y in points}
     return [(x * grid, y * grid) for x, y in sorted(spots)]
 

@@ -1,4 +1,4 @@
-"""What a worker process is to do, and how it is told: one JSON object on its command line."""
+"""The plan of a worker process: one JSON object on its command line."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Role = Literal["writer", "reader"]
 ClientName = Literal["confluent", "tanist"]
 
 SEND_PATIENCE_S = 8.0
-"""How long a record is tried, before its outcome is said to be unknown."""
+"""Time after which the outcome of a record is unknown."""
 REQUEST_PATIENCE_S = 3.0
-"""How long one request may take. Brokers that are cut off say nothing, and others are to be asked then."""
+"""Timeout of one request. An isolated broker does not answer, and another one must be asked then."""
 REWIND_EVERY_S = (3.0, 8.0)
 REWIND_RECORDS_MAX = 300
 """How often, and how far, readers go back."""
@@ -45,7 +45,7 @@ class Plan:
         return cls(**found | {"addresses": tuple((host, port) for host, port in found["addresses"])})
 
     def partition_name(self, partition: int) -> str:
-        """As histories have it."""
+        """The partition's name in histories."""
         return f"{self.topic}-{partition}"
 
 
@@ -66,7 +66,7 @@ class SharedHistory(Protocol):
 
 
 class Worker(Protocol):
-    """What is done in the process, until it is told to stop; one for each kind of client."""
+    """The work of the process until `stopping` is set; one for each kind of client."""
 
     def __call__(self, plan: Plan, history: SharedHistory, stopping: Stopping) -> None: ...
 

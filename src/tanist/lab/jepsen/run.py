@@ -1,7 +1,7 @@
 """One run of the test: load, faults, final reads, verdict. `play` is the whole of it.
 
-Owns the folder of results and the worker processes. Whatever happens, Ctrl-C included, workers are ended and the target
-is closed. A run that could not be carried out raises `RunFailed`: it says nothing about the records.
+Owns the folder of results and the worker processes. In any case, Ctrl-C included, workers are ended and the target is
+closed. A run that could not be carried out raises `RunFailed`: it proves nothing about the records.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from tanist.runtime.client.salvaged import by_partition, find_entries
 from tanist.runtime.cluster.cluster_file import ClusterError
 
 ALLOWED = (Anomaly.STALE_END,)
-"""A leader that was replaced and does not know it yet may say so (docs/history.md)."""
+"""A deposed leader that does not know it yet may cause this (docs/history.md)."""
 REPLICATION_FACTOR = 3
 _READY_S = 60.0
 _FINAL_PATIENCE_S = 60.0
 _WORKER_PATIENCE_S = 40.0
 _LAST_CALM_S = 5.0
-"""Of the time, kept free of faults at the end."""
+"""Share of the time without faults at the end."""
 _NS = 1_000_000_000
 
 Say = Callable[[str], None]
@@ -49,7 +49,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a run is asked to be."""
+    """The settings of a run."""
 
     minutes: float = 5.0
     rate: float = 200.0
@@ -67,19 +67,19 @@ class Settings:
 
 @dataclass(slots=True)
 class JepsenResult:
-    """What came of it."""
+    """The result of a run."""
 
     settings: Settings
     target: str
     began_ns: int
     ended_ns: int
-    """Of the load."""
+    """End of the load."""
     played: list[Played]
     marks: list[Mark]
     outcome: WriteAccount
     verdict: Verdict
     lines: list[str] = field(default_factory=list)
-    """The checker's words."""
+    """The checker's report."""
 
     @property
     def failed(self) -> bool:
@@ -106,7 +106,7 @@ class JepsenResult:
 
 
 def choose_client(wanted: str) -> ClientName:
-    """`auto` is confluent-kafka if it is installed, and ours if it is not."""
+    """`auto` is confluent-kafka if it is installed, and tanist's own client if not."""
     installed = importlib.util.find_spec("confluent_kafka") is not None
     if wanted == "confluent" and not installed:
         raise RunFailed("confluent-kafka is not installed: pip install 'tanist[jepsen]'")
@@ -115,7 +115,7 @@ def choose_client(wanted: str) -> ClientName:
 
 def play(target: Target, settings: Settings, out: Path, say: Say) -> JepsenResult:
     """Run on a cluster that is up, and leave `history.jsonl` in `out`. The target is the caller's to close."""
-    wait = threading.Event().wait  # nobody sets it: Ctrl-C interrupts it
+    wait = threading.Event().wait  # it is never set: Ctrl-C interrupts it
     episodes = draw(settings.seed, settings.tests, target.node_ids, settings.partitions, target.abilities)
     first = next(episodes)
     nemesis = Nemesis(target, settings.topic, wait, say)
@@ -158,7 +158,7 @@ def play(target: Target, settings: Settings, out: Path, say: Say) -> JepsenResul
 def judge(
     history: Path, target: Target, settings: Settings, nemesis: Nemesis, span_ns: tuple[int, int]
 ) -> JepsenResult:
-    """Have the history judged, and the losses looked for in the salvage."""
+    """Judge the history, and look for lost writes in the salvage."""
     outcome = account(_reported_operations(history))
     if target.data is not None and outcome.lost:
         outcome.look_for(_salvaged(target.data, settings.topic))
@@ -168,7 +168,7 @@ def judge(
 
 
 def planned(target: Target, settings: Settings) -> Iterator[str]:
-    """The schedule as far as it is likely to come: calm, the episode, and as long again to be in sync."""
+    """The expected schedule: calm, the episode, and the same time again to get in sync."""
     left_s = settings.minutes * 60 - _LAST_CALM_S
     episodes = draw(settings.seed, settings.tests, target.node_ids, settings.partitions, target.abilities)
     for episode in islice(episodes, 1000):
@@ -202,7 +202,7 @@ def _create_topic(target: Target, settings: Settings) -> None:
 
 
 def _read_everything(writer: HistoryWriter, target: Target, settings: Settings) -> None:
-    """From the first record of each partition to its end, and once more, when nothing comes."""
+    """Read each partition from its first record to its end, and until an empty poll."""
     try:
         with Client(target.addresses, timeout_s=_FINAL_PATIENCE_S) as client:
             for partition in range(settings.partitions):
@@ -214,7 +214,7 @@ def _read_everything(writer: HistoryWriter, target: Target, settings: Settings) 
                 ended = False
                 while not ended:
                     began_ns = time.monotonic_ns()
-                    # The end is asked for first: what is committed by then has to come.
+                    # Ask for the end first: all records below it must come.
                     end = list_offset(client, settings.topic, partition, LATEST)
                     found = fetch(client, settings.topic, partition, position, max_wait_ms=200)
                     ended = not found.records and found.next_offset >= end
@@ -241,7 +241,7 @@ def _salvaged(folder: Path, topic: str) -> Iterator[tuple[str, str]]:
 
 
 def _write_marks(writer: HistoryWriter, nemesis: Nemesis) -> None:
-    """What was wrong, for people: checkers skip it."""
+    """Write the faults, for people: checkers skip them."""
     for each in nemesis.played:
         writer.complete("nemesis", each.episode.kind, "info", each.began_ns, how=each.episode.how)
     for mark in nemesis.marks:
@@ -274,7 +274,7 @@ def _plans(target: Target, settings: Settings) -> Iterator[Plan]:
 
 @contextmanager
 def _workers(target: Target, settings: Settings, parts: Path) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """The processes of the load. On leaving they end by themselves, and if anything has gone wrong they are killed."""
+    """The processes of the load. At the end they stop by themselves; after an error they are killed."""
     started: list[subprocess.Popen[bytes]] = []
     with ExitStack() as files:
         try:

@@ -1,7 +1,7 @@
-"""What is done to the cluster, and when: episodes, drawn from a seed before anything runs.
+"""The schedule of faults: episodes, drawn from a seed before anything runs.
 
-Owns the kinds of episodes and the draw. It knows no cluster: nodes are drawn as an order in which to take them, so that
-"the leader" is found when the time has come. The same seed, tests, nodes and abilities give the same episodes.
+Owns the kinds of episodes and the draw. It knows no cluster: nodes are drawn as an order, so "the leader" is found when
+the episode begins. The same seed, tests, nodes and abilities give the same episodes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from enum import Enum
 
 
 class Ability(Enum):
-    """What can be done to a cluster."""
+    """A kind of fault that a cluster supports."""
 
     KILL = "kill"
     LOSE = "lose the page cache"
@@ -51,7 +51,7 @@ _WAYS: dict[str, dict[str, frozenset[Ability]]] = {
         "fail": frozenset({Ability.DISK}),
     },
 }
-"""Kind -> in which ways it is done, and what that takes."""
+"""Kind -> its variants, and the abilities that each needs."""
 
 KINDS = tuple(_WAYS)
 TESTS = (*KINDS, MIXED)
@@ -68,7 +68,7 @@ MEANINGS = {
 }
 
 _SHORTEST_S, _LONGEST_S = 6.0, 12.0
-"""Sessions of the cluster are 3 s: by then a silent node is fenced, and others lead."""
+"""Sessions of the cluster are 3 s: by then a silent node is fenced, and other nodes lead."""
 _CALM_S = 3.0
 
 
@@ -78,17 +78,17 @@ class NotPossible(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """One thing that is done to the cluster."""
+    """One episode of faults."""
 
     number: int
     kind: str
     how: str
     nodes: tuple[int, ...]
-    """In which order they are taken, where it does not matter who leads."""
+    """The order of nodes, where the leader does not matter."""
     partition: int
-    """The one whose leader is meant, where it does."""
+    """The partition whose leader is taken, where it does."""
     calm_s: float
-    """Before it begins, with all replicas in sync."""
+    """Time before it begins, with all replicas in sync."""
     lasts_s: float
 
     def __str__(self) -> str:
@@ -96,7 +96,7 @@ class Episode:
 
 
 def possible(abilities: Collection[Ability]) -> dict[str, tuple[str, ...]]:
-    """Kind -> the ways in which it can be done."""
+    """Kind -> its possible variants."""
     found = {
         kind: tuple(how for how, needed in ways.items() if needed <= set(abilities)) for kind, ways in _WAYS.items()
     }
@@ -106,9 +106,9 @@ def possible(abilities: Collection[Ability]) -> dict[str, tuple[str, ...]]:
 def draw(
     seed: int, tests: Sequence[str], node_ids: Sequence[int], partitions: int, abilities: Collection[Ability]
 ) -> Iterator[Episode]:
-    """Episodes without end. Every kind comes once before any comes again; `mixed` is all that are possible.
+    """Endless episodes. Every kind comes once before any comes again; `mixed` has all possible kinds.
 
-    Raises `NotPossible` at the first step for a test that takes more than the cluster allows.
+    Raises `NotPossible` at the first step for a test that needs more than the cluster supports.
     """
     ways = possible(abilities)
     kinds = list(dict.fromkeys(kind for test in tests for kind in (ways if test == MIXED else (test,))))

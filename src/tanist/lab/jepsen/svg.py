@@ -1,4 +1,4 @@
-"""Just enough SVG for a chart: elements as text, numbers short, text escaped. Knows nothing of what is drawn."""
+"""Just enough SVG for a chart: elements as text, short numbers, escaped text. Knows nothing of the charts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from html import escape
 
 
 def number(value: float) -> str:
-    """With a tenth of a pixel at most."""
+    """A number with at most one decimal."""
     text = f"{value:.1f}"
     return text.removesuffix(".0")
 

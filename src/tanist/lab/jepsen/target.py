@@ -1,4 +1,4 @@
-"""What the test asks of a cluster, whoever's it is."""
+"""The test's interface to a cluster."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ DiskTrouble = Literal["full", "slow", "fail"]
 
 
 class RunFailed(Exception):
-    """The test could not be carried out, which says nothing about the records; the text says why."""
+    """The test could not be carried out, which proves nothing about the records; the text gives the reason."""
 
 
 class Target(Protocol):
-    """A cluster that is up. What it has no ability for is never asked of it."""
+    """A cluster that is up. Faults that it does not support are never requested."""
 
     name: str
     node_ids: Sequence[int]
     abilities: frozenset[Ability]
     addresses: Sequence[Address]
-    """Of the brokers, in the order of `node_ids`."""
+    """Addresses of the brokers, in the order of `node_ids`."""
     data: Path | None
-    """Where its quarantines are, if it has any."""
+    """The folder of its quarantines, if it has any."""
 
     def alive(self, node_id: int) -> bool: ...
 
     def kill(self, node_id: int) -> None: ...
 
     def lose_power(self, node_id: int) -> str:
-        """Kill it, and take what was not synced; says what was lost, for people."""
+        """Kill it, and remove its unsynced bytes. Returns the loss as text."""
 
     def start(self, node_id: int) -> None: ...
 
@@ -42,7 +42,7 @@ class Target(Protocol):
     def resume(self, node_id: int) -> None: ...
 
     def cut(self, source: Sequence[int], target: Sequence[int], reach: Reach) -> None:
-        """`network`: clients are beyond the cut too. `one-way`: only what the source sends vanishes."""
+        """`network`: clients are cut off too. `one-way`: only the source's packets vanish."""
 
     def everybody_else(self, node_id: int) -> Sequence[int]:
         """All other nodes, controllers included."""
@@ -52,7 +52,7 @@ class Target(Protocol):
     def disk(self, node_id: int, trouble: DiskTrouble) -> None: ...
 
     def heal(self) -> None:
-        """End faults of links and disks, and pauses. Who is down stays so."""
+        """End faults of links and disks, and pauses. Nodes that are down stay down."""
 
     def close(self) -> None:
         """End all processes that the test has started; may be called at any time, and twice."""

@@ -1,7 +1,7 @@
 """A process of the load: `python -m tanist.lab.jepsen.worker PLAN HISTORY`.
 
-Writes its part of the history to a file, and works until its standard input ends; so it ends with whoever started it,
-whatever becomes of that.
+Writes its part of the history to a file, and works until its standard input ends; so it always ends with the process
+that started it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> None:
     stopping = threading.Event()
 
     def await_end() -> None:
-        # Not through `sys.stdin`, whose lock a thread that waits would keep from an interpreter that ends.
+        # Not through `sys.stdin`: a waiting thread would hold its lock while the interpreter ends.
         while os.read(0, 1 << 10):
             pass
         stopping.set()

@@ -1,4 +1,4 @@
-"""Rules of the protocol, each switched off for the time of a test: how the lab shows what a rule is good for.
+"""Mutations: rules of the protocol, each broken for the time of a test, so that the lab shows the purpose of the rule.
 
-Nothing in the product knows of this package, and nothing but the lab and its commands may import it.
+The product does not know this package, and only the lab and its commands may import it.
 """

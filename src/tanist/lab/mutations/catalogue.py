@@ -1,6 +1,6 @@
-"""All rules that the simulator is examined with: those of replication, and those of consumer groups.
+"""All mutations of the simulator: rules of replication, and rules of consumer groups.
 
-Owns `MUTANTS`, in the order in which they are listed. What follows plans of its own is not here (`quorum`).
+Owns `MUTANTS`, in listing order. The mutations of the quorum's model are in `quorum`.
 """
 
 from __future__ import annotations

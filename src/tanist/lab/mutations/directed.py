@@ -1,13 +1,13 @@
-"""Directed runs of the simulator: chosen events at chosen moments, for rules whose moment chance hardly ever meets.
+"""Directed runs of the simulator: chosen events at chosen moments, for rules that random runs hardly ever test.
 
-A `Directed` run is a run like any other (the same nodes, network, disks and checkers; the seed draws latencies and what
-a loss of power takes), but a *script* stands in for the nemesis and the operators: a generator that acts, and yields
-what it waits for. What it does is what networks, machines and operators do. Above all it *holds* connections: a
-process does not come to read one of them for a while, so that what was sent over it arrives late, in its order.
+A `Directed` run has the same nodes, network, disks and checkers as any run, and the seed draws latencies and the losses
+of a power failure. But a *script* replaces the nemesis and the operators: a generator that acts, and yields the
+conditions that it waits for. It acts as networks, machines and operators do. Above all it *holds* connections: a
+process does not read one of them for a while, so its bytes arrive late, in order.
 
-The script must never look at whether a rule is broken, and decides nothing but when things happen; the rules as they
-are get to its end and through the peace after it. Where something that it waits for does not come, as may be with a
-rule broken, it lets go of everything, and the run goes on without it.
+The script must never look at whether a rule is broken, and decides only the times of events. With the unbroken rules a
+run reaches the end of the script and passes the liveness phase. If a condition does not come, as may happen with a
+broken rule, the script releases everything, and the run continues without it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _PATIENCE_MS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Until:
-    """What a script waits for, and how long."""
+    """A condition that a script waits for, and a time limit."""
 
     condition: Callable[[], bool]
     within_ms: int = _PATIENCE_MS
@@ -69,7 +69,7 @@ def config(
     latency_us: tuple[int, int] = (50, 300),
     observers: int = 0,
 ) -> ChaosConfig:
-    """Three brokers and a controller apart, one partition on all three, nobody who writes but the script."""
+    """Three brokers and a separate controller, one partition on all three, and no writer but the script."""
     return ChaosConfig(
         roles=roles or {**dict.fromkeys((1, 2, 3), "broker"), CONTROLLER: "controller"},
         topics=(Topic(TOPIC, 1, 3, topic),),
@@ -97,7 +97,7 @@ class Directed(Run):
     def __init__(self, seed: int, script: Callable[[Directed], Script], config: ChaosConfig, **options: Any) -> None:
         super().__init__(seed, config, faults=[], **options)
         self.completed = False
-        """Whether the script came to its end. The rules as they are must see to that."""
+        """Whether the script reached its end. With the unbroken rules it must."""
         self.writer = ScriptedWriter(self)
         self._recorder = Recorder(self.history)
         self._forgotten: set[str] = set()
@@ -105,7 +105,7 @@ class Directed(Run):
         self._script: Script | None = script(self)
         self._awaited: Until | None = None
         self.line = 0
-        """Of the script: where it waits, or has given up."""
+        """The line of the script that waits, or that gave up."""
         self._deadline_us = 0
         self.world.watchers.append(_ScriptWatcher(self))
         self.world.scheduler.after(0, self._go_on)
@@ -115,7 +115,7 @@ class Directed(Run):
         self._judge_clients()
 
     def _judge_clients(self) -> None:
-        """What clients were told, by the checker of histories, if nothing was given up that they might miss."""
+        """Check the clients' history with the history checker, if no committed record was lost."""
         if any(oracle.unclean for oracle in self.checkers.replicas.oracles.values()):
             return
         lines = StringIO()
@@ -131,7 +131,7 @@ class Directed(Run):
     # -- the script
 
     def _looked(self) -> None:
-        """After every turn of a node: hold what is new, and go on with the script if it waits for this."""
+        """After every turn of a node: hold new connections, and continue the script if its condition holds."""
         self._holds = [hold for hold in self._holds if not hold.released]
         for hold in self._holds:
             hold.extend()
@@ -140,7 +140,7 @@ class Directed(Run):
             return
         if self._holds_now(awaited):
             self._awaited = None
-            self.world.scheduler.after(0, self._go_on)  # not within the turn that has just ended
+            self.world.scheduler.after(0, self._go_on)  # not within the present turn
         elif self.world.now_us > self._deadline_us:
             self._awaited = None
             self.world.scheduler.after(0, self._give_up)
@@ -155,7 +155,7 @@ class Directed(Run):
                 return
             except Violation:
                 raise
-            except Exception:  # the script's own, in a cluster that is not as it should be: no finding
+            except Exception:  # of the script, in a broken cluster: no finding
                 self._give_up()
                 return
             self.line = _line_of(self._script)
@@ -168,14 +168,14 @@ class Directed(Run):
                 return
 
     def _holds_now(self, wait: Until) -> bool:
-        """A condition that cannot even be asked does not hold."""
+        """A condition that raises does not hold."""
         try:
             return wait.condition()
         except (AttributeError, LookupError):
             return False
 
     def _give_up(self) -> None:
-        """Everything that was held goes its way, as at the end; and if it is not the end, who is down comes back."""
+        """Release everything that is held, as at the end; and if it is not the end, start the nodes that are down."""
         self._script, self._awaited = None, None
         for hold in self._holds:
             hold.release()
@@ -183,7 +183,7 @@ class Directed(Run):
             if not self.completed and not host.up:
                 host.start()
 
-    # -- what there is
+    # -- the state of the cluster
 
     @property
     def key(self) -> TopicIdPartition:
@@ -191,7 +191,7 @@ class Directed(Run):
 
     @property
     def state(self) -> PartitionState:
-        """The partition, as the committed metadata has it."""
+        """The partition in the committed metadata."""
         return self.checkers.replicas.states[self.key]
 
     def host(self, node_id: int) -> Host:
@@ -203,12 +203,12 @@ class Directed(Run):
         return None if node is None or not self.host(node_id).up else node.replicas.get(*self.key)
 
     def leader(self, node_id: int) -> LeaderState | None:
-        """The node as the partition's leader, if it believes that it is."""
+        """The node's leader state, if it acts as the partition's leader."""
         hosted = self.hosted(node_id)
         return None if hosted is None else hosted.leader
 
     def end(self, node_id: int) -> int:
-        """Where the node's log ends; -1 where there is none to be seen."""
+        """The end of the node's log; -1 if it has none."""
         hosted = self.hosted(node_id)
         return -1 if hosted is None else hosted.log.log_end_offset
 
@@ -217,7 +217,7 @@ class Directed(Run):
         return -1 if hosted is None else hosted.replica.high_watermark
 
     def known_end(self, leader_id: int, follower_id: int) -> int:
-        """Where the follower's log ends, as far as the leader knows."""
+        """The end of the follower's log, as far as the leader knows."""
         leader = self.leader(leader_id)
         return -1 if leader is None else leader.remotes[follower_id].log_end_offset
 
@@ -240,7 +240,7 @@ class Directed(Run):
         return broker is None or broker.fenced
 
     def whole(self) -> bool:
-        """Everybody is in sync, has all, and is where the metadata is."""
+        """All replicas are in sync, have all records, and have applied all metadata."""
         if not self.checkers.replicas.states:
             return False
         replicas, leader = self.state.replicas, self.state.leader
@@ -251,16 +251,16 @@ class Directed(Run):
             for each in replicas
         )
 
-    # -- what a script may do
+    # -- actions of a script
 
     def hold(self, reader: int, sender: int, client: str = "") -> Hold:
-        """The reader does not read what comes from the sender, until `release`. `client`: of these channels only."""
+        """The reader does not read bytes of the sender until `release`. `client`: only those of this client id."""
         found = Hold(self.world, self.host(reader).name, self.host(sender).name, client)
         self._holds.append(found)
         return found
 
     def hold_answers(self, follower: int, leader: int) -> Hold:
-        """The follower does not read what the leader answers to its fetches."""
+        """The follower does not read the leader's answers to its fetches."""
         return self.hold(follower, leader, f"broker-{follower}-fetcher")
 
     def hold_fetches(self, follower: int, leader: int) -> Hold:
@@ -268,7 +268,7 @@ class Directed(Run):
         return self.hold(leader, follower, f"broker-{follower}-fetcher")
 
     def stop(self, node_id: int) -> None:
-        """A controlled shutdown. It is for the script to start the node again."""
+        """A controlled shutdown. The script must start the node again."""
         host = self.host(node_id)
 
         def stopped() -> None:
@@ -282,13 +282,13 @@ class Directed(Run):
         self.world.network.block(self.host(source).name, self.host(target).name)
 
     def unblock(self, source: int, target: int) -> None:
-        """And again they do; what waits to be sent again does not wait long, for the connections are new."""
+        """Packets arrive again. Waiting bytes are sent soon, because the connections are new."""
         one, other = self.host(source).name, self.host(target).name
         self.world.network.heal(one, other)
         self.world.network.reset_some(one, other)
 
     def reset(self, one: int, other: int) -> None:
-        """The connections between the two break, and what was under way is lost."""
+        """The connections between the two break, and bytes under way are lost."""
         self.world.network.reset_some(self.host(one).name, self.host(other).name)
 
     def slow(self, source: int, target: int, latency_ms: int) -> None:
@@ -300,7 +300,7 @@ class Directed(Run):
         self.world.network.conditions.slow_links.pop((self.host(source).name, self.host(target).name), None)
 
     def place(self, replicas: tuple[int, ...], by: int) -> None:
-        """An operator wants these replicas, the preferred leader first, and says so to broker `by`."""
+        """An operator reassigns to these replicas, the preferred leader first, through broker `by`."""
         moved = ReassignablePartition(partition_index=0, replicas=replicas)
         topic = ReassignableTopic(name=TOPIC, partitions=(moved,))
         self.ask(by, AlterPartitionReassignmentsRequest(timeout_ms=_TIMEOUT_MS, topics=(topic,)), 0)
@@ -316,7 +316,7 @@ class Directed(Run):
         self.admin.run(lambda: channel.call(request, version, _TIMEOUT_MS + 1_000, heard))
 
     def forget_topic(self, name: str) -> None:
-        """A topic was deleted, and its records with it: what clients see by its name from now on is another one."""
+        """A topic was deleted with its records: its name means another topic to clients from now on."""
         for send in self.history.sends:
             if send.topic == name:
                 send.promised = False
@@ -324,7 +324,7 @@ class Directed(Run):
         self._forgotten.add(f"{name}-0")
 
     def move_leader(self, broker_id: int, by: int) -> Script:
-        """Have a member of the ISR lead by an operator's wish."""
+        """Make a member of the ISR the leader, by an operator's request."""
         epoch = self.state.leader_epoch
         self.place((broker_id, *(each for each in self.state.replicas if each != broker_id)), by)
         yield Until(lambda: self.state.replicas[0] == broker_id)
@@ -332,12 +332,12 @@ class Directed(Run):
         yield Until(lambda: self.state.leader == broker_id and self.state.leader_epoch > epoch)
 
     def fail(self, property_id: str, message: str) -> None:
-        """What only who wrote the script can know to be wrong."""
+        """A violation that only the script can recognize."""
         raise Violation(property_id, message, self.world.now_us)
 
 
 def _line_of(script: Any) -> int:
-    """Of the innermost part of a script."""
+    """The line of the innermost generator of a script."""
     while getattr(script, "gi_yieldfrom", None) is not None:
         script = script.gi_yieldfrom
     frame = script.gi_frame
@@ -345,7 +345,7 @@ def _line_of(script: Any) -> int:
 
 
 def settled(run: Directed, records: int, leader: int = 1) -> Script:
-    """A whole cluster with a leader of one's choice, and so many records that everybody has."""
+    """Wait for a whole cluster, with this leader and this many records on all replicas."""
     yield Until(run.whole)
     if run.state.leader != leader:
         yield from run.move_leader(leader, by=leader)
@@ -356,7 +356,7 @@ def settled(run: Directed, records: int, leader: int = 1) -> Script:
 
 
 class _ScriptWatcher:
-    """Has the script look after every turn (`world.Watcher`)."""
+    """Calls the script after every turn (`world.Watcher`)."""
 
     def __init__(self, run: Directed) -> None:
         self._run = run

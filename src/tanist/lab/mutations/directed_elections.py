@@ -1,6 +1,6 @@
-"""Directed runs about recoveries and about the controller itself: answers that are old, or given too soon.
+"""Directed runs about recoveries and about the controller itself: answers that are old, or too early.
 
-Each function is a script (`directed`), named for what happens in it. `simulator` says which broken rule shows there.
+Each function is a script (`directed`), named for its events. `simulator` says which broken rule it shows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NAME = "again"
 
 
 def the_longest_log_is_old(run: Directed) -> Script:
-    """3 has a long tail that nobody else ever had, of an older epoch. Then everybody who was in sync has crashed."""
+    """3 has a long tail of an older epoch that no other replica had. Then all replicas in sync have crashed."""
     yield from settled(run, RECORDS, leader=3)
     nothing = [run.hold_answers(each, 3) for each in (1, 2)]
     run.writer.write(3, 10, acks=1)
@@ -52,7 +52,7 @@ def the_longest_log_is_old(run: Directed) -> Script:
 
 
 def nobody_eligible(run: Directed) -> Script:
-    """3, 2 and 1 have crashed one after the other; 2 is back, is in no set any more, and cannot reach 1."""
+    """3, 2 and 1 have crashed one after the other; 2 is back, is in neither ISR nor ELR, and cannot reach 1."""
     yield from settled(run, RECORDS)
     run.host(3).kill()
     yield Until(lambda: set(run.state.isr) == {1, 2})
@@ -66,7 +66,7 @@ def nobody_eligible(run: Directed) -> Script:
 
 
 def everybody_has_crashed(run: Directed) -> Script:
-    """One after the other, until nobody is left who surely has everything; then they are back."""
+    """They crash one after the other, until none is left that surely has all records; then they are back."""
     yield from nobody_eligible(run)
     run.host(1).start()
     yield Until(lambda: not run.fenced(1))
@@ -93,7 +93,7 @@ def the_last_one_is_leaving(run: Directed) -> Script:
 
 
 def an_answer_from_before_the_loss(run: Directed) -> Script:
-    """1 and 2 have crashed and are asked for their logs. 1 answers, and loses its power before that is read."""
+    """1 and 2 have crashed and are asked for their logs. 1 answers, and loses its power before the answer is read."""
     yield from nobody_eligible(run)
     first, second = run.hold(CONTROLLER, 1, "to-broker-1"), run.hold(CONTROLLER, 2, "to-broker-2")
     run.host(1).start()
@@ -134,7 +134,7 @@ def a_controller_alone(run: Directed) -> Script:
 
 
 def a_topic_of_the_same_name(run: Directed) -> Script:
-    """While 3 is down a topic is deleted, and another one is made by its name."""
+    """While 3 is down a topic is deleted, and another one is created with its name."""
     yield from settled(run, RECORDS)
     _create(run, 1)
     yield Until(lambda: _led(run))
@@ -163,13 +163,13 @@ def _state(run: Directed) -> PartitionState:
 
 
 def _hosted(run: Directed, node_id: int) -> HostedPartition | None:
-    """The topic as it is now, on a node that has heard of it."""
+    """The present topic, on a node that knows it."""
     node, topic_id = run.host(node_id).node, run.checkers.metadata.image.topic_ids.get(_NAME)
     return None if node is None or topic_id is None else node.replicas.get(topic_id, 0)
 
 
 def _led(run: Directed) -> bool:
-    """The topic is there, and its leader knows."""
+    """The topic exists, and its leader knows it."""
     if _NAME not in run.checkers.metadata.image.topic_ids or _state(run).leader < 0:
         return False
     hosted = _hosted(run, _state(run).leader)

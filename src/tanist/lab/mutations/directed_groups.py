@@ -1,7 +1,7 @@
-"""Directed runs with consumer groups: moments of a coordinator's life that chance hardly ever meets.
+"""Directed runs with consumer groups: moments of a coordinator's life that random runs hardly ever meet.
 
-Owns the run in which members of groups live through a script, and the scripts themselves. The partition that a script
-speaks of is the one of `__consumer_offsets` that all groups of the run are in. Judged by the ledger of the groups, too.
+Owns the run in which group members work during a script, and the scripts. A script's partition is the one of
+`__consumer_offsets` that has all groups of the run. The ledger of the groups judges the run, too.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from tanist.wire.ids import TopicIdPartition
 from tanist.wire.internal_topics import OFFSETS_TOPIC
 
 _COMMITS = 20
-"""So many are told before a script begins to act: the group is at work."""
+"""Number of acknowledged commits before a script acts: the group is at work."""
 _ASKED_MS = 700
-"""Longer than clients take to find a successor and to ask it; less than a replica may lag."""
+"""Longer than clients need to find a successor and ask it; less than a replica may lag."""
 _SUCCEEDED_MS = 2_000
-"""Time for members to find the successor, to commit there, and for whoever asks the old one to do so again."""
+"""Time for members to find the successor and commit there, and for the watcher to ask the old one again."""
 _PARTITIONS = 3
 
 
 class DirectedGroups(Directed, GroupRun):
-    """One seed of a directed run in which nobody acts but the script, and the members of groups."""
+    """One seed of a directed run in which only the script and the group members act."""
 
     def __init__(self, seed: int, script: Callable[[DirectedGroups], Script], config: GroupConfig) -> None:
         super().__init__(seed, lambda run: script(self), config)
@@ -37,13 +37,13 @@ class DirectedGroups(Directed, GroupRun):
         return (self.checkers.replicas.metadata.image.topic_ids[OFFSETS_TOPIC], 0)
 
     def at_work(self) -> bool:
-        """Offsets were told, and many commits: what a coordinator forgets from here on is missed."""
+        """Offsets and many commits were returned: clients will notice anything that a coordinator forgets."""
         counts = self.world.counts
         return counts["groups: offsets returned"] > 0 and counts["groups: commits acknowledged"] >= _COMMITS
 
 
 def config(**changes: Any) -> GroupConfig:
-    """Three brokers and a controller apart; one group, whose members and watcher never pause for long."""
+    """Three brokers and a separate controller; one group, whose members and watcher never pause for long."""
     settings: dict[str, Any] = {
         "roles": {**dict.fromkeys((1, 2, 3), "broker"), CONTROLLER: "controller"},
         "topics": (Topic(TOPIC, _PARTITIONS, 3),),
@@ -72,7 +72,7 @@ def config(**changes: Any) -> GroupConfig:
 
 
 def a_successor_that_cannot_tell_yet(run: DirectedGroups) -> Script:
-    """The coordinator dies; its successor has a commit of which it cannot know that it counts, and is asked."""
+    """The coordinator dies; its successor is asked while it cannot know yet whether its last commit counts."""
     yield Until(run.at_work)
     yield Until(lambda: set(run.state.isr) == set(run.state.replicas))
     leader = run.state.leader
@@ -93,7 +93,7 @@ def a_successor_that_cannot_tell_yet(run: DirectedGroups) -> Script:
 
 
 def a_coordinator_that_is_cut_off(run: DirectedGroups) -> Script:
-    """Only clients reach the coordinator. It goes on believing in itself while its successor has told newer offsets."""
+    """Only clients reach the coordinator. It still acts while its successor has returned newer offsets."""
     yield Until(run.at_work)
     yield Until(lambda: set(run.state.isr) == set(run.state.replicas))
     leader = run.state.leader

@@ -1,6 +1,6 @@
-"""Directed runs about who is in an ISR: late AlterPartition requests and answers, lives of brokers, followers behind.
+"""Directed runs about the members of an ISR: late AlterPartition requests and answers, restarts, lagging followers.
 
-Each function is a script (`directed`), named for what happens in it. `simulator` says which broken rule shows there.
+Each function is a script (`directed`), named for its events. `simulator` says which broken rule it shows.
 Broker 1 leads at first, 2 and 3 follow it, node 11 is the controller.
 """
 
@@ -9,11 +9,11 @@ from __future__ import annotations
 from tanist.lab.mutations.directed import CONTROLLER, Directed, Script, Until, settled
 
 RECORDS = 5
-"""Written and committed everywhere before anything happens."""
+"""Number of records that are written and committed everywhere before the script acts."""
 
 
 def another_life_is_added(run: Directed) -> Script:
-    """While the leader's wish to add 3 is under way, 3 loses its power and is back, registered anew and empty."""
+    """While the leader's proposal to add 3 is under way, 3 loses its power and returns, registered again and empty."""
     yield from settled(run, RECORDS)
     behind = run.hold_answers(3, 1)
     run.writer.write(1)
@@ -34,7 +34,7 @@ def another_life_is_added(run: Directed) -> Script:
 
 
 def a_fenced_one_is_added(run: Directed) -> Script:
-    """While the leader's wish to add 3 is under way, 3 dies, and is fenced."""
+    """While the leader's proposal to add 3 is under way, 3 dies, and is fenced."""
     yield from settled(run, RECORDS)
     behind = run.hold_answers(3, 1)
     run.writer.write(1)
@@ -50,7 +50,7 @@ def a_fenced_one_is_added(run: Directed) -> Script:
 
 
 def an_answer_is_lost(run: Directed) -> Script:
-    """The controller adds 3. The leader hears neither that answer nor the metadata, and its connections break."""
+    """The controller adds 3. The leader gets neither that answer nor the metadata, and its connections break."""
     yield from settled(run, RECORDS)
     behind = run.hold_answers(3, 1)
     run.writer.write(1)
@@ -65,7 +65,7 @@ def an_answer_is_lost(run: Directed) -> Script:
 
 
 def a_leader_that_knows_too_little(run: Directed) -> Script:
-    """1 dies before 2 has heard what is committed. 3, which lacks it, asks 2, who is alone in the ISR, for more."""
+    """1 dies before 2 has its high watermark. 3, which lacks records, fetches from 2, the only member of the ISR."""
     yield from settled(run, RECORDS)
     run.host(3).kill()
     yield Until(lambda: 3 not in run.state.isr)
@@ -87,7 +87,8 @@ def a_leader_that_knows_too_little(run: Directed) -> Script:
 
 
 def an_old_wish_comes_last(run: Directed) -> Script:
-    """The leader wishes to drop 3. Before the controller hears of it, 2 is fenced, and unfenced in the same life."""
+    """The leader proposes to drop 3. Before the controller gets the proposal, 2 is fenced, and unfenced in the same
+    life."""
     yield from settled(run, RECORDS)
     run.block(2, CONTROLLER)
     yield 300
@@ -105,7 +106,7 @@ def an_old_wish_comes_last(run: Directed) -> Script:
 
 
 def a_follower_catches_up_slowly(run: Directed) -> Script:
-    """3 is out of the ISR and far behind; each of its fetches is answered late, and with little."""
+    """3 is out of the ISR and far behind; each of its fetches is answered late, with few records."""
     yield from settled(run, RECORDS)
     behind = run.hold_answers(3, 1)
     run.writer.write(1)
@@ -119,7 +120,7 @@ def a_follower_catches_up_slowly(run: Directed) -> Script:
 
 
 def an_answer_comes_after_the_next_wish(run: Directed) -> Script:
-    """The leader learns from the metadata that 2 was added, and wishes to add 3 before the answer about 2 is there."""
+    """The leader learns from the metadata that 2 was added, and proposes to add 3 before the answer about 2 arrives."""
     yield from settled(run, RECORDS)
     second, third = run.hold_answers(2, 1), run.hold_answers(3, 1)
     run.writer.write(1, acks=1)
@@ -137,13 +138,13 @@ def an_answer_comes_after_the_next_wish(run: Directed) -> Script:
 
 
 def _answered(run: Directed) -> Script:
-    """Broker 1 knows the ISR, and has heard all that the controller has to say of it."""
+    """Broker 1 knows the ISR, and has all answers of the controller about it."""
     yield Until(lambda: not _pending(run) and _partition_epoch(run) == run.state.partition_epoch)
     yield 5
 
 
 def a_move_with_too_few(run: Directed) -> Script:
-    """An operator wants 4 in the place of 1. Before 4 has everything, 2 and 3 are fenced."""
+    """An operator replaces 1 by 4. Before 4 has all records, 2 and 3 are fenced."""
     yield Until(run.whole)
     run.place((1, 2, 3), by=1)
     yield Until(lambda: run.state.replicas == (1, 2, 3))
@@ -162,7 +163,7 @@ def a_move_with_too_few(run: Directed) -> Script:
 
 
 def _pending(run: Directed) -> bool:
-    """Broker 1 has asked for another ISR, and has no answer."""
+    """Broker 1 has proposed another ISR, and has no answer."""
     leader = run.leader(1)
     return leader is not None and leader.pending is not None
 

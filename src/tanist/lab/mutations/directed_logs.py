@@ -1,7 +1,7 @@
-"""Directed runs about logs that part and meet again: fetches and answers that outlive the leader they were meant for.
+"""Directed runs about diverging logs: fetches and answers that arrive after a change of leader.
 
-Each function is a script (`directed`), named for what happens in it. `simulator` says which broken rule shows there.
-Leaderships move by an operator's wish, so nobody has to die for it. Broker 1 leads at first.
+Each function is a script (`directed`), named for its events. `simulator` says which broken rule it shows. An operator's
+elections move the leadership, so no broker has to die. Broker 1 leads at first.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ RECORDS = 5
 
 
 def there_and_back(run: Directed) -> Script:
-    """1 leads, then 2, then 1 again, which learns of both at once. Meanwhile 3 has cut off what 1 knew it to have."""
+    """1 leads, then 2, then 1 again, which learns of both at once. Meanwhile 3 has truncated records that 1 knew it
+    had."""
     yield from settled(run, RECORDS)
     nothing = run.hold_answers(2, 1)
     run.writer.write(1)
@@ -30,7 +31,7 @@ def there_and_back(run: Directed) -> Script:
 
 
 def an_old_fetch_is_read(run: Directed) -> Script:
-    """As `there_and_back`, and 1 reads the fetch that 3 sent before it cut its log only now."""
+    """As `there_and_back`, and 1 reads only now a fetch that 3 sent before it truncated its log."""
     yield from settled(run, RECORDS)
     nothing = run.hold_answers(2, 1)
     run.writer.write(1)
@@ -52,7 +53,7 @@ def an_old_fetch_is_read(run: Directed) -> Script:
 
 
 def an_old_answer_is_read(run: Directed) -> Script:
-    """1 leads, then 2, then 1 again. 3 learns of both at once, and reads only then what 1 sent it in the beginning."""
+    """1 leads, then 2, then 1 again. 3 learns of both at once, and reads only then 1's first answer."""
     yield from settled(run, RECORDS)
     nothing, old = run.hold_answers(2, 1), run.hold_answers(3, 1)
     run.writer.write(1, acks=1)
@@ -72,7 +73,7 @@ def an_old_answer_is_read(run: Directed) -> Script:
 
 
 def a_middle_that_parts(run: Directed) -> Script:
-    """3 leads for a moment and writes, with fewer records of the epoch before than 2 has, who leads after it."""
+    """3 leads for a moment and writes, with fewer records of the epoch before than its successor 2 has."""
     yield from settled(run, RECORDS)
     behind = run.hold_answers(3, 1)
     run.writer.write(1, 3, acks=1)
@@ -88,7 +89,7 @@ def a_middle_that_parts(run: Directed) -> Script:
 
 
 def another_record_at_the_end(run: Directed) -> Script:
-    """1 has a record that nobody else has. 2 leads after it, and has another one in that place when 1 comes to ask."""
+    """1 has a record that no other replica has. 2 leads after it, and has another record there when 1 fetches."""
     yield from settled(run, RECORDS)
     nothing = [run.hold_answers(each, 1) for each in (2, 3)]
     run.writer.write(1, acks=1)
@@ -103,7 +104,7 @@ def another_record_at_the_end(run: Directed) -> Script:
 
 
 def a_tail_is_lost_behind_a_checkpoint(run: Directed) -> Script:
-    """3 has written down how far it knows all to be committed; then it loses its power, and some of its log."""
+    """3 has written its high watermark checkpoint; then it loses its power, and some of its log."""
     yield from settled(run, 30)
     yield 3_000
     run.host(3).kill()
@@ -117,7 +118,8 @@ def a_tail_is_lost_behind_a_checkpoint(run: Directed) -> Script:
 
 
 def a_batch_comes_again(run: Directed) -> Script:
-    """A record is committed. Its producer, which does not know, sends it to 2, which was restarted and leads now."""
+    """A record is committed. Its producer, without an answer, sends it again to 2, which was restarted and leads
+    now."""
     yield from settled(run, RECORDS)
     send = run.writer.write_once(1)
     yield Until(lambda: send.offset == RECORDS)
@@ -132,7 +134,7 @@ def a_batch_comes_again(run: Directed) -> Script:
 
 
 def a_wait_that_is_too_long(run: Directed) -> Script:
-    """Nobody fetches for longer than a producer waits, and what it wrote is committed after that."""
+    """No follower fetches for longer than a producer waits, and its record is committed after that."""
     yield from settled(run, RECORDS)
     nothing = [run.hold_answers(each, 1) for each in (2, 3)]
     (send,) = run.writer.write(1)

@@ -1,8 +1,8 @@
-"""The examination: break one rule after the other, and see whether, and by what, the lab notices.
+"""The examination: break one rule after the other, and find out whether, and where, the lab catches it.
 
-Owns what counts as noticed. By the simulator: a seed whose run violates a property with the rule broken, and is without
-fault with the rule as it is. By the model checker: a counterexample that violates one of the properties that are there
-for the rule. What is found is told as a `Row`; how it is shown is the business of `table`.
+Owns the definition of caught. By the simulator: a seed whose run violates a property with the rule broken, and none
+with the unbroken rule. By the model checker: a counterexample that violates one of the rule's properties. The result is
+a `Row`; `table` prints it.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _MODEL_SECONDS_MAX = 300.0
 
 
 class FaultyWithout(Exception):
-    """A run shows nothing of a broken rule: it is not without fault with the rule as it is, or what broke it fails."""
+    """A run proves nothing about a broken rule: it fails with the unbroken rule too, or the patch itself fails."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """How the simulator noticed."""
+    """How the simulator caught it."""
 
     property_id: str
     seed: int
@@ -45,7 +45,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Counterexample:
-    """How the model checker noticed."""
+    """How the model checker caught it."""
 
     property_id: str
     configuration: str
@@ -56,25 +56,25 @@ class Counterexample:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What came of one mutation."""
+    """The result of one mutation."""
 
     name: str
     rule: str
     equivalent: str = ""
     simulated: Seen | None = None
     seeds_tried: int = 0
-    """0 when the simulator was not asked."""
+    """0 if the simulator was not asked."""
     simulator_seconds: float = 0.0
     directed: str = ""
     checked: Counterexample | None = None
     model_asked: bool = False
     model_seconds: float = 0.0
     fault: str = ""
-    """What is wrong with the run that was to show it, with the rule as it is."""
+    """The violation of the same run with the unbroken rule, if there is one."""
 
     @property
     def missed(self) -> bool:
-        """Somebody was asked who should have noticed, and did not."""
+        """The simulator or the model checker was asked, should have caught it, and did not."""
         if self.fault:
             return True
         if self.equivalent:
@@ -90,7 +90,7 @@ class Row:
 
 
 def is_modelled(name: str) -> bool:
-    """Whether the model checker knows what the rule is about."""
+    """Whether the model covers the rule."""
     return name in model.MUTATIONS
 
 
@@ -101,7 +101,7 @@ def play(mutation: Mutation, seed: int) -> SeedResult:
 
 
 def healthy(mutation: Mutation, seed: int) -> Violation | None:
-    """What is wrong with the same run when the rule is as it is: nothing, or the run is good for nothing."""
+    """The violation of the same run with the unbroken rule; it must be None, or the run proves nothing."""
     run = mutation.play(seed)
     violation = run.run().violation
     if violation is None and isinstance(run, Directed) and not run.completed:
@@ -110,7 +110,7 @@ def healthy(mutation: Mutation, seed: int) -> Violation | None:
 
 
 def hunt(mutation: Mutation, seeds: Iterable[int], deadline_s: float | None = None) -> tuple[Seen | None, int]:
-    """The first seed that shows the mutation, if there is one; and how many were tried."""
+    """The first seed that shows the mutation, if there is one; and the number of tried seeds."""
     tried = 0
     for seed in seeds:
         if deadline_s is not None and time.monotonic() > deadline_s:
@@ -129,12 +129,12 @@ def hunt(mutation: Mutation, seeds: Iterable[int], deadline_s: float | None = No
 
 
 def _is_our_own(violation: Violation) -> bool:
-    """A crash in the code that breaks the rule: the product has changed, and what replaces part of it does not fit."""
+    """A crash in the patch of the rule: the product has changed, and the patch does not fit any more."""
     return bool(violation.frames) and violation.frames[-1].startswith("lab/mutations/rules_of_")
 
 
 def search(mutation: model.Mutation) -> Counterexample | None:
-    """The model checker's shortest way to where the broken rule shows."""
+    """The model checker's shortest counterexample with the broken rule."""
     limits = Limits(states=_STATES_MAX, seconds=_MODEL_SECONDS_MAX)
     with model.applied(mutation):
         outcome = check(CONFIGURATIONS[mutation.configuration], limits, unwatched=mutation.unwatched).outcome
@@ -183,7 +183,7 @@ def examine(name: str, ways: Sequence[str], seeds: range, deadline_s: float | No
 def examine_all(
     names: Sequence[str], ways: Sequence[str], seeds: range, *, deadline_s: float | None = None, jobs: int = 1
 ) -> Iterator[Row]:
-    """Mutations in the order in which they are named, several at a time: each is broken in a process of its own."""
+    """Mutations in the given order, several at a time: each is broken in a process of its own."""
     if jobs <= 1:
         for name in names:
             yield examine(name, ways, seeds, deadline_s)

@@ -1,7 +1,7 @@
-"""Connections that a process does not come to read for a while: how a directed run makes messages late.
+"""Holds: connections that a process does not read for a while, by which a directed run makes messages late.
 
-Owns which connections are meant: those between two hosts, of channels with a certain client id if one is given, also
-those that are made later. What was sent over them waits in the reader's kernel, in its order, and nothing is lost.
+Owns the selection of connections: those between two hosts, with a certain client id if one is given, including later
+ones. Their bytes wait in the reader's kernel, in order, and nothing is lost.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from tanist.sim.world.world import World
 
 
 class Hold:
-    """From its making until `release`."""
+    """A hold, from its creation until `release`."""
 
     def __init__(self, world: World, reader: str, sender: str, client: str) -> None:
         self._world = world
@@ -23,7 +23,7 @@ class Hold:
         self.extend()
 
     def extend(self) -> None:
-        """Also those that have come since."""
+        """Hold new connections too."""
         for end in list(self._world.network.connections.values()):
             is_theirs = end.host == self._reader and end.peer_host == self._sender
             if is_theirs and end not in self._held and self._client in _client_of(end):
@@ -31,7 +31,7 @@ class Hold:
                 end.pause()
 
     def release(self) -> None:
-        """It reads them now."""
+        """Let the process read them."""
         if not self.released:
             self.released = True
             for end in self._held:

@@ -1,8 +1,8 @@
-"""What the model checker is examined with: the rules that it can see broken, and where it sees that soonest.
+"""The mutations of the model checker: rules that its model covers, each with the configuration that shows it soonest.
 
-Owns `MUTATIONS` and `applied`. The numbers are those of the list of mutations that the design is held to (A1: the high
-watermark ignores min.insync.replicas, and so on). Each names the configuration in which the checker notices it, and
-the properties that it may break there.
+Owns `MUTATIONS` and `applied`. The numbers are those of the list of mutations in docs/mutations.md (A1: the high
+watermark ignores min.insync.replicas, and so on). Each names the configuration in which the checker catches it, and the
+properties that it may break there.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ class Mutation:
 
     number: str
     rule: str
-    """What is the case instead of the rule."""
+    """The behaviour instead of the rule."""
     configuration: str
-    """Where it is found."""
+    """The configuration that shows it."""
     caught_by: frozenset[str]
     patches: Breaks
     unwatched: frozenset[str] = frozenset()
-    """Properties that say no more than that the rule is broken: what comes of it is wanted."""
+    """Properties that only restate the rule: the search looks for the consequences instead."""
 
 
 def applied(mutation: Mutation) -> AbstractContextManager[None]:
@@ -40,7 +40,7 @@ def applied(mutation: Mutation) -> AbstractContextManager[None]:
 
 
 _UNWATCHED = {
-    # As it was before KIP-966, a leader commits alone and nobody is eligible: what is wanted is where that leads.
+    # As before KIP-966, a leader commits alone and no replica is eligible: the search looks for the consequences.
     "A2": frozenset({"S2", "S4", "S7", "S8", "S12", "S13"}),
 }
 

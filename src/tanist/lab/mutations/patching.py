@@ -1,7 +1,7 @@
-"""How a rule is broken: attributes of the product's classes and modules, replaced for as long as a block runs.
+"""Patches that break a rule: attributes of the product's classes and modules, replaced while a block runs.
 
-The product has no switch for it, and so no branch and no cost: a function is another one while it is `replaced`, in
-this process only, and itself again afterwards, whatever happened in between.
+The product has no switch for it, so no branch and no cost. A function is `replaced` in this process only, and is
+restored afterwards in any case.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 _INHERITED = object()
-"""In place of what an owner has from its base."""
+"""In place of an attribute that the owner inherits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """One attribute of a class or a module, and what stands in its place."""
+    """One attribute of a class or a module, and its replacement."""
 
     owner: Any
     name: str
@@ -25,12 +25,12 @@ class Patch:
 
 
 Breaks = Callable[[], tuple[Patch, ...]]
-"""Breaks a rule. Called when it is to be broken, for a replacement may call what it replaces."""
+"""Makes the patches of a rule. Called when the rule is broken, because a replacement may call the original."""
 
 
 @contextmanager
 def replaced(patches: Iterable[Patch]) -> Iterator[None]:
-    """Have the replacements in place while the block runs."""
+    """Apply the patches while the block runs."""
     undo: list[Patch] = []
     try:
         for patch in patches:
@@ -46,15 +46,15 @@ def replaced(patches: Iterable[Patch]) -> Iterator[None]:
 
 
 def fixed(owner: Any, name: str, replacement: Any) -> Breaks:
-    """One attribute, and a replacement that needs nothing of what it replaces."""
+    """One attribute, and a replacement that does not call the original."""
     return lambda: (Patch(owner, name, replacement),)
 
 
 def always(value: Any) -> Callable[..., Any]:
-    """A rule that gives the same answer to everything. The same object, so nothing that anybody may change."""
+    """A rule that always gives the same answer. It is the same object, so it must be immutable."""
     return lambda *_, **__: value
 
 
 def no_records(*_: Any, **__: Any) -> list[Any]:
-    """A rule that decides nothing. A list of its own each time, for whoever asks adds to it."""
+    """A rule that decides nothing. A new list each time, because callers add to it."""
     return []

@@ -1,8 +1,7 @@
-"""What the quorum's model is examined with: rules of the metadata Raft, each broken by a patch of what keeps it.
+"""The mutations of the quorum's model: rules of the metadata Raft, each broken by a patch.
 
-Owns `QUORUM_MUTATIONS`. They are applied as the others are (`model.applied`). The letter is E, as that of the
-properties (`lab.model.quorum`): what the list of the partition's mutations says of the quorum in a line or two is here
-taken apart.
+Owns `QUORUM_MUTATIONS`. They are applied like the others (`model.applied`). The letter is E, as in the properties
+(`lab.model.quorum`). They refine the few mutations of the quorum in the partition's list.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rules of the controller, broken: who may join an ISR, what becomes of a partition, whom an unclean recovery elects.
+"""Rules of the controller, broken: joining an ISR, changes of a partition, elections by unclean recovery.
 
 Owns patches of `tanist.controller`, each a function of the mutation's number. The model checker and the simulator break
 the same rules by the same patches where both can.
@@ -40,7 +40,7 @@ def a2_without_elr() -> tuple[Patch, ...]:
 
 
 def a2_without_elr_and_commits_alone() -> tuple[Patch, ...]:
-    """Replication as it was before KIP-966: the leader, too, goes on with fewer than min.insync.replicas."""
+    """Replication as it was before KIP-966: the leader, too, commits with fewer than min.insync.replicas."""
     return (*a2_without_elr(), Patch(LeaderState, "_may_advance", always(True)))
 
 
@@ -66,7 +66,7 @@ def a6_reuses_broker_epochs() -> tuple[Patch, ...]:
 
 
 def a28_ignores_incarnations() -> tuple[Patch, ...]:
-    """Whoever registers under a known id is taken for the process that had it: it gets its epoch and standing."""
+    """A broker that registers under a known id gets the epoch and the state of the process that had it."""
     register = Brokers.register
 
     def takes_for_the_same(self: Brokers, image: Any, request: Any, now_ms: int, **more: Any) -> Any:
@@ -110,7 +110,7 @@ def _fenced_may_join(change: Any, member: Any) -> bool:
 
 a20_the_fenced_may_join = fixed(_IsrChange, "_eligible", _fenced_may_join)
 
-# -- what becomes of a partition
+# -- changes of a partition
 
 
 def a14_elr_stays() -> tuple[Patch, ...]:
@@ -226,7 +226,7 @@ a16_unclean_recoveries = fixed(unclean_recovery, "recovery_strategy", always(Str
 
 
 def a41_elr_is_not_elected_from() -> tuple[Patch, ...]:
-    """Nobody is elected from the ELR, whoever of it is there."""
+    """No member of the ELR is elected, even if one is live."""
     elect = partition_change._elect
     return (
         Patch(

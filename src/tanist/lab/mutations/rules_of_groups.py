@@ -1,7 +1,7 @@
-"""Rules of consumer groups, broken: what coordinators tell too early, believe, forget, or go on with.
+"""Rules of consumer groups, broken: early answers, stale coordinators, lost commits, sessions without an end.
 
-Owns the patches, and `GROUP_MUTANTS`: each with the runs in which it shows. Those runs have consumer groups in them
-(`sim.group_run`), which the runs of the other mutations have not.
+Owns the patches, and `GROUP_MUTANTS`, each with the runs that show it. Those runs have consumer groups
+(`sim.run.group_run`), unlike the runs of the other mutations.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def g3b_any_epoch_commits() -> tuple[Patch, ...]:
     )
 
 
-# -- coordinators that come and go
+# -- changes of coordinator
 
 
 def _serves_what_is_not_loaded(coordinator: hosted.Coordinator, group_id: str) -> Any:
@@ -184,12 +184,12 @@ g10_topics_are_not_looked_at = fixed(consumer_group, "hash_of", always(0))
 
 
 def _drawn(rule: str, patches: Breaks) -> Mutation:
-    """Shows in what the simulator draws."""
+    """Shows in random runs."""
     return Mutation(rule, patches, GroupRun)
 
 
 def _among(protocol: str, rule: str, patches: Breaks, **changes: Any) -> Mutation:
-    """Shows in what the simulator draws, with all groups of one protocol, and perhaps something else."""
+    """Shows in random runs with all groups of one protocol, and perhaps other changes."""
 
     def play(seed: int) -> GroupRun:
         config = GroupConfig.drawn(seed)
@@ -212,12 +212,12 @@ _DYING: Mapping[str, Any] = {
     "all_return": False,
     "settle_time_ms": 25_000,
 }
-"""Some members die, and never come back."""
+"""Some members die and never come back."""
 _QUIET: Mapping[str, Any] = {"kinds": (), "operations": (), "churn": (), "grows": True, "settle_time_ms": 10_000}
-"""Nothing happens but that a topic grows."""
+"""Nothing happens except that a topic grows."""
 
 GROUP_MUTANTS: Mapping[str, Mutation] = {
-    "G1": _drawn("an offset is told before it is committed", g1_tells_before_the_commit),
+    "G1": _drawn("an offset is returned before it is committed", g1_tells_before_the_commit),
     "G2": _drawn("a commit is answered before it is committed", g2_answers_before_the_commit),
     "G3": _among(
         CLASSIC,
@@ -238,8 +238,8 @@ GROUP_MUTANTS: Mapping[str, Mutation] = {
         directed_groups.a_successor_that_cannot_tell_yet,
     ),
     "G5": _drawn("a coordinator goes on when another has its partition", g5_deposed_coordinators_go_on),
-    "G6": _drawn("an assignment is told before it is stored (classic)", g6_tells_before_it_is_stored),
-    "G6b": _drawn("an assignment is told before it is stored (consumer)", g6b_tells_before_it_is_stored),
+    "G6": _drawn("an assignment is returned before it is stored (classic)", g6_tells_before_it_is_stored),
+    "G6b": _drawn("an assignment is returned before it is stored (consumer)", g6b_tells_before_it_is_stored),
     "G7": _drawn("a partition is given on before its owner has given it up", g7_gives_on_what_is_not_given_up),
     "G8": _drawn("what the log has refused stays decided", g8_refused_decisions_stand),
     "G9": _among(CLASSIC, "a session that ended keeps its partitions (classic)", g9_sessions_never_end, **_DYING),
@@ -249,6 +249,6 @@ GROUP_MUTANTS: Mapping[str, Mutation] = {
         "a coordinator tells offsets without making sure that it is one",
         g11_tells_without_making_sure,
         directed_groups.a_coordinator_that_is_cut_off,
-        fault_time_ms=15_000,  # a session has to end in it
+        fault_time_ms=15_000,  # long enough for a session to end
     ),
 }

@@ -1,7 +1,7 @@
-"""Rules of nodes, broken: what a broker does with its disks, its logs and its clients, and what the quorum writes down.
+"""Rules of nodes, broken: a broker's disks, logs and clients, and the quorum's stored state.
 
 Owns patches of `tanist.broker`, `tanist.log`, `tanist.quorum` and of the simulator's disk, each a function of the
-mutation's number. They show in the simulator only, for the model checker knows neither bytes nor connections.
+mutation's number. They show in the simulator only, because the model checker has neither bytes nor connections.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tanist.wire.errors import ErrorCode
 
 
 def a4_marked_early() -> tuple[Patch, ...]:
-    """As soon as the broker has its epoch, and until it ends, however it ends."""
+    """From the moment when the broker has its epoch, and whether its shutdown is clean or not."""
     activate = Replicas.activate
 
     def marks(replicas: Any) -> None:
@@ -46,7 +46,7 @@ def a4_marked_early() -> tuple[Patch, ...]:
 
 
 def a36_lying_disks() -> tuple[Patch, ...]:
-    """What a node is told to be synced is in the page cache only. (What `tanist format` has written is there.)"""
+    """Synced data is in the page cache only. (The files of `tanist format` are on the disk.)"""
     view = SimDisk.view
 
     def lies(disk: SimDisk, process: Process) -> Any:
@@ -78,7 +78,7 @@ duplicates_are_appended = fixed(ProducerStates, "check", always(SimpleNamespace(
 
 
 def a50_ignores_topic_ids() -> tuple[Patch, ...]:
-    """A log on disk is that of the topic which has its name now, whatever topic it was written for."""
+    """A log on disk belongs to the present topic of its name, whatever topic it was written for."""
     take = Replicas._take_log
 
     def takes(replicas: Any, name: str, topic_id: Any, index: int) -> Any:
@@ -96,7 +96,8 @@ def a50_ignores_topic_ids() -> tuple[Patch, ...]:
 
 
 def a23_takes_any_answer() -> tuple[Patch, ...]:
-    """The fetcher does not ask whether its question was of the present role, nor the follower whether of its end."""
+    """The fetcher does not check that its fetch was of the present role, nor the follower that it was of its log
+    end."""
     answered = fetcher.Fetcher._answered
 
     def takes_for_the_present(self: Any, number: int, positions: Any, frame: Any) -> None:
@@ -114,7 +115,7 @@ def a23_takes_any_answer() -> tuple[Patch, ...]:
 
 
 def a44_late_is_refused() -> tuple[Patch, ...]:
-    """Who waited too long is told that the record was refused. It was appended, and may yet be committed."""
+    """A producer whose wait expires gets a refusal. The record was appended, and may still be committed."""
 
     def expire(wait: Any) -> None:
         for ticket, place in enumerate(wait.where):

@@ -1,4 +1,4 @@
-"""Rules of a replica, broken: what a leader counts and answers, what a follower believes and cuts off.
+"""Rules of a replica, broken: a leader's counting and answers, a follower's checks and truncations.
 
 Owns patches of `tanist.replica`, each a function of the mutation's number. The model checker and the simulator break
 the same rules by the same patches.

@@ -1,9 +1,8 @@
-"""What the simulator is examined with: every rule of the list of mutations, broken, and runs in which that shows.
+"""The mutations of the simulator: every rule of the list, broken, and the runs that show it.
 
-Owns `MUTANTS`. The numbers are those of the list that the design is held to; a rule that can be broken in two ways has
-a second row (A30b), and what has a name and no number is a rule of our own. Nearly all show in what the simulator draws
-by itself, some in a `situation` that leans to their kind of trouble, and those whose moment chance hardly ever meets in
-a `directed` run.
+Owns `MUTANTS`. The numbers are those of docs/mutations.md; a rule that can be broken in two ways has a second row
+(A30b), and a name without a number is a rule of our own. Nearly all show in random runs, some in a `situation` with
+more of their kind of faults, and a few, whose moments random runs hardly ever meet, in a `directed` run.
 """
 
 from __future__ import annotations
@@ -35,13 +34,13 @@ class Mutation:
     """A broken rule."""
 
     rule: str
-    """What is the case instead of the rule."""
+    """The behaviour instead of the rule."""
     patches: Breaks
     play: Play
     directed: str = ""
     """The script's name, of a directed run."""
     equivalent: str = ""
-    """Why no behaviour can tell it from the real rule, if that is so."""
+    """The reason why it is equivalent to the real rule, if it is."""
 
 
 def applied(mutation: Mutation) -> AbstractContextManager[None]:
@@ -50,7 +49,7 @@ def applied(mutation: Mutation) -> AbstractContextManager[None]:
 
 
 def _drawn(rule: str, patches: Breaks, situation: Situation = ChaosConfig.drawn, equivalent: str = "") -> Mutation:
-    """Shows by chance."""
+    """Shows in random runs."""
     return Mutation(rule, patches, lambda seed: Run(seed, situation(seed)), equivalent=equivalent)
 
 
@@ -61,7 +60,7 @@ def _directed(rule: str, patches: Breaks, script: Callable[[Directed], Script], 
 
 
 _SHORT: Mapping[str, object] = {"fault_time_ms": 3_000, "settle_time_ms": 4_000, "latency_us": (2_000, 4_000)}
-"""For runs in which somebody asks again and again until the end."""
+"""For runs in which a client asks again and again until the end."""
 
 MUTANTS: Mapping[str, Mutation] = {
     "A1": _drawn("the high watermark ignores min.insync.replicas", replicas.a1_ignores_min_isr),
@@ -192,7 +191,7 @@ MUTANTS: Mapping[str, Mutation] = {
     "A42": _drawn("an unclean election keeps LastKnownElr", controllers.a42_forgets_nothing),
     "A43": _directed("producers are forgotten at a restart", nodes.a43_forgets_producers, logs.a_batch_comes_again),
     "A44": _directed(
-        "who waited too long is told that the record was refused",
+        "a producer whose wait expires gets a refusal",
         nodes.a44_late_is_refused,
         logs.a_wait_that_is_too_long,
         properties={"replica.lag.time.max.ms": "10000"},

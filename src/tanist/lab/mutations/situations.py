@@ -1,7 +1,7 @@
-"""Runs in which a broken rule shows soon: what the simulator draws, leaning further to one kind of trouble.
+"""Situations: random runs with more of one kind of faults, in which a broken rule shows soon.
 
-A situation is a configuration of the simulator and nothing more: it makes a moment likelier, and never brings it
-about (`directed` does). The rules as they are survive all of them.
+A situation is only a configuration of the simulator: it makes a moment likelier, and never forces it (`directed` does).
+The unbroken rules survive all of them.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from tanist.sim.workload.operations import Topic
 from tanist.sim.world.world import COMBINED
 
 Situation = Callable[[int], ChaosConfig]
-"""Of a seed."""
+"""The configuration of a seed."""
 
 LEAVING = ("stop", "partition", "leader", "kill", "power", "blackout", "freeze")
 
 
 def as_drawn(**changes: Any) -> Situation:
-    """As the seed says, but for this."""
+    """The seed's own configuration, with these changes."""
     return lambda seed: replace(ChaosConfig.drawn(seed), **changes)
 
 

@@ -1,7 +1,7 @@
-"""The table of mutations: as it is printed, and as it stands in a page, where some rows can be made anew.
+"""The table of mutations: printed, and in a page of the docs, where some rows can be replaced.
 
-Owns the columns and the marks between which the table stands. A row begins with `| A1 |`. Where only one of the two
-ways was asked, what the page says of the other stays.
+Owns the columns and the marks around the table. A row begins with `| A1 |`. If only the simulator or only the model
+checker was asked, the page keeps the other's cells.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class NoTable(Exception):
 
 
 def cells(row: Row, before: tuple[str, ...] | None = None) -> tuple[str, ...]:
-    """A row's cells; `before` are those that it had, for what was not asked this time."""
+    """A row's cells; `before` are its former cells, for the part that was not asked this time."""
     simulated = _UNKNOWN if before is None else before[_SIMULATED]
     if row.seeds_tried:
         simulated = _simulated(row)
@@ -77,7 +77,7 @@ def heading() -> list[str]:
 
 
 def rewritten(page: str, rows: Iterable[Row]) -> str:
-    """The page with these rows made anew, and the others as they were."""
+    """The page with these rows replaced, and the others unchanged."""
     begin, end = page.find(BEGIN), page.find(END)
     if begin < 0 or end < begin:
         raise NoTable(f"there is no table between {BEGIN} and {END}")
@@ -100,7 +100,7 @@ def _rows(table: str) -> dict[str, tuple[str, ...]]:
 
 
 def summary(rows: Iterable[Row], seconds: float) -> str:
-    """One line: how many were noticed, by whom."""
+    """One line: how many were caught, and where."""
     seen = list(rows)
     by: Mapping[str, int] = {
         "by the simulator": sum(row.simulated is not None for row in seen),

@@ -1,7 +1,7 @@
-"""A client that writes what it is told, when it is told: the hand by which a directed run fills logs.
+"""The scripted writer: a client that writes records when a directed run's script asks for them.
 
-Owns one record a batch, to a broker that the script names; without idempotence and a second try, but where it is said.
-What became of it is told to the run's history as honestly as a client can: refused, acknowledged, or not known.
+It sends one record per batch to the broker that the script names, without idempotence and retries unless the script
+asks for them. The run's history gets the result as far as a client knows it: refused, acknowledged, or unknown.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tanist.wire.messages.produce_request import PartitionProduceData, ProduceRe
 
 _PRODUCE_VERSION = 9
 _PRODUCER_ID = 77
-"""None that a controller hands out: those begin at 0, and nobody asks for so many."""
+"""An id that a controller does not hand out: ids begin at 0, and no run asks for this many."""
 
 _OPEN = frozenset(
     {
@@ -30,18 +30,18 @@ _OPEN = frozenset(
         ErrorCode.KAFKA_STORAGE_ERROR,
     }
 )
-"""Answers after which a record may be there all the same."""
+"""Errors after which a record may still be in the log."""
 
 
 class ScriptedWriter(SimClient):
-    """Writes what a script wants written, record by record, and tells the run's history of it."""
+    """Writes a script's records one by one, and notes them in the run's history."""
 
     def __init__(self, run: Run) -> None:
         super().__init__(run.world, "writer", run.history)
         self._count = 0
 
     def write(self, broker_id: int, records: int = 1, *, acks: int = -1, topic: str = TOPIC) -> list[Send]:
-        """Batches of one record each, to a broker that may or may not lead; nothing is tried twice."""
+        """Batches of one record each, to a broker that may or may not lead; without retries."""
         return [self._write(self._new(topic, promised=acks == -1), broker_id, acks) for _ in range(records)]
 
     def write_once(self, broker_id: int) -> Send:

@@ -1,8 +1,8 @@
 """Behaviour scenarios: facts about Apache Kafka 4.3, played against tanist's own packages.
 
 `load(paths)` reads files, `run(item)` gives the `ScenarioResult` of one scenario, `report` prints results.
-Every kind of the schema has a player in `KINDS`; each raises for what came out otherwise than expected, and gives the
-differences that are there on purpose. They state KIP-966's first phase, so the controller is played with
+Every kind of the schema has a player in `KINDS`. A player raises for an unexpected result, and returns the differences
+that exist on purpose. The scenarios state KIP-966's first phase, so the controller is played with
 `unclean.recovery.manager.enabled=false`.
 """
 

@@ -1,4 +1,4 @@
-"""Brokers and the controller that keeps count of them: registration, sessions, heartbeats, clean stops.
+"""Brokers at the controller: registration, sessions, heartbeats, clean shutdowns.
 
 Owns the players of kinds `register`, `heartbeat_state`, `heartbeat_sessions`, `heartbeat_cs_offset`,
 `controller_failover` and `clean_shutdown`.
@@ -29,7 +29,7 @@ NOW_MS = 1_000_000
 SESSION_TIMEOUT_MS = 9_000
 _TOPIC_ID = UUID(int=7)
 _WITNESS = 1 << 20
-"""A broker that leads a partition of which the one that registers is an eligible replica."""
+"""The leader of a partition that has the registering broker in its ELR."""
 
 
 def _incarnation(name: object) -> UUID:
@@ -133,7 +133,7 @@ def _register_before(image: MetadataImage, table: HeartbeatTable, broker_id: int
 
 
 def _make_eligible(image: MetadataImage, broker_id: int) -> None:
-    """A partition that tells a clean registration from an unclean one: only the clean broker stays in its ELR."""
+    """Make the broker eligible for a partition: only a clean registration keeps it in the ELR."""
     image.replay(FeatureLevelRecord(name=ELR_VERSION, feature_level=1))
     image.replay(RegisterBrokerRecord(broker_id=_WITNESS, incarnation_id=_incarnation("W"), fenced=False))
     image.replay(TopicRecord(name="witness", topic_id=_TOPIC_ID))
@@ -153,7 +153,7 @@ def _make_eligible(image: MetadataImage, broker_id: int) -> None:
 
 
 def _ranges(request: Fields) -> dict[str, tuple[int, int]]:
-    """What the broker says it can do; what the scenario does not mention, it can."""
+    """The broker's supported features; it supports all that the scenario does not mention."""
     ranges = dict(SUPPORTED_FEATURES)
     for name, levels in request.inner("features").plain().items():
         if levels is None:
@@ -167,7 +167,7 @@ def _ranges(request: Fields) -> dict[str, tuple[int, int]]:
 def heartbeat_state(item: Fields) -> Sequence[Difference]:
     """The heartbeat's decision table."""
     broker, request = item.inner("broker"), item.inner("request")
-    before = broker.get("metadata_offset", 0)  # what it had read before; this heartbeat may say otherwise
+    before = broker.get("metadata_offset", 0)  # its earlier offset; this heartbeat may report another
     others = item.get("other_active_offsets") or [NO_ACTIVE_BROKER]
     leads_any = bool(item.get("has_leaderships", False))
     current = str(broker["current"])
@@ -210,7 +210,7 @@ def heartbeat_cs_offset(item: Fields) -> Sequence[Difference]:
 
 
 def controller_failover(item: Fields) -> Sequence[Difference]:
-    """Whom a new active controller counts as heard of."""
+    """Brokers whose sessions a new active controller starts."""
     image = _image()
     epochs: dict[int, int] = {}
     for each in item.each("registrations"):
@@ -232,7 +232,7 @@ def controller_failover(item: Fields) -> Sequence[Difference]:
 
 
 def clean_shutdown(item: Fields) -> Sequence[Difference]:
-    """The epoch a broker says it shut down cleanly in, by the files it finds."""
+    """The epoch of a broker's clean shutdown, from the files that it finds."""
     found = (None if epoch == "offline" else epoch for epoch in item["dirs"])
     check(item.inner("expect"), {"previous_epoch": previous_broker_epoch(found)})
     return ()

@@ -1,6 +1,6 @@
 """The events of a cluster, as a controller sees them: kind `controller`.
 
-Owns the events that the schema names, a method of `Cluster` each, and what is expected of them.
+Owns the events of the schema, a method of `Cluster` for each, and the checks of their expected results.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from tanist.wire.schema import MetadataRecord
 
 
 class Cluster(Controlled):
-    """A scenario at play. `differences`: those that a rule explains."""
+    """A running scenario. `differences`: those that a rule explains."""
 
     def __init__(self, cluster: Fields, topics: Fields) -> None:
         super().__init__(cluster, topics)
@@ -56,13 +56,13 @@ class Cluster(Controlled):
         self.happened(lambda: self.apply(self.controller.broker_lost(broker_id, with_epoch, self.now_ms)))
 
     def unfence(self, broker_id: int) -> None:
-        """What is written when a broker is unfenced; whether it may be is not asked."""
+        """Write the records that unfence a broker, without the check that it may be unfenced."""
         change = BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=self.epoch(broker_id), fenced=UNFENCE)
         records = elections.broker_unfenced(self.image, broker_id, self.settings)
         self.happened(lambda: self.replay(change, *records))
 
     def controlled_shutdown(self, broker_id: int) -> None:
-        """What is written when a broker goes down that leads something; whether it does is not asked."""
+        """Write the records of a leading broker's controlled shutdown, without the check that it leads."""
         change = BrokerRegistrationChangeRecord(
             broker_id=broker_id, broker_epoch=self.epoch(broker_id), in_controlled_shutdown=1
         )
@@ -195,11 +195,11 @@ class Cluster(Controlled):
             if name not in seen:
                 raise NotUnderstood(f"not understood: {expect.where}.{name}")
             if seen[name] != expect[name]:
-                # Whether a broker may go depends on what it leads.
+                # Whether a broker may stop depends on the partitions that it leads.
                 self._differ(f"heartbeat of {broker_id}: {name}", expect[name], seen[name], self.explanation(None))
 
     def offline_dirs(self, event: Fields) -> None:
-        """A heartbeat that tells of directories that have failed."""
+        """A heartbeat that reports failed directories."""
         broker_id, told_of = event.number("broker"), event.get("dirs", True)
         own = self.kept_in.get(broker_id, ())
         if isinstance(told_of, list):
@@ -237,7 +237,7 @@ class Cluster(Controlled):
                 if seen[name] != value:
                     self._differ(f"{where}.{name}", value, seen[name], self.explanation((topic_id, int(number)), name))
 
-    # -- what is expected of an event itself
+    # -- expected results of an event
 
     def _expect_error(self, what: str, event: Fields, error: int, key: TopicIdPartition | None = None) -> None:
         expected = error_name(event.given("expect_error", "error"))
@@ -265,7 +265,7 @@ class Cluster(Controlled):
 
 
 def _reported_state(response: Any, shutting_down: bool) -> str:
-    """What a heartbeat's answer tells a broker that it is."""
+    """The broker's state in a heartbeat's answer."""
     if response.should_shut_down:
         return "SHUTDOWN_NOW"
     if response.is_fenced:

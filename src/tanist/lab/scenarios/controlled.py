@@ -1,8 +1,8 @@
-"""A controller whose decisions take effect at once, and the watch for what Apache's would have made otherwise.
+"""A controller whose decisions take effect at once, and the comparison with Apache's controller.
 
-Owns the log, the brokers and topics that a scenario begins with, and `apart`: the partitions of which, by some rule of
-`deviations`, Apache's controller would hold another state by now. Their later states may differ too, and are told apart
-from defects by it.
+Owns the log, the first brokers and topics of a scenario, and `apart`: the partitions for which Apache's controller
+would have another state by now, by a rule of `deviations`. Their later states may differ too; `apart` distinguishes
+them from defects.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ Written = tuple[MetadataRecord, ...]
 
 
 def phase_one(**changes: Any) -> ControllerSettings:
-    """The settings under which a controller is held to Apache's behaviour: KIP-966's first phase."""
+    """The settings for the comparison with Apache's behaviour: KIP-966's first phase."""
     return ControllerSettings(node_id=CONTROLLER_ID, unclean_recovery_manager_enabled=False, **changes)
 
 
 class _CountingRandom:
-    """Chance that is none. Topics' ids count upwards."""
+    """The `Random` port without randomness. Topic ids count upwards."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -74,7 +74,7 @@ class Controlled:
         self.offset = 1000
         self.incarnations = 0
         self.apart: dict[TopicIdPartition, list[Explained]] = {}
-        """Partitions of which Apache's controller would have made something else by now, and the rules."""
+        """Partitions that Apache's controller would have changed differently by now, and the rules."""
         self.kept_in: dict[int, tuple[UUID, ...]] = {}
         self.controller.activate(1, self.now_ms, self.offset)
         self._begin(cluster)
@@ -128,7 +128,7 @@ class Controlled:
         return () if decision is None else self.replay(*decision.records)
 
     def ask(self, request: Any, api_version: int | None = None) -> tuple[int, Written]:
-        """A request to the controller: the error of its answer, and what was written."""
+        """A request to the controller: the error of its answer, and the written records."""
         response, written = self.answer(request, api_version)
         return requests.error_in(response), written
 
@@ -137,7 +137,7 @@ class Controlled:
         decision = self.controller.handle(request, self.now_ms, next_offset=self.offset, api_version=version)
         return decision.response, self.apply(decision)
 
-    # -- the watch for deviations
+    # -- deviations
 
     def asked(
         self,
@@ -149,7 +149,7 @@ class Controlled:
         moved: TopicIdPartition | None = None,
         cancels: bool = False,
     ) -> tuple[int, Written]:
-        """A request, watched. What is said of it is what `deviations` has to know."""
+        """A request, compared. The arguments are those that `deviations` needs."""
         return self.watched(
             lambda: self.ask(request, api_version),
             unregistered=unregistered,
@@ -159,7 +159,7 @@ class Controlled:
         )
 
     def happened(self, event: Callable[[], Written]) -> Written:
-        """What is no request, watched."""
+        """An event that is not a request, compared."""
         return self.watched(lambda: (ErrorCode.NONE, event()))[1]
 
     def watched(
@@ -197,7 +197,7 @@ class Controlled:
         return error, written
 
     def explanation(self, key: TopicIdPartition | None, field: str = "") -> Explained | None:
-        """Why this field of a partition (None: of any) differs: a rule about the field itself, else what led to it."""
+        """The rule by which this field of a partition (None: any) differs: one about the field, else an earlier one."""
         rules = [each for where, several in self.apart.items() if key in (None, where) for each in several]
         return next((each for each in rules if field in each.fields), rules[0] if rules else None)
 

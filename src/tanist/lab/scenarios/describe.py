@@ -1,7 +1,7 @@
 """Kind `describe`: the pages of DescribeTopicPartitions.
 
 Owns a cluster of three brokers in which every partition has one replica in sync, one in the ELR and one in
-LastKnownElr, as the scenarios take for granted.
+LastKnownElr, as the scenarios assume.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tanist.wire.metadata import FeatureLevelRecord, PartitionRecord, RegisterBr
 
 LEADER, ELIGIBLE, LAST_KNOWN = 0, 1, 2
 LIMIT = 2000
-"""`max.request.partition.size.limit` and the request's own limit, as both are by default."""
+"""The default of `max.request.partition.size.limit` and of the request's own limit."""
 
 
 def describe(item: Fields) -> Sequence[Difference]:
@@ -61,7 +61,7 @@ def describe(item: Fields) -> Sequence[Difference]:
 
 
 def _limit(fields: Fields) -> int:
-    """Of the request or of the broker, under whatever name of a limit it has."""
+    """The limit of the request or of the broker, under any of its names."""
     names = [name for name in fields if str(name).endswith("limit")]
     return fields.number(names[0]) if names else LIMIT
 
@@ -122,7 +122,7 @@ def _check_topic(topic: DescribeTopicPartitionsResponseTopic, wanted: Fields) ->
         "partitions": [partition.partition_index for partition in topic.partitions],
     }
     for partition in topic.partitions:
-        # They are all alike, so one expectation stands for all of them.
+        # They are all equal, so one expectation covers all of them.
         seen |= {
             "elr": partition.eligible_leader_replicas,
             "last_known_elr": partition.last_known_elr,

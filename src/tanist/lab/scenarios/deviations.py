@@ -1,10 +1,10 @@
-"""Where a controller of ours decides otherwise than Apache Kafka 4.3 on purpose: the table of `docs/kip966.md` as code.
+"""Deliberate deviations of the controller from Apache Kafka 4.3: the table of `docs/kip966.md` as code.
 
-Owns the recognition of deviations, by rule. A rule looks at one partition before and after one event (`Step`), and
-says whether Apache would have made something else of it, in which fields. Scenarios and the comparison with Apache's
-own controller ask here; a difference that no rule explains is a defect, of ours or of the rule.
+Owns the recognition of deviations, by rule. A rule looks at one partition before and after one event (`Step`), and says
+whether Apache's result would differ, and in which fields. The scenarios and the comparison with Apache's own controller
+use it; a difference that no rule explains is a defect, of ours or of the rule.
 
-Must never look at a scenario's id, nor at what is expected.
+Must never look at a scenario's id, nor at its expectations.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tanist.controller.partition_state import PartitionState
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
-    """One row of the table. `fact`: what its first column says."""
+    """One row of the table. `fact` is its first column."""
 
     fact: str
     we: str
@@ -67,18 +67,18 @@ ANY_FIELD = ELR_FIELDS | {"isr", "leader", "leader_epoch", "recovery", "replicas
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one event was to one partition."""
+    """One event and its effect on one partition."""
 
     before: PartitionState
     after: PartitionState
     elr: bool
     """Whether the feature was on."""
     min_isr: int
-    """min.insync.replicas of the topic, uncapped, when the event came."""
+    """min.insync.replicas of the topic at the event, uncapped."""
     first_replicas: int
-    """How many replicas the topic's partition 0 had."""
+    """Number of replicas of the topic's partition 0."""
     wanted_isr: tuple[int, ...] | None = None
-    """The ISR that was asked for, where that is known."""
+    """The requested ISR, if it is known."""
     last_known_leader: bool = True
     """Whether LastKnownElr is to hold the last leader, as Apache has it, instead of lost members."""
     unregistered: int | None = None
@@ -86,13 +86,13 @@ class Step:
     min_isr_written: bool = False
     """Whether it wrote min.insync.replicas, of the topic or of the cluster."""
     reassigned: bool = False
-    """Whether it asked for other replicas."""
+    """Whether it requested other replicas."""
     cancelled: bool = False
-    """Whether it was the wish to cancel the reassignment."""
+    """Whether it requested the cancellation of the reassignment."""
     refused: bool = False
-    """Whether that was refused for its price."""
+    """Whether that was refused because of its cost."""
     in_failed_directory: bool = False
-    """Whether it told that a broker keeps its replica in a directory that has failed."""
+    """Whether it reported that a broker's replica is in a failed directory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class Explained:
 
 
 def deviations(step: Step) -> Iterator[Explained]:
-    """The rules by which Apache's partition is another after this event."""
+    """The rules by which Apache's partition differs after this event."""
     before, after = step.before, step.after
     effective = min(step.min_isr, len(after.replicas))
     theirs = min(step.min_isr, step.first_replicas)
@@ -145,19 +145,19 @@ def deviations(step: Step) -> Iterator[Explained]:
 
 
 def _is_from_elr(step: Step) -> bool:
-    """The leader was elected from the ELR: where the ISR that was asked for is not known, one that was not in it."""
+    """The leader was elected from the ELR. If the requested ISR is unknown: a leader that was not in the ISR."""
     if step.wanted_isr is not None:
         return step.after.has_leader and step.wanted_isr == ()
     return step.after.leader in set(step.before.elr) - set(step.before.isr)
 
 
 def _is_brought_back(state: PartitionState, wanted_isr: tuple[int, ...]) -> bool:
-    """Its leader was elected once more, out of an ISR that it was to leave."""
+    """Its leader was elected again, out of an ISR that it should have left."""
     return state.has_leader and state.leader not in wanted_isr and state.isr == (state.leader,)
 
 
 def _is_left(before: tuple[int, ...], after: tuple[int, ...]) -> bool:
-    """Apache's controller leaves a list as it was where the new one is empty."""
+    """Apache's controller leaves a list unchanged if the new one is empty."""
     return bool(before) and not after
 
 

@@ -1,4 +1,4 @@
-"""Kind `epoch_cache`: which leader epoch began where, and where it ended."""
+"""Kind `epoch_cache`: the start and end offsets of leader epochs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tanist.log.epochs import UNDEFINED_EPOCH, LeaderEpochCache
 
 
 def epoch_cache(item: Fields) -> Sequence[Difference]:
-    """Assignments, then truncations, then what the cache says."""
+    """Assignments, then truncations, then look-ups in the cache."""
     cache = LeaderEpochCache()
     error = item.given("error", "expect_error")
     try:
@@ -29,7 +29,7 @@ def epoch_cache(item: Fields) -> Sequence[Difference]:
     if "entries" in item:
         same("entries", [list(entry) for entry in cache.entries], item["entries"])
     if "previous_epoch" in item:
-        # Of the latest epoch; none is told as null, or as the undefined epoch.
+        # Of the latest epoch; no epoch is written as null, or as the undefined epoch.
         previous = UNDEFINED_EPOCH if item["previous_epoch"] is None else item["previous_epoch"]
         same("previous_epoch", cache.previous_epoch(cache.latest_epoch), previous)
     if "latest_epoch" in item:

@@ -1,8 +1,8 @@
-"""A scenario as its runner reads it: names that must be there, names that may be, and those that nobody asked for.
+"""The fields of a scenario: required names, optional names, and names that no player has read.
 
-Owns the reading of mappings that came from a file. An expectation that no runner understands must never count as met,
-and a circumstance that none understands must never be left out of the play; so every mapping remembers which of its
-names were read, and `require_all_read` fails the scenario for the others.
+Owns the reading of mappings from a file. An expectation that the player does not understand must never count as met,
+and a setting that it does not understand must never be ignored. So every mapping remembers which of its names were
+read, and `require_all_read` fails the scenario for the others.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any
 
 
 class NotUnderstood(Exception):
-    """A scenario says something that its runner does not know, or leaves out what it must know."""
+    """A scenario has a field that its player does not know, or lacks one that the player needs."""
 
 
 class Fields:
-    """One mapping of a scenario. `where` says which, for messages."""
+    """One mapping of a scenario. `where` names it in messages."""
 
     __slots__ = ("_inner", "_read", "_values", "where")
 
@@ -35,7 +35,7 @@ class Fields:
         return iter(self._values)
 
     def __getitem__(self, name: str) -> Any:
-        """A value that must be there."""
+        """A required value."""
         if name not in self._values:
             raise NotUnderstood(f"{self._at(name)} is missing")
         self._read.add(name)
@@ -46,32 +46,32 @@ class Fields:
         return self._values.get(name, default)
 
     def given(self, *names: str) -> Any:
-        """The value under the first of these names that is there, None if none is: a thing that has several names."""
+        """The value under the first of these names that exists, None if none does: for fields with several names."""
         for name in names:
             if name in self._values:
                 return self[name]
         return None
 
     def number(self, name: str, default: int | None = None) -> int:
-        """A whole number; without a default it must be there."""
+        """A whole number; without a default it is required."""
         value = self[name] if default is None else self.get(name, default)
         if isinstance(value, bool) or not isinstance(value, int):
             raise NotUnderstood(f"{self._at(name)} is not a whole number but {value!r}")
         return value
 
     def ids(self, name: str) -> tuple[int, ...]:
-        """A list of broker ids; empty when it is not there."""
+        """A list of broker ids; empty if it is missing."""
         return ids(self.get(name), self._at(name))
 
     def inner(self, name: str) -> Fields:
-        """The mapping under a name; an empty one when it is not there."""
+        """The mapping under a name; empty if it is missing."""
         value = self.get(name)
         if name not in self._inner:
             self._inner[name] = [Fields({} if value is None else value, self._at(name))]
         return self._inner[name][0]
 
     def each(self, name: str) -> list[Fields]:
-        """The mappings listed under a name, which must be there."""
+        """The mappings listed under a required name."""
         values = self[name]
         if not isinstance(values, list):
             raise NotUnderstood(f"{self._at(name)} is not a list but {values!r}")

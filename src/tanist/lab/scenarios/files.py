@@ -1,7 +1,7 @@
 """Files of scenarios: YAML with a list named `scenarios`.
 
-Owns loading and what makes a file malformed: it cannot be read, is no YAML, or lists something that is not a scenario
-with an id and a kind. PyYAML comes with the extra `lab`; without it, `ScenarioFileError` says so.
+Owns loading and the definition of a malformed file: it cannot be read, is not YAML, or lists an item without an id and
+a kind. PyYAML comes with the extra `lab`; without it, `ScenarioFileError` says so.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class ScenarioFileError(Exception):
 
 
 def load(paths: Iterable[Path]) -> list[Item]:
-    """All scenarios of some files, in order. An id may stand only once in all of them."""
+    """All scenarios of some files, in order. Ids must be unique over all of them."""
     items: list[Item] = []
     seen: dict[str, Path] = {}
     for path in paths:

@@ -1,6 +1,6 @@
 """Golden bytes: kinds `record_format` and `rpc_format`.
 
-Owns the way from a scenario's short words to a record or a message. Each is encoded and compared, and decoded back.
+Owns the conversion of a scenario's short form to a record or a message. Each is encoded, compared, and decoded back.
 Topic ids are [most, least significant half]; directories are given by their lower half.
 """
 
@@ -46,7 +46,7 @@ _PARTITION_OF_V1 = {
     "partition_epoch": 7,
     "directories": [101, 102, 103],
 }
-"""What the records that are the `same_as: v1` begin with."""
+"""The beginning of the records that are the `same_as: v1`."""
 _TOPIC = [1, 2]
 """The topic of every record about a partition."""
 

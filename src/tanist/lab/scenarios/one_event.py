@@ -1,7 +1,7 @@
-"""Kinds `config` and `feature`: one change of a configuration or a feature, and what comes of it.
+"""Kinds `config` and `feature`: one change of a configuration or a feature, and its result.
 
-They are events of a cluster (`cluster`), with the circumstances at hand in the same mapping: `elr` and `mv`, or a whole
-`cluster`, `topics`, and the change itself beside them or under its own name.
+They are events of a cluster (`cluster`), with the settings in the same mapping: `elr` and `mv`, or a whole `cluster`,
+`topics`, and the change itself beside them or under its own name.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What became of a scenario: it passed, it failed, or we differ from Apache on purpose.
+"""The result of a scenario: it passed, it failed, or tanist differs from Apache on purpose.
 
-Owns the three verdicts and the two ways in which a runner speaks: it raises `Mismatch` for what must not be, and
-returns the `Deviation`s it has met for what is so by a rule (`deviations`). Errors have names: `error_name` gives
-Apache's exceptions and its protocol errors the same one.
+Owns the three verdicts and the two ways in which a player reports: it raises `Mismatch` for a defect, and returns the
+`Deviation`s that a rule explains (`deviations`). Errors have names: `error_name` gives Apache's exceptions and its
+protocol errors the same one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing that came out otherwise than expected. `deviation`: the rule by which that is as it should be."""
+    """One unexpected result. `deviation`: the rule that explains it."""
 
     what: str
     expected: str
@@ -44,12 +44,12 @@ class ScenarioResult:
     verdict: Verdict
     differences: tuple[Difference, ...] = ()
     reason: str | None = None
-    """Why it could not be played at all."""
+    """The reason why it could not be played at all."""
     unknown_kind: bool = False
 
 
 class Mismatch(Exception):
-    """Something came out otherwise than expected, and no rule says that it should."""
+    """An unexpected result that no rule explains."""
 
     def __init__(self, what: str, expected: object, seen: object) -> None:
         self.difference = Difference(what, value_text(expected), value_text(seen))
@@ -57,7 +57,7 @@ class Mismatch(Exception):
 
 
 def value_text(value: object) -> str:
-    """A value as a line of the report shows it: sets and tuples as lists, as the file has them."""
+    """A value in a line of the report: sets and tuples as lists, as in the file."""
     if isinstance(value, (set, frozenset)):
         return f"[{', '.join(sorted(map(value_text, value)))}]"
     if isinstance(value, (list, tuple)):
@@ -68,13 +68,13 @@ def value_text(value: object) -> str:
 
 
 def same(what: str, seen: object, expected: object) -> None:
-    """They must be equal, and of one kind: true is not 1."""
+    """They must be equal, and of one type: true is not 1."""
     if isinstance(seen, bool) != isinstance(expected, bool) or seen != expected:
         raise Mismatch(what, expected, seen)
 
 
 def check(expect: Fields, seen: Mapping[str, object]) -> None:
-    """Each expectation against what was seen under its name. One that there is nothing to hold against is an error."""
+    """Compare each expectation with the seen value of its name. A name without a seen value is an error."""
     for name in expect:
         if name == "note":
             continue
@@ -96,7 +96,7 @@ def error_name(expected: Any) -> str:
 
 
 def is_failure(expected: Any) -> bool:
-    """Whether an expected error is none of the protocol's: what makes Apache's code throw must make ours raise."""
+    """Whether an expected error is not a protocol error: if Apache's code throws, ours must raise."""
     return str(expected).endswith("Exception") and error_name(expected) not in ErrorCode.__members__
 
 

@@ -1,6 +1,6 @@
 """One partition's change, without a cluster: kinds `builder`, `assignment` and `revert`.
 
-Owns the players of what `controller.partition_change` and `controller.assignment` compute, pure functions both.
+Owns the players of `controller.partition_change` and `controller.assignment`, which are pure functions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tanist.wire.metadata import PartitionChangeRecord, record_version
 TOPIC_ID = UUID(int=0x1111)
 _RECOVERY = ("RECOVERED", "RECOVERING")
 _BEFORE_KRAFT = {"3.0-IV1": 1, "3.1-IV0": 2, "3.2-IV0": 3, "3.3-IV0": 4, "3.3-IV1": 5, "3.3-IV2": 6}
-"""Metadata versions that no cluster of ours runs at, and that a change can be computed for all the same."""
+"""Metadata versions that our clusters do not run at, for which a change can still be computed."""
 
 
 def level_of(version: object) -> int:
@@ -171,8 +171,8 @@ def _compare_record(
         raise NotUnderstood(f"not understood: expect.record.{', '.join(sorted(unknown))}")
     values = {name: comparable(name, value) for name, value in wanted.items()}
     fields = _fields_of(record)
-    # What a record says of a field that stays as it is tells nothing; but that there is a record counts (rule 65), and
-    # so does the leader, whoever it is (rule 66).
+    # An unchanged field in a record means nothing; but the existence of a record counts (rule 65), and
+    # so does the leader (rule 66).
     as_before = described(before)
     told_of = {
         name
@@ -202,7 +202,7 @@ _RECORD_FIELDS = {
 
 
 def _fields_of(record: PartitionChangeRecord | None) -> dict[str, object]:
-    """What the record sets, directories aside: the scenarios do not speak of them."""
+    """The fields that the record sets, except directories, which the scenarios do not have."""
     if record is None:
         return {}
     fields: dict[str, object] = {}
@@ -228,7 +228,7 @@ def _explained(
     context: Context,
 ) -> Difference:
     """A difference in these fields, if a rule accounts for all of them."""
-    # The scenarios' min ISR is what Apache has made of partition 0's replicas already.
+    # The scenarios' min ISR is already capped by partition 0's replicas, as Apache does it.
     step = Step(
         before,
         after,
@@ -248,7 +248,7 @@ def _explained(
 
 
 def assignment(item: Fields) -> Sequence[Difference]:
-    """What a reassignment adds and removes, and whether an ISR completes it."""
+    """The replicas that a reassignment adds and removes, and whether an ISR completes it."""
     moving = reassign(item.ids("from"), item.ids("to"))
     seen: dict[str, object] = {
         "replicas": moving.replicas,
@@ -266,7 +266,7 @@ def assignment(item: Fields) -> Sequence[Difference]:
 
 
 def play_revert(item: Fields) -> Sequence[Difference]:
-    """What cancelling a reassignment leaves."""
+    """The replicas after a cancelled reassignment."""
     state = state_from(item.inner("state"))
     expect = item.inner("expect")
     error = None if expect.get("error") is None else error_name(expect["error"])

@@ -1,6 +1,6 @@
-"""Every kind of scenario and who plays it, and the play of one.
+"""Every kind of scenario and its player, and the play of one.
 
-Owns `KINDS` and `run`. `run` never raises: whatever happens to one scenario is its outcome, and the next one is played.
+Owns `KINDS` and `run`. `run` never raises: an error of one scenario is its result, and the next one is played.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ def run(item: Mapping[str, Any]) -> ScenarioResult:
         return ScenarioResult(name, kind, Verdict.FAILED, (found,))
     except NotUnderstood as error:
         return ScenarioResult(name, kind, Verdict.FAILED, reason=str(error))
-    except Exception as error:  # whatever a scenario brings a room to is news about that scenario
-        if defect:  # it may ask for the very state that nobody should get into
+    except Exception as error:  # any error is the result of this scenario
+        if defect:  # it may ask for a state that must not be reached
             explained = Difference("the play", "what Apache does", repr(error), DEFECT)
             return ScenarioResult(name, kind, Verdict.DEVIATES, (explained,))
         return ScenarioResult(name, kind, Verdict.FAILED, reason=f"it cannot be played: {error!r}")

@@ -1,6 +1,6 @@
 """One node of the controller quorum: kinds `raft_vote`, `raft_epoch`, `raft_hw`, `raft_fetch`, and the other `raft_*`.
 
-Owns the players of `tanist.quorum`. The local node is 0. What is fatal in Kafka (an expected exception) must be a
+Owns the players of `tanist.quorum`. The local node is 0. A fatal error in Kafka (an expected exception) must be a
 `QuorumError` here.
 """
 
@@ -83,7 +83,7 @@ def _batches(log: Fields) -> list[tuple[int, int]]:
 
 
 def _node_under_test(item: Fields) -> NodeUnderTest:
-    """A node in a given state, by the shortest way there."""
+    """A node in a given state, by the shortest way to it."""
     initial = item.inner("initial")
     state, epoch = str(initial.get("state", "UNATTACHED")), initial.number("epoch", 0)
     leader, voted = initial.get("leader"), initial.get("voted")
@@ -91,7 +91,7 @@ def _node_under_test(item: Fields) -> NodeUnderTest:
     held = _batches(item.inner("log"))
     stored = ElectionState(epoch, None, None if voted in (None, NOBODY) else key(voted))
     if state == "LEADER":
-        # The log that is given has the leader change already, which the node is about to write itself.
+        # The given log already has the leader change, which the node will write itself.
         held = _without_last_record(held)
         stored = ElectionState(epoch, None, key(ME))
     elif state == "CANDIDATE":
@@ -173,7 +173,7 @@ def _check_response(response: Any, expect: Fields) -> None:
         if name == "granted" and response.error_code != 0:
             same(name, False, expect[name])  # an error of the whole request grants nothing
         elif name in ("epoch", "leader") and response.error_code != 0:
-            expect[name]  # has no place in such an answer
+            expect[name]  # is not in such an answer
         elif name not in returned:
             raise NotUnderstood(f"not understood: {expect.where}.{name}")
         else:
@@ -246,7 +246,7 @@ def raft_hw(item: Fields) -> None:
 
 
 def raft_fetch(item: Fields) -> None:
-    """What a leader answers to a fetch."""
+    """A leader's answer to a fetch."""
     snapshot = SnapshotId(*item["snapshot"]) if item.get("snapshot") else None
     epoch = item.number("leader_epoch")
     # Record by record, so that a snapshot may end anywhere.
@@ -301,7 +301,7 @@ def _pair_of(value: Any) -> tuple[int, int]:
 
 
 def raft_follower(item: Fields) -> None:
-    """What a follower makes of an answer to its fetch."""
+    """A follower's reaction to an answer to its fetch."""
     answered = item.inner("response")
     epoch, leader = answered.number("epoch"), answered.number("leader", 1)
     tested = NodeUnderTest(
@@ -341,7 +341,7 @@ def raft_follower(item: Fields) -> None:
 
 
 def raft_resign(item: Fields) -> None:
-    """A leader that does not hear from a majority."""
+    """A leader that gets no fetches of a majority."""
     config = RaftConfig(fetch_timeout_ms=item.number("check_quorum_ms") * 2 // 3)
     tested = NodeUnderTest(_voters(item), stored=ElectionState(1, None, key(ME)), config=config)
     tested.become_leader()
@@ -356,7 +356,7 @@ def raft_resign(item: Fields) -> None:
 
 
 def raft_backoff(item: Fields) -> None:
-    """How long a follower waits after its leader has said that it leaves."""
+    """A follower's wait after its leader's EndQuorumEpoch."""
     for case in item.each("cases"):
         position, total = case.number("position"), case.number("total")
         wait_ms = QuorumRules().end_quorum_backoff_ms(position, total, item.number("backoff_max_ms"))
@@ -364,7 +364,7 @@ def raft_backoff(item: Fields) -> None:
 
 
 def raft_end_quorum(item: Fields) -> None:
-    """Whom a leader that leaves prefers as its successors."""
+    """The preferred successors of a leader that leaves."""
     tested = NodeUnderTest(_voters(item), stored=ElectionState(1, None, key(ME)), log=log_of([(1, 8)]))
     tested.become_leader()
     for node_id, offset in item.inner("fetch_offsets").plain().items():
@@ -379,7 +379,7 @@ def raft_end_quorum(item: Fields) -> None:
 
 
 def raft(item: Fields) -> None:
-    """Any of the above, returned by what the scenario has."""
+    """Any of the above, recognized by the scenario's fields."""
     for name, player in (
         ("updates", raft_hw),
         ("cases", raft_backoff),

@@ -86,7 +86,7 @@ class _SeededRandom:
 
 
 class _Node(RaftNode):
-    """A node whose role can be seen and, where no message leads to it, given."""
+    """A node whose role can be read and, if no message leads to it, set."""
 
     @property
     def deadline_ms(self) -> int | None:
@@ -94,7 +94,7 @@ class _Node(RaftNode):
 
     @property
     def known_leader_id(self) -> int | None:
-        """Also the leader that it was itself, of the epoch it resigned in."""
+        """Also itself, if it was the leader of the epoch in which it resigned."""
         return self._quorum.role.leader_id
 
     @property
@@ -102,7 +102,7 @@ class _Node(RaftNode):
         return self._quorum.role.voted
 
     def know_leader(self, leader_id: int | None) -> None:
-        """Unattached, and knowing who leads, but not where."""
+        """Unattached, with a known leader but without its address."""
         role = self._quorum.role
         self._quorum.role = Unattached(
             epoch=role.epoch, leader_id=leader_id, voted=role.voted, deadline_ms=role.deadline_ms
@@ -143,7 +143,7 @@ class NodeUnderTest:
     # -- effects
 
     def take(self, effects: list[Effect]) -> list[Effect]:
-        """Keep them; what is to be synced is, at once."""
+        """Keep them; syncs complete at once."""
         self.effects += effects
         if any(isinstance(effect, SyncLog) for effect in effects):
             return effects + self.take(self.node.log_synced(self.log.end_offset, self.now_ms))
@@ -174,7 +174,7 @@ class NodeUnderTest:
         self.now_ms = end_ms
 
     def role_timeout(self) -> None:
-        """To the end of the present role, without an answer to anything."""
+        """To the timeout of the present role, without any answers."""
         deadline_ms = self.node.deadline_ms
         if deadline_ms is None:
             raise LookupError(f"a {self.node.role} does not time out")

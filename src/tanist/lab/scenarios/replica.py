@@ -1,7 +1,7 @@
 """One replica: kinds `leader_partition`, `log`, `truncate`, `out_of_range`, `produce` and `produce_check`.
 
-Owns the players of `tanist.replica`'s objects over a log in memory. The local broker leads, but in the two kinds about
-what a follower cuts off.
+Owns the players of `tanist.replica`'s objects over a log in memory. The local broker leads, except in the two kinds
+about a follower's truncation.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tanist.replica.partition import Partition
 from tanist.wire.errors import ErrorCode
 
 START_MS = 1_000_000
-"""The scenarios count time from their start, and some mean "long before it" by 0 of the era."""
+"""The scenarios count time from their start; in some, the Unix time 0 means "long before"."""
 NEVER_MS = -1
 LAG_MS = 30_000
 EPOCH_OFFSET = 1000
@@ -166,7 +166,7 @@ class LeaderPlay:
                 same(name, self._seen(name), sorted(wanted) if isinstance(wanted, list) else wanted)
 
     def _expect_caught_up(self, wanted: dict[Any, Any]) -> None:
-        """In ms since the start. "Never" lies before it; the sources write that as 0 of the era, or leave it out."""
+        """In ms since the start. "Never" is before it; the sources write it as Unix time 0, or leave it out."""
         for broker, at_ms in wanted.items():
             remote = self.leader.remotes.get(broker)
             seen = NEVER_MS if remote is None else max(NEVER_MS, remote.last_caught_up_ms - START_MS)
@@ -263,7 +263,7 @@ def _follower(leo: int, cache: Iterable[Sequence[int]]) -> tuple[FollowerState, 
 
 
 def truncate(item: Fields) -> Sequence[Difference]:
-    """What a follower cuts off when its leader says where an epoch ended."""
+    """A follower's truncation after its leader's answer about the end of an epoch."""
     follower, entries = _follower(item.number("leo"), item.get("cache") or ())
     answer = item.inner("answer")
     epoch, end = answer.number("epoch"), answer.number("end")
@@ -275,7 +275,7 @@ def truncate(item: Fields) -> Sequence[Difference]:
 
 
 def out_of_range(item: Fields) -> Sequence[Difference]:
-    """What a follower does when the leader does not have its offset."""
+    """A follower's reaction when its offset is out of the leader's range."""
     follower, _ = _follower(item.number("follower_leo"), [[0, 0]])
     leader = item.inner("leader")
     asked = follower.fetched(
@@ -292,7 +292,7 @@ def out_of_range(item: Fields) -> Sequence[Difference]:
             seen: object = follower.fetch_position().offset
         elif name == "truncate_to":
             seen = truncated
-        elif "full" in name or "start" in name:  # the whole log, and from where on a new one: as a fact or an offset
+        elif "full" in name or "start" in name:  # the whole log, and the start of a new one: as a flag or an offset
             seen = restarted is not None if isinstance(expect[name], bool) else restarted
         else:
             raise NotUnderstood(f"not understood: expect.{name}")
@@ -304,7 +304,7 @@ def out_of_range(item: Fields) -> Sequence[Difference]:
 
 
 def produce(item: Fields) -> Sequence[Difference]:
-    """What a produce gets before anything is appended."""
+    """The error of a produce request before anything is appended."""
     replicas, isr = item.ids("replicas"), item.ids("isr")
     brokers = Brokers({b: BrokerStatus(b, fenced=False, shutting_down=False) for b in replicas})
     entries = MemoryLog()
@@ -325,7 +325,7 @@ def produce(item: Fields) -> Sequence[Difference]:
 
 
 def produce_check(item: Fields) -> Sequence[Difference]:
-    """What a produce with acks=all gets when it is looked at again."""
+    """The error of a waiting produce request with acks=all."""
     replicas = range(1, item.number("replicas") + 1)
     hw, required = item.number("hw"), item.number("required_offset")
     metadata = _metadata(replicas, replicas[: item.number("maximal_isr")], 1, 0, 0)

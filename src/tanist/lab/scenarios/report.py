@@ -1,6 +1,6 @@
-"""Outcomes in words: a line for each failure and each deviation, and the count; or all of it as plain values.
+"""The report of scenarios: a line for each failure and each deviation, and the counts; or all of it as plain values.
 
-Owns the text and nothing else.
+Owns only the text.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tanist.lab.scenarios.outcome import Difference, ScenarioResult, Verdict
 
 
 def lines(outcomes: Iterable[ScenarioResult]) -> list[str]:
-    """A line for each failure, then one for each rule that a scenario deviates by."""
+    """A line for each failure, then one for each rule by which a scenario deviates."""
     failures: list[str] = []
     departures: list[str] = []
     for outcome in outcomes:
@@ -32,7 +32,7 @@ def _by_rule(difference: Difference) -> str:
 
 
 def _first_by_rule(differences: Sequence[Difference]) -> list[Difference]:
-    """What a rule changes at first is what tells; the rest follows from it."""
+    """The first difference by each rule; later ones follow from it."""
     first: dict[object, Difference] = {}
     for difference in differences:
         first.setdefault(difference.deviation, difference)

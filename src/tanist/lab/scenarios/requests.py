@@ -1,6 +1,6 @@
-"""The requests that a controller gets in a scenario, one partition or one resource each, and the error in each answer.
+"""The requests of a scenario to a controller, one partition or one resource each, and the error in each answer.
 
-Owns the way from a scenario's words to messages. What is not said is what a broker, or an operator's tool, would send.
+Owns the conversion of a scenario's fields to messages. Missing fields get the values of a broker or an operator's tool.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def registration(
 def create_topic(
     name: str, assignments: Sequence[Sequence[int]], config: Mapping[str, object] | None = None
 ) -> CreateTopicsRequest:
-    """A topic whose replicas are given."""
+    """A topic with the given replicas."""
     return CreateTopicsRequest(
         topics=(
             CreatableTopic(
@@ -111,7 +111,7 @@ def alter_partition(
 
 
 def set_config(resource_type: int, resource: str, key: str, value: object | None) -> IncrementalAlterConfigsRequest:
-    """`value` None takes the setting away."""
+    """`value` None removes the setting."""
     config = AlterableConfig(
         name=key,
         config_operation=DELETE if value is None else SET,
@@ -153,7 +153,7 @@ def _text(value: object) -> str:
 
 
 def error_in(response: Any) -> int:
-    """The error of an answer about one thing: its own, else that of the first thing it lists."""
+    """The error of an answer: its own, else that of the first item that it lists."""
     code = getattr(response, "error_code", 0)
     for names in (
         ("topics", "partitions"),

@@ -1,4 +1,4 @@
-"""The simulator in the lab: runs by the thousand, failures made small, and a run as the moments of a replay."""
+"""The simulator in the lab: thousands of runs, shrunk failures, and a run as the moments of a replay."""
 
 from tanist.lab.simulation.plan import Plan, Restriction
 from tanist.lab.simulation.player import Played, moments, play

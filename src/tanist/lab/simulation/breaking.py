@@ -1,8 +1,8 @@
 """A rule switched off for the time of a run, by its number in the catalogue of `tanist lab mutants`.
 
-So that a reader can see what a failure looks like, and a scenario file that came of a broken rule plays as it did.
-Only this module asks the catalogue, and it is loaded only when a rule is named. Some of its rules show in *directed*
-runs only, which follow a script and not a plan: these are played as they are, and cannot be made smaller.
+It shows readers a failure, and lets a scenario file of a broken rule play again. Only this module imports the
+catalogue, and only when a rule is named. Some of its rules show in *directed* runs only, which follow a script and not
+a plan: these are played unchanged, and cannot be shrunk.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tanist.sim.run.run import Run
 
 
 def rules() -> dict[str, str]:
-    """The rules that can be broken, and what is the case instead."""
+    """The rules that can be broken, with the behaviour instead."""
     from tanist.lab.mutations.simulator import MUTANTS
 
     return {name: mutation.rule for name, mutation in MUTANTS.items()}
@@ -31,7 +31,7 @@ def broken(mutation: str | None) -> AbstractContextManager[None]:
 
 
 def directed(mutation: str | None) -> Callable[[int], Run] | None:
-    """What makes the directed run of a seed, if the rule has one."""
+    """The function that makes the directed run of a seed, if the rule has one."""
     if mutation is None:
         return None
     from tanist.lab.mutations.simulator import MUTANTS
@@ -41,7 +41,7 @@ def directed(mutation: str | None) -> Callable[[int], Run] | None:
 
 
 def profile(mutation: str | None) -> Callable[[int], ChaosConfig]:
-    """The configurations in which a broken rule shows soon; without one, whatever a seed draws."""
+    """The configurations in which a broken rule shows soon; without a rule, the seed's own."""
     if mutation is None:
         return ChaosConfig.drawn
     from tanist.lab.mutations.simulator import MUTANTS

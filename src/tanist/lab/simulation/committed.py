@@ -1,8 +1,8 @@
-"""What a committed change of a partition says, and by which rule it came: for people.
+"""Committed changes of a partition as sentences: the change, and the rule behind it.
 
-Pure: two states of a partition and what is known beside them go in, a sentence of what changed and one of why come out.
-The rules are those of docs/rules.md ("rule 41") and of KIP-966. It explains what is there, it does not judge: where a
-rule was broken, the explanation of the change and the change do not fit together, and that is what a reader looks for.
+Pure: two states of a partition and the controller's knowledge go in, a sentence about the change and one about the rule
+come out. The rules are those of docs/rules.md ("rule 41") and of KIP-966. It explains and does not judge: if a rule was
+broken, the explanation contradicts the change, and a reader can see it.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from tanist.sim.promise import AGGRESSIVE, BALANCED, FIRST_PHASE
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What the controller knows when it changes a partition."""
+    """The controller's knowledge when it changes a partition."""
 
     min_isr: int
-    """As it counts for this partition."""
+    """The effective min ISR of this partition."""
     strategy: str
     """unclean.recovery.strategy in force, or "first phase": without the recovery manager."""
     elr_enabled: bool = True
     asked_for: bool = False
     """An operator has asked for an unclean election."""
     answered: tuple[int, ...] = ()
-    """Who has said how long its log is, since nobody leads."""
+    """Brokers that have reported their log's end since there is no leader."""
 
 
 def state_text(state: PartitionState) -> str:
-    """A partition as it is."""
+    """The state of a partition."""
     parts = [f"leader {_leader(state)}, epoch {state.leader_epoch}", f"ISR {_set(state.isr)}"]
     if state.elr:
         parts.append(f"ELR {_set(state.elr)}")
@@ -41,7 +41,7 @@ def state_text(state: PartitionState) -> str:
 
 
 def changed(before: PartitionState | None, after: PartitionState) -> str:
-    """What is otherwise now."""
+    """The differences between the two states."""
     if before is None:
         return f"created on {_set(after.replicas)}: {state_text(after)}"
     parts: list[str] = []
@@ -67,14 +67,14 @@ def changed(before: PartitionState | None, after: PartitionState) -> str:
 
 
 def is_turning_point(before: PartitionState | None, after: PartitionState) -> bool:
-    """An election, or the loss of a leader or of somebody who was eligible."""
+    """An election, or the loss of a leader or of an eligible replica."""
     if before is None or before.leader != after.leader or before.leader_epoch != after.leader_epoch:
         return True
     return bool({*before.isr, *before.elr} - {*after.isr, *after.elr}) or before.elr != after.elr
 
 
 def reason(before: PartitionState | None, after: PartitionState, situation: Situation) -> str | None:
-    """By which rules the partition is so now."""
+    """The rules behind the change."""
     if before is None:
         return None
     reasons = [*_election(before, after, situation), *_eligible(before, after, situation), *_moves(before, after)]
@@ -165,7 +165,7 @@ def _moves(before: PartitionState, after: PartitionState) -> Iterable[str]:
 
 
 def broker_changed(broker_id: int, before: BrokerRegistration | None, after: BrokerRegistration | None) -> str | None:
-    """What became of a broker's registration; None if nothing that is seen from outside."""
+    """The change of a broker's registration; None if it cannot be seen from outside."""
     if after is None:
         return f"broker {broker_id} is unregistered"
     if before is None or before.epoch != after.epoch:

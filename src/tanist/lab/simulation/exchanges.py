@@ -1,9 +1,9 @@
-"""Frames between nodes and clients, as people would tell of them.
+"""Frames between nodes and clients as short sentences for people.
 
-Reads each frame where it arrives, before the process does, and says in a few words what it asks or answers, for each
-partition that it speaks of. What is asked over and over (heartbeats, metadata, fetches that move nothing) is left out
-or marked as a detail. It must keep nothing of a frame's memory, which is overwritten after the turn, and must never
-raise: what it cannot read it passes over.
+Reads each frame where it arrives, before the process does, and describes its request or answer for each partition in
+it. Periodic requests (heartbeats, metadata, fetches without progress) are left out or marked as a detail. It must keep
+nothing of a frame's memory, which is overwritten after the turn, and must never raise: it skips frames that it cannot
+read.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from tanist.wire.errors import ErrorCode, WireError
 from tanist.wire.frames import correlation_id_of, decode_request, decode_response, parse_request_header
 
 _PENDING_MAX = 10_000
-"""Requests whose answers are waited for. Connections that break leave theirs behind: the oldest are forgotten."""
+"""Requests that wait for their answers. Broken connections leave theirs behind: the oldest are forgotten."""
 
 QUORUM = "the quorum"
-"""What the messages of the metadata quorum are about, in place of a partition."""
+"""The subject of the metadata quorum's messages, in place of a partition."""
 
 
 class Statement(NamedTuple):
@@ -34,7 +34,7 @@ class Statement(NamedTuple):
     weight: Weight = Weight.PART
     why: str | None = None
     tells_its_log: bool = False
-    """It is what a replica answers to the one that looks for the longest log."""
+    """It is a replica's answer in an unclean recovery, with its log's end."""
 
 
 class _SentRequest(NamedTuple):
@@ -44,7 +44,7 @@ class _SentRequest(NamedTuple):
 
 
 class Exchanges:
-    """Remembers what was asked, to know what an answer answers."""
+    """Remembers open requests, to decode their answers."""
 
     def __init__(
         self,
@@ -55,13 +55,13 @@ class Exchanges:
         self._topic_name = topic_name
         self.is_registered = is_registered
         self._on_statement = on_statement
-        """Called with the hosts from and to which something is said."""
+        """Called with the sending and the receiving host."""
         self._asked: dict[tuple[SimConnection, int], _SentRequest] = {}
-        """By the end that was asked, and the correlation id."""
+        """By the receiving end, and the correlation id."""
         self._fetched: dict[tuple[str, str, str], tuple[int, int]] = {}
         """(follower, leader, partition) -> the offset and epoch of its last fetch."""
         self._introduced: set[str] = set()
-        """Lives of nodes that have asked to be registered."""
+        """Lives of nodes that have sent a BrokerRegistration."""
 
     def read(self, end: SimConnection, frame: memoryview) -> None:
         """`SimNetwork.on_frame`."""
@@ -100,13 +100,13 @@ class Exchanges:
         return None if not found or found.startswith("__") else f"{found}-{index}"
 
     def is_news(self, end: SimConnection, partition: str, offset: int, epoch: int) -> bool:
-        """Whether a follower's fetch says more than its last one did."""
+        """Whether a follower's fetch differs from its last one."""
         key = (end.peer_host, end.host, partition)
         known, self._fetched[key] = self._fetched.get(key), (offset, epoch)
         return known != (offset, epoch)
 
     def is_first_request(self, end: SimConnection) -> bool:
-        """Whether that life of a node has not asked to be registered before: it asks until it is answered."""
+        """Whether this is the first BrokerRegistration of that life of a node: it is repeated until it is answered."""
         life = "" if end.other is None else end.other.process.name
         first = life not in self._introduced
         self._introduced.add(life)
@@ -118,7 +118,7 @@ class Exchanges:
 
 def _fetch(exchanges: Exchanges, end: SimConnection, request: Any) -> Iterator[Statement]:
     if max(request.replica_id, request.replica_state.replica_id) < 0:
-        return  # a consumer's: what it is given tells enough
+        return  # a consumer's: the answer shows enough
     for topic in request.topics:
         for each in topic.partitions:
             name = exchanges.name(topic.topic or topic.topic_id, each.partition)
@@ -340,7 +340,7 @@ def _error(code: int) -> str:
 
 
 def _offsets(records: bytes | memoryview) -> str:
-    """Which records a set of batches has."""
+    """The offsets of a set of batches."""
     headers = [header for _, header in iterate_headers(memoryview(records))]
     if not headers:
         return "a part of a batch"
@@ -349,7 +349,7 @@ def _offsets(records: bytes | memoryview) -> str:
 
 
 def _values(records: bytes | memoryview) -> str:
-    """What was sent, as the history names it: producer and number."""
+    """The sent values, as in the history: producer and number."""
     view = memoryview(records)
     values = [
         bytes(record.value or b"").decode("utf-8", "replace")

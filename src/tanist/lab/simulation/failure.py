@@ -1,7 +1,7 @@
-"""A failure as it is handed to people: made small, kept in a file, and told.
+"""A failure for people: shrunk, kept in a file, and reported.
 
-Owns the words of the report: the property and its meaning, what is left of the plan and why, the last moments of the
-partition that failed. Whoever reads it should know what broke before he has opened anything else.
+Owns the text of the report: the property and its meaning, the rest of the plan and its reasons, the last moments of the
+failed partition. The report alone should tell its reader which property broke, and how.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from tanist.sim.workload.operations import Operation
 
 _LAST_MOMENTS = 24
 _OF_NO_NODE = ("leader", "controller", "quorum")
-"""Faults that find their victims when their time comes."""
+"""Faults that choose their victims when they strike."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One seed that failed, and what was made of it."""
+    """One failed seed, and its shrunk plan."""
 
     seed: int
     violation: Violation
@@ -41,7 +41,7 @@ class Failure:
     original: Plan | None
     """None: it is directed, and follows a script."""
     shrunk: Shrunk | None
-    """None: nobody tried."""
+    """None: it was not shrunk."""
     scenario: Scenario | None
     file: Path | None
 
@@ -59,7 +59,7 @@ def examine(
     now_s: Callable[[], float],
     progress: Progress | None = None,
 ) -> Failure:
-    """Make the plan of a seed that failed small (with limits), and keep it in a file of the folder."""
+    """Shrink the plan of a failed seed (with limits), and keep it in a file of the folder."""
     violation = outcome.violation
     if violation is None:
         raise ValueError(f"seed {outcome.seed} has not failed")
@@ -86,7 +86,7 @@ def examine(
 
 
 def lines(failure: Failure, width: int = WIDTH) -> Iterator[str]:
-    """The report. With the last moments, if somebody has tried to make it small or it was made by hand."""
+    """The report. It has the last moments if the plan was shrunk or written by hand."""
     property_id, mutation = failure.violation.property_id, failure.terms.mutation
     yield f"seed {failure.seed}: {breach(property_id)}"
     if meaning(property_id):
@@ -149,7 +149,7 @@ def as_json(failure: Failure) -> dict[str, Any]:
 
 
 def events(plan: Plan, width: int = WIDTH) -> Iterator[str]:
-    """What goes wrong and is done, and when."""
+    """The faults and operations of a plan, with their times."""
     if not plan.length:
         yield "Nothing goes wrong and nobody does anything: the load is enough."
     both: list[Fault | Operation] = sorted((*plan.faults, *plan.operations), key=lambda each: each.at_us)
@@ -165,7 +165,7 @@ def events(plan: Plan, width: int = WIDTH) -> Iterator[str]:
 
 
 def _kept(plan: Plan | None, shrunk: Shrunk | None) -> Iterator[str]:
-    """What of the plan is left, and why."""
+    """The parts of the plan that are left, and the reasons."""
     if plan is None:
         return
     if shrunk is None:

@@ -1,8 +1,8 @@
-"""All that makes a run of the simulator what it is: a seed, a configuration, and what is to go wrong and be done, when.
+"""The plan of a run of the simulator: a seed, a configuration, and timed faults and operations.
 
-A seed draws a plan. A plan can then be cut down without drawing anew: what is left of its faults and operations happens
-when and as it did, because each purpose has a stream of chance of its own (`sim.clock.stream`). So a plan is what
-shrinking makes smaller, and what a scenario file holds. It must never depend on anything but its own fields.
+A seed draws a plan. A plan can then be cut down without drawing again: its remaining faults and operations happen as
+before, because each purpose has its own random stream (`sim.world.clock.stream`). Shrinking makes plans smaller, and a
+scenario file holds one. It must never depend on anything but its own fields.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from tanist.sim.world.clock import stream
 Profile = Callable[[int], ChaosConfig]
 
 FAULTS = {**KINDS, **RARE_KINDS}
-"""Every kind of fault, and what it is."""
+"""Every kind of fault, and its meaning."""
 OPERATORS = {**OPERATIONS, **RARE_OPERATIONS}
-"""Every kind of operation, and what it is."""
+"""Every kind of operation, and its meaning."""
 
 
 @dataclass(frozen=True, slots=True)
 class Restriction:
-    """What a seed may draw from, beyond its own choice.
+    """A restriction of the kinds that a seed may draw.
 
-    With `only`, a seed's faults are those of its own kinds that are named here, or, if it has drawn none of them, all
-    that are named. Nothing of `without`, a kind of fault or of operation, is drawn.
+    With `only`, a seed draws from those of its own kinds that are named here or, if there are none, from all that are
+    named. Kinds of faults or operations in `without` are not drawn.
     """
 
     only: frozenset[str] = frozenset()
@@ -73,7 +73,7 @@ class Plan:
 
     @classmethod
     def drawn(cls, seed: int, restriction: Restriction = NO_RESTRICTION, profile: Profile = ChaosConfig.drawn) -> Plan:
-        """The plan of a seed. Without a restriction it is the one that `sim.chaos.run(seed)` plays."""
+        """The plan of a seed. Without a restriction it is the one that `sim.run.run.run(seed)` plays."""
         config = restriction.applied(profile(seed))
         time_us = config.fault_time_ms * 1000
         faults: list[Fault] = []
@@ -95,5 +95,5 @@ class Plan:
 
     @property
     def length(self) -> int:
-        """How much is to go wrong and to be done."""
+        """Number of faults and operations."""
         return len(self.faults) + len(self.operations)

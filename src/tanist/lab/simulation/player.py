@@ -1,8 +1,8 @@
 """A run of the simulator as the moments of a replay.
 
-Looks on from three places: what the world notes (faults, operators, what nodes report), the frames as they arrive, and
-every node after each of its turns. It changes nothing: a run that is looked at ends with the same digest as one that is
-not. What it says depends on the plan alone, so the same plan gives the same moments everywhere.
+It has three sources: the world's notes (faults, operators, nodes' reports), the frames as they arrive, and every node
+after each of its turns. It changes nothing: a run ends with the same digest with it and without. Its moments depend on
+the plan alone, so the same plan gives the same moments everywhere.
 """
 
 from __future__ import annotations
@@ -35,36 +35,36 @@ _ENDS = ("killed", "lost power", "has stopped", "died in the middle of a turn")
 _NOT_A_TURN = ("goes on", "has stopped", "connected again", "can reach", "the disk is mended")
 _TURNING_REPORTS = ("controller ", "POSSIBLE DATA LOSS", "quorum leader is gone")
 _RETOLD = re.compile(r": ISR is now |^quorum leader is \d|^registered broker|^broker \d+ is unfenced")
-"""What nodes report, and is told from what they do."""
+"""Reports of nodes that their actions already show."""
 _BEGINS = re.compile(r"life (\d+) begins")
 _NODE = re.compile(r"\bnode(\d+)\b")
 _FAULT_WORDS = {
     "killed": "killed (SIGKILL); what it wrote stays in the page cache",
     "lost power": "loses its power, and what was not synced with it",
     "frozen": "frozen: nothing runs, its connections stay",
-    "is told to stop": "is told to stop (controlled shutdown)",
+    "is told to stop": "stops (controlled shutdown)",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """A run, and what was seen of it."""
+    """A run, and its moments."""
 
     outcome: SeedResult
     moments: tuple[Moment, ...]
     lanes: tuple[str, ...]
-    """All there are, in the order in which they stand."""
+    """All lanes, in their order."""
     partition: str | None
-    """The one that failed, if the violation speaks of one."""
+    """The failed partition, if the violation names one."""
 
 
 def moments(plan: Plan) -> Iterator[Moment]:
-    """All that happens in a run of the plan."""
+    """All moments of a run of the plan."""
     yield from play(plan.begin()).moments
 
 
 def play(run: Run) -> Played:
-    """Play a run that has not begun to its end, and look on."""
+    """Play a run from its beginning to its end, and record its moments."""
     player = _Player(run)
     outcome = run.run()
     player.finish(outcome.violation)
@@ -73,7 +73,7 @@ def play(run: Run) -> Played:
 
 
 def failed_partition(run: Run, violation: Violation) -> str | None:
-    """Of which partition the violation speaks."""
+    """The partition that the violation names."""
     for key, oracle in run.checkers.replicas.oracles.items():
         if re.search(rf"(?<![\w.-]){re.escape(oracle.name)}(?!\d)", violation.message):
             return oracle.name
@@ -91,7 +91,7 @@ class _Change:
 
 
 class _AfterTheCheckers:
-    """A watcher that comes last: by then the committed metadata has been noted."""
+    """A watcher that comes last: the checkers have noted the committed metadata by then."""
 
     def __init__(self, player: _Player) -> None:
         self._player = player
@@ -107,7 +107,7 @@ class _AfterTheCheckers:
 
 
 class _Player:
-    """Looks on from first to last. A `sim.world.Watcher` that comes before the checkers, who may end the run."""
+    """Records a run. A `Watcher` (`sim.world`) that comes before the checkers, which may end the run."""
 
     def __init__(self, run: Run) -> None:
         self.moments: list[Moment] = []
@@ -122,22 +122,22 @@ class _Player:
         self._states: dict[TopicIdPartition, PartitionState] = {}
         self._brokers: dict[int, BrokerRegistration] = {}
         self._last_said: dict[tuple[str, str, str | None], str] = {}
-        """From whom, to whom and about what -> what was said last: said again it is no news."""
+        """Sender, receiver and subject -> the last statement: a repeated one is not shown."""
         self._answered: dict[str, list[int]] = {}
-        """Partition -> the brokers that have said how long their logs are, since it last had a leader."""
+        """Partition -> the brokers that have reported their logs' ends since it last had a leader."""
         self._did: list[Did] = []
-        """By the replicas of this turn's node: told when it is known what was committed, which is what they follow."""
+        """Actions of the replicas in this turn, shown after the committed changes that caused them."""
         self._changes: list[_Change] = []
         """Committed in this turn."""
         self._applied_offset = -1
         self._acting = self.lanes[0]
-        """Who had the last turn."""
+        """The node that had the last turn."""
         world.trace = self._noted
         world.watchers.insert(0, self)
         world.watchers.append(_AfterTheCheckers(self))
         world.network.on_frame = self._exchanges.read
 
-    # -- what is looked at
+    # -- sources
 
     def turn_ended(self, host: Host) -> None:
         self._acting = self._names[host.name]
@@ -221,7 +221,7 @@ class _Player:
                 self._changes.append(_Change(oracle, before, after, situation))
 
     def tell_turn(self) -> None:
-        """What the last turn has brought, causes first: brokers, then partitions, then replicas."""
+        """The moments of the last turn, causes first: brokers, then partitions, then replicas."""
         applied_offset = self._run.checkers.metadata.applied_offset
         if applied_offset != self._applied_offset:
             self._applied_offset = applied_offset
@@ -311,6 +311,6 @@ def _about(message: str) -> str | None:
 
 
 def _operated(message: str) -> str | None:
-    """The partition that an operator speaks of, if it is one."""
+    """The partition that an operation names, if it names one."""
     found = re.search(r"(?:wants|reassignment of|leader of) (\S+-\d+)\b", message)
     return None if found is None else found[1]

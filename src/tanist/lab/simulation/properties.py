@@ -1,7 +1,7 @@
-"""What the simulator's properties mean, a sentence each, for who reads of a failure and has never seen their numbers.
+"""The meanings of the simulator's properties, a sentence each, for readers of a failure who do not know their numbers.
 
-The numbers are those of docs/simulator.md, where it is said who judges them. `tests/lab/test_lab_run.py` keeps both
-tables together. Also what a checker says of a violation, without the values that mean something to programs only.
+The numbers are those of docs/simulator.md, which also names the checkers. `tests/lab/test_lab_run.py` keeps both tables
+together. Also a violation's message without the values that only programs need.
 """
 
 from __future__ import annotations
@@ -62,17 +62,17 @@ MEANINGS: dict[str, str] = {
 
 
 def breach(property_id: str) -> str:
-    """That the property is violated, in a few words."""
+    """The breach of the property, in a few words."""
     return "an error was raised" if property_id == CRASH else f"{property_id} does not hold"
 
 
 def meaning(property_id: str) -> str:
-    """The sentence; of a property that nobody has described, nothing."""
+    """The meaning of a property; empty if it has no description."""
     return MEANINGS.get(property_id, "")
 
 
 def readable(message: str) -> str:
-    """What a checker says, with partitions and brokers as people write them."""
+    """A checker's message, with partitions and brokers as people write them."""
     return _REGISTRATION.sub(_registration, _STATE.sub(_state, message))
 
 

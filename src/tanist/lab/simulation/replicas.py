@@ -1,8 +1,8 @@
-"""What a replica did in a turn of its node, as people would tell of it.
+"""The actions of a replica in a turn of its node, as sentences for people.
 
-Compares each hosted partition with how it was after the node's last turn: its role, its log, its high watermark, the
-ISR it counts with. Looks and touches nothing. The why-lines name the rule and the numbers that it speaks of, so that a
-replica which does otherwise contradicts its own line.
+Compares each hosted partition with its state after the node's last turn: its role, its log, its high watermark, its
+maximal ISR. It changes nothing. The why-lines name the rule and its numbers, so a replica that breaks the rule
+contradicts its own line.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class _Seen:
 
 @dataclass(frozen=True, slots=True)
 class Did:
-    """What one replica did in one turn."""
+    """The actions of one replica in one turn."""
 
     partition: str
     text: str
@@ -58,7 +58,7 @@ class Replicas:
         return done
 
     def _forget_deleted(self, host: Host, node: Node) -> None:
-        """A log that was deleted in this life says nothing of the one that comes after it."""
+        """Forget a log that was deleted in this life: the next one does not continue it."""
         for node_id, key in list(self._seen):
             seen_now = node_id == host.node_id and self._seen[node_id, key].life == host.lives
             if seen_now and node.replicas.get(*key) is None:
@@ -138,7 +138,7 @@ def _membership(before: _Seen, now: _Seen) -> list[str]:
 
 
 def _known(leader: LeaderState | None) -> str:
-    """How far the leader knows its followers to be."""
+    """The followers' log ends, as the leader knows them."""
     if leader is None:
         return ""
     ends = [
@@ -150,7 +150,7 @@ def _known(leader: LeaderState | None) -> str:
 
 
 def _why_committed(node: Node, hosted: HostedPartition, leader: LeaderState) -> str:
-    """Facts 1 and 4; as Kafka says them, not as the leader counted."""
+    """Rules 1 and 4, as Kafka states them, not as the leader counted."""
     needed = min(node.metadata.image.min_insync_replicas(hosted.topic), len(leader.metadata.replicas))
     if len(leader.isr) < needed:
         return f"ISR {_set(leader.isr)} is below min.insync.replicas {needed}: it has to stand still (KIP-966, rule 1)"
@@ -168,7 +168,7 @@ def _why_committed(node: Node, hosted: HostedPartition, leader: LeaderState) -> 
 
 
 def _why_joins(leader: LeaderState, joining: frozenset[int]) -> str:
-    """Rule 11, with the numbers of who is to join."""
+    """Rule 11, with the numbers of the joining replicas."""
     high_watermark, start = leader.high_watermark, leader.leader_epoch_start_offset
     ends = {each: leader.remotes[each].log_end_offset for each in sorted(joining) if each in leader.remotes}
     known = ", ".join(f"{broker_id} has {end}" for broker_id, end in ends.items())

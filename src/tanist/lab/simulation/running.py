@@ -1,6 +1,6 @@
-"""Many seeds, in as many processes as there are cores, and what comes of them all.
+"""Many seeds, in several processes, and their totals.
 
-Owns the terms by which seeds are played, and the sums; the processes are `sim/run/pool.py`'s.
+Owns the terms by which seeds are played, and the sums; `sim/run/pool.py` owns the processes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tanist.sim.run.run import Run, SeedResult
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """By which seeds are played."""
+    """The terms by which seeds are played."""
 
     restriction: Restriction = NO_RESTRICTION
     mutation: str | None = None
@@ -36,17 +36,17 @@ class Terms:
 
     @property
     def scripted(self) -> bool:
-        """Whether the broken rule has a script of its own, and no seed draws a plan."""
+        """Whether the broken rule has a script of its own, so that no seed draws a plan."""
         return directed(self.mutation) is not None
 
     def plan(self, seed: int) -> Plan | None:
-        """What a seed draws, if it does."""
+        """The plan that a seed draws, if it draws one."""
         if self.scripted:
             return None
         return Plan.drawn(seed, self.restriction, GroupConfig.drawn if self.groups else profile(self.mutation))
 
     def begin(self, seed: int) -> Run:
-        """The run of a seed. The rule has to be `broken` around this, too."""
+        """The run of a seed. The rule must be `broken` around this, too."""
         scripted, plan = directed(self.mutation), self.plan(seed)
         if plan is not None:
             return plan.begin()
@@ -62,13 +62,13 @@ def play_seed(seed: int, terms: Terms) -> SeedResult:
 
 
 def outcomes(seeds: range, terms: Terms, jobs: int, in_time: Callable[[], bool]) -> Iterator[SeedResult]:
-    """The outcomes, as they come. No seed is begun once it is not `in_time`."""
+    """The results, as they come. No seed starts when it is not `in_time`."""
     return pool.outcomes(partial(play_seed, terms=terms), seeds, jobs, in_time)
 
 
 @dataclass(slots=True)
 class Totals:
-    """What all of them came to."""
+    """The totals of all seeds."""
 
     seeds: int = 0
     failed: list[SeedResult] = field(default_factory=list)

@@ -1,10 +1,10 @@
 """Scenario files: a plan that can be kept, read by people, and played again to the same bytes.
 
-JSON, with `"tanist-scenario": 1` at the top, and who plays it ("player"): the simulator here, or the model checker
-(`lab.model_scenario`). Times are virtual: of faults and operations, in microseconds since the load began. Whatever the
-file has not is as in `ChaosConfig`; what nobody knows is an error, because it would be played as something else.
+JSON, with `"tanist-scenario": 1` at the top, and its player ("player"): the simulator here, or the model checker
+(`lab.model_scenario`). Times are virtual; those of faults and operations are in microseconds since the load began.
+Missing values are those of `ChaosConfig`; an unknown name is an error, because the file would be played wrongly.
 
-A file is read as what it is, somebody's text: every value is checked before a plan is made of it.
+A file is untrusted text: every value is checked before it becomes part of a plan.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MODEL = "model"
 RECORDS = "records"
 GROUPS = "groups"
 _WORKLOADS: dict[str, type[ChaosConfig]] = {RECORDS: ChaosConfig, GROUPS: GroupConfig}
-"""What the clients of a run are: producers and consumers of records, or members of consumer groups."""
+"""The clients of a run: producers and consumers of records, or members of consumer groups."""
 
 _MAX_BYTES = 16 << 20
 _MAX_NODES = 100
@@ -38,12 +38,12 @@ _MAX_PARTITIONS = 1_000
 
 
 class ScenarioError(ValueError):
-    """The file is none, or not one that can be played."""
+    """The file is not a scenario, or cannot be played."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A plan, and what it shows."""
+    """A plan, and the violation that it shows."""
 
     plan: Plan
     title: str
@@ -52,11 +52,11 @@ class Scenario:
     """The rule that is broken while it is played (`tanist lab mutants`)."""
     violation: str | None = None
     notes: tuple[str, ...] = ()
-    """What is kept of what, and why."""
+    """The parts of the plan that were kept, and the reasons."""
 
 
 def load(path: Path) -> dict[str, Any]:
-    """The document of a scenario file, for whoever plays it."""
+    """The document of a scenario file, for its player."""
     with path.open("rb") as file:
         data = file.read(_MAX_BYTES + 1)
     if len(data) > _MAX_BYTES:
@@ -118,7 +118,7 @@ def as_document(scenario: Scenario) -> dict[str, Any]:
 
 
 def from_document(document: Mapping[str, Any]) -> Scenario:
-    """What `as_document` made. `ScenarioError` for anything else."""
+    """The inverse of `as_document`. `ScenarioError` for anything else."""
     try:
         config = _config(document["cluster"], str(document.get("workload", RECORDS)))
         nodes = frozenset(config.roles)
@@ -148,7 +148,7 @@ def from_document(document: Mapping[str, Any]) -> Scenario:
 
 
 def _plain(value: Any) -> Any:
-    """A field of the configuration as JSON has it."""
+    """A field of the configuration as JSON."""
     if isinstance(value, Topic):
         return {
             "name": value.name,
@@ -190,7 +190,7 @@ def _config(values: Mapping[str, Any], workload: str) -> ChaosConfig:
 
 
 def _value(field: Field[Any], value: Any) -> Any:
-    """A value of JSON, as that field has it."""
+    """A value of JSON as a value of that field."""
     if field.name == "roles":
         return {int(node): str(role) for node, role in value.items()}
     if field.name == "properties":
@@ -260,7 +260,7 @@ def _time(value: Any) -> int:
 
 
 def _share(value: Any) -> float:
-    """Chance for a choice, in [0, 1)."""
+    """A random number for a choice, in [0, 1)."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
         raise ScenarioError(f"{value!r} is not in [0, 1)")
     return float(value)

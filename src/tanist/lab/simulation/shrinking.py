@@ -1,11 +1,12 @@
-"""A failing plan made small: as few faults, operations and as little of a cluster as still breaks the same property.
+"""Shrinking: the fewest faults and operations, and the smallest cluster, that still break the same property.
 
-Delta debugging (Zeller and Hildebrandt: leave out halves, then quarters, then single ones, as long as it fails) over
-the list of faults and operations, then simpler configurations, then shorter pauses; again until nothing more can go. A
-candidate counts only if it violates the *same* property; one that violates another is another failure, and is dropped.
+Delta debugging (Zeller and Hildebrandt: leave out halves, then quarters, then single events, as long as it fails) over
+the list of faults and operations, then simpler configurations, then shorter pauses; repeated until nothing more can go.
+A candidate counts only if it violates the *same* property; a violation of another one is another failure, and is
+dropped.
 
-Owns the search and its bounds. It plays candidates as they are and asks nothing else of them, so what it finds is a
-plan that fails by itself. The clock is an argument, as everywhere: the bound in seconds is the caller's.
+Owns the search and its bounds. It plays candidates unchanged, so its result is a plan that fails by itself. The clock
+is an argument, as everywhere: the bound in seconds is the caller's.
 """
 
 from __future__ import annotations
@@ -22,22 +23,22 @@ from tanist.sim.workload.operations import Operation
 from tanist.sim.world.scheduler import MICROSECONDS
 
 _PAUSE_US = 200_000
-"""Between two things that happen; longer ones are tried to be shortened to this."""
+"""Pause between two events; longer ones are shortened to this if possible."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much may be tried."""
+    """Limits of the search."""
 
     tries: int = 300
     seconds: float = 60.0
     later_ms: int = 3_000
-    """A candidate that has not failed so long after the plan did, in virtual time, is given up."""
+    """A candidate is dropped if it has not failed this long, in virtual time, after the plan did."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shrunk:
-    """The smallest plan that was found, and what it violates."""
+    """The smallest plan that was found, and its violation."""
 
     plan: Plan
     violation: Violation
@@ -51,7 +52,7 @@ Progress = Callable[[int, Plan], None]
 
 
 class _Interrupted(BaseException):
-    """The candidate has run long enough. Not an `Exception`, which the run would take for one of the node's."""
+    """The candidate has run long enough. Not an `Exception`, which the run would treat as an error of a node."""
 
 
 class _Spent(Exception):
@@ -59,7 +60,7 @@ class _Spent(Exception):
 
 
 def violation_of(plan: Plan, until_ms: int | None = None) -> Violation | None:
-    """What the plan violates, if it does so within this virtual time."""
+    """The plan's violation, if it comes within this virtual time."""
     run = plan.begin()
     if until_ms is not None:
         run.world.scheduler.at(until_ms * MICROSECONDS, _give_up)
@@ -80,7 +81,7 @@ def shrink(
     limits: Limits = Limits(),
     progress: Progress | None = None,
 ) -> Shrunk:
-    """Make the plan, which violates so, as small as the limits allow."""
+    """Shrink the plan with this violation as far as the limits allow."""
     search = _Search(plan, violation, now_s, limits, progress)
     complete = True
     try:
@@ -92,7 +93,7 @@ def shrink(
 
 
 class _Search:
-    """The smallest plan so far, and what has been tried."""
+    """The smallest plan so far, and the tried candidates."""
 
     def __init__(
         self,
@@ -112,7 +113,7 @@ class _Search:
         self._tried: set[str] = set()
 
     def round(self) -> bool:
-        """Try all that can be left out or made simpler, once. Whether anything could."""
+        """Try each reduction once. Returns whether one succeeded."""
         before = self.plan
         self._leave_out_what_comes_later()
         self._leave_out_events()
@@ -124,7 +125,7 @@ class _Search:
         return self.plan != before
 
     def _leave_out_what_comes_later(self) -> None:
-        """What was to happen after the failure has no part in it (the load begins after the world does)."""
+        """Leave out events after the failure (the load begins after the world does)."""
         end_us = self.violation.now_us
         self._fails(_with(self.plan, [each for each in _events(self.plan) if each.at_us < end_us]))
 
@@ -144,7 +145,7 @@ class _Search:
                 pieces = min(2 * pieces, len(events))
 
     def _draw_together(self) -> None:
-        """Shorter pauses between what happens, one after the other."""
+        """Shorten the pauses between events, one after the other."""
         for number in range(self.plan.length):
             events = _events(self.plan)
             before_us = events[number - 1].at_us if number else 0
@@ -154,7 +155,7 @@ class _Search:
                 self._fails(_with(self.plan, events[:number] + later))
 
     def _fails(self, candidate: Plan) -> bool:
-        """Whether the candidate, if it is another one, violates the same property. Then it is the smallest."""
+        """Whether the candidate is new and violates the same property. Then it is the smallest."""
         key = repr(candidate)
         if candidate == self.plan or key in self._tried:
             return False
@@ -175,7 +176,7 @@ Event = Fault | Operation
 
 
 def _kind(violation: Violation) -> str:
-    """What must stay the same: the property; of a node's own error, which error it is."""
+    """The kind that must stay the same: the property, or for a node's own error, the error."""
     return violation.property_id if violation.error is None else f"{violation.property_id} {violation.error}"
 
 
@@ -196,7 +197,7 @@ def _with(plan: Plan, events: Sequence[Event]) -> Plan:
 
 
 def _fewer_groups(config: ChaosConfig) -> Iterator[ChaosConfig]:
-    """One group; then members that come and go less, and fewer of them."""
+    """One group; then less churn of its members, and fewer members."""
     if not isinstance(config, GroupConfig):
         return
     if len(config.plans) > 1:
@@ -246,7 +247,7 @@ def _slower_clients(config: ChaosConfig) -> Iterator[ChaosConfig]:
 
 
 def _as_usual(config: ChaosConfig) -> Iterator[ChaosConfig]:
-    """One by one what is drawn, as it is by itself. Kinds are left alone: they were drawn from already."""
+    """Set the drawn values to their defaults one by one. Kinds stay: the events are already drawn from them."""
     usual = ChaosConfig(roles=config.roles, topics=config.topics)
     for name in ("left_out", "may_lose", "latency_us", "directories", "min_insync_replicas"):
         if getattr(config, name) != getattr(usual, name):
@@ -261,7 +262,7 @@ def _as_usual(config: ChaosConfig) -> Iterator[ChaosConfig]:
 
 
 def _fewer_nodes(config: ChaosConfig) -> Iterator[ChaosConfig]:
-    """Three nodes; whatever happens to others has to be left out before."""
+    """Three nodes; events of others must have been left out before."""
     for node in sorted(config.roles, reverse=True):
         roles = {each: role for each, role in config.roles.items() if each != node}
         brokers = sum("broker" in role for role in roles.values())
