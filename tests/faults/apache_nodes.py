@@ -223,11 +223,16 @@ def _position_of(segment: Path, offset: int) -> int:
 def options(folder: Path) -> list[str]:
     """For `tanist jepsen`: where the cluster is, and how it is broken."""
     nodes = Nodes.load(folder)
-    told = ["--name", f"Apache Kafka {VERSION}, ELR {'on' if nodes.elr else 'off'}", "--bootstrap", nodes.bootstrap]
+    arguments = [
+        "--name",
+        f"Apache Kafka {VERSION}, ELR {'on' if nodes.elr else 'off'}",
+        "--bootstrap",
+        nodes.bootstrap,
+    ]
     program = f"cd {shlex.quote(str(ROOT))} && {shlex.quote(sys.executable)} -m tests.faults.apache_nodes"
     for what in ("start", "kill", "lose", "pause", "resume"):
-        told += [f"--{what}", f"{program} {shlex.quote(str(folder))} {what} {{node}}"]
-    return told
+        arguments += [f"--{what}", f"{program} {shlex.quote(str(folder))} {what} {{node}}"]
+    return arguments
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

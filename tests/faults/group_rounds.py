@@ -8,7 +8,7 @@ protocol, half of the consumer protocol (KIP-848); their members are those of th
 a broker that leads a partition of `__consumer_offsets` gets SIGKILL, and is started again. Judged, as members hear of
 it:
 
-* what was told to be committed is what is told afterwards, or something newer: committed offsets never go back;
+* an acknowledged commit, or a newer one, is returned afterwards: committed offsets never go back;
 * no two members have a partition in one generation, or member epoch;
 * in the end every partition has one owner, whose commits succeed.
 
@@ -58,7 +58,7 @@ PROPERTIES = {
 
 @dataclass(slots=True)
 class ReportedCommit:
-    """The newest commit of one partition that anybody was told of."""
+    """The newest reported commit of one partition."""
 
     offset: int
     tag: str
@@ -91,7 +91,7 @@ class Account:
         *,
         classic: bool,
     ) -> None:
-        self.counts["assignments told"] += 1
+        self.counts["assignments received"] += 1
         for partition in partitions:
             group_partition = (group, *partition)
             for other in self.members.values():
@@ -115,7 +115,7 @@ class Account:
     def fetched(
         self, client: str, group: str, asked: Mapping[GroupPartition, ReportedCommit], offsets: Offsets
     ) -> None:
-        self.counts["offsets told"] += 1
+        self.counts["offsets returned"] += 1
         for partition, (offset, tag) in offsets.items():
             group_partition = (group, *partition)
             least = asked.get(group_partition)
@@ -130,7 +130,7 @@ class Account:
         self._authors[tag] = client
 
     def committed(self, client: str, group_partition: GroupPartition, offset: int, tag: str) -> None:
-        self.counts["commits told"] += 1
+        self.counts["commits acknowledged"] += 1
         self._succeeded.add(tag)
         self._hears(group_partition, offset, tag)
 
@@ -146,7 +146,7 @@ class Account:
     # -- at the end
 
     def look(self, groups: Sequence[str], partitions: int) -> bool:
-        """Whether every partition has one owner whose commits are told; what is not so is in `unsettled`."""
+        """Whether every partition has one owner with acknowledged commits; the others are in `unsettled`."""
         self.unsettled = []
         for group in groups:
             members = [member for member in self.members.values() if member.group == group]

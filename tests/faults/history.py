@@ -1,4 +1,4 @@
-"""What a load was told, what the log holds in the end, and how long it was silent in between.
+"""A load's acknowledgements, the log in the end, and the longest pause in between.
 
 Pure: no cluster, no clock. Whether the two agree is the history checker's to say (`recorded.py`).
 """

@@ -32,7 +32,7 @@ def number_of(stored: bytes, partition: int) -> int:
 
 @dataclass(slots=True)
 class Load:
-    """A thread that produces `rate` records a second, evenly over the partitions, until it is told to stop."""
+    """A thread that produces `rate` records a second, evenly over the partitions, until it is stopped."""
 
     cluster: Cluster
     topic: str
@@ -108,13 +108,13 @@ class Load:
         self._unsent = producer.flush(120.0)
 
     def _told(self, number: int) -> Any:
-        def told(error: Any, message: Any) -> None:
+        def delivered(error: Any, message: Any) -> None:
             if error is None:
                 self.acks.append(Ack(message.partition(), number, message.offset(), time.monotonic()))
             else:
                 self.errors.append(f"partition {message.partition()}, record {number}: {error}")
 
-        return told
+        return delivered
 
 
 def read_all(cluster: Cluster, topic: str, partitions: int) -> dict[int, list[Stored]]:

@@ -6,7 +6,7 @@
 Topic: 4 partitions, 3 replicas, min.insync.replicas 2; acks=all, idempotent. In each round a broker (leader and
 controller as may be) gets SIGKILL, or SIGTERM; when all partitions acknowledge again it is restarted, and the next
 round begins when every replica is back in the ISR. In the end the history checker finds nothing (no acknowledged
-record lost, none duplicated, none out of order), and all replicas' segments are the same bytes. Told besides: the
+record lost, none duplicated, none out of order), and all replicas' segments are the same bytes. Reported besides: the
 longest silence between two acknowledgements after each fault.
 
 A killed process is missed at once, for the kernel resets its connections. SIGSTOP (`--how pause`) is harder: the broker
@@ -15,7 +15,7 @@ keeps its connections, says nothing until its session has run out, and then wake
 Others are done with tanist's own faults (docs/faults.md), so to tanist only: `partition` takes the broker off the
 network, away from clients too; in `isolated` clients still reach it, so they must not believe it; in `one-way` it hears
 the others, and they do not hear it; `slow` delays all that it exchanges with the others by 200 ms; on `disk-full` it
-goes down, and is started when there is room again.
+goes down, and is started when there is space again.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ def strike(cluster: Cluster, fault: Fault, node_id: int) -> None:
         order(cluster, *(word.format(node_id) for word in TANISTS[fault]))
         if fault == "disk-full":
             wait_for(
-                lambda: cluster.pid(node_id) is None, f"node {node_id} goes down for want of room", timeout_s=RECOVERY_S
+                lambda: cluster.pid(node_id) is None, f"node {node_id} goes down without space", timeout_s=RECOVERY_S
             )
 
 

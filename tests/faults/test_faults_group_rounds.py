@@ -100,4 +100,4 @@ def test_groups_outlive_their_coordinators(tmp_path: Path) -> None:
         cluster.stop()
     assert account.passed, account
     assert account.kills > 0
-    assert account.counts["commits told"] > 50
+    assert account.counts["commits acknowledged"] > 50

@@ -16,14 +16,14 @@ ACKS = [Ack(0, n, n, float(n)) for n in range(4)] + [Ack(1, n, n, float(n)) for 
 
 
 def _found(acks: list[Ack], log: dict[int, list[Stored]], sent: dict[int, int] = SENT) -> dict[str, int]:
-    verdict, told = judged("t", acks, log, sent)
-    assert len(told) == len(verdict.found)
+    verdict, reported = judged("t", acks, log, sent)
+    assert len(reported) == len(verdict.found)
     return {found.anomaly.value: found.count for found in verdict.found}
 
 
 def test_a_sound_round() -> None:
-    verdict, told = judged("t", ACKS, LOG, SENT)
-    assert told == []
+    verdict, reported = judged("t", ACKS, LOG, SENT)
+    assert reported == []
     assert (verdict.acknowledged, verdict.unknown, verdict.records_polled) == (6, 0, 6)
     assert verdict.not_polled_at_the_end == {}
 
@@ -35,10 +35,10 @@ def test_a_record_of_unknown_outcome_may_be_there_or_not() -> None:
 
 
 def test_a_lost_record_at_the_end() -> None:
-    verdict, told = judged("t", ACKS, {**LOG, 0: LOG[0][:3]}, SENT)
+    verdict, reported = judged("t", ACKS, {**LOG, 0: LOG[0][:3]}, SENT)
     assert counted(verdict, LOST) == 1
     assert counted(verdict, Anomaly.LOST_WRITE) == 1
-    assert [words.partition(", ")[0] for words in told] == ["lost-write: 1", "unseen: 1"]
+    assert [words.partition(", ")[0] for words in reported] == ["lost-write: 1", "unseen: 1"]
 
 
 def test_a_lost_record_that_another_has_replaced() -> None:

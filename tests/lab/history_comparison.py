@@ -44,14 +44,14 @@ def compare(seeds: Iterable[int]) -> Counter[str]:
         history = make(seed)
         operations = dict(enumerate(history, start=1))
         verdict = judged(operations.items())
-        told = {
+        reported = {
             (each.anomaly.value, name): number for each in verdict.found for name, number in each.partitions.items()
         }
         expected = count(history)
-        if told != expected:
-            raise Differs(f"{make.__name__} of seed {seed}: {told} instead of {expected}")
+        if reported != expected:
+            raise Differs(f"{make.__name__} of seed {seed}: {reported} instead of {expected}")
         if make is worlds.world and verdict.found:
-            raise Differs(f"{make.__name__} of seed {seed} is sound: {told}")
+            raise Differs(f"{make.__name__} of seed {seed} is sound: {reported}")
         met.update(found.anomaly.value for found in verdict.found)
         for found in verdict.found:
             evidence = json.loads(json.dumps(evidence_of(found, operations)))

@@ -29,9 +29,9 @@ def lines(operations: int) -> Iterator[str]:
         at = positions[partition]
         records = ",".join(f'[{at + n},"{values[partition].popleft()}"]' for n in range(count))
         positions[partition] += count
-        told = f'"records":{{"p-{partition}":[{records}]}},' if count else ""
+        reported = f'"records":{{"p-{partition}":[{records}]}},' if count else ""
         times = f'"invoked_ns":{time_ns},"time_ns":{time_ns + 5}'
-        return f'{{"process":"c{partition}","type":"ok","f":"poll",{told}{times}}}\n'
+        return f'{{"process":"c{partition}","type":"ok","f":"poll",{reported}{times}}}\n'
 
     for partition in range(PARTITIONS):
         yield (

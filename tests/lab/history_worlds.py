@@ -1,4 +1,4 @@
-"""Small histories by chance: those of a sound log, those of a log that misbehaves, and soups that make no sense at all.
+"""Small random histories: those of a sound log, those of a log that misbehaves, and soups that make no sense at all.
 
 `world(seed)` plays producers and consumers on logs that do what a log must not do, as far as `plants` says; without
 plants the history is sound, and nothing may be found. `soup(seed)` throws operations together, so that each check meets
@@ -39,9 +39,9 @@ class _Entry:
 class _Log:
     entries: list[_Entry | None] = field(default_factory=list)
     read_to: int = 0
-    """Whoever begins no further on passes over nothing."""
+    """A consumer that begins no later skips nothing."""
     hidden: int = 0
-    """Of its last entries nobody is told any more."""
+    """Its last entries are not acknowledged any more."""
 
     @property
     def end(self) -> int:
@@ -94,8 +94,8 @@ class _World:
         """An operation during which nothing else happens to its process; what it does it does between its lines."""
         if function == "crash" or not self.pair():
             began = self.tick()
-            told = began if self.rng.random() < 0.7 else None
-            self.put(process, function, kind, self.tick(), {**(begun or {}), **fields}, told)
+            reported = began if self.rng.random() < 0.7 else None
+            self.put(process, function, kind, self.tick(), {**(begun or {}), **fields}, reported)
             return
         self.put(process, function, "invoke", self.tick(), begun or {})
         self.put(process, function, kind, self.tick(), fields)
@@ -152,8 +152,8 @@ class _World:
                 offset += rng.choice((-1, 1, 2))
             if offset is not None and offset >= 0 and rng.random() < 0.9:
                 ended["offset"] = offset
-            told = began if not paired and rng.random() < 0.8 else None
-            self.put(producer, "send", "ok", self.tick(), ended, told)
+            reported = began if not paired and rng.random() < 0.8 else None
+            self.put(producer, "send", "ok", self.tick(), ended, reported)
         elif outcome != "never":
             if outcome == "aborted":
                 ended["aborted"] = True
@@ -233,13 +233,13 @@ class _World:
             chosen = [name for name in self.logs if rng.random() < 0.7] or list(self.logs)
             kept = {name: places[name] for name in chosen if name in places}
             fields: Line = {"partitions": chosen}
-            told = {}
+            reported = {}
             for name in chosen:
                 if name not in kept or rng.random() < 0.5:
                     kept[name] = rng.choice((0, rng.randint(0, self.logs[name].read_to)))
-                    told[name] = kept[name] if rng.random() < 0.8 else None
-            if told:
-                fields["positions"] = told
+                    reported[name] = kept[name] if rng.random() < 0.8 else None
+            if reported:
+                fields["positions"] = reported
             places.clear()
             places.update(kept)
             self.simple(consumer, "assign", "ok", fields)
@@ -327,11 +327,11 @@ def soup(seed: int) -> list[Line]:
             return {}
         began = clock[process] + rng.randint(0, 2)
         clock[process] = began + rng.randint(0, 3)
-        told = {"invoked_ns": began} if rng.random() < 0.7 else {}
-        if sent and told and rng.random() < 0.4:
+        reported = {"invoked_ns": began} if rng.random() < 0.7 else {}
+        if sent and reported and rng.random() < 0.4:
             # It ends long after others have begun.
-            return {"time_ns": clock[process] + rng.randint(0, 9), **told}
-        return {"time_ns": clock[process], **told}
+            return {"time_ns": clock[process] + rng.randint(0, 9), **reported}
+        return {"time_ns": clock[process], **reported}
 
     for _ in range(rng.randint(2, 22)):
         process: Any = rng.choice(list(clock))

@@ -30,7 +30,7 @@ def evidence(*history: Line) -> dict[str, list[int]]:
     return {each.anomaly.value: [line for line, _ in evidence_of(each, operations)] for each in judged(*history).found}
 
 
-def told(*history: Line) -> dict[str, str]:
+def reported(*history: Line) -> dict[str, str]:
     return {each.anomaly.value: each.summary for each in judged(*history).found}
 
 
@@ -69,7 +69,7 @@ def test_what_was_acknowledged_and_passed_over_is_lost() -> None:
     history = (send("a", 0), send("b", 1), send("c", 2), poll((0, "a")), poll((2, "c"), process="d"))
     assert found(*history) == {"lost-write": 1}
     assert evidence(*history) == {"lost-write": [2, 5]}
-    assert told(*history)["lost-write"] == "t-0: offset 1 was acknowledged and never polled, though 2 was polled"
+    assert reported(*history)["lost-write"] == "t-0: offset 1 was acknowledged and never polled, though 2 was polled"
 
 
 def test_what_nobody_came_to_is_not_lost() -> None:
@@ -81,7 +81,7 @@ def test_what_was_polled_and_is_gone_is_lost() -> None:
     """A truncation takes what was read as well: each of its records was polled, and then another in its place."""
     history = (send("a", 0), send("b", 1), poll((0, "a"), (1, "b")), send("c", 1), poll((1, "c"), process="d"))
     assert found(*history)["lost-write"] == 1
-    assert told(*history)["lost-write"] == (
+    assert reported(*history)["lost-write"] == (
         "t-0: offset 1 was acknowledged, and in the end something else was polled there"
     )
     assert evidence(*history)["lost-write"] == [2, 5]
@@ -94,7 +94,9 @@ def test_what_was_polled_and_is_gone_is_lost() -> None:
 def test_what_was_polled_and_lies_beyond_the_end_is_lost() -> None:
     history = (send("a", 0), send("b", 1), poll((0, "a"), (1, "b")), poll((0, "a"), process="d"), poll(process="d"))
     assert found(*history) == {"lost-write": 1}
-    assert told(*history)["lost-write"] == ("t-0: offset 1 was acknowledged, and in the end the partition ended at 1")
+    assert reported(*history)["lost-write"] == (
+        "t-0: offset 1 was acknowledged, and in the end the partition ended at 1"
+    )
     assert evidence(*history) == {"lost-write": [2, 4, 5]}
     assert found(*history, poll((1, "b"), process="d")) == {}, "it was not the end"
     assert found(*history, send("c", 2)) == {}, "nobody looked when all was acknowledged"
@@ -155,7 +157,7 @@ def test_one_offset_with_two_values() -> None:
     history = (send("a", 0), send("b", outcome="info", process="q"), poll((0, "b")), poll((0, "a"), process="d"))
     assert found(*history) == {"inconsistent-offsets": 1}
     assert evidence(*history) == {"inconsistent-offsets": [1, 3]}
-    assert told(*history) == {"inconsistent-offsets": "t-0: offset 0 has 2 values"}
+    assert reported(*history) == {"inconsistent-offsets": "t-0: offset 0 has 2 values"}
 
 
 def test_two_acknowledgements_of_one_offset() -> None:
@@ -222,7 +224,7 @@ def test_sent_after_the_acknowledgement_and_before_it_in_the_log() -> None:
     assert found(*history) == {"realtime-order": 1}
     assert evidence(*history) == {"realtime-order": [1, 2]}
     assert (
-        told(*history)["realtime-order"]
+        reported(*history)["realtime-order"]
         == "t-0: what stands at offset 4 was sent after what stands at 5 was acknowledged"
     )
 
@@ -274,7 +276,7 @@ def test_an_end_that_is_older_than_the_question() -> None:
     history = (send("a", 3), began, end(3))
     assert found(*history) == {"stale-end": 1}
     assert evidence(*history) == {"stale-end": [1, 2, 3]}
-    assert told(*history)["stale-end"] == "t-0: its end was said to be 3, and offset 3 had been acknowledged before"
+    assert reported(*history)["stale-end"] == "t-0: its end was said to be 3, and offset 3 had been acknowledged before"
     assert found(send("a", 3), began, end(4)) == {}
     assert found(began, send("a", 3), end(3)) == {}
     assert found(send("a", 3), end(3)) == {}, "nobody knows when it was asked for"
@@ -289,7 +291,7 @@ def test_a_consumer_that_goes_back() -> None:
     history = (send("a", 0), send("b", 1), poll((0, "a"), (1, "b")), poll((0, "a")), poll((1, "b")))
     assert found(*history) == {"nonmonotonic-poll": 1}
     assert evidence(*history) == {"nonmonotonic-poll": [3, 4]}
-    assert told(*history) == {"nonmonotonic-poll": "t-0: offset 2 was next and 0 came"}
+    assert reported(*history) == {"nonmonotonic-poll": "t-0: offset 2 was next and 0 came"}
     assert found(send("a", 0), poll((0, "a"), (0, "a"))) == {"nonmonotonic-poll": 1}
     assert found(*EVERYTHING, poll((0, "a"), process="another")) == {}
 
@@ -299,7 +301,7 @@ def test_a_consumer_that_leaves_something_out() -> None:
     history = (*seen, poll((0, "a")), poll((2, "c")))
     assert found(*history) == {"poll-skip": 1}
     assert evidence(*history) == {"poll-skip": [2, 5, 6]}
-    assert told(*history) == {"poll-skip": "t-0: offset 1 was next and 2 came, though 1 is there"}
+    assert reported(*history) == {"poll-skip": "t-0: offset 1 was next and 2 came, though 1 is there"}
     assert found(*seen, poll((0, "a"), (2, "c"))) == {"poll-skip": 1}
 
 
@@ -378,7 +380,7 @@ def test_in_a_group_each_poll_is_looked_at_alone() -> None:
     assert found(*joined, poll((0, "a")), does("assign", partitions=["t-0"]), poll((2, "c"))) == {}
 
 
-# -- what is told
+# -- the report
 
 
 def test_the_smallest_evidence_is_the_earliest_of_the_fewest() -> None:

@@ -1,6 +1,6 @@
 """The checker against brute force: the same anomalies, as often, in the same partitions, in thousands of histories.
 
-And against the truth: of worlds without plants nothing may be found. And against itself: the evidence alone, as a
+And against the generator: of worlds without plants nothing may be found. And against itself: the evidence alone, as a
 history of its own, has the anomaly that it is evidence of. `python -m tests.lab.history_comparison` takes other seeds.
 """
 

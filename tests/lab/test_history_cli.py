@@ -66,11 +66,11 @@ def test_every_anomaly_can_be_allowed() -> None:
 
 def test_json(tmp_path: Path) -> None:
     result = _verify(tmp_path, LOSING, "--json")
-    told = json.loads(result.output)
+    reported = json.loads(result.output)
     assert result.exit_code == 1
-    assert told["valid"] is False
-    assert told["anomalies"]["lost-write"]["count"] == 1
-    assert [each["line"] for each in told["anomalies"]["lost-write"]["evidence"]] == [3, 5]
+    assert reported["valid"] is False
+    assert reported["anomalies"]["lost-write"]["count"] == 1
+    assert [each["line"] for each in reported["anomalies"]["lost-write"]["evidence"]] == [3, 5]
 
 
 def test_a_malformed_file(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_what_consumers_were_given_is_something_to_judge(tmp_path: Path) -> None
 
 
 def test_nothing_of_a_cluster_is_loaded() -> None:
-    """Whoever judges a history of another Kafka needs none of ours."""
+    """A history of another Kafka can be judged without the rest of tanist."""
     code = (
         "import sys, tanist.lab.history; print([m for m in sys.modules if m.startswith(('tanist.broker', 'uvloop'))])"
     )

@@ -40,8 +40,8 @@ def _check(seed: int, path: Path) -> Verdict | None:
         assert set(found.partitions) <= unclean, (seed, found)
     read = {entry.value for entry in run.history.reads}
     missed = [send for send in sends if send.outcome == "ok" and send.promised and send.value not in read]
-    told = next((found.count for found in verdict.found if found.anomaly is Anomaly.UNSEEN), 0)
-    assert told == len(missed)
+    reported = next((found.count for found in verdict.found if found.anomaly is Anomaly.UNSEEN), 0)
+    assert reported == len(missed)
     assert not verdict.not_polled_at_the_end
     return verdict
 

@@ -175,7 +175,7 @@ def test_a_script_that_waits_in_vain_lets_go_and_says_so() -> None:
 
     mutation = Mutation("nothing", tuple, lambda seed: Directed(seed, script, config()), directed="script")
     run = mutation.play(1)
-    assert run.run().violation is None  # the peace has found everybody whole: nothing is held any more
+    assert run.run().violation is None  # the liveness phase has found all nodes whole: nothing is held any more
     assert isinstance(run, Directed)
     assert not run.completed
     fault = healthy(mutation, 1)

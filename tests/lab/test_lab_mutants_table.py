@@ -28,11 +28,12 @@ def _run(*arguments: str) -> Result:
 
 
 def test_a_row_begins_with_its_number() -> None:
-    told = table.line(table.cells(BOTH))
+    line_text = table.line(table.cells(BOTH))
     assert (
-        told == "| A5 | any life may join | S4 in `late_lives` | 7 | 123 | 1.2 | S2 in `one-outside` | 5 | 678 | 0.5 |"
+        line_text
+        == "| A5 | any life may join | S4 in `late_lives` | 7 | 123 | 1.2 | S2 in `one-outside` | 5 | 678 | 0.5 |"
     )
-    assert len(table.heading()[1].split("|")) == len(told.split("|"))
+    assert len(table.heading()[1].split("|")) == len(line_text.split("|"))
 
 
 def test_what_was_not_asked_is_not_claimed() -> None:
@@ -138,7 +139,7 @@ def test_no_time_is_no_proof() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["A0"], "no such mutation: A0; there are A1, A2"),
         (["--seeds", "9..3"], "9..3 is empty"),
@@ -148,7 +149,7 @@ def test_no_time_is_no_proof() -> None:
         (["A1", "--write", __file__], "there is no table between"),
     ],
 )
-def test_what_makes_no_sense(arguments: list[str], told: str) -> None:
+def test_what_makes_no_sense(arguments: list[str], message: str) -> None:
     result = _run(*arguments)
     assert result.exit_code == 2
-    assert told in result.output
+    assert message in result.output

@@ -1,4 +1,4 @@
-"""`tanist lab replay`: what a run is told to have been, and that looking at it changes nothing."""
+"""`tanist lab replay`: the moments of a run, and that a replay changes nothing."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _replay(*arguments: str, stdin: str | None = None) -> Result:
     return CliRunner().invoke(app, ["lab", "replay", *arguments], input=stdin)
 
 
-def _told(result: Result) -> str:
+def _printed(result: Result) -> str:
     """The words of a diagram, as if its lines were not broken."""
     rows = (re.sub(r"^[ \d.]*[│┤├o┴┬X·─<> ]*", "", line) for line in result.stdout.splitlines())
     return " ".join(" ".join(rows).split())
@@ -97,7 +97,7 @@ def test_all_of_a_death_and_its_consequences_is_told(played: Played) -> None:
         "counts with [1,2,3] until it is answered",
         "AlterPartition: ISR [",
         "committed: ISR [",
-        "node 2: is told to stop (controlled shutdown)",
+        "node 2: stops (controlled shutdown)",
         "node 2: has stopped",
         "BrokerRegistration of 2: ended in good order as broker epoch",
         "operator: asks for preferred leaders",
@@ -282,11 +282,11 @@ def test_of_a_run_that_holds_its_elections_and_faults_are_shown(scenario: Path) 
     lines = result.stdout.splitlines()
     assert lines[0] == "two nodes go"
     assert "0.500 s of load  kill of node 3, 700 ms: " in lines[1]
-    told = _told(result)
-    assert "killed (SIGKILL)" in told
-    assert "committed: broker 3 is fenced" in told
-    assert "controller 1 is active in epoch 1" in told
-    assert "Fetch from" not in told
+    printed = _printed(result)
+    assert "killed (SIGKILL)" in printed
+    assert "committed: broker 3 is fenced" in printed
+    assert "controller 1 is active in epoch 1" in printed
+    assert "Fetch from" not in printed
     assert lines[-1].startswith("Nothing broke. ")
 
 
@@ -303,16 +303,16 @@ def test_the_same_bytes_in_another_process(scenario: Path) -> None:
 
 
 def test_everything_is_more(scenario: Path) -> None:
-    everything = _told(_replay(str(scenario), "--all"))
+    everything = _printed(_replay(str(scenario), "--all"))
     assert "Fetch from" in everything
     assert "Produce events/producer0-1" in everything
     assert "more like these" not in everything
 
 
 def test_one_partition(scenario: Path) -> None:
-    told = _told(_replay(str(scenario), "--partition", "events-1"))
-    assert "events-0" not in told
-    assert "committed: created on [1,2,3]" in told
+    printed = _printed(_replay(str(scenario), "--partition", "events-1"))
+    assert "events-0" not in printed
+    assert "committed: created on [1,2,3]" in printed
 
 
 def test_some_lanes_and_some_time(scenario: Path) -> None:
@@ -322,8 +322,8 @@ def test_some_lanes_and_some_time(scenario: Path) -> None:
     assert times
     assert all(0.55 <= at <= 4.5 for at in times)
     assert "opera-" in heading
-    assert "asks for preferred leaders" in _told(result)
-    assert "controller 1 is active" not in _told(result)
+    assert "asks for preferred leaders" in _printed(result)
+    assert "controller 1 is active" not in _printed(result)
 
 
 def test_no_wider_than_asked_for(scenario: Path) -> None:
@@ -343,9 +343,9 @@ def test_step_by_step(scenario: Path) -> None:
 def test_a_failure_ends_with_what_broke(a17: Path) -> None:
     result = _replay(str(a17))
     assert result.exit_code == 1
-    told = _told(result)
-    assert "The rule A17 is broken for it: the high watermark is the leader's end." in told
-    assert "S4 does not hold: " in told
+    printed = _printed(result)
+    assert "The rule A17 is broken for it: the high watermark is the leader's end." in printed
+    assert "S4 does not hold: " in printed
     assert result.stdout.splitlines()[-1].startswith("In the end S4 does not hold, at 0.")
 
 

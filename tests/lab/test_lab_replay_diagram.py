@@ -150,7 +150,7 @@ def test_more_is_shown_of_what_led_to_the_end() -> None:
 def test_the_instant_in_which_it_broke_is_shown_whole() -> None:
     detail = Moment("1.0", "client", "asks", weight=Weight.DETAIL)
     broken = Moment("2.0", "client", "S19", broken=True)
-    assert _texts(Choice(), detail, replace(detail, at="2.0", text="is told"), broken) == ["is told", "S19"]
+    assert _texts(Choice(), detail, replace(detail, at="2.0", text="is asked"), broken) == ["is asked", "S19"]
 
 
 def test_what_is_about_another_partition_is_not_shown() -> None:

@@ -126,15 +126,15 @@ def test_the_situations_are_counted(tmp_path: Path) -> None:
 def test_a_failure_is_told_kept_and_played_again(tmp_path: Path) -> None:
     result = _run("--seeds", "1..2", "--jobs", "1", "--mutate", "A17", "--out", str(tmp_path))
     assert result.exit_code == 1, result.output
-    told = result.stdout
-    assert "seed 1: S4 does not hold\n" in told
-    assert f"What has to hold: {MEANINGS['S4']}." in " ".join(told.split())
-    assert "The rule A17 is broken for it: " in told
-    assert re.search(r"Kept after \d+ tries: 0 of \d+ faults and operations; it breaks without any of them\.", told)
-    assert re.search(r"X .* S4 does not hold: ", told), "the end of the timeline"
-    assert told.splitlines()[-1].startswith("1 of 2 seeds: 1 violation (seed 1); ")
+    printed = result.stdout
+    assert "seed 1: S4 does not hold\n" in printed
+    assert f"What has to hold: {MEANINGS['S4']}." in " ".join(printed.split())
+    assert "The rule A17 is broken for it: " in printed
+    assert re.search(r"Kept after \d+ tries: 0 of \d+ faults and operations; it breaks without any of them\.", printed)
+    assert re.search(r"X .* S4 does not hold: ", printed), "the end of the timeline"
+    assert printed.splitlines()[-1].startswith("1 of 2 seeds: 1 violation (seed 1); ")
     file = tmp_path / "1.json"
-    assert f"tanist lab replay {file}" in told
+    assert f"tanist lab replay {file}" in printed
     document = json.loads(file.read_text())
     assert (document[FORMAT], document["player"], document["property"], document["faults"]) == (
         1,

@@ -296,9 +296,9 @@ def test_reports() -> None:
         "FAILED    x  there is no player for kind dance",
         "DEVIATES  deviates-47  rule 47, 159: an unregistered broker leaves the ELR | foo-0.elr: expected [3], saw []",
     ]
-    told = as_json([passed, deviating, failed, unknown])
-    assert (told["passed"], told["failed"], told["deviates"]) == (1, 2, 1)
-    assert told["scenarios"][1]["differences"] == [
+    reported = as_json([passed, deviating, failed, unknown])
+    assert (reported["passed"], reported["failed"], reported["deviates"]) == (1, 2, 1)
+    assert reported["scenarios"][1]["differences"] == [
         {
             "what": "foo-0.elr",
             "expected": "[3]",
@@ -307,7 +307,7 @@ def test_reports() -> None:
             "rule": "an unregistered broker leaves the ELR",
         }
     ]
-    assert told["scenarios"][3]["reason"] == "there is no player for kind dance"
+    assert reported["scenarios"][3]["reason"] == "there is no player for kind dance"
 
 
 def test_the_product_needs_no_test_library() -> None:

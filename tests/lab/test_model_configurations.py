@@ -18,7 +18,7 @@ EXHAUSTED_SLOWLY = {
 }
 
 KNOWN_FAULTS = {"min-isr-changes": "S3"}
-"""What the search finds in the rooms as they are; docs/model-checker.md tells each story."""
+"""The results of the search with the unbroken rules; docs/model-checker.md explains each."""
 
 
 @pytest.mark.parametrize("name", EXHAUSTED)

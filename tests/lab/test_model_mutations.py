@@ -15,7 +15,7 @@ LONG = {"A12", "A20", "A22", "A25", "A35", "A39"}
 """These take some seconds."""
 
 FEWEST_STEPS = {"A2": 6, "A1": 4, "A9": 1, "A21": 1, "A47": 6}
-"""Some of the lengths: a counterexample is one of the shortest, so these do not change by chance."""
+"""Some of the lengths: a counterexample is one of the shortest, so these do not change at random."""
 
 STATES = 200_000
 

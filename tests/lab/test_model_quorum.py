@@ -118,8 +118,8 @@ def test_the_mutations_are_of_this_model() -> None:
 def test_the_story_of_a_quorum() -> None:
     with applied(QUORUM_MUTATIONS["E-B"]):
         checked = check(CONFIGURATIONS["quorum"])
-    told = list(checking.lines(checked))
-    assert "  2. 1 asks for the pre-vote of 2: 1 is Candidate in epoch 1, has voted for 1" in told
-    assert told[-2] == "E9 does not hold: 1 records were committed, and only 1 would still have them all"
+    reported = list(checking.lines(checked))
+    assert "  2. 1 asks for the pre-vote of 2: 1 is Candidate in epoch 1, has voted for 1" in reported
+    assert reported[-2] == "E9 does not hold: 1 records were committed, and only 1 would still have them all"
     values = checking.as_json(checked)["counterexample"]
     assert values["steps"][-1]["voters"][0]["role"] == "Leader"

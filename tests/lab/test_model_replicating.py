@@ -63,7 +63,7 @@ class Live:
         return narrow == seen or narrow.says_no_more_than(seen)
 
     def time_passes(self) -> None:
-        """The one thing that the model leaves out: whoever may be late or tired is so no longer, or already."""
+        """The only simplification of the model: timers have expired, or have not started."""
         leader, follower = self.replica.leader, self.replica.follower
         if leader is not None:
             for remote in leader.remotes.values():
@@ -145,8 +145,8 @@ class Cluster:
     def _answer(self, label: Label, before: State) -> None:
         tables = self.model.tables
         gone = set(tables.networks[before[NETWORK]]) - set(tables.networks[self.state[NETWORK]])
-        told = [tables.messages[number] for number in gone]
-        for each in told:
+        gone_messages = [tables.messages[number] for number in gone]
+        for each in gone_messages:
             if isinstance(each, AlterAnswer) and each.receiver == label.who:
                 result = AlterPartitionResult(
                     error=each.error,
@@ -197,5 +197,5 @@ def test_it_does_the_same(name: str, seed: int) -> None:
         label, after = rng.choice(steps)
         cluster.take(label, after)
         for broker, live in enumerate(cluster.brokers):
-            told = model.tables.brokers[cluster.state[BROKERS + broker]]
-            assert _comparable(live.as_tuple()) == _comparable(told), f"{label}: {broker + 1}"
+            sent = model.tables.brokers[cluster.state[BROKERS + broker]]
+            assert _comparable(live.as_tuple()) == _comparable(sent), f"{label}: {broker + 1}"

@@ -32,10 +32,10 @@ def test_what_was_found_is_played(number: str) -> None:
     """With directed starts, late messages, unclean recoveries, and on both models."""
     kept = _found(number)
     played = list(moments(kept))
-    *told, last = played
+    *reported, last = played
     assert last.broken
     assert last.text.startswith(f"{kept['property']}: ")
-    assert not any(moment.broken for moment in told)
+    assert not any(moment.broken for moment in reported)
     assert {moment.at for moment in played} == {str(number) for number in range(len(kept["steps"]) + 1)}
     assert list(moments(kept)) == played
 

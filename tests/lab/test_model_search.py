@@ -119,9 +119,9 @@ def test_the_limit_of_time() -> None:
 
 
 def test_levels_are_told_as_they_are_done() -> None:
-    told: list[tuple[int, int]] = []
-    search(Grid(2), on_level=lambda outcome: told.append((outcome.depth, outcome.states)))
-    assert told == [(1, 3), (2, 6), (3, 8), (4, 9), (4, 9)]
+    reported: list[tuple[int, int]] = []
+    search(Grid(2), on_level=lambda outcome: reported.append((outcome.depth, outcome.states)))
+    assert reported == [(1, 3), (2, 6), (3, 8), (4, 9), (4, 9)]
 
 
 def test_another_beginning() -> None:

@@ -132,7 +132,7 @@ def test_a_plan_that_does_not_fail_in_time_does_not_count() -> None:
 
 
 def test_a_broken_rule_in_little_and_its_file_plays_to_the_same() -> None:
-    """A21: whoever is fenced stays in its ISRs. One broker that dies is enough, and nothing else is needed."""
+    """A21: a fenced broker stays in its ISRs. One broker that dies is enough, and nothing else is needed."""
     with broken("A21"):
         violation = _failing(PLAN)
         shrunk = shrink(PLAN, violation, lambda: 0.0, Limits(later_ms=500))

@@ -108,14 +108,14 @@ def test_more_shutdowns_are_never_better(three: Table) -> None:
 
 def test_what_was_enumerated_is_said(three: Table) -> None:
     written = {cell.name: f"{cell.name}.json" for cell in three.cells if cell.lost}
-    told = list(report.lines(three, written, 1.0))
-    text = "\n".join(told)
+    reported = list(report.lines(three, written, 1.0))
+    text = "\n".join(reported)
     assert "the ISR has 3, 2 or 1 members, with up to 1 more record, 1 fencing, 1 clean shutdown" in text
     assert "whatever is under way arrives before the next event" in text
-    assert "  tanist lab replay before-elr-1.json" in told
-    assert [line[:2] for line in told if "Balanced  " in line] == ["> "]
-    assert told[-1].startswith("With strategy Balanced, ")
-    row = next(line for line in told if "version=0" in line)
+    assert "  tanist lab replay before-elr-1.json" in reported
+    assert [line[:2] for line in reported if "Balanced  " in line] == ["> "]
+    assert reported[-1].startswith("With strategy Balanced, ")
+    row = next(line for line in reported if "version=0" in line)
     assert [word in row for word in ("safe", "loses")] == [True, True]
 
 
@@ -149,13 +149,13 @@ def test_the_command(tmp_path: Path) -> None:
 
 def test_json(tmp_path: Path) -> None:
     result = _run("--rf", "1", "--min-isr", "1", "--unclean", "1", "--depth", "2", "--json", "--out", str(tmp_path))
-    told = json.loads(result.stdout)
-    assert [(cell["setting"], cell["unclean_shutdowns"]) for cell in told["cells"][:3]] == [
+    reported = json.loads(result.stdout)
+    assert [(cell["setting"], cell["unclean_shutdowns"]) for cell in reported["cells"][:3]] == [
         ("acks-1", 0),
         ("acks-1", 1),
         ("before-elr", 0),
     ]
-    assert all((cell["scenario"] is not None) == (cell["lost"] > 0) for cell in told["cells"])
+    assert all((cell["scenario"] is not None) == (cell["lost"] > 0) for cell in reported["cells"])
 
 
 @pytest.mark.parametrize(

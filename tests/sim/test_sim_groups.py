@@ -138,7 +138,7 @@ def test_told_offsets_do_not_go_back(book: Book) -> None:
     book.log_commit(7, "one#2")
     early = book.asks("g")
     book.fetched("two", "g", book.asks("g"), {("t", 0): (7, "one#2")})
-    book.fetched("three", "g", early, {("t", 0): (5, "one#1")})  # asked before anybody was told
+    book.fetched("three", "g", early, {("t", 0): (5, "one#1")})  # asked before any client got it
     with violates("C2"):
         book.fetched("three", "g", book.asks("g"), {("t", 0): (5, "one#1")})
     with violates("C2"):

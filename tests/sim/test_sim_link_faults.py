@@ -74,7 +74,7 @@ def test_a_link_flaps() -> None:
 
 @dataclass
 class End:
-    """A handler that keeps what it is told."""
+    """A handler that keeps all that it receives."""
 
     frames: list[bytes] = field(default_factory=list)
     closed: list[str] = field(default_factory=list)

@@ -18,7 +18,7 @@ SECOND = 1_000_000
 
 @dataclass
 class End:
-    """A handler that keeps what it is told, and when."""
+    """A handler that keeps all that it receives, with the times."""
 
     scheduler: Scheduler
     connection: Connection | None = None

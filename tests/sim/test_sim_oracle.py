@@ -1,4 +1,4 @@
-"""Truth of a partition: how far a replica's log is the history, whatever happens to either."""
+"""The oracle of a partition: how far a replica's log agrees with the history."""
 
 from __future__ import annotations
 

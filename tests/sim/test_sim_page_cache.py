@@ -251,7 +251,7 @@ def test_time_writes_back_by_itself() -> None:
         file.write(0, [b"old news"])
         scheduler.run_until(scheduler.now_us + WRITE_BACK_US + JOURNAL_US)
         file.write(8, [b"!"])
-        assert file.synced == 0, "nobody has told the process"
+        assert file.synced == 0, "the process does not know it"
         disk.lose_power()
         assert disk.content("/data/log").startswith(b"old news")
 
@@ -261,11 +261,11 @@ def test_a_sync_counts_from_its_beginning() -> None:
         scheduler, disk, view = machine(seed)
         file = view.open("/data/log")
         file.write(0, [b"before"])
-        told: list[OSError | None] = []
-        view.sync([file], told.append)
+        reported: list[OSError | None] = []
+        view.sync([file], reported.append)
         file.write(6, [b" and after"])
         scheduler.run_until(scheduler.now_us + 10_000)
-        assert told == [None]
+        assert reported == [None]
         assert file.synced == 6
         disk.lose_power()
         assert disk.content("/data/log").startswith(b"before")
@@ -276,11 +276,11 @@ def test_the_kernel_ends_a_sync_that_a_dead_process_began() -> None:
         scheduler, disk, view = machine(seed)
         file = view.open("/data/log")
         file.write(0, [b"records"])
-        told: list[OSError | None] = []
-        view.sync([file], told.append)
+        reported: list[OSError | None] = []
+        view.sync([file], reported.append)
         file._process.end()
         scheduler.run_until(scheduler.now_us + 10_000)
-        assert told == []
+        assert reported == []
         disk.lose_power()
         assert disk.content("/data/log") == b"records"
 

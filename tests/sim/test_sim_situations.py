@@ -79,13 +79,13 @@ class Something:
 def test_what_goes_in_and_what_comes_out_is_seen() -> None:
     seen: list[Any] = []
 
-    def room(marks: Marks) -> None:
+    def table(marks: Marks) -> None:
         marks.before(Something, "add", lambda self, more: seen.append(("before", self.value, more)))
         marks.after(Something, "add", lambda result, self, more: seen.append(("after", result, more)))
         marks.around(Something, "add", lambda self, more: self.value, lambda *each: seen.append(each[:2]))
 
     something = Something()
-    with watching(Counter(), room):
+    with watching(Counter(), table):
         assert something.add(2) == 3
     assert sorted(seen, key=str) == sorted([("before", 1, 2), ("after", 3, 2), (1, 3)], key=str)
     assert something.add(1) == 4

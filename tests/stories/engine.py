@@ -38,13 +38,13 @@ class StoryDiffers(Exception):
     """What was printed is not what the story says."""
 
 
-def perform(text: str, stage: Stage, told: Callable[[str], None] = lambda _: None) -> str:
-    """Play a story; the same story with what its commands printed just now. `told` gets each line as it comes."""
+def perform(text: str, stage: Stage, printed: Callable[[str], None] = lambda _: None) -> str:
+    """Play a story; the same story with what its commands printed just now. `printed` gets each line as it comes."""
     played: list[str] = []
 
     def tell(line: str) -> None:
         played.append(line)
-        told(line)
+        printed(line)
 
     in_output = False
     commands = 0
@@ -56,8 +56,8 @@ def perform(text: str, stage: Stage, told: Callable[[str], None] = lambda _: Non
                 output = stage.run(line.removeprefix(PROMPT).strip())
             except Exception as failure:
                 raise StoryError(f"line {number}, `{line}`: {type(failure).__name__}: {failure}") from failure
-            for printed in output.splitlines():
-                tell(f"{INDENT}{printed}".rstrip())
+            for each in output.splitlines():
+                tell(f"{INDENT}{each}".rstrip())
             in_output = True
         elif line.startswith(" "):
             if not in_output:

@@ -65,7 +65,7 @@ SETTINGS = {
 }
 
 CONFIG = {
-    # The four are missed within two seconds, by whoever misses them first: the leader or the controller.
+    # The leader or the controller misses the four within two seconds.
     "replica.lag.time.max.ms": "1500",
     "broker.session.timeout.ms": "2500",
     "broker.heartbeat.interval.ms": "500",
@@ -189,13 +189,13 @@ def _settle(live: Live, outcome: Outcome) -> None:
     acknowledged = [ack.number for ack in outcome.acks]
     log = _drain(live)
     outcome.before = compare(acknowledged, [stored.number for stored in log])
-    verdict, told = judged(TOPIC, outcome.acks, {0: log}, {0: outcome.writes})
+    verdict, printed = judged(TOPIC, outcome.acks, {0: log}, {0: outcome.writes})
     lost = counted(verdict, LOST)
     if lost != len(outcome.before.lost):
         outcome.violations.append(f"the checker finds {lost} lost records, the account {len(outcome.before.lost)}")
     allowed = CONSEQUENCES if lost else set()
     outcome.violations += [
-        words for found, words in zip(verdict.found, told, strict=True) if found.anomaly not in allowed
+        words for found, words in zip(verdict.found, printed, strict=True) if found.anomaly not in allowed
     ]
     outcome.unacknowledged_found = len({stored.number for stored in log} - set(acknowledged))
     entries, complaints = find_entries(live.folder)

@@ -1,4 +1,4 @@
-"""A cluster of processes in a folder of its own, for the programs here that are not told as transcripts.
+"""A cluster of processes in a folder of its own, for the programs here that are not transcripts.
 
 It ends with its `with` block: every process that it has started is killed, and the folder removed.
 """

@@ -51,10 +51,10 @@ class Prompt:
         if not select.select([stdout], [], [], COMMAND_PATIENCE_S)[0]:
             self.close()
             raise TimeoutError(f"`tanist {' '.join(arguments)}` did not end within {COMMAND_PATIENCE_S:.0f} s")
-        told = stdout.readline()
-        if not told:
+        printed = stdout.readline()
+        if not printed:
             raise RuntimeError("the prompt has ended")
-        return output.read_text(errors="replace"), int(told)
+        return output.read_text(errors="replace"), int(printed)
 
     def close(self) -> None:
         """End it, and the command that it may be running; never the nodes that one has started."""

@@ -47,11 +47,11 @@ def test_a_story_that_is_true_comes_out_as_it_was() -> None:
 
 
 def test_output_is_written_anew() -> None:
-    told: list[str] = []
+    printed: list[str] = []
     untrue = STORY.replace("    two!\n", "    three!\n    and more\n")
-    played = perform(untrue, Echo(), told.append)
+    played = perform(untrue, Echo(), printed.append)
     assert played == STORY
-    assert told == STORY.splitlines()
+    assert printed == STORY.splitlines()
     with pytest.raises(StoryDiffers, match="-    three!"):
         compare(untrue, played)
 

@@ -229,8 +229,8 @@ def test_our_own_writer_begins_anew_when_the_outcome_is_unknown(monkeypatch: pyt
     own_client.work(_plan("writer"), lines, stopping)
     # It asks another broker first.
     assert made == [("h", 1), ("h", 2)]
-    told = [(line["process"], line["type"], line.get("value"), line.get("offset")) for line in lines.read()]
-    assert told == [
+    reported = [(line["process"], line["type"], line.get("value"), line.get("offset")) for line in lines.read()]
+    assert reported == [
         ("w1/0/0", "invoke", "w1/0", None),
         ("w1/0/0", "ok", None, 41),
         ("w1/0/0", "invoke", "w1/1", None),

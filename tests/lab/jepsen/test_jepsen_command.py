@@ -22,7 +22,7 @@ def _jepsen(*arguments: str) -> Result:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (("--kill", "k {node}"), "--kill needs --bootstrap"),
         (BOOTSTRAP, "--bootstrap needs --start CMD and --kill CMD"),
@@ -41,10 +41,10 @@ def _jepsen(*arguments: str) -> Result:
         (("--min-isr", "4"), "4 is not in the range"),
     ],
 )
-def test_what_does_not_fit_is_said_before_anything_starts(arguments: tuple[str, ...], told: str) -> None:
+def test_what_does_not_fit_is_said_before_anything_starts(arguments: tuple[str, ...], message: str) -> None:
     result = _jepsen(*arguments)
     assert result.exit_code == 2
-    assert told in " ".join(result.output.split())
+    assert message in " ".join(result.output.split())
 
 
 def test_results_of_another_run_are_not_written_over(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from tanist.runtime.client.client import Address, PartitionView
 
 
 class Noted:
-    """Three nodes; 2 leads partition 0. The ISR is whoever is there, and a leader that is gone is replaced."""
+    """Three nodes; 2 leads partition 0. The ISR has the live nodes, and a leader that is gone is replaced."""
 
     name = "noted"
     node_ids: Sequence[int] = (1, 2, 3)

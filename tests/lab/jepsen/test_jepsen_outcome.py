@@ -48,11 +48,11 @@ def test_each_write_has_its_place() -> None:
     assert outcome.polled_ns == [(7, 1)]
     outcome.look_for([(NAME, "w1/1"), (NAME, "w1/0"), ("t-1", "w1/1")])
     assert outcome.salvaged == {(NAME, "w1/1")}
-    told = "\n".join(outcome.lines(has_salvage=True))
-    assert "       1 acknowledged writes lost (t-0: w1/1)" in told
-    assert "       1 of these in the salvage" in told
-    assert "       1 unexpected (t-0: foreign)" in told
-    assert "   0.500 loss rate" in told
+    reported = "\n".join(outcome.lines(has_salvage=True))
+    assert "       1 acknowledged writes lost (t-0: w1/1)" in reported
+    assert "       1 of these in the salvage" in reported
+    assert "       1 unexpected (t-0: foreign)" in reported
+    assert "   0.500 loss rate" in reported
 
 
 def test_a_salvage_that_there_is_not_is_not_spoken_of() -> None:

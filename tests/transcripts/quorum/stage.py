@@ -10,8 +10,8 @@ resign N                          the leader leaves in good order
 snapshot N                        N writes a snapshot of what it has applied, and drops the log before it
 show                              all nodes
 
-What is sent at one moment arrives, and is synced, at that moment: only timeouts take time. Of fetches, those are told
-that bring something.
+What is sent at one moment arrives, and is synced, at that moment: only timeouts take time. Of fetches, those are
+shown that bring something.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ learn [B]                         brokers apply the metadata (by itself unless m
 time +MS, lag-check B             time passes; B's leader looks for members that are late
 alter-partition                   the controller answers what leaders have proposed, and they hear it
 show, isr                         all replicas; what the controller has
-quietly COMMAND                   any of these, for what a story has told before
+quietly COMMAND                   any of these, for steps that a story has shown before
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class ReplicaTranscript:
         self.stage = Stage(lossy=True)
         self.by_hand = False
         self.down: set[int] = set()
-        self.told = 0
+        self.shown = 0
         """How many of the stage's effects have been printed."""
         self.produced: list[tuple[int, int, str]] = []
         """Produces with acks=all that wait: broker, required offset, records."""
@@ -90,8 +90,8 @@ class ReplicaTranscript:
     # ---- telling what happened
 
     def _news(self) -> list[str]:
-        news = [self._tell(broker, effect) for broker, effect in self.stage.effects[self.told :]]
-        self.told = len(self.stage.effects)
+        news = [self._tell(broker, effect) for broker, effect in self.stage.effects[self.shown :]]
+        self.shown = len(self.stage.effects)
         return [line for line in news if line] + self._acks()
 
     def _tell(self, broker: int, effect: Effect) -> str:
@@ -124,13 +124,13 @@ class ReplicaTranscript:
             broker, required, records = waiting
             leader = self.stage.replica(broker).leader
             if leader is None:
-                lines.append(f"the producer of {records} is told {_error(ErrorCode.NOT_LEADER_OR_FOLLOWER)}")
+                lines.append(f"the producer of {records} gets {_error(ErrorCode.NOT_LEADER_OR_FOLLOWER)}")
                 self.produced.remove(waiting)
                 continue
             status = leader.acks_status(required)
             if status.done:
-                what = _error(status.error) if status.error else "it is committed"
-                lines.append(f"the producer of {records} is told {what}")
+                what = f"gets {_error(status.error)}" if status.error else "learns that it is committed"
+                lines.append(f"the producer of {records} {what}")
                 self.produced.remove(waiting)
         return lines
 
@@ -160,7 +160,7 @@ class ReplicaTranscript:
         self.by_hand = metadata == "by-hand"
         self.down.clear()
         self.produced.clear()
-        self.told = len(self.stage.effects)
+        self.shown = len(self.stage.effects)
         return [self._controller()]
 
     def do_append(self, broker: str, *values: str, acks: str = "1") -> list[str]:
@@ -168,11 +168,11 @@ class ReplicaTranscript:
         error = self.stage.append(at, values, ACKS[acks])
         records = " ".join(values)
         if error:
-            return [f"the producer of {records} is told {_error(error)}"]
+            return [f"the producer of {records} gets {_error(error)}"]
         if acks == "all":
             self.produced.append((at, self.stage.log(at).log_end_offset, records))
             return []
-        return [f"the producer of {records} is told it is written"] if acks == "1" else []
+        return [f"the producer of {records} learns that it is written"] if acks == "1" else []
 
     def do_consume(self, broker: str, offset: str) -> list[str]:
         replica, log, start = self.stage.replica(int(broker)), self.stage.log(int(broker)), int(offset)
@@ -186,7 +186,7 @@ class ReplicaTranscript:
             leader_only=False,
         )
         if read.error:
-            return [f"the consumer is told {_error(read.error)}"]
+            return [f"the consumer gets {_error(read.error)}"]
         entries = log.read(start, read.upper_offset)
         what = " ".join(entry.value for entry in entries) if entries else "nothing"
         return [f"the consumer reads {what}, HW is {read.upper_offset}"]

@@ -171,7 +171,7 @@ MUTATIONS: Mapping[str, Mutation] = {
         ),
         (
             "A19",
-            "enough replicas commit, whoever they are",
+            "enough replicas commit, in the ISR or not",
             "last-replica-standing",
             "S2 S4",
             replicas.a19_commits_by_count,

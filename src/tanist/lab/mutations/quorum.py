@@ -35,7 +35,7 @@ def _of_any_epoch(_: Any, ends: Any, _epoch_start_offset: int) -> int:
     return int(ends[len(ends) // 2])
 
 
-def _grants_whoever_asks(_: Any, role: Any, ask: Any, own: Any) -> bool:
+def _grants_every_vote(_: Any, role: Any, ask: Any, own: Any) -> bool:
     return bool(ask.log_end >= own)
 
 
@@ -102,13 +102,13 @@ QUORUM_MUTATIONS: Mapping[str, Mutation] = {
         ),
         (
             "E-G",
-            "a vote for whoever asks, any number an epoch",
+            "a vote for every candidate that asks, any number per epoch",
             "quorum",
             "E10",
-            _rule("grants_vote", _grants_whoever_asks),
+            _rule("grants_vote", _grants_every_vote),
         ),
         ("E-H", "a candidate does not begin a new epoch", "quorum", "E10", _rule("next_epoch", _same_epoch_again)),
-        ("E-I", "no pre-votes: whoever has waited stands", "quorum", "E11", _asks_nobody_first),
+        ("E-I", "no pre-votes: a voter stands after its timeout", "quorum", "E11", _asks_nobody_first),
         (
             "E-J",
             "a pre-vote against a leader that answers",

@@ -105,7 +105,7 @@ MUTANTS: Mapping[str, Mutation] = {
     ),
     "A17": _drawn("the high watermark is the leader's end", replicas.a17_commits_on_append),
     "A18": _drawn("a follower counts with what it was sent", replicas.a18_counts_what_is_sent),
-    "A19": _drawn("enough replicas commit, whoever they are", replicas.a19_commits_by_count),
+    "A19": _drawn("enough replicas commit, in the ISR or not", replicas.a19_commits_by_count),
     "A20": _directed(
         "a fenced broker may join the ISR", controllers.a20_the_fenced_may_join, isr.a_fenced_one_is_added
     ),

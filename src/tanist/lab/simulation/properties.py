@@ -11,7 +11,7 @@ import re
 from tanist.sim.checkers.violation import CRASH
 
 MEANINGS: dict[str, str] = {
-    "S1": "whoever leads a partition has every record that was ever committed",
+    "S1": "the leader of a partition has every record that was ever committed",
     "S2": "everybody who may be elected (ISR and ELR) has every record that was ever committed",
     "S3": "a leader waits for everybody whom the controller might elect before it calls a record committed",
     "S4": "a record is committed only with min.insync.replicas in the ISR, and when all of them have it",
@@ -37,7 +37,7 @@ MEANINGS: dict[str, str] = {
     "U2": "an unclean election chooses the longest log, by (last leader epoch, end), among those who must be asked",
     "U3": "an answer from before a restart counts for nothing",
     "U4": "Balanced recovery loses nothing while fewer than min.insync.replicas members may have lost anything",
-    "U5": "whoever is elected uncleanly leads alone in a new epoch, marked as recovering, and it is reported once",
+    "U5": "an unclean leader is alone in the ISR of a new epoch, marked as recovering, and it is reported once",
     "U6": "after an unclean election everything holds again, for the new leader's log",
     "C1": "an offset that a group's client learns is in the committed log",
     "C2": "the committed offsets of a group that clients learn never go back",

@@ -27,6 +27,10 @@ from tanist.wire.ids import TopicIdPartition
 _OPERATORS_PAUSE_MS = 3_000
 
 
+LIVENESS_STREAM = "peace"
+"""The random stream of the phase. Its name is part of every seed's digest, so it stays."""
+
+
 class LivenessPhase:
     """The liveness phase of one run."""
 
@@ -37,7 +41,7 @@ class LivenessPhase:
         self._admin = admin
         self._settle_time_ms = settle_time_ms
 
-    def make(
+    def run(
         self,
         rng: random.Random,
         left_out_max: int,

@@ -91,9 +91,11 @@ class BitRot:
             inode = host.disk.inode(path)
             with suppress(WireError):  # not recovered since the last loss of power
                 for at, header in iterate_headers(memoryview(bytes(inode.data[: inode.synced_bytes]))):
-                    room = header.size_bytes - HEADER_BYTES
-                    if header.next_offset <= committed and room > 0:
-                        spots.append(_RottenByte(path, at + HEADER_BYTES + int(detail * room), 1 << int(detail * 8)))
+                    body_bytes = header.size_bytes - HEADER_BYTES
+                    if header.next_offset <= committed and body_bytes > 0:
+                        spots.append(
+                            _RottenByte(path, at + HEADER_BYTES + int(detail * body_bytes), 1 << int(detail * 8))
+                        )
         return spots
 
     def _others_have_it(self, key: TopicIdPartition, node_id: int) -> bool:

@@ -53,7 +53,7 @@ CONTROLLER_SITUATIONS: dict[str, str] = {
     "recovery: asked without an answer": "it is asked again",
     "recovery: begun anew by another controller": "what the one before knew of it is forgotten",
     "recovery: decided without all live replicas": "the time for answers that are not needed is over",
-    "partition: ISR empty with several eligible": "whoever comes first may lead",
+    "partition: ISR empty with several eligible": "the first to return may lead",
     "partition: ISR too small, made up for by the ELR": "together they are min.insync.replicas",
     "partition: ELR emptied by an ISR that is large enough": "the high watermark moves on without them",
     "partition: rest of the ELR kept at an election from it": "they have everything until records are committed again",

@@ -82,12 +82,12 @@ def _own(owner: Any, name: str) -> Any:
 
 
 @contextmanager
-def watching(counts: Counter[str], *rooms: Callable[[Marks], None]) -> Iterator[None]:
+def watching(counts: Counter[str], *tables: Callable[[Marks], None]) -> Iterator[None]:
     """Watch the functions that each table names."""
     marks = Marks(counts)
     try:
-        for room in rooms:
-            room(marks)
+        for watch in tables:
+            watch(marks)
         yield
     finally:
         marks.take_off()

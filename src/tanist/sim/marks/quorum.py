@@ -69,7 +69,7 @@ def _watch_elections(marks: Marks) -> None:
         role = elections._quorum.role
         return isinstance(role, Follower) and role.leader_lost
 
-    def told(before: bool, result: Any, elections: Elections, *_: Any) -> None:
+    def notified(before: bool, result: Any, elections: Elections, *_: Any) -> None:
         role = elections._quorum.role
         if not before and isinstance(role, Follower) and role.leader_lost:
             marks.hit("quorum: successor learns that the leader leaves")
@@ -78,7 +78,7 @@ def _watch_elections(marks: Marks) -> None:
     marks.before(Elections, "_give_up", gave_up)
     marks.before(Elections, "_act_candidate", candidate)
     marks.after(Elections, "_leader_claim_error", claimed)
-    marks.around(Elections, "end_quorum_epoch", was_lost, told)
+    marks.around(Elections, "end_quorum_epoch", was_lost, notified)
     marks.before(Quorum, "become_resigned", resigned)
     marks.before(Quorum, "become_unattached", deposed)
     marks.before(Quorum, "become_follower", deposed)

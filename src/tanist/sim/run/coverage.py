@@ -19,7 +19,7 @@ EXPECTED: dict[str, str] = {
     "elections from the ELR": "a clean one, of a member of the ELR, with nobody in sync",
     "unclean elections": "nobody was left who surely had everything",
     "Balanced recoveries": "an unclean recovery that asked all of LastKnownElr",
-    "Aggressive recoveries": "an unclean recovery that asked whoever was there",
+    "Aggressive recoveries": "an unclean recovery that asked the live replicas",
     "last known leaders": "the KIP's first phase: the last leader is taken back, or anybody where that is allowed",
     "operators' elections": "an unclean election that was asked for",
     "lossless recoveries": "an unclean election of a replica that had everything all the same",

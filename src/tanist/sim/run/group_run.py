@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tanist.sim.checkers.groups import Ledger
-from tanist.sim.checkers.liveness import LivenessPhase
+from tanist.sim.checkers.liveness import LIVENESS_STREAM, LivenessPhase
 from tanist.sim.faults.schedule import Fault
 from tanist.sim.oracle import PartitionOracle
 from tanist.sim.run.group_profiles import CLASSIC, CONSUMER, GroupConfig, GroupPlan
@@ -140,7 +140,7 @@ class GroupRun(Run):
         for watcher in self.watchers:
             self._as(watcher, watcher.stop)
         world.run_for(1_000)
-        liveness.make(stream(self.seed, "peace"), 0, (), (), ())
+        liveness.run(stream(self.seed, LIVENESS_STREAM), 0, (), (), ())
         world.counts["groups: commits refused"] += sum(sum(member.refused.values()) for member in self.members)
 
     def _settle(self, liveness: LivenessPhase) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from tanist.sim.checkers.checkers import Checkers
 from tanist.sim.checkers.compaction import POLICY, key_of
-from tanist.sim.checkers.liveness import LivenessPhase
+from tanist.sim.checkers.liveness import LIVENESS_STREAM, LivenessPhase
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.faults.nemesis import Nemesis
 from tanist.sim.faults.schedule import Fault, draw_faults
@@ -154,7 +154,7 @@ class Run:
         world.run_for(config.fault_time_ms - config.fault_time_ms // 2)
         for consumer in late:
             consumer.reads_again = False
-        liveness.make(stream(self.seed, "peace"), config.left_out, producers, consumers, observers)
+        liveness.run(stream(self.seed, LIVENESS_STREAM), config.left_out, producers, consumers, observers)
 
     def _producers(self) -> list[Producer]:
         config, made = self.config, []

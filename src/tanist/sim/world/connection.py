@@ -244,10 +244,10 @@ class SimConnection:
 
     def _drop(self, reason: str) -> None:
         """Gone on this side; the other side gets no packet."""
-        told = self.closed
+        notified = self.closed
         self._shut()
         self._vanished()
-        if not told:
+        if not notified:
             self._tell(reason)
 
     def _abort(self, reason: str) -> None:
