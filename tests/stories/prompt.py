@@ -21,7 +21,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND_PATIENCE_S = 120.0
 
-_PRELOADED = ("app", "clusters", "topics", "records", "elect", "features", "configs", "salvage")
+_PRELOADED = (
+    "app",
+    *(f"commands.{name}" for name in ("clusters", "topics", "records", "elect", "features", "configs", "salvage")),
+)
 
 
 class Prompt:
