@@ -73,7 +73,7 @@ bench: setup
 	$(BIN)/python -m bench
 
 clients: setup
-	$(BIN)/python -m pytest -m clients $(or $(TESTS),tests/clients)
+	$(BIN)/python -m pytest -m clients $(or $(TESTS),tests/clients tests/testing)
 
 interop: setup
 	$(BIN)/python -m pytest -m interop $(or $(TESTS),tests/interop)
