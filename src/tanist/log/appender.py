@@ -66,7 +66,10 @@ _pack_prefix = _PREFIX.pack_into
 
 
 class Appender:
-    """What an append reads and changes. `Log` adds opening, reading, cutting and flushing."""
+    """The appending part of a `Log`, with the offsets and the write state that appends change.
+
+    `Log` opens, reads, truncates and flushes. The two share the segments, the epochs and the producers.
+    """
 
     def __init__(
         self, disk: Disk, directory: str, topic_partition: TopicPartition, config: LogConfig, loaded: LoadedLog
@@ -78,37 +81,21 @@ class Appender:
         self.producers = loaded.producers
         self.failed: OSError | None = None
         self.log_start_offset = loaded.log_start_offset
-        self._log_end_offset = loaded.log_end_offset
-        self._snapshots = loaded.snapshots
-        self._segments = Segments(disk, directory, config, loaded.segments, loaded.recovery_point)
-        self._segments.adopt_deleted(loaded.deleted, loaded.released)
+        self.log_end_offset = loaded.log_end_offset
+        self.snapshots = loaded.snapshots
+        self.segments = Segments(disk, directory, config, loaded.segments, loaded.recovery_point)
+        self.segments.adopt_deleted(loaded.deleted, loaded.released)
         self._entries = self.producers.entries
-        self._epoch = -1
+        self.epoch = -1
         """The epoch of the last append, known to be in the cache."""
-        self._epochs_durable = False
-        self._now_ms = 0
+        self.epochs_durable = False
+        """Whether the epoch checkpoint on disk is synced."""
+        self.now_ms = 0
         self.set_config(config)
-
-    @property
-    def topic(self) -> str:
-        return self.topic_partition.topic
-
-    @property
-    def partition(self) -> int:
-        return self.topic_partition.partition
-
-    @property
-    def log_end_offset(self) -> int:
-        """The offset of the next record; queued batches count."""
-        return self._log_end_offset
-
-    @property
-    def config(self) -> LogConfig:
-        return self._config
 
     def set_config(self, config: LogConfig) -> None:
         """Use another configuration from the next append on."""
-        self._config = self._segments.config = config
+        self.config = self.segments.config = config
         self._plain = not (config.compacts or config.log_append_time or config.compression is not None)
         self._batch_bytes_max = min(config.max_message_bytes, config.segment_bytes)
         self._segment_bytes = config.segment_bytes
@@ -121,12 +108,12 @@ class Appender:
 
         The jitter is a hash of the segment's name, so that it is the same in every run.
         """
-        longest_ms = self._config.segment_ms_max
-        jitter_ms = min(self._config.segment_jitter_ms, longest_ms)
+        longest_ms = self.config.segment_ms_max
+        jitter_ms = min(self.config.segment_jitter_ms, longest_ms)
         if jitter_ms:
-            name = f"{self.topic_partition}/{self._segments.active.base_offset}"
+            name = f"{self.topic_partition}/{self.segments.active.base_offset}"
             jitter_ms = crc32c(name.encode()) % jitter_ms
-        self._roll_ms = longest_ms - jitter_ms
+        self.roll_ms = longest_ms - jitter_ms
 
     # -- appending
 
@@ -149,7 +136,7 @@ class Appender:
         if wall_ms is not None and not internal:
             first_offset = self.append_plain(batches, leader_epoch, now_ms, wall_ms)
         if first_offset >= 0:
-            return AppendResult(0, first_offset, self._log_end_offset - 1)
+            return AppendResult(0, first_offset, self.log_end_offset - 1)
         return self._append_examined(batches, leader_epoch, now_ms, wall_ms, internal=internal)
 
     def append_plain(self, batch: memoryview, leader_epoch: int, now_ms: int, wall_ms: int) -> int:
@@ -188,20 +175,20 @@ class Appender:
             ):
                 return -1
 
-        first_offset: int = self._log_end_offset
+        first_offset: int = self.log_end_offset
         last_offset: int = first_offset + delta
-        segment = self._segments.active
+        segment = self.segments.active
         try:
             first_timestamp = segment.rolling_timestamp
             if (
                 first_timestamp < 0
-                or max_timestamp - first_timestamp > self._roll_ms
+                or max_timestamp - first_timestamp > self.roll_ms
                 or segment.size + size > self._segment_bytes
                 or segment.index_full
                 or last_offset - segment.base_offset > _RELATIVE_MAX
             ) and self._must_roll(segment, size, last_offset, max_timestamp, now_ms):
-                segment = self._roll(_base_before(segment, first_offset, last_offset), now_ms)
-            if leader_epoch != self._epoch:
+                segment = self.roll(_base_before(segment, first_offset, last_offset), now_ms)
+            if leader_epoch != self.epoch:
                 self._enter_epoch(leader_epoch, first_offset)
             _pack_prefix(batch, 0, first_offset, length, leader_epoch)
             segment.append(first_offset, last_offset, max_timestamp, size)
@@ -214,7 +201,7 @@ class Appender:
             return -1
         if entry is not None:
             entry.add(producer_epoch, (sequence + delta) & _SEQUENCE_MASK, last_offset, delta, max_timestamp)
-        self._log_end_offset = last_offset + 1
+        self.log_end_offset = last_offset + 1
         return first_offset
 
     def _append_examined(
@@ -223,18 +210,18 @@ class Appender:
         """The general path: any number of batches, every check with its own error."""
         if self.failed is not None:
             return refuse(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.directory}: {self.failed}")
-        found = examine(batches, self._config, wall_ms, internal=internal)
+        found = examine(batches, self.config, wall_ms, internal=internal)
         if isinstance(found, AppendResult):
             return found
-        refused = check_producers(self.producers, batches, found, self._config, internal=internal)
+        refused = check_producers(self.producers, batches, found, self.config, internal=internal)
         if refused is not None:
             return refused
-        stored = recompress(batches, found, self._config)
+        stored = recompress(batches, found, self.config)
         if isinstance(stored, AppendResult):
             return stored
         batches, found = stored
         append_time_ms = -1
-        if self._config.log_append_time:
+        if self.config.log_append_time:
             if wall_ms is None:
                 raise ValueError(f"{self.topic_partition} has timestamps of the append: wall_ms is needed")
             append_time_ms = wall_ms
@@ -247,23 +234,23 @@ class Appender:
     def _append_found(
         self, batches: memoryview, found: list[Examined], leader_epoch: int, now_ms: int, append_time_ms: int
     ) -> AppendResult:
-        first_offset = self._log_end_offset
+        first_offset = self.log_end_offset
         records = sum(header.last_offset_delta + 1 for _, header in found)
         max_timestamp = max(header.max_timestamp for _, header in found)
-        segment = self._segments.active
+        segment = self.segments.active
         if self._must_roll(segment, len(batches), first_offset + records - 1, max_timestamp, now_ms):
-            segment = self._roll(_base_before(segment, first_offset, first_offset + records - 1), now_ms)
-        if leader_epoch != self._epoch:
+            segment = self.roll(_base_before(segment, first_offset, first_offset + records - 1), now_ms)
+        if leader_epoch != self.epoch:
             self._enter_epoch(leader_epoch, first_offset)
         for start, header in found:
-            base_offset = self._log_end_offset
+            base_offset = self.log_end_offset
             last_offset = base_offset + header.last_offset_delta
             _pack_prefix(batches, start, base_offset, header.size_bytes - LENGTH_OVERHEAD, leader_epoch)
             segment.append(base_offset, last_offset, header.max_timestamp, header.size_bytes)
-            self._log_end_offset = last_offset + 1
+            self.log_end_offset = last_offset + 1
             self._note_producer(batches, Examined(start, header), base_offset, segment)
         segment.pending.append(batches)
-        return AppendResult(0, first_offset, self._log_end_offset - 1, append_time_ms)
+        return AppendResult(0, first_offset, self.log_end_offset - 1, append_time_ms)
 
     def _fail(self, error: OSError) -> AppendResult:
         """The disk failed in the middle of an append; the next `write_pending` raises the error."""
@@ -283,7 +270,7 @@ class Appender:
             return found
         if not found:
             return AppendResult()
-        first, end = found[0].header, self._log_end_offset
+        first, end = found[0].header, self.log_end_offset
         # A replica that begins at the leader's log start offset, within a batch, must take the whole batch.
         within = self._empty and first.base_offset < end <= first.last_offset
         expected = first.base_offset if within else end
@@ -293,14 +280,14 @@ class Appender:
                     ErrorCode.OFFSET_OUT_OF_RANGE, f"the leader sent offset {header.base_offset}, expected {expected}"
                 )
             expected = header.last_offset + 1
-        with self._disk_in_use():
+        with self.disk_in_use():
             if within:
-                self._restart_at(first.base_offset, self._time(now_ms))
-            self._append_fetched(batches, found, self._time(now_ms))
-        return AppendResult(0, first.base_offset, self._log_end_offset - 1)
+                self._restart_at(first.base_offset, self.time(now_ms))
+            self._append_fetched(batches, found, self.time(now_ms))
+        return AppendResult(0, first.base_offset, self.log_end_offset - 1)
 
     def _append_fetched(self, batches: memoryview, found: list[Examined], now_ms: int) -> None:
-        segment = self._segments.active
+        segment = self.segments.active
         queued = 0
         for batch in found:
             start, header = batch
@@ -308,13 +295,13 @@ class Appender:
             if self._must_roll(segment, header.size_bytes, last_offset, header.max_timestamp, now_ms):
                 if start > queued:
                     segment.pending.append(batches[queued:start])
-                segment = self._roll(_base_before(segment, header.base_offset, last_offset), now_ms)
+                segment = self.roll(_base_before(segment, header.base_offset, last_offset), now_ms)
                 queued = start
-            if header.leader_epoch != self._epoch and header.leader_epoch >= 0:
+            if header.leader_epoch != self.epoch and header.leader_epoch >= 0:
                 self._enter_epoch(header.leader_epoch, header.base_offset)
             segment.append(header.base_offset, last_offset, header.max_timestamp, header.size_bytes)
             self._note_producer(batches, batch, header.base_offset, segment)
-            self._log_end_offset = last_offset + 1
+            self.log_end_offset = last_offset + 1
         end = found[-1].start + found[-1].header.size_bytes
         segment.pending.append(batches[queued:end])
         self.write_pending()
@@ -327,14 +314,14 @@ class Appender:
 
     def _enter_epoch(self, epoch: int, start_offset: int) -> None:
         self.assign_epoch(epoch, start_offset)
-        self._epoch = epoch
+        self.epoch = epoch
 
     def assign_epoch(self, epoch: int, start_offset: int) -> None:
         """Leader epoch `epoch` begins at `start_offset`."""
         if self.epochs.assign(epoch, start_offset):
-            self._write_epochs()
+            self.write_epochs()
 
-    def _write_epochs(self, *, sync: bool = False) -> None:
+    def write_epochs(self, *, sync: bool = False) -> None:
         """Write `leader-epoch-checkpoint`, durably only when asked.
 
         Kafka syncs each assignment; a thousand of them at a change of leaders would stop this one thread for seconds.
@@ -345,7 +332,7 @@ class Appender:
             self._disk.write_file(
                 f"{self.directory}/{LEADER_EPOCH_CHECKPOINT}", encode_epochs(self.epochs.entries), sync=sync
             )
-            self._epochs_durable = sync
+            self.epochs_durable = sync
             self.epochs.dirty = False
 
     # -- writing
@@ -354,7 +341,7 @@ class Appender:
         """Write the queue with one `File.write`, before the memory of the queued views is used again."""
         if self.failed is not None:
             raise self.failed
-        segment = self._segments.active
+        segment = self.segments.active
         if segment.pending:
             try:
                 segment.write()
@@ -362,7 +349,7 @@ class Appender:
                 self.failed = error
                 raise
         if self.epochs.dirty:
-            self._write_epochs()
+            self.write_epochs()
 
     def _must_roll(self, segment: Segment, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
         """Must a batch go to a new segment: for size, age, a full index, or an offset that is too far away?"""
@@ -371,28 +358,28 @@ class Appender:
         first = segment.rolling_timestamp
         return (
             segment.size + size > self._segment_bytes
-            or (max_timestamp - first if first >= 0 else now_ms - segment.created_ms) > self._roll_ms
+            or (max_timestamp - first if first >= 0 else now_ms - segment.created_ms) > self.roll_ms
             or segment.index_full
             or last_offset - segment.base_offset > _RELATIVE_MAX
         )
 
-    def _roll(self, base_offset: int, now_ms: int) -> Segment:
+    def roll(self, base_offset: int, now_ms: int) -> Segment:
         """Roll to a new segment, and keep the producers as of its start beside it."""
-        with self._disk_in_use():
-            segment = self._segments.roll(base_offset, now_ms)
-            if base_offset > self._snapshots.latest:
-                self._snapshots.write(base_offset, self._entries.values(), sync=False)
+        with self.disk_in_use():
+            segment = self.segments.roll(base_offset, now_ms)
+            if base_offset > self.snapshots.latest:
+                self.snapshots.write(base_offset, self._entries.values(), sync=False)
         self._set_roll_time()
         return segment
 
-    def _time(self, now_ms: int | None) -> int:
+    def time(self, now_ms: int | None) -> int:
         """The time given, else that of the last call that gave one."""
         if now_ms is not None:
-            self._now_ms = now_ms
-        return self._now_ms
+            self.now_ms = now_ms
+        return self.now_ms
 
     @contextmanager
-    def _disk_in_use(self) -> Iterator[None]:
+    def disk_in_use(self) -> Iterator[None]:
         """An `OSError` halfway through a change fails the log: nothing may be built on the rest."""
         try:
             yield
@@ -402,13 +389,13 @@ class Appender:
 
     @property
     def _empty(self) -> bool:
-        return self._log_end_offset == self.log_start_offset
+        return self.log_end_offset == self.log_start_offset
 
     def _restart_at(self, base_offset: int, now_ms: int) -> None:
         """An empty log restarts at a lower offset, the start of a batch. Its visible range stays the same."""
-        self._segments.replace_all(base_offset, now_ms)
-        self._write_epochs(sync=True)
-        self._log_end_offset = base_offset
+        self.segments.replace_all(base_offset, now_ms)
+        self.write_epochs(sync=True)
+        self.log_end_offset = base_offset
 
 
 def _base_before(segment: Segment, first_offset: int, last_offset: int) -> int:

@@ -60,7 +60,7 @@ class TruncatedTail:
     """The bytes in order of offset, readable only during the call."""
 
 
-class Log(Appender):
+class Log:
     """A partition's log. Make one with `Log.open`."""
 
     def __init__(
@@ -72,8 +72,17 @@ class Log(Appender):
         config: LogConfig,
         loaded: LoadedLog,
     ) -> None:
-        super().__init__(disk, directory, topic_partition, config, loaded)
+        self._disk = disk
+        self.directory = directory
+        self.topic_partition = topic_partition
         self.topic_id = topic_id
+        self._appender = Appender(disk, directory, topic_partition, config, loaded)
+        self.append_plain = self._appender.append_plain
+        """`Appender.append_plain`, without a call in between: one is made for every produce."""
+        self._segments = self._appender.segments
+        self._snapshots = self._appender.snapshots
+        self.epochs = self._appender.epochs
+        self.producers = self._appender.producers
         self.recovery: RecoveryReport = loaded.report
         self.flushed_offset = self.recovery_point = loaded.recovery_point
         self.on_truncate: Callable[[TruncatedTail], None] | None = None
@@ -120,8 +129,8 @@ class Log(Appender):
             rescue=None if rescue is None else rescue(topic_id),
         ).load()
         log = cls(disk, directory, TopicPartition(topic, partition), topic_id, config, loaded)
-        log._now_ms = log._last_flush_ms = now_ms
-        log._write_epochs(sync=log.recovery.cut_at_offset is not None)
+        log._appender.now_ms = log._last_flush_ms = now_ms
+        log._appender.write_epochs(sync=log.recovery.cut_at_offset is not None)
         return log
 
     def assign_topic_id(self, topic_id: UUID) -> None:
@@ -129,9 +138,39 @@ class Log(Appender):
         self.topic_id = settle_topic_id(self._disk, f"{self.directory}/{PARTITION_METADATA}", topic_id)
 
     def __repr__(self) -> str:
-        return f"Log({self.topic_partition}, {self.log_start_offset}..{self._log_end_offset})"
+        return f"Log({self.topic_partition}, {self.log_start_offset}..{self.log_end_offset})"
 
     # -- properties
+
+    @property
+    def topic(self) -> str:
+        return self.topic_partition.topic
+
+    @property
+    def partition(self) -> int:
+        return self.topic_partition.partition
+
+    @property
+    def log_start_offset(self) -> int:
+        return self._appender.log_start_offset
+
+    @property
+    def log_end_offset(self) -> int:
+        """The offset of the next record; queued batches count."""
+        return self._appender.log_end_offset
+
+    @property
+    def failed(self) -> OSError | None:
+        """The disk's error, after which the log refuses appends and reads."""
+        return self._appender.failed
+
+    @property
+    def config(self) -> LogConfig:
+        return self._appender.config
+
+    def set_config(self, config: LogConfig) -> None:
+        """Use another configuration from the next append on."""
+        self._appender.set_config(config)
 
     @property
     def size_bytes(self) -> int:
@@ -148,9 +187,9 @@ class Log(Appender):
 
         -1 where there never was a record. Where all have been deleted, the epoch that the end of the log belongs to.
         """
-        if self._log_end_offset > self.log_start_offset:
-            return self.epochs.epoch_at(self._log_end_offset - 1)
-        if self._log_end_offset == 0:
+        if self.log_end_offset > self.log_start_offset:
+            return self.epochs.epoch_at(self.log_end_offset - 1)
+        if self.log_end_offset == 0:
             return -1
         earliest = self.epochs.earliest
         return -1 if earliest is None else earliest.epoch
@@ -163,6 +202,30 @@ class Log(Appender):
     def segment_count(self) -> int:
         return len(self._segments)
 
+    # -- appending, by the appender
+
+    def append_as_leader(
+        self,
+        batches: memoryview,
+        leader_epoch: int,
+        now_ms: int,
+        wall_ms: int | None = None,
+        *,
+        internal: bool = False,
+    ) -> AppendResult:
+        return self._appender.append_as_leader(batches, leader_epoch, now_ms, wall_ms, internal=internal)
+
+    def append_as_follower(self, batches: memoryview, now_ms: int | None = None) -> AppendResult:
+        return self._appender.append_as_follower(batches, now_ms)
+
+    def assign_epoch(self, epoch: int, start_offset: int) -> None:
+        """Leader epoch `epoch` begins at `start_offset`."""
+        self._appender.assign_epoch(epoch, start_offset)
+
+    def write_pending(self) -> None:
+        """Write the queue with one `File.write`, before the memory of the queued views is used again."""
+        self._appender.write_pending()
+
     # -- reading
 
     def read(self, offset: int, max_bytes: int, upper_offset: int, at_least_one: bool = True) -> LogSlice | None:
@@ -172,25 +235,27 @@ class Log(Appender):
         At most `max_bytes`, but `at_least_one` batch however large it is; from one segment. `OffsetOutOfRange`
         outside of [log start, log end]; `DamagedBatch` where the file is broken.
         """
-        if self.failed is not None:
-            raise self.failed
-        if not self.log_start_offset <= offset <= self._log_end_offset:
+        appender = self._appender
+        if appender.failed is not None:
+            raise appender.failed
+        end_offset = appender.log_end_offset
+        if not appender.log_start_offset <= offset <= end_offset:
             raise OffsetOutOfRange(
-                f"{self.topic_partition}: offset {offset} is not in {self.log_start_offset}..{self._log_end_offset}"
+                f"{self.topic_partition}: offset {offset} is not in {appender.log_start_offset}..{end_offset}"
             )
-        if upper_offset > self._log_end_offset:
-            upper_offset = self._log_end_offset
+        if upper_offset > end_offset:
+            upper_offset = end_offset
         if offset >= upper_offset:
             return None
         try:
             return self._segments.read(offset, max_bytes, upper_offset, at_least_one)
         except OSError as error:
-            self.failed = error
+            appender.failed = error
             raise
 
     def bytes_available(self, offset: int, upper_offset: int) -> int:
         """About how many bytes a reader at `offset` could get; exact at the tail. For `fetch.min.bytes`."""
-        return self._segments.bytes_between(max(offset, self.log_start_offset), min(upper_offset, self._log_end_offset))
+        return self._segments.bytes_between(max(offset, self.log_start_offset), min(upper_offset, self.log_end_offset))
 
     def offset_for_timestamp(self, timestamp_ms: int) -> TimestampedOffset | None:
         """The first record that is not earlier than `timestamp_ms`, looked up inside its batch."""
@@ -221,7 +286,7 @@ class Log(Appender):
         """
         self.write_pending()
         offset = max(offset, self.log_start_offset)
-        if offset >= self._log_end_offset:
+        if offset >= self.log_end_offset:
             return None
         segments = self._segments
         index = segments.index_of(offset)
@@ -229,7 +294,7 @@ class Log(Appender):
         place = segment.find(offset)
         ranges = segments.ranges_from(index, segment.size if place is None else place.position)
         begin = offset if place is None else min(offset, place.base_offset)
-        return TruncatedTail(*self.topic_partition, begin, self._log_end_offset, ranges) if ranges else None
+        return TruncatedTail(*self.topic_partition, begin, self.log_end_offset, ranges) if ranges else None
 
     def truncate_to(self, offset: int, now_ms: int | None = None) -> bool:
         """Drop `offset` and what follows, and the batch that it is in; True if anything was there to drop.
@@ -240,11 +305,11 @@ class Log(Appender):
         if offset < 0:
             raise ValueError(f"{self.topic_partition} can't be truncated to {offset}")
         self.write_pending()
-        self._epoch = -1
-        if offset >= self._log_end_offset:
+        self._appender.epoch = -1
+        if offset >= self.log_end_offset:
             # An epoch may have begun at the end without a record: another leader's history has no such entry.
-            self.epochs.truncate_from_end(self._log_end_offset)
-            self._write_epochs()
+            self.epochs.truncate_from_end(self.log_end_offset)
+            self._appender.write_epochs()
             return False
         segments = self._segments
         if offset < segments.first_base:
@@ -255,8 +320,8 @@ class Log(Appender):
         place = segment.find(offset)
         end = offset if place is None else min(offset, place.base_offset)
         self._hand_out(end, segments.ranges_from(index, segment.size if place is None else place.position))
-        with self._disk_in_use():
-            self._cut(index, place, end, self._time(now_ms))
+        with self._appender.disk_in_use():
+            self._cut(index, place, end, self._appender.time(now_ms))
         return True
 
     def _cut(self, index: int, place: BatchPosition | None, end: int, now_ms: int) -> None:
@@ -269,30 +334,30 @@ class Log(Appender):
             segment.truncate_to(place, now_ms)
             self._disk.sync_now(segment.file)
         segment.resume()
-        self._log_end_offset = end
-        self.log_start_offset = min(self.log_start_offset, end)
+        self._appender.log_end_offset = end
+        self._appender.log_start_offset = min(self.log_start_offset, end)
         self.epochs.truncate_from_end(end)
-        self._write_epochs(sync=dropped > 0)
+        self._appender.write_epochs(sync=dropped > 0)
         self._reload_producers()
 
     def truncate_fully_and_start_at(self, offset: int, now_ms: int | None = None) -> None:
         """Drop everything; the next record has `offset`."""
         self.write_pending()
         self._hand_out(self.log_start_offset, self._segments.ranges_from(0, 0))
-        self._log_end_offset = self.log_start_offset = offset
-        self._epoch = -1
+        self._appender.log_end_offset = self._appender.log_start_offset = offset
+        self._appender.epoch = -1
         self.epochs.clear()
         self.producers.clear()
-        with self._disk_in_use():
+        with self._appender.disk_in_use():
             self._lower_recovery_point(offset, offset)
             self._snapshots.remove_above(-1)
-            self._segments.replace_all(offset, self._time(now_ms))
-            self._write_epochs(sync=True)
+            self._segments.replace_all(offset, self._appender.time(now_ms))
+            self._appender.write_epochs(sync=True)
 
     def _hand_out(self, from_offset: int, ranges: tuple[FileRange, ...]) -> None:
         if self.on_truncate is not None and ranges:
             topic, partition = self.topic_partition
-            self.on_truncate(TruncatedTail(topic, partition, from_offset, self._log_end_offset, ranges))
+            self.on_truncate(TruncatedTail(topic, partition, from_offset, self.log_end_offset, ranges))
 
     def _lower_recovery_point(self, end: int, base_offset: int) -> None:
         """Records written from `end` on are not durable yet, nor are the indexes of the segment that is cut."""
@@ -305,7 +370,7 @@ class Log(Appender):
 
     def _reload_producers(self) -> None:
         """Producers as of the log's end, from the latest snapshot before it and the batches since."""
-        end = self._log_end_offset
+        end = self.log_end_offset
         if not self.producers.entries:
             return
         offset, entries, _ = self._snapshots.load_latest(self.log_start_offset, end)
@@ -314,13 +379,13 @@ class Log(Appender):
 
     def advance_log_start_offset(self, offset: int) -> bool:
         """Records before `offset` are no longer to be seen; whole segments of them go with the next clean-up."""
-        if offset > self._log_end_offset:
-            raise OffsetOutOfRange(f"{self.topic_partition} ends at {self._log_end_offset}, it can't start at {offset}")
+        if offset > self.log_end_offset:
+            raise OffsetOutOfRange(f"{self.topic_partition} ends at {self.log_end_offset}, it can't start at {offset}")
         if offset <= self.log_start_offset:
             return False
-        self.log_start_offset = offset
+        self._appender.log_start_offset = offset
         self.epochs.truncate_from_start(offset)
-        self._write_epochs()
+        self._appender.write_epochs()
         self.producers.forget_below(offset)
         return True
 
@@ -333,22 +398,22 @@ class Log(Appender):
         self.write_pending()
         self._segments.close_retired()
         count = expired_segments(
-            self._segments, self._config, self.log_start_offset, self._log_end_offset, high_watermark, now_ms, wall_ms
+            self._segments, self.config, self.log_start_offset, self.log_end_offset, high_watermark, now_ms, wall_ms
         )
         if count:
-            with self._disk_in_use():
+            with self._appender.disk_in_use():
                 self._drop_oldest(count, now_ms)
         return self.drain_deleted()
 
     def _drop_oldest(self, count: int, now_ms: int) -> None:
         if count == len(self._segments):
-            self._roll(self._log_end_offset, now_ms)
+            self._appender.roll(self.log_end_offset, now_ms)
         for base_offset in self._segments.first_bases(count):
             self._snapshots.remove(base_offset)
         self._segments.drop_first(count)
         self.advance_log_start_offset(self._segments.first_base)
         # With the checkpoint the folder becomes durable: of what is gone nothing comes back, and not in part.
-        self._write_epochs(sync=True)
+        self._appender.write_epochs(sync=True)
 
     def drain_deleted(self) -> list[str]:
         """Paths of dropped files, each given once, to be removed after `file.delete.delay.ms`."""
@@ -359,19 +424,19 @@ class Log(Appender):
 
         Kafka rolls only when the next batch comes, so that an idle topic's last segment never leaves.
         """
-        self._now_ms = now_ms
+        self._appender.now_ms = now_ms
         self._segments.close_retired()
         if wall_ms is not None:
             self.expire_producers(wall_ms)
         active = self._segments.active
-        if self.failed is not None or active.size == 0 or now_ms - active.created_ms <= self._roll_ms:
+        if self.failed is not None or active.size == 0 or now_ms - active.created_ms <= self._appender.roll_ms:
             return False
-        self._roll(active.next_offset, now_ms)
+        self._appender.roll(active.next_offset, now_ms)
         return True
 
     def expire_producers(self, wall_ms: int) -> int:
         """Forget idle producers; how many."""
-        return self.producers.expire(wall_ms, self._config.producer_id_expiration_ms)
+        return self.producers.expire(wall_ms, self.config.producer_id_expiration_ms)
 
     # -- cleaning
 
@@ -382,8 +447,8 @@ class Log(Appender):
             checkpoint = min(checkpoint, self._cut_since_cleaned)
         return find_cleanable(
             self._segments,
-            self._config,
-            first_dirty_offset(checkpoint, self.log_start_offset, self._log_end_offset),
+            self.config,
+            first_dirty_offset(checkpoint, self.log_start_offset, self.log_end_offset),
             self.last_stable_offset(high_watermark),
             self.recovery_point,
             wall_ms,
@@ -406,7 +471,7 @@ class Log(Appender):
     def segment_end(self, segment: Segment) -> int:
         """Where a segment of this log ends: the next one's base."""
         segments = self._segments
-        return segments.end_offset(segments.index_of(segment.base_offset), self._log_end_offset)
+        return segments.end_offset(segments.index_of(segment.base_offset), self.log_end_offset)
 
     def swap_in(self, cleaned: Segment, replaced: Sequence[Segment], now_ms: int) -> bool:
         """Let a cleaned segment, durable by now, take the place of those it was made of, durably.
@@ -415,12 +480,12 @@ class Log(Appender):
         """
         if self.failed is not None or not self._segments.holds(replaced):
             return False
-        with self._disk_in_use():
+        with self._appender.disk_in_use():
             self._segments.replace(replaced, cleaned, now_ms)
             for each in replaced[1:]:
                 self._snapshots.remove(each.base_offset)
             # With the checkpoint the folder becomes durable: of what was replaced nothing comes back, and not in part.
-            self._write_epochs(sync=True)
+            self._appender.write_epochs(sync=True)
         return True
 
     # -- durability
@@ -428,15 +493,15 @@ class Log(Appender):
     @property
     def flush_messages_due(self) -> bool:
         """Has `flush.messages` been reached since the last flush? With 1, every append is to be durable first."""
-        return self._log_end_offset - self.flushed_offset >= self._config.flush_messages
+        return self.log_end_offset - self.flushed_offset >= self.config.flush_messages
 
     def flush_due(self, now_ms: int) -> bool:
         """Is it time to flush: by `flush.messages`, by `flush.ms`, or because a segment has rolled?"""
         if self._segments.active.base_offset > self.recovery_point:
             return True
-        if self._log_end_offset <= self.flushed_offset:
+        if self.log_end_offset <= self.flushed_offset:
             return False
-        return self.flush_messages_due or now_ms - self._last_flush_ms >= self._config.flush_ms
+        return self.flush_messages_due or now_ms - self._last_flush_ms >= self.config.flush_ms
 
     def unflushed_files(self) -> list[File]:
         """The files to sync so that all that has been appended is durable.
@@ -444,17 +509,17 @@ class Log(Appender):
         Then call `mark_flushed` with the end as of now.
         """
         self.write_pending()
-        if not self._epochs_durable:
-            self._write_epochs(sync=True)
+        if not self._appender.epochs_durable:
+            self._appender.write_epochs(sync=True)
         return self._segments.unsynced_files(self.flushed_offset)
 
     def mark_flushed(self, offset: int, now_ms: int | None = None) -> None:
         """A sync that began when the log ended at `offset` is done. Only what the files confirm counts."""
-        self._last_flush_ms = self._time(now_ms)
-        flushed = self._segments.confirmed(self.flushed_offset, min(offset, self._log_end_offset))
+        self._last_flush_ms = self._appender.time(now_ms)
+        flushed = self._segments.confirmed(self.flushed_offset, min(offset, self.log_end_offset))
         self.flushed_offset = max(self.flushed_offset, flushed)
-        if self._epochs_durable:
-            point = self._segments.durable_before(self.flushed_offset, self._log_end_offset)
+        if self._appender.epochs_durable:
+            point = self._segments.durable_before(self.flushed_offset, self.log_end_offset)
             self.recovery_point = max(self.recovery_point, point)
 
     def close(self) -> None:
@@ -465,10 +530,10 @@ class Log(Appender):
         self._segments.seal()
         for file in self.unflushed_files():
             self._disk.sync_now(file)
-        self.mark_flushed(self._log_end_offset)
-        self.recovery_point = self._log_end_offset
-        if self._log_end_offset > max(self._snapshots.latest, self.log_start_offset):
-            self._snapshots.write(self._log_end_offset, self.producers.entries.values(), sync=True)
+        self.mark_flushed(self.log_end_offset)
+        self.recovery_point = self.log_end_offset
+        if self.log_end_offset > max(self._snapshots.latest, self.log_start_offset):
+            self._snapshots.write(self.log_end_offset, self.producers.entries.values(), sync=True)
         self._segments.close()
 
     def abandon(self) -> None:
