@@ -71,7 +71,11 @@ _ACKED_TOO_FEW = AckStatus(True, _NOT_ENOUGH_REPLICAS_AFTER_APPEND)
 
 
 class LeaderState(IsrMembership):
-    """A replica that leads, from the metadata that made it leader to the metadata that ends its leadership."""
+    """A replica that leads, from the metadata that made it leader to the metadata that ends its leadership.
+
+    It inherits the ISR's rules instead of having them: both parts share one state, and each needs the other's rules
+    (docs/decisions/0004). Speed is not the reason: composition would add 45 ns (2.5 %) to an append with its fetch.
+    """
 
     __slots__ = ()
 
