@@ -69,13 +69,13 @@ def run(effort: Effort, labels: dict[str, str], only: set[str], directory: Path)
 def join(paths: Sequence[Path]) -> int:
     """A machine that is quiet for minutes only is measured in parts."""
     try:
-        results, told = report.join(paths)
+        results, environment = report.join(paths)
     except (OSError, ValueError) as failure:
         print(f"can't join: {failure}", file=sys.stderr)
         return 2
     first, second = ALL
     report.print_summary(results, first, second)
-    print(f"stored in {report.write(results, told, first, second, document=True)}")
+    print(f"stored in {report.write(results, environment, first, second, document=True)}")
     return 0
 
 
@@ -111,13 +111,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     install.activate()
     labels: dict[str, str] = chosen.sides
     first, second = labels
-    told = report.environment(effort, labels)
+    environment = report.environment(effort, labels)
     with tempfile.TemporaryDirectory(prefix="tanist-bench-", dir=chosen.data) as folder:
         results = run(effort, labels, only, Path(folder))
     report.print_summary(results, first, second)
     # The document tells of whole runs of tanist beside Apache Kafka, and of nothing else.
     whole = not only and not effort.quick and set(labels) == set(ALL)
-    print(f"stored in {report.write(results, told, first, second, document=whole)}")
+    print(f"stored in {report.write(results, environment, first, second, document=whole)}")
     return 0
 
 

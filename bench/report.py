@@ -1,7 +1,7 @@
 """Ratios with their spread, thresholds met or missed; as text, as JSON in `bench/results/`, and in `docs/benchmark.md`.
 
 A ratio is first side / second side, taken round by round: the two values of a round were measured within seconds of
-each other, so a slow minute of the machine spoils both. Told are median, minimum and maximum of the rounds' ratios.
+each other, so a slow minute of the machine spoils both. It reports median, minimum and maximum of the rounds' ratios.
 """
 
 from __future__ import annotations
@@ -133,8 +133,8 @@ def number(value: float) -> str:
 
 
 def spread(values: Sequence[float]) -> str:
-    told = Range.of(values)
-    return f"{number(told.median)} ({number(told.min)}–{number(told.max)})"
+    found = Range.of(values)
+    return f"{number(found.median)} ({number(found.min)}–{number(found.max)})"
 
 
 def table(results: Sequence[Measured], first: str, second: str) -> list[str]:
@@ -148,12 +148,12 @@ def table(results: Sequence[Measured], first: str, second: str) -> list[str]:
             values_of_labels = [measured.of(label, metric) for label in (first, second)]
             cells = [spread(values) if values else "–" for values in values_of_labels]
             ratio = ratios(measured, metric, first, second)
-            told = f"**{ratio.median:.2f}** ({ratio.min:.2f}–{ratio.max:.2f})" if ratio else "–"
-            lines.append(f"| {measured.title} | {METRICS[metric]} | {cells[0]} | {cells[1]} | {told} |")
+            factor = f"**{ratio.median:.2f}** ({ratio.min:.2f}–{ratio.max:.2f})" if ratio else "–"
+            lines.append(f"| {measured.title} | {METRICS[metric]} | {cells[0]} | {cells[1]} | {factor} |")
     return lines
 
 
-def markdown(results: Sequence[Measured], told: Mapping[str, str], first: str, second: str) -> str:
+def markdown(results: Sequence[Measured], environment: Mapping[str, str], first: str, second: str) -> str:
     lines = [BEGIN, "", "Median of the rounds, and (minimum–maximum).", ""]
     lines += table(results, first, second)
     notes = [f"- {measured.name}: {note}" for measured in results for note in measured.notes]
@@ -163,18 +163,20 @@ def markdown(results: Sequence[Measured], told: Mapping[str, str], first: str, s
         lines += [f"- {each}" for each in judged]
     if notes:
         lines += ["", "Notes:", "", *notes]
-    lines += ["", "Run: " + "; ".join(f"{name}: {value}" for name, value in told.items()) + ".", "", END]
+    lines += ["", "Run: " + "; ".join(f"{name}: {value}" for name, value in environment.items()) + ".", "", END]
     return "\n".join(lines)
 
 
-def write(results: Sequence[Measured], told: Mapping[str, str], first: str, second: str, *, document: bool) -> Path:
+def write(
+    results: Sequence[Measured], environment: Mapping[str, str], first: str, second: str, *, document: bool
+) -> Path:
     """Store the JSON, and put the table into the document. What is not for the document is not for the repository."""
     folder = RESULTS if document else RESULTS / "raw"
     folder.mkdir(parents=True, exist_ok=True)
     stamp = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H%M")
     path = folder / f"{stamp}.json"
     content = {
-        "environment": dict(told),
+        "environment": dict(environment),
         "workloads": [asdict(measured) for measured in results],
         "thresholds": [
             {**asdict(each.threshold), "measured": asdict(each.ratio), "met": each.met, "goal_met": each.goal_met}
@@ -187,26 +189,26 @@ def write(results: Sequence[Measured], told: Mapping[str, str], first: str, seco
         _, found, after = rest.partition(END)
         if not found:
             raise ValueError(f"{DOCUMENT} has lost its marks: {BEGIN} ... {END}")
-        DOCUMENT.write_text(before + markdown(results, told, first, second) + after)
+        DOCUMENT.write_text(before + markdown(results, environment, first, second) + after)
     return path
 
 
 def join(paths: Sequence[Path]) -> tuple[list[Measured], dict[str, str]]:
     """One set of results of several stored ones: of each workload the last, and all there is to say of the runs."""
     found: dict[str, Measured] = {}
-    told: dict[str, str] = {}
+    environment: dict[str, str] = {}
     for path in paths:
         stored = json.loads(path.read_text())
         for workload in stored["workloads"]:
             found[workload["name"]] = Measured(**{**workload, "metrics": tuple(workload["metrics"])})
         for name, value in stored["environment"].items():
-            values = told[name].split(" / ") if name in told else []
-            told[name] = " / ".join([*values, value] if value not in values else values)
+            values = environment[name].split(" / ") if name in environment else []
+            environment[name] = " / ".join([*values, value] if value not in values else values)
     order = ["start", "idle-1", "idle-3", *(each.name for each in (*RAW, *TOOLS))]
     missing = [name for name in order if name not in found]
     if missing:
         raise ValueError(f"nobody has measured {', '.join(missing)}")
-    return [found[name] for name in order], told
+    return [found[name] for name in order], environment
 
 
 def print_summary(results: Sequence[Measured], first: str, second: str) -> None:

@@ -110,7 +110,7 @@ class ReadyMadeReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[Any]:
         assert isinstance(partition, ReadyMadeFile)
         origin = Origin("bench", 0, 1, 0, None)
-        # The last batch is cut off, and told as damage; it is one row.
+        # The last batch is cut off, and reported as damage; it is one row.
         ready = list(read_stretch(partition.path, 0, READY_BYTES, origin, self._columns))
         for _ in range(max(1, partition.size // READY_BYTES)):
             yield from ready

@@ -22,7 +22,7 @@ Mount = Callable[[str], Path]
 
 
 def free_port() -> int:
-    """A first port with room for a cluster, below those that the system gives to outgoing connections."""
+    """The first of enough free ports for a cluster, below those that the system gives to outgoing connections."""
     while True:
         port = random.randrange(12_000, 29_000)
         try:
@@ -48,7 +48,7 @@ def run(*arguments: str, folder: Path, stdin: str = "", code: int | None = 0) ->
 
 
 def fill(disk: Path) -> None:
-    """Take what room is left, but for less than a page."""
+    """Take all space that is left, but for less than a page."""
     with (disk / "filler").open("ab", buffering=0) as file:
         while True:
             try:

@@ -1,4 +1,4 @@
-"""Where the system refuses what a cluster needs: room, a disk that can be written, rights, open files."""
+"""The system refuses a resource that a cluster needs: space, a disk that can be written, rights, open files."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_the_ledger_of_synced_lengths_finds_out_before_it_stores_into_a_full_dis
     disk = mount("size=64k")
     ledger = SyncLedger(f"{disk}/ledger")
     fill(disk)
-    with pytest.raises(OSError, match="No space left on device"):  # noqa: PT012 (how many there is room for is not said)
+    with pytest.raises(OSError, match="No space left on device"):  # noqa: PT012 (how many fit is not known)
         for inode in range(1, 5000):
             ledger.adopt((1, inode), 0)
     assert ledger.synced((1, 1)) == 0

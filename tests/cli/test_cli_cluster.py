@@ -188,8 +188,8 @@ def test_an_up_that_is_interrupted_leaves_nothing(tmp_path: Path) -> None:
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert wait_until((folder / "node-3" / "node.log").exists, 60)
     process.send_signal(signal.SIGTERM)
-    _, told = process.communicate(timeout=60)
-    assert "nothing is left running" in told
+    _, reported = process.communicate(timeout=60)
+    assert "nothing is left running" in reported
     assert process.returncode == 1
     assert load_existing(folder).running == []
 

@@ -203,8 +203,8 @@ def test_a_filter_shows_its_partitions_and_no_topics(
     describe: Callable[..., str], option: str, shown: list[tuple[str, int]]
 ) -> None:
     assert "PartitionCount" not in describe(option)
-    told = json.loads(describe(option, "--json"))
-    assert [(topic["topic"], each["partition"]) for topic in told for each in topic["partitions"]] == shown
+    reported = json.loads(describe(option, "--json"))
+    assert [(topic["topic"], each["partition"]) for topic in reported for each in topic["partitions"]] == shown
 
 
 def test_min_isr_counts_as_what_it_can_be_at_most(describe: Callable[..., str], world: World) -> None:
@@ -223,8 +223,8 @@ def test_two_filters_are_refused(describe: Callable[..., str]) -> None:
 def test_replicas_that_are_being_added_are_not_missing_yet(describe: Callable[..., str], world: World) -> None:
     world.partitions = {"a": [part(0, 1, (1, 2), replica_nodes=(1, 2, 3)), part(1, 1, (1,), replica_nodes=(1, 2, 3))]}
     world.moving = {("a", 0): ((3,), ()), ("a", 1): ((3,), (1,))}
-    told = json.loads(describe("--under-replicated-partitions", "--json"))
-    assert [each["partition"] for each in told[0]["partitions"]] == [1]
+    reported = json.loads(describe("--under-replicated-partitions", "--json"))
+    assert [each["partition"] for each in reported[0]["partitions"]] == [1]
     assert "Isr: 1,2\tAdding Replicas: 3\tRemoving Replicas: \tElr: " in describe()
     world.controller = False  # nobody to ask: then nothing is known of it, and the rest is shown
     assert "Adding" not in describe()

@@ -297,8 +297,8 @@ def test_one_log_directory_fails(tanist: Tanist, at: Connect, folder: Path, monk
         Producer(at(1)).send("directories", number, record(b"taken"))
     client = at(3)
     client.metadata()
-    told = client.ask(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse, node_id=3)
-    errors = {Path(found.log_dir).name: found.error_code for found in told.results}
+    reported = client.ask(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse, node_id=3)
+    errors = {Path(found.log_dir).name: found.error_code for found in reported.results}
     assert errors == {"data": 0, "data-2": 56}
     tanist("heal")
     assert not all_in_sync()  # mended, but Kafka's brokers come back to a directory only when they start
@@ -347,7 +347,7 @@ def test_faults_add_up_and_are_healed_by_node(tanist: Tanist, folder: Path) -> N
 
 
 def test_orders_that_make_no_sense(tanist: Tanist) -> None:
-    for code, told, arguments in (
+    for code, reported, arguments in (
         (1, "there is no node 7; the nodes are 1, 2, 3", ("partition", "7|1")),
         (1, "there is no node 7", ("disk", "7", "full")),
         (1, "1 cannot be on both sides", ("partition", "1,2", "1,3")),
@@ -362,7 +362,7 @@ def test_orders_that_make_no_sense(tanist: Tanist) -> None:
         (2, "has no log directory elsewhere; it has", ("disk", "1", "fail", "--log-dir", "elsewhere")),
         (1, "there is no node 9", ("heal", "9")),
     ):
-        assert told in tanist(*arguments, code=code)
+        assert reported in tanist(*arguments, code=code)
     assert tanist("faults") == "no faults are set\n"
 
 

@@ -118,8 +118,8 @@ def test_operators_elect_where_nobody_else_may(folder: Path, tmp_path: Path) -> 
 
     def elect(kind: str, *entries: dict[str, Any], code: int = 0) -> list[tuple[int, str, str | None]]:
         file.write_text(json.dumps({"partitions": entries}))
-        told = run("elect", "--type", kind, "--path-to-json-file", str(file), "--json", folder=folder, code=code)
-        return [(each["partition"], each["result"], each["error"]) for each in told["partitions"]]
+        reported = run("elect", "--type", kind, "--path-to-json-file", str(file), "--json", folder=folder, code=code)
+        return [(each["partition"], each["result"], each["error"]) for each in reported["partitions"]]
 
     assert elect("longest_log_balanced", {"topic": "e", "partition": 0}) == [(0, "elected", None)]
     outcomes = elect(

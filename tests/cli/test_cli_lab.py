@@ -61,9 +61,9 @@ def test_an_unknown_kind_is_a_failure_and_a_mistake(tmp_path: Path) -> None:
 def test_json(tmp_path: Path) -> None:
     result = _run(tmp_path, SCENARIOS + FAILING, "--json")
     assert result.exit_code == 1
-    told = json.loads(result.output)
-    assert (told["passed"], told["failed"], told["deviates"]) == (2, 1, 0)
-    assert told["scenarios"][2] == {
+    reported = json.loads(result.output)
+    assert (reported["passed"], reported["failed"], reported["deviates"]) == (2, 1, 0)
+    assert reported["scenarios"][2] == {
         "id": "four",
         "kind": "assignment",
         "verdict": "failed",

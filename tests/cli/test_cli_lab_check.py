@@ -46,7 +46,7 @@ def test_the_scenario_of_the_kip_without_its_rules() -> None:
     assert lines[-1].startswith("FAILED    last-replica-standing: ")
 
 
-def test_a_directed_start_is_told() -> None:
+def test_a_directed_start_is_reported() -> None:
     result = _run("--mutate", "A11", "--config", "one-outside")
     assert result.exit_code == 1
     assert "From where write 1; fetch 2; fence 3; unfence 3; learn 1; fetch 2:" in result.stdout
@@ -55,12 +55,12 @@ def test_a_directed_start_is_told() -> None:
 def test_json() -> None:
     result = _run("--mutate", "A9", "--json")
     assert result.exit_code == 1
-    told = json.loads(result.stdout)
-    assert told["configuration"] == "slow-followers"
-    assert told["mutation"] == "A9"
-    assert not told["exhausted"]
-    assert told["stopped_by"] == "violation"
-    found = told["counterexample"]
+    reported = json.loads(result.stdout)
+    assert reported["configuration"] == "slow-followers"
+    assert reported["mutation"] == "A9"
+    assert not reported["exhausted"]
+    assert reported["stopped_by"] == "violation"
+    found = reported["counterexample"]
     assert found["property"] == "S3"
     assert [step["step"] for step in found["steps"]] == ["lag 1 for 2"]
     assert found["first"]["partition"]["isr"] == [1, 2, 3]
@@ -72,9 +72,9 @@ def test_the_list() -> None:
     assert result.exit_code == 0
     words = {line.split()[0] for line in result.stdout.splitlines() if line}
     assert words >= set(CONFIGURATIONS) | set(MUTATIONS)
-    told = json.loads(_run("--list", "--json").output)
-    assert set(told["configurations"]) == set(CONFIGURATIONS)
-    assert told["mutations"]["A2"]["configuration"] == "last-replica-standing"
+    reported = json.loads(_run("--list", "--json").output)
+    assert set(reported["configurations"]) == set(CONFIGURATIONS)
+    assert reported["mutations"]["A2"]["configuration"] == "last-replica-standing"
 
 
 def test_names_that_are_not_there() -> None:

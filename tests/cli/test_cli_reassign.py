@@ -43,8 +43,8 @@ def test_plan_apply_list_and_back(tanist: Tanist, tmp_path: Path) -> None:
     file, back = tmp_path / "move.json", tmp_path / "back.json"
     file.write_text(json.dumps(proposed))
     assert "would change" in tanist("reassign", "plan", "--topic", "moved")
-    told = tanist("reassign", "apply", str(file), "--save-current", str(back), "--wait", "30")
-    assert told == "4 partitions moved\n"
+    reported = tanist("reassign", "apply", str(file), "--save-current", str(back), "--wait", "30")
+    assert reported == "4 partitions moved\n"
     assert replicas(tanist, "moved") == [part["replicas"] for part in proposed["partitions"]]
     assert {row["state"] for row in tanist("reassign", "list", str(file), "--json")} == {"complete"}
     assert tanist("reassign", "list") == "nothing is under way\n"
@@ -63,8 +63,8 @@ def test_what_is_under_way_is_shown_and_taken_back(tanist: Tanist, tmp_path: Pat
     tanist("produce", "stuck", stdin="one\ntwo\n")
     tanist("pause", "4")
     try:
-        told = tanist("topics", "alter", "stuck", "--replica-assignment", "1:4,4:3")
-        assert told == "altered stuck; `tanist reassign list` shows how far its replicas have moved\n"
+        reported = tanist("topics", "alter", "stuck", "--replica-assignment", "1:4,4:3")
+        assert reported == "altered stuck; `tanist reassign list` shows how far its replicas have moved\n"
         rows = tanist("reassign", "list", "--json")
         assert [(row["partition"], row["adding"], row["removing"]) for row in rows] == [(0, [4], [2]), (1, [4], [2])]
         assert "stuck-0    moving  " in tanist("reassign", "list")
@@ -85,8 +85,8 @@ def test_a_topic_is_moved_by_alter_alone(tanist: Tanist) -> None:
     tanist("topics", "create", "alone", "--replica-assignment", "1:2,2:3")
     tanist("topics", "alter", "alone", "--replica-assignment", "3:4,4:1")
     assert wait_until(lambda: replicas(tanist, "alone") == [[3, 4], [4, 1]], 30)
-    told = tanist("topics", "alter", "alone", "--replica-assignment", "3:4", code=1)
-    assert "alone has 2 partitions, but --replica-assignment has 1" in told
+    reported = tanist("topics", "alter", "alone", "--replica-assignment", "3:4", code=1)
+    assert "alone has 2 partitions, but --replica-assignment has 1" in reported
     assert "INVALID_REPLICA_ASSIGNMENT" in tanist("topics", "alter", "alone", "--replica-assignment", "3:9,4:1", code=1)
     tanist("topics", "alter", "alone", "--partitions", "3", "--replica-assignment", "1:2")
     assert wait_until(lambda: replicas(tanist, "alone")[2:] == [[1, 2]], 30)
@@ -96,10 +96,10 @@ def test_what_cannot_be_done_is_said(tanist: Tanist, tmp_path: Path) -> None:
     assert "give one of --topic" in tanist("reassign", "plan", code=2)
     assert "there is no topic nowhere" in tanist("reassign", "plan", "--topic", "nowhere", code=1)
     tanist("topics", "create", "planned", "--replica-assignment", "1:2:3")
-    told = tanist("reassign", "plan", "--topic", "planned", "--broker-list", "1,7", code=1)
-    assert "there is no broker 7 in the cluster: it has 1,2,3,4" in told
-    told = tanist("reassign", "plan", "--topic", "planned", "--broker-list", "1,2", code=1)
-    assert "3 replicas of a partition need as many brokers, and 2 are named" in told
+    reported = tanist("reassign", "plan", "--topic", "planned", "--broker-list", "1,7", code=1)
+    assert "there is no broker 7 in the cluster: it has 1,2,3,4" in reported
+    reported = tanist("reassign", "plan", "--topic", "planned", "--broker-list", "1,2", code=1)
+    assert "3 replicas of a partition need as many brokers, and 2 are named" in reported
     file = tmp_path / "none.json"
     file.write_text(assignment_text({("planned", 5): (1, 2)}))
     assert "there is no partition planned-5" in tanist("reassign", "apply", str(file), code=1)

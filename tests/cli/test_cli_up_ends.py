@@ -95,8 +95,8 @@ def test_a_killed_up_takes_its_nodes_along_also_paused_and_restarted_ones(up: Up
     assert [entry.process for entry in entries.nodes] == [None] * 4
     assert all("SIGTERM: shutting down" in log_of(folder, entry) for entry in entries.nodes)
     assert wait_until((folder / LOG_NAME).exists, 20)
-    told = f"process {process.pid}, `tanist up`, ended without stopping its cluster: stopped nodes 1, 2, 3, 1001"
-    assert wait_until(lambda: told in (folder / LOG_NAME).read_text(), 20)
+    reported = f"process {process.pid}, `tanist up`, ended without stopping its cluster: stopped nodes 1, 2, 3, 1001"
+    assert wait_until(lambda: reported in (folder / LOG_NAME).read_text(), 20)
 
 
 def test_an_up_that_is_killed_while_it_starts_leaves_nothing(folder: Path, up: Up) -> None:

@@ -124,7 +124,7 @@ def test_a_topic_that_was_there_before_exists_already() -> None:
     client.create("t", 4)
     with pytest.raises(KafkaError, match="TOPIC_ALREADY_EXISTS"):
         admin.create_topic(client, "t", partitions=4, replication_factor=3)
-    client.mishaps = [LOST]  # the refusal is lost, and told by the second request
+    client.mishaps = [LOST]  # the refusal is lost, and returned by the second request
     with pytest.raises(KafkaError, match="TOPIC_ALREADY_EXISTS"):
         admin.create_topic(client, "t", partitions=4, replication_factor=3)
 
@@ -186,7 +186,7 @@ def test_fewer_partitions_are_refused_though_the_first_refusal_is_lost() -> None
         admin.add_partitions(client, "t", 2)
 
 
-def test_an_election_that_a_lost_answer_was_about_is_told_as_such() -> None:
+def test_an_election_that_a_lost_answer_was_about_is_reported_as_such() -> None:
     class Electing(Client):
         led = False
 

@@ -29,7 +29,7 @@ STAND_IN = [sys.executable, str(Path(__file__).with_name("stand_in_node.py"))]
 
 
 def free_port() -> int:
-    """A first port with room for a cluster, below those that the system gives to outgoing connections."""
+    """The first of enough free ports for a cluster, below those that the system gives to outgoing connections."""
     while True:
         port = random.randrange(12_000, 29_000)
         try:
@@ -135,7 +135,7 @@ def test_a_node_that_dies_at_its_start_fails_the_whole_and_leaves_nothing(make: 
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "told"),
+    ("behaviour", "reported"),
     [
         ("mute", "does not answer"),
         ("lonely", "does not know of brokers"),
@@ -143,16 +143,16 @@ def test_a_node_that_dies_at_its_start_fails_the_whole_and_leaves_nothing(make: 
     ],
 )
 def test_a_cluster_that_does_not_get_ready_says_what_it_lacks_and_leaves_nothing(
-    make: Callable[[], Cluster], monkeypatch: pytest.MonkeyPatch, behaviour: str, told: str
+    make: Callable[[], Cluster], monkeypatch: pytest.MonkeyPatch, behaviour: str, reported: str
 ) -> None:
     monkeypatch.setattr("tanist.runtime.cluster.starting._ASK_PATIENCE_S", 0.2)
     cluster = make()
-    with pytest.raises(ClusterError, match=rf"not ready after 1 s: node 1: .*{told}"):
+    with pytest.raises(ClusterError, match=rf"not ready after 1 s: node 1: .*{reported}"):
         cluster.up(brokers=2, port=free_port(), config={"stand.in": behaviour}, patience_s=1.0)
     assert pids(cluster) == []
 
 
-def test_settings_that_a_node_refuses_are_told_before_anything_starts(make: Callable[[], Cluster]) -> None:
+def test_settings_that_a_node_refuses_are_reported_before_anything_starts(make: Callable[[], Cluster]) -> None:
     cluster = make()
     with pytest.raises(ClusterError, match=r"log\.retention\.ms"):
         cluster.up(port=free_port(), config={"log.retention.ms": "soon"})
@@ -251,8 +251,8 @@ def test_metrics_have_a_port_beside_each_node_and_give_way_where_there_is_none()
         given = {name.replace("_", "."): value for name, value in config.items()}
         cluster, _ = layout.lay_out(cluster_id="c", brokers=2, controllers=1, host="127.0.0.1", port=port, config=given)
         for node in cluster.nodes:
-            told = layout.properties_of(cluster, node, Path("/data")).get("tanist.metrics.listener")
-            assert (told or None) == layout.metrics_address(cluster, node)
+            reported = layout.properties_of(cluster, node, Path("/data")).get("tanist.metrics.listener")
+            assert (reported or None) == layout.metrics_address(cluster, node)
         return [layout.metrics_address(cluster, node) for node in cluster.nodes]
 
     port = free_port()
@@ -262,7 +262,7 @@ def test_metrics_have_a_port_beside_each_node_and_give_way_where_there_is_none()
     assert metrics(port, tanist_metrics_listener="") == [None, None, None]
 
 
-def test_a_damaged_or_absent_cluster_file_is_told(tmp_path: Path) -> None:
+def test_a_damaged_or_absent_cluster_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ClusterError, match=r"no cluster in .*tanist up --data"):
         load_existing(tmp_path)
     (tmp_path / "cluster.json").write_text('{"format": 1, "nodes": 3}')
@@ -302,7 +302,7 @@ def test_a_zombie_is_not_alive() -> None:
     child.wait()
 
 
-def test_a_launcher_that_fails_is_told() -> None:
+def test_a_launcher_that_fails_is_reported() -> None:
     command = [sys.executable, "-c", "import sys; print('what a pity', file=sys.stderr); sys.exit(3)"]
     with Launcher(command, {}) as launcher, pytest.raises(LaunchFailed, match=r"(?s)ended with 3:.*what a pity"):
         launcher.launch([])
@@ -322,7 +322,7 @@ def test_a_node_has_a_session_and_a_name_of_its_own(make: Callable[[], Cluster])
         assert Path(f"/proc/{pid}/comm").read_text() == f"tanist-{node}\n"
 
 
-def test_readiness_is_heard_from_whoever_says_it() -> None:
+def test_readiness_is_heard_from_any_process() -> None:
     tell = "from tanist.runtime.readiness import tell_ready; tell_ready()"
     with Readiness() as readiness:
         environment = os.environ | readiness.environment
@@ -388,13 +388,13 @@ def test_versions_are_negotiated_down(make: Callable[[], Cluster]) -> None:
     connection.close()
 
 
-def test_no_broker_is_told_with_its_address() -> None:
+def test_no_broker_is_reported_with_its_address() -> None:
     port = free_port()
     with Client([("127.0.0.1", port)], timeout_s=1.0) as client, pytest.raises(Unreachable, match=rf"127.0.0.1:{port}"):
         client.metadata()
 
 
-def test_what_is_no_kafka_is_told() -> None:
+def test_what_is_no_kafka_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def answer() -> None:

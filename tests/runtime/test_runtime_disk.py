@@ -85,7 +85,7 @@ def test_what_is_cut_and_written_anew_during_a_sync_is_not_synced(
     assert noted(tmp_path)["a"] == 4
 
 
-def test_a_failed_sync_is_told_and_the_file_never_claims_durability_again(
+def test_a_failed_sync_is_reported_and_the_file_never_claims_durability_again(
     runner: Any, disk: RealDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slow = SlowSync(monkeypatch)

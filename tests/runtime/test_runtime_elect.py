@@ -107,7 +107,7 @@ def test_a_controller_that_serves_nothing_is_not_asked_for_ever() -> None:
 
 
 @pytest.mark.parametrize("election", list(ElectionType))
-def test_a_cluster_without_the_version_is_told_apart_before_anything_is_sent(election: ElectionType) -> None:
+def test_a_cluster_without_the_version_is_detected_before_anything_is_sent(election: ElectionType) -> None:
     wanted = [Candidate("t", 0, 1 if election is ElectionType.DESIGNATION else None)]
     apache = Controller(max_version=2)
     if election <= ElectionType.UNCLEAN:

@@ -35,10 +35,10 @@ def fails_with(code: int, access: Callable[[], object]) -> bool:
 
 def synced(runner: Any, disk: RealDisk, file: DiskFile) -> OSError | None:
     """What came of a sync."""
-    told: list[OSError | None] = []
-    disk.sync([file], told.append)
-    runner.until(lambda: bool(told))
-    return told[0]
+    reported: list[OSError | None] = []
+    disk.sync([file], reported.append)
+    runner.until(lambda: bool(reported))
+    return reported[0]
 
 
 def test_full(disk: RealDisk, tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_full(disk: RealDisk, tmp_path: Path) -> None:
     assert fails_with(errno.ENOSPC, lambda: disk.write_file(f"{tmp_path}/small", b"new"))
     assert fails_with(errno.ENOSPC, lambda: disk.open(f"{tmp_path}/other"))
     assert fails_with(errno.ENOSPC, lambda: disk.make_directory(f"{tmp_path}/folder"))
-    before.write(2, [b"ab"])  # there is room for it
+    before.write(2, [b"ab"])  # it fits
     again = disk.open(f"{tmp_path}/log")
     assert fails_with(errno.ENOSPC, lambda: again.write(10, [b"x"]))
     assert before.read(0, 10) == b"01ab456789"

@@ -147,7 +147,7 @@ def test_opening_a_file_out_of_descriptors_says_what_to_do(runner: Any, tmp_path
     assert caught.value.errno == errno.EMFILE
 
 
-def test_a_reset_by_the_peer_is_told(runner: Any, serve: Any) -> None:
+def test_a_reset_by_the_peer_is_reported(runner: Any, serve: Any) -> None:
     server = serve()
     client = server.client()
     runner.until(lambda: len(server.handlers) == 1)
@@ -340,7 +340,7 @@ def test_small_answers_leave_in_one_system_call_and_so_do_small_records(runner: 
 def test_a_file_that_is_shorter_than_what_is_sent_of_it_ends_the_connection(
     runner: Any, serve: Any, tmp_path: Any
 ) -> None:
-    """The frame that was begun can't be finished: whoever reads it must not wait for the rest."""
+    """The frame that was begun can't be finished: its reader must not wait for the rest."""
     disk = RealDisk(runner.loop)
     file = disk.open(f"{tmp_path}/segment")
     file.write(0, [bytes(100)])

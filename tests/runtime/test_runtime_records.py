@@ -147,7 +147,7 @@ def test_a_fetch_goes_after_a_leader_that_moved(monkeypatch: pytest.MonkeyPatch)
     assert client.refreshed == 3
 
 
-def test_a_fetch_out_of_range_is_told() -> None:
+def test_a_fetch_out_of_range_is_reported() -> None:
     with pytest.raises(KafkaError, match=r"OFFSET_OUT_OF_RANGE.*offset 7"):
         fetch(Scripted(fetched(error=ErrorCode.OFFSET_OUT_OF_RANGE)), "t", 0, 7)
 

@@ -125,7 +125,7 @@ def test_a_fatal_error_ends_it_with_a_code(start: Start) -> None:
     assert process.returncode == 1
 
 
-def test_a_bug_is_told_with_its_traceback_and_the_rest_goes_on(start: Start) -> None:
+def test_a_bug_is_reported_with_its_traceback_and_the_rest_goes_on(start: Start) -> None:
     process = start("bug")
     lines = "".join(wait_for(process, "listening"))
     assert "ZeroDivisionError" in lines

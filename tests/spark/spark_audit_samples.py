@@ -265,8 +265,8 @@ def _judge(
         if types == {"fail"} and places[value]:
             found["failed-in-log"][partition] += 1
     by_process: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
-    for value, told in sends.items():
-        for line in told:
+    for value, reported in sends.items():
+        for line in reported:
             if line["type"] == "ok" and value in places and places[value]:
                 by_process[line["process"]].append((line["invoked_ns"], line["time_ns"], places[value][0]))
     for rows in by_process.values():

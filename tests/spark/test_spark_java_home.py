@@ -13,8 +13,8 @@ def test_the_packaged_java_starts_with_the_module_that_it_lacks(tmp_path: Path) 
     """As Spark's launcher asks it to; without the wrapper it ends with FindException."""
     home = Path(java_home.packaged_java_home(tmp_path))
     java = [str(home / "bin" / "java"), "--add-modules=jdk.incubator.vector", "-Dsome=a b", "-version"]
-    told = subprocess.run(java, env={}, capture_output=True, text=True, timeout=60, check=False)
-    assert told.returncode == 0, told.stderr
+    reported = subprocess.run(java, env={}, capture_output=True, text=True, timeout=60, check=False)
+    assert reported.returncode == 0, reported.stderr
     assert java_home.java_version(java[0]) in java_home.SUPPORTED
     bare = subprocess.run(
         [(home / "lib").resolve().parent / "bin" / "java", *java[1:]], capture_output=True, timeout=60, check=False

@@ -25,22 +25,22 @@ CHANGES = [
 
 def test_an_unclean_election_explains_what_was_there_before_it() -> None:
     found = metadata_of(CHANGES)
-    told = found.explain(("t", 0), 0)
-    assert told is not None
-    assert told.startswith("leader epoch 3: broker 2 leads after an unclean election, ISR 2 (metadata offset 14")
+    reported = found.explain(("t", 0), 0)
+    assert reported is not None
+    assert reported.startswith("leader epoch 3: broker 2 leads after an unclean election, ISR 2 (metadata offset 14")
     assert [change.unclean for change in found.changes["t", 0]] == [False, False, False, False, True, False]
 
 
 def test_without_one_the_first_election_after_it_does() -> None:
-    told = metadata_of(CHANGES[:4]).explain(("t", 0), 0)
-    assert told is not None
-    assert "metadata offset 12" in told
+    reported = metadata_of(CHANGES[:4]).explain(("t", 0), 0)
+    assert reported is not None
+    assert "metadata offset 12" in reported
 
 
 def test_a_replica_that_lacks_records_is_explained_by_its_leaving_the_isr() -> None:
-    told = metadata_of(CHANGES).explain(("t", 0), None, [2])
-    assert told is not None
-    assert "metadata offset 11" in told
+    reported = metadata_of(CHANGES).explain(("t", 0), None, [2])
+    assert reported is not None
+    assert "metadata offset 11" in reported
     assert metadata_of(CHANGES).explain(("t", 0), 3, [7]) is None
     assert metadata_of(CHANGES).explain(("other", 0), 0) is None
 

@@ -90,8 +90,8 @@ def test_a_log_that_begins_late_builds_on_a_snapshot(tmp_path: Path) -> None:
         snapshot = encode_snapshot(SnapshotId(end, 2), values(*created()), wall_ms=5, last_contained_log_timestamp=4)
         (Path(folder.path) / file_name(SnapshotId(end, 2))).write_bytes(b"".join(snapshot))
     rows = list(changes(folder))
-    told = [(row["offset"], row["epoch"], row["snapshot"], row["record"]) for row in rows]
-    assert told == [
+    reported = [(row["offset"], row["epoch"], row["snapshot"], row["record"]) for row in rows]
+    assert reported == [
         (100, 2, True, "TopicRecord"),
         (100, 2, True, "PartitionRecord"),
         (101, 3, False, "NoOpRecord"),

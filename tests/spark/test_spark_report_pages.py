@@ -75,7 +75,7 @@ def test_without_a_history_agreeing_replicas_are_no_proof() -> None:
     assert "Nothing is wrong" in audit_page.page(clean, title="t")
 
 
-def test_expired_records_are_told_apart_from_lost_ones() -> None:
+def test_expired_records_are_distinguished_from_lost_ones() -> None:
     made = result([])
     made.facts[PLACE] = replace(made.facts[PLACE], start=100)
     made.expired = 90

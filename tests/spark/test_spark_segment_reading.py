@@ -169,9 +169,9 @@ def test_windows_smaller_than_batches(tmp_path: Path, monkeypatch: pytest.Monkey
     rows = read(path)
     assert sorted(as_record(row) for row in rows) == plain(path)
     monkeypatch.setattr(segment_reading, "BATCH_BYTES_MAX", 5000)
-    told = [row["damage"] for row in read(path) if row["damage"]]
-    assert len(told) == 2
-    assert "more than 5000" in told[0]
+    reported = [row["damage"] for row in read(path) if row["damage"]]
+    assert len(reported) == 2
+    assert "more than 5000" in reported[0]
 
 
 def test_what_is_not_wanted_is_not_decoded(tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ def test_many_rows_of_several_tasks_each_once(spark: Any, bootstrap: str, client
         (["'a' value", "string(null) topic"], {}, "append", "null as its topic"),
     ],
 )
-def test_what_cannot_be_written_is_told(
+def test_what_cannot_be_written_is_reported(
     spark: Any, bootstrap: str, expressions: list[str], options: dict[str, str], mode: str, message: str
 ) -> None:
     writer = spark.range(1).selectExpr(*expressions).write.format("tanist").mode(mode)

@@ -129,7 +129,7 @@ def test_few_records_wait_for_company(spark: Any, tmp_path: Path, bootstrap: str
         ({"minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "8"}, "is more than maxOffsetsPerTrigger"),
     ],
 )
-def test_what_cannot_be_is_told(
+def test_what_cannot_be_is_reported(
     spark: Any, tmp_path: Path, bootstrap: str, client: Client, options: dict[str, str], message: str
 ) -> None:
     with pytest.raises(Exception, match=message):

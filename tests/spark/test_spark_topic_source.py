@@ -101,7 +101,7 @@ def test_a_column_alone(read: Any) -> None:
     )
 
 
-def test_offsets_that_are_not_there_are_told(read: Any) -> None:
+def test_offsets_that_are_not_there_are_reported(read: Any) -> None:
     """With both the offsets that were asked for and those of the log; or passed over."""
     asked = (
         read.option("assign", '{"orders": [0]}')
@@ -121,7 +121,7 @@ def test_offsets_that_are_not_there_are_told(read: Any) -> None:
         ({"subscribe": "orders", "startingOffsets": '{"orders": {"0": 1}}'}, "has to say each partition"),
     ],
 )
-def test_what_is_not_there_is_told(read: Any, options: dict[str, str], message: str) -> None:
+def test_what_is_not_there_is_reported(read: Any, options: dict[str, str], message: str) -> None:
     with pytest.raises(Exception, match=message):
         read.options(**options).load().count()
 

@@ -1,4 +1,4 @@
-"""What a command says when it cannot do what was asked: the one place where exceptions become words.
+"""The message of a command that fails: the one place where exceptions become words.
 
 Text: `Error: ` and one line that says what is wrong and what to do; after a mistake on the command line a second line
 names the help. With --json: one line on standard error, {"error": {"kind": ..., "message": ..., ...}}. Standard output
@@ -27,7 +27,7 @@ _HINTS: dict[int, str] = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "`tanist topics list` shows which topics there are",
     ErrorCode.TOPIC_ALREADY_EXISTS: "`tanist topics describe` shows it, `tanist topics alter` changes it",
 }
-"""What to do next, by Kafka's errors, where the message does not say it."""
+"""The next step, by Kafka's errors, where the message does not say it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Problem:
 
 
 def problem_of(error: BaseException) -> Problem | None:
-    """What to say of it; None of what nobody has foreseen."""
+    """The problem in words; None of an exception that is not known here."""
     match error:
         case click.UsageError():
             return _usage(error)

@@ -10,7 +10,7 @@ from tanist.controller.settings import base_name
 
 
 def unknown_setting(names: Iterable[str]) -> str | None:
-    """What is wrong with the first name that no broker has; None if all are known."""
+    """A message about the first name that no broker has; None if all are known."""
     for name in names:
         if base_name(name) in BROKER_SETTINGS:
             continue

@@ -25,7 +25,7 @@ class FormatError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Formatted:
-    """What happened to one folder."""
+    """The result of formatting one folder."""
 
     folder: str
     fresh: bool

@@ -21,7 +21,7 @@ def tell_ready() -> None:
 
 
 def tell_status(text: str) -> None:
-    """What keeps the process from being ready."""
+    """The reason why the process is not ready yet."""
     _tell(f"STATUS={text}")
 
 
@@ -61,7 +61,7 @@ class Readiness:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What the processes must find in theirs."""
+        """The variables that the processes must find in their environment."""
         return {_VARIABLE: self._path}
 
     def is_ready(self, pid: int) -> bool:
@@ -80,5 +80,5 @@ class Readiness:
                 self._status[int(fields["MAINPID"])] = fields["STATUS"]
 
     def status_of(self, pid: int) -> str | None:
-        """What it waits for, if it has said so; as of the last `is_ready`."""
+        """The state that it waits for, if it has reported one; as of the last `is_ready`."""
         return self._status.get(pid)

@@ -50,7 +50,7 @@ def find_java_home() -> str:
     on_path = shutil.which("java")
     if on_path is not None and java_version(on_path) in SUPPORTED:
         home = Path(on_path).resolve().parent.parent
-        # What lies on the PATH may be a launcher; a home has `bin/java`.
+        # The `java` on the PATH may be a launcher; a home has `bin/java`.
         if (home / "bin" / "java").exists():
             return str(home)
     return packaged_java_home()

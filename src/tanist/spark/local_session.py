@@ -38,7 +38,7 @@ _SETTINGS: Final = {
 
 _REMOTE: Final = "sc://"
 _OF_SESSIONS: Final = ("spark.sql.session.timeZone", "spark.sql.python.filterPushdown.enabled")
-"""What a session may set on a server that is not its own."""
+"""The settings that a session may change on a server that is not its own."""
 
 
 def session(**conf: str | int | bool) -> SparkSession:
@@ -66,7 +66,7 @@ def session(**conf: str | int | bool) -> SparkSession:
 
 
 def _remote_session(address: str, asked: dict[str, str]) -> SparkSession:
-    """A session of a Spark Connect server. What concerns its machines is the server's: no Java is looked for here."""
+    """A session of a Spark Connect server. The server configures its machines: no Java is looked for here."""
     settings = {name: value for name, value in _SETTINGS.items() if name in _OF_SESSIONS}
     settings |= {name: value for name, value in asked.items() if name != "spark.master"}
     builder = SparkSession.builder.remote(address)

@@ -113,7 +113,7 @@ def consume_command(
 
 @dataclass(slots=True)
 class _Shown:
-    """What was printed, and when to stop."""
+    """The number of printed records, and when to stop."""
 
     form: Form
     most: int | None
@@ -185,7 +185,7 @@ def _read_as_member(member: Member, where: int, shown: _Shown) -> None:
 def _read_round(
     client: Client, positions: dict[TopicPartition, int], handled: dict[TopicPartition, int], where: int, shown: _Shown
 ) -> None:
-    """A fetch of each partition. What has no leader at the moment is passed over."""
+    """A fetch of each partition. A partition without a leader at the moment is passed over."""
     wait_ms = max(1, _WAIT_MS // len(positions))
     for place in sorted(positions):
         try:

@@ -32,7 +32,7 @@ _FIRST_PORT = 29092
 
 @dataclass(slots=True)
 class Findings:
-    """What the demo compares and measures."""
+    """The measurements of the demo."""
 
     acknowledged: dict[int, list[bytes]] = field(default_factory=lambda: {number: [] for number in range(PARTITIONS)})
     """Per partition, in the order in which they were acknowledged."""
@@ -154,7 +154,7 @@ def _compare(client: Client, findings: Findings) -> None:
 
 
 def _placement(client: Client) -> list[str]:
-    """Who leads now, and what became of the dead broker's replicas."""
+    """The present leaders, and the state of the dead broker's replicas."""
     return [
         f"  partition {found.partition}: leader {found.leader} (epoch {found.leader_epoch}), "
         f"replicas {list(found.replicas)}, in sync {list(found.isr)}"

@@ -54,7 +54,7 @@ _ELR = "eligible.leader.replicas.version"
 
 @dataclass(slots=True)
 class Ending:
-    """What came of one act."""
+    """The result of one act."""
 
     elr: bool
     acknowledged: int = 0
@@ -187,7 +187,7 @@ class _Act:
             self._say(f"    {line}")
 
     def _await(self, until: Callable[[Now], bool]) -> Now:
-        """What is there once the step has come about. An operator may take as long as it takes."""
+        """The state once the step has come about. An operator may take any time."""
         deadline = time.monotonic() + _AUTO_PATIENCE_S if self._auto else None
         last: Exception | None = None
         while deadline is None or time.monotonic() < deadline:

@@ -1,6 +1,6 @@
 """The script of `tanist incident`: the Last Replica Standing, step by step, without KIP-966 and with it.
 
-Owns the words, the commands and what each step waits for. Who types the commands, and where, is `incident`'s business.
+Owns the words, the commands and what each step waits for. `incident` decides who types the commands, and where.
 (The KIP's brokers 0, 1 and 2 are 1, 2 and 3.)
 """
 
@@ -25,7 +25,7 @@ ASSIGNMENT = ((1, 2, 3),)
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """What the incident sees."""
+    """The state of the incident."""
 
     partition: PartitionDescription | None
     """None while no broker can be asked."""
@@ -39,7 +39,7 @@ class Now:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What the operator types. `$ACKED` is the ledger."""
+    """The command that the operator types. `$ACKED` is the ledger."""
 
     words: str
     numbers: tuple[int, int] | None = None

@@ -135,7 +135,7 @@ def produce_command(
 
 
 def _batches(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """What is there at once goes together; at a terminal, each line on its own."""
+    """Lines that arrive at once go together; at a terminal, each line goes on its own."""
     size = 1 if sys.stdin.isatty() else _LINES_PER_BATCH
     remaining = iter(lines)
     while batch := [line.rstrip(b"\r\n") for line in itertools.islice(remaining, size)]:

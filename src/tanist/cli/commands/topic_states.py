@@ -43,8 +43,8 @@ def describe(
 ) -> list[DescribedTopic]:
     """The named topics, or all; `only` the partitions that pass one of `FILTERS`.
 
-    Without a controller (`controlled`) nobody is asked for reassignments. What was cut from logs is explained if the
-    cluster's `data` folder is at hand.
+    Without a controller (`controlled`) nobody is asked for reassignments. Records that were cut from logs are explained
+    if the cluster's `data` folder is at hand.
     """
     topics = describe_topics(client, names)
     moving = _reassignments(client, topics) if controlled and only in (None, "under_replicated") else {}

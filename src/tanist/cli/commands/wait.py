@@ -28,7 +28,7 @@ _ASK_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is waited for; None: no matter."""
+    """The states to wait for; None: any."""
 
     topic: str | None
     partition: int | None
@@ -40,7 +40,7 @@ class Wanted:
     lag: int | None
 
     def lack(self, client: Client) -> str:
-        """What is not so yet; empty if all is."""
+        """The states that do not hold yet; empty if all do."""
         if self.brokers is not None:
             found = len(client.metadata(()).brokers)
             if found != self.brokers:

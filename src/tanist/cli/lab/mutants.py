@@ -23,7 +23,7 @@ EXIT_FAILED = 1
 
 _SEEDS = "1..100"
 _SECONDS_EACH = 3.0
-"""What one rule takes the simulator, or the model checker, on one core."""
+"""The seconds that one rule takes the simulator, or the model checker, on one core."""
 
 
 @click.command("mutants")

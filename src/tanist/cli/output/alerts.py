@@ -1,4 +1,4 @@
-"""What must be said before and beside what was asked for: that no quorum vouches for it, and what was cut from logs.
+"""Warnings before and beside a result: that there is no quorum, and that records were cut from logs.
 
 The words only. Whether there is a quorum is known to brokers (`metadata_age_ms`), what was cut to their disks.
 """
@@ -67,7 +67,7 @@ def quorum_lines(status: ClusterStatus) -> list[str]:
 
 
 def salvage_lines(news: Sequence[SalvageNews], folder: Path, most: int = 5) -> list[str]:
-    """What was cut from logs and saved, and the next command."""
+    """The records that were cut from logs and saved, and the next command."""
     lines = []
     for each in news[:most]:
         partition = f"{each.topic}-{each.partition}"

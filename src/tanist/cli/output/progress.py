@@ -1,4 +1,4 @@
-"""What long commands say while they work: beforehand about how long it will take, then how far they are.
+"""The progress of long commands: beforehand about how long it will take, then how far they are.
 
 All of it goes to standard error, so that it is never part of a result. On a terminal it is one line, which the next one
 replaces; elsewhere (a pipe, a log of CI) a line every ten seconds. The estimates are for a machine that does nothing
@@ -18,7 +18,7 @@ import click
 
 _LINE_EVERY_S = 10.0
 _WORTH_SAYING_S = 5.0
-"""What takes less needs no announcement."""
+"""Shorter work needs no announcement."""
 
 
 def duration(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""What the pipeline's jobs found, in words and tables for people, and as JSON for programs."""
+"""The results of the pipeline's jobs, in words and tables for people, and as JSON for programs."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _clean(result: AuditResult) -> str:
 
 
 def expired_line(result: AuditResult) -> str:
-    """What nobody can judge any more: retention, or a deletion, has moved the log's start."""
+    """The records that cannot be judged any more: retention, or a deletion, has moved the log's start."""
     (topic, partition), start = max(result.begun.items(), key=lambda item: item[1])
     more = "" if len(result.begun) == 1 else f", and {many(len(result.begun) - 1, 'other partition')} likewise"
     sends = f"; {many(result.expired, 'acknowledged send')} from before are not judged" if result.expired else ""

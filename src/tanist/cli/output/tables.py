@@ -19,7 +19,7 @@ def print_json(value: Any) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """What results hold beside JSON's own types."""
+    """JSON for the types in results that JSON does not have."""
     match value:
         case UUID():
             return id_text(value)

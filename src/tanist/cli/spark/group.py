@@ -77,7 +77,7 @@ def _say(what: str) -> None:
 
 
 def _answer(as_json: bool, programs: Callable[[], Any], people: Callable[[], None]) -> None:
-    """What came of a job, on standard output, for one or the other."""
+    """The result of a job on standard output, for people or for programs."""
     if as_json:
         print_json(programs())
     else:

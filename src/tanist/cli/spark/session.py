@@ -56,7 +56,7 @@ def session_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def reason_of(error: Exception, *, traceback: bool) -> str | None:
-    """What the user can do something about, in words; None for what `tanist` itself says, and for bugs.
+    """An error that the user can correct, in words; None for errors of `tanist` itself, and for bugs.
 
     With `traceback` only mistakes are put into words.
     """
@@ -95,7 +95,7 @@ def _started(master: str, conf: tuple[tuple[str, str], ...], verbose: bool) -> A
 
 @contextmanager
 def errors_into(descriptor: int) -> Iterator[None]:
-    """What starts meanwhile keeps this as its standard error; this process gets its own back."""
+    """A process that starts meanwhile keeps this as its standard error; this process gets its own back."""
     sys.stderr.flush()
     own = os.dup(2)
     try:

@@ -27,7 +27,7 @@ T = TypeVar("T", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class Account(Generic[T]):
-    """What became of the acknowledged records of one partition."""
+    """The fate of the acknowledged records of one partition."""
 
     acknowledged: int
     stored: int

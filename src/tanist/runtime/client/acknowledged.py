@@ -65,7 +65,7 @@ def ledger(path: Path | None) -> Iterator[Note]:
 
 
 def read_ledger(path: Path) -> dict[TopicPartition, list[Acknowledged]]:
-    """What a ledger has of each partition, in the order of acknowledgement. `LedgerError` if a line makes no sense."""
+    """A ledger's records of each partition, in the order of acknowledgement. `LedgerError` if a line is no record."""
     found: dict[TopicPartition, list[Acknowledged]] = {}
     try:
         with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""What a cluster does at the moment, as any client can see it: `tanist top`'s measurements.
+"""The present activity of a cluster, as any client can see it: `tanist top`'s measurements.
 
 Owns the sample (who is there, who leads what, how far each log and each group is) and the rates between two of them. It
 asks each leader once for all its partitions, so that thousands of partitions are a few requests.
@@ -46,7 +46,7 @@ class Sample:
 
 
 def sample(client: Client, *, internal: bool = False) -> Sample:
-    """Look once. What cannot be asked at the moment is left out; `Unreachable` if no broker answers."""
+    """Look once. A broker that does not answer is left out; `Unreachable` if no broker answers."""
     brokers = frozenset(client.metadata(()).brokers)
     try:
         controller = admin.quorum_leader(client)

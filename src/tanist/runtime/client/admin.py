@@ -1,6 +1,6 @@
 """Topics and settings of any Kafka cluster, asked for and changed through `Client`.
 
-Every function is one question or one change. What is refused is a `KafkaError` with the broker's own words. A change
+Every function is one question or one change. A refusal is a `KafkaError` with the broker's own message. A change
 that must not be asked for twice goes through `changes.carry_out`: when its answer is lost, what is there is looked up.
 Settings are safe to set again.
 """

@@ -93,7 +93,7 @@ class TopicView:
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """What one broker said in Metadata."""
+    """One broker's answer to Metadata."""
 
     brokers: dict[int, Broker] = field(default_factory=dict)
     cluster_id: str | None = None

@@ -56,7 +56,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class ElectionResult:
-    """What became of one partition."""
+    """The result of one partition."""
 
     topic: str
     partition: int

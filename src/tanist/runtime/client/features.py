@@ -42,7 +42,7 @@ class Feature:
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """What one broker knows. `epoch` is the metadata offset it speaks as of."""
+    """The features that one broker knows, as of the metadata offset `epoch`."""
 
     epoch: int
     features: tuple[Feature, ...]

@@ -64,14 +64,14 @@ _GOING_ON = (ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.REBALANCE_IN_PROGRESS)
 
 
 class Member(ABC):
-    """What both protocols share."""
+    """The part that both protocols share."""
 
     def __init__(self, client: Client, group: str, topics: Sequence[str]) -> None:
         self.client = client
         self.group = group
         self.topics = tuple(dict.fromkeys(topics))
         self.assigned: frozenset[TopicPartition] = frozenset()
-        """What this member may read and commit."""
+        """The partitions that this member may read and commit."""
         self.member_id = ""
         self._epoch = -1
         self._due = 0.0
@@ -108,7 +108,7 @@ class Member(ABC):
 
     @abstractmethod
     def _speak(self) -> None:
-        """What is due, in this protocol."""
+        """Send the requests that are due, in this protocol."""
 
     def _ask(
         self,
@@ -224,7 +224,7 @@ class ClassicMember(Member):
         self._due = time.monotonic() + _HEARTBEAT_S
 
     def _lose(self, code: int) -> None:
-        """The generation is over. Who is not known any more is somebody new."""
+        """The generation is over. A member that the group does not know any more joins as a new one."""
         self._epoch, self.assigned = -1, frozenset()
         if code == ErrorCode.UNKNOWN_MEMBER_ID:
             self.member_id = ""

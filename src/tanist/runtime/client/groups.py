@@ -1,7 +1,7 @@
 """Consumer groups of any Kafka cluster, through `Client`: what there is, who has what, where they are, and moving them.
 
-Each question goes to the group's coordinator, which is looked up anew when it has moved. What is refused is a
-`KafkaError` with the broker's words.
+Each question goes to the group's coordinator, which is looked up anew when it has moved. A refusal is a
+`KafkaError` with the broker's message.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class MemberDescription:
     """None in a group of the classic protocol."""
     assigned: tuple[TopicPartition, ...]
     target: tuple[TopicPartition, ...] | None
-    """What it is to have; None in a group of the classic protocol."""
+    """The partitions that it will have; None in a group of the classic protocol."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ def _assigned(assignment: bytes) -> tuple[TopicPartition, ...]:
 
 
 def committed_offsets(client: Client, group: str) -> dict[TopicPartition, int]:
-    """What the group has committed: nothing, if there is no such group."""
+    """The offsets that the group has committed: none, if there is no such group."""
     request = OffsetFetchRequest(group_id=group, topics=None)
     answer, _ = ask_coordinator(client, group, request, OffsetFetchResponse, lambda answer: answer.error_code)
     return {

@@ -9,7 +9,7 @@ not lost), at another one (its producer got no answer and sent it again), or by 
 * one with the marks that a merge-back leaves, if it was asked to leave any.
 
 The topic is read from where its history parts from that of the salvage to its end: whatever was sent again, was sent to
-a later leader. What was dropped from before the topic's present start may have expired or been deleted there: it is
+a later leader. Records from before the topic's present start may have expired or been deleted there: it is
 left out unless asked for. So are, by the command, the records of whole logs that were dropped because the leader's
 begins beyond them (`out-of-range`). Records of transactions are left out always: whether they were committed is not
 known.
@@ -43,7 +43,7 @@ from tanist.wire.messages.offset_for_leader_epoch_request import (
 from tanist.wire.messages.offset_for_leader_epoch_response import OffsetForLeaderEpochResponse
 
 MARK = "tanist.salvage."
-"""What the names of the headers begin with that a marked record has."""
+"""The prefix of the headers that a marked record has."""
 
 _FETCH_VERSION_MAX = 12
 _FETCH_BYTES = 8 << 20
@@ -59,7 +59,7 @@ _Sender = tuple[int, int]
 
 @dataclass(slots=True)
 class MergeResult:
-    """What became of one partition's salvage."""
+    """The result of merging back one partition's salvage."""
 
     topic: str
     partition: int
@@ -189,7 +189,7 @@ class _Presence:
             if alike[sender]:
                 alike[sender] -= 1
             return True
-        # What bears the sender's own name but another number is another send.
+        # A record with the sender's own name but another number is another send.
         others = sorted(other for other, count in alike.items() if count > 0 and (send is None or other != sender))
         if not others:
             return False
@@ -323,7 +323,7 @@ def _mark_of(record: Record) -> tuple[str, ...]:
 
 
 def _send_of(header: BatchHeader, record: Record) -> tuple[int, int, int, _Digest] | None:
-    """What an idempotent producer sends once, however often it tries; None of a producer without an id."""
+    """The identity of a record that an idempotent producer sends once; None without a producer id."""
     if header.producer_id < 0:
         return None
     return header.producer_id, header.producer_epoch, record.sequence, _hashed(record.key, record.value)

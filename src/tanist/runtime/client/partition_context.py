@@ -1,4 +1,4 @@
-"""What the state of partitions depends on besides itself, asked for through `Client`.
+"""The context of partitions: settings, elections and reassignments that their state depends on, through `Client`.
 
 Owns the questions whose answers `tanist topics describe` puts beside a partition: whether a controller vouches for it,
 the settings of many topics at once, reassignments under way, who is registered, and whether a recovery manager decides.

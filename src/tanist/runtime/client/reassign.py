@@ -47,7 +47,7 @@ class Moving:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """What the controller would not do to one partition."""
+    """The controller's refusal of one partition."""
 
     topic: str
     partition: int

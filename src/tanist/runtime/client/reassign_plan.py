@@ -1,6 +1,6 @@
 """Which brokers partitions should move to: a plan that moves as few replicas as balance allows.
 
-Pure. What is there stays where it is, unless its broker is not among those that are wanted, a rack has two replicas of
+Pure. A replica stays where it is, unless its broker is not among those that are wanted, a rack has two replicas of
 a partition where it need not, or its broker has more than its share. Then the order of the replicas is chosen so that
 each broker is the preferred leader of its share; that moves no data. Kafka's own tool deals all replicas anew.
 """

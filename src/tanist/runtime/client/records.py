@@ -122,7 +122,7 @@ class Producer:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What one fetch brought."""
+    """The result of one fetch."""
 
     records: tuple[Record, ...]
     next_offset: int

@@ -21,13 +21,13 @@ _READ_BYTES_MAX = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class SalvageNews:
-    """What was saved of one partition."""
+    """The saved records of one partition."""
 
     topic: str
     topic_id: UUID
     partition: int
     brokers: tuple[int, ...]
-    """Whose logs were cut."""
+    """The brokers whose logs were cut."""
     records: int
     """Each once, however many brokers have saved it."""
     exact: bool

@@ -168,7 +168,7 @@ class PartitionSalvage:
     def _indexed(self) -> Iterator[SavedBatch]:
         for entry_number, entry in enumerate(self.entries):
             manifest = entry.manifest
-            # What was cut behind damage need not be in order.
+            # Records that were cut behind damage need not be in order.
             least = 0 if manifest.why is SalvageReason.RECOVERY_CUT else manifest.from_offset
             for file_number in range(len(manifest.files)):
                 with closing(self._open(entry_number, file_number)) as file:

@@ -26,7 +26,7 @@ _LOCK_PATIENCE_S = 120.0
 
 
 class ClusterError(Exception):
-    """What a command could not do; the text says why and what to do."""
+    """A command that failed; the text says why and what to do."""
 
 
 @dataclass(slots=True)
@@ -68,14 +68,14 @@ class ClusterFile:
     host: str
     nodes: list[NodeEntry]
     config: dict[str, str] = field(default_factory=dict)
-    """What was given with `--config`, for every node."""
+    """The settings of `--config`, for every node."""
     log_dirs: int = 1
     """How many log directories each node has."""
     owner: ProcessMark | None = None
     """The command with which the cluster ends, a `tanist up` in the foreground; None if it lives on by itself."""
 
     features: dict[str, int] = field(default_factory=dict)
-    """What it began with by `--feature`."""
+    """The features of `--feature`, with which it began."""
     ephemeral: bool = False
     """The folder is removed once the cluster is stopped."""
     moved: dict[int, int] = field(default_factory=dict)

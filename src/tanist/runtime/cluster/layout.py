@@ -31,7 +31,7 @@ _CLUSTER_SETTINGS = {
     "min.insync.replicas": 2,
     "transaction.state.log.min.isr": 2,
 }
-"""What a production cluster of three would have. Smaller clusters get as much of it as they can hold."""
+"""The settings of a production cluster of three. Smaller clusters get as much of it as they can hold."""
 
 
 _ONE_MACHINE_SETTINGS = {"controller.quorum.election.timeout.ms": "200", "group.initial.rebalance.delay.ms": "0"}
@@ -169,7 +169,7 @@ def properties_path(folder: Path, node_id: int) -> Path:
 
 
 def log_path(folder: Path, node_id: int) -> Path:
-    """What the node's process says."""
+    """The properties of the node's process."""
     return node_folder(folder, node_id) / "node.log"
 
 

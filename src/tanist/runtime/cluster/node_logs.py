@@ -20,7 +20,7 @@ _HEAD = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\] ([A-Z]+) ?(.*)",
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What a node has said at one time."""
+    """One entry of a node's log."""
 
     time: str
     """As the log has it; empty of what was printed before the first line with a time."""
@@ -41,7 +41,7 @@ class NodeLog:
         self._time, self._level = "", "INFO"
 
     def entries(self, *, final: bool = True) -> Iterator[Entry]:
-        """What is new. Unless `final`, a line that has no end yet is left for the next look."""
+        """The new entries. Unless `final`, a line that has no end yet is left for the next look."""
         lines: list[str] = []
         for line in self._lines(final):
             head = _HEAD.match(line)
@@ -81,7 +81,7 @@ class NodeLog:
 
 
 def merged(logs: Sequence[NodeLog], *, final: bool = True) -> Iterator[Entry]:
-    """What is new in all of them, by time; of equals, by node."""
+    """The new entries of all logs, by time; of equals, by node."""
     return heapq.merge(*(log.entries(final=final) for log in logs), key=lambda entry: (entry.time, entry.node_id))
 
 

@@ -1,7 +1,7 @@
 """Make a loss of power out of a killed process: cut each file to what was synced (`tanist crash ID --lose
 page-cache`).
 
-The process must be dead. What it wrote is still in the page cache then, and the ledger of its folder says how much of
+The process must be dead. Its writes are still in the page cache then, and the ledger of its folder says how much of
 each file had reached the disk (`ports/synced_lengths.py`). Files that the ledger does not know were not written
 through a node's disk (what `tanist format` wrote, or a person) and stay as they are.
 """

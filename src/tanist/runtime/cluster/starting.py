@@ -161,7 +161,7 @@ def _exit_of(folder: Path, node: NodeEntry) -> str:
 
 
 def _lack_of(node: NodeEntry, client: Client, expected: set[int]) -> str:
-    """What a node still lacks to be ready; empty if it is."""
+    """The condition that a node still lacks to be ready; empty if it is."""
     if not node.is_broker:
         client.ask(ApiVersionsRequest(client_software_name="tanist"), ApiVersionsResponse)
         return ""

@@ -1,4 +1,4 @@
-"""What a cluster of processes on this machine looks like now: its nodes, its controller, and how sure that is.
+"""The present status of a cluster of processes on this machine: its nodes, its controller, and how sure that is.
 
 Owns the states of nodes. A broker may answer and still not know what is so: one that hears from no active controller
 says for how long (DescribeCluster's `metadata_age_ms`), and what it knows is believed only if nobody knows better. It
@@ -51,7 +51,7 @@ class NodeStatus:
     metrics: str | None
     """host:port of its metrics, if it tells them."""
     why: str | None = None
-    """What is known of the cause of a state that is not as it should be."""
+    """The known cause of a state that is not as it should be."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@
 have their own classes again. So a disk without a fault pays nothing, not even a test.
 
 * Full: every operation that needs space (a write beyond a file's end, a new name, a small file's new content) fails
-  with ENOSPC. What needs none goes on: reads, removals, cutting, writing over what is there.
+  with ENOSPC. Operations that need none go on: reads, removals, cutting, overwriting.
 * Slow: each sync takes so much longer; with `writes`, each write as well, and with it the whole node.
 * Broken: everything below fails with EIO, reads and what is being sent to clients included.
 
@@ -28,7 +28,7 @@ from tanist.runtime.ports.files import DiskFile
 
 
 class _Troubles:
-    """What is wrong, and where."""
+    """The fault, and where it is."""
 
     def __init__(self, faults: Sequence[BadDisk]) -> None:
         self._faults = [(_folder(fault.log_dir), fault) for fault in faults]

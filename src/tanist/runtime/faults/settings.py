@@ -298,7 +298,7 @@ def save(folder: Path, faults: FaultSet) -> None:
 
 
 def load(folder: Path) -> FaultSet | None:
-    """What is set; None if nothing ever was. `FaultsUnreadable`, `OSError`."""
+    """The faults that are set; None if none ever was. `FaultsUnreadable`, `OSError`."""
     try:
         text = (folder / _FILE_NAME).read_bytes()
     except FileNotFoundError:

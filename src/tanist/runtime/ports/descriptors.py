@@ -74,8 +74,8 @@ class Reserve:
         self._fill()
 
     def opening(self, call: Callable[[], T]) -> T:
-        """What the call gives; with a descriptor of the reserve if there is no other. It must leave nothing open that
-        it does not give."""
+        """The result of the call; with a descriptor of the reserve if there is no other. The call must leave nothing
+        open that it does not give."""
         while True:
             try:
                 return call()

@@ -1,7 +1,7 @@
 """The real `Disk` port: names in a real file system, files by descriptor, syncs and jobs in threads.
 
 Reads and writes go to the page cache from the loop's own thread, which is fast and does not block (a hop to a thread
-and back costs more than the write). What does block, `fdatasync`, happens in threads (`group_sync.py`).
+and back costs more than the write). The call that blocks, `fdatasync`, runs in threads (`group_sync.py`).
 """
 
 from __future__ import annotations

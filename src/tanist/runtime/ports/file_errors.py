@@ -1,4 +1,4 @@
-"""What is wrong with a file system, in words: the cause, and what to do about it."""
+"""Errors of a file system in words: the cause, and the remedy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _REMEDIES = {
 
 
 def remedy(error: OSError) -> str | None:
-    """What is wrong, and what to do, in one line without a full stop; None of what nobody has foreseen."""
+    """The cause and the remedy, in one line without a full stop; None of an error that is not known here."""
     if descriptors.is_shortage(error):
         limit = descriptors.limits()[0]
         return f"too many open files; the limit is {limit}: `ulimit -n {descriptors.PLENTY}`, then try again"

@@ -60,7 +60,7 @@ class Loop:
         self.aio = aio if aio is not None else new_event_loop()
         self.on_failure = on_failure
         self.turn = 0
-        """Counts finished turns. What was lent to callbacks in turn n may be reused once `turn` has passed n."""
+        """Counts finished turns. Memory that was lent to callbacks in turn n may be reused once `turn` has passed n."""
         self._soon: list[Callable[[], None]] = []
         self._hooks: list[Callable[[], None]] = []
         self._finish_scheduled = False

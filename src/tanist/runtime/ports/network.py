@@ -1,4 +1,4 @@
-"""The real `Network` port: listening, connecting, limits. What happens on one connection is in `connection.py`.
+"""The real `Network` port: listening, connecting, limits. `connection.py` has the traffic of one connection.
 
 It owns the set of connections and their number: at most `max_connections` accepted ones (more wait in the kernel's
 backlog until one closes, as with Kafka's `max.connections`), and when the process runs out of file descriptors

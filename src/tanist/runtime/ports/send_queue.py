@@ -1,4 +1,4 @@
-"""What a connection has sent and the network has not taken yet: the slow path of `SocketConnection.send`.
+"""The chunks that the network has not taken yet: the slow path of `SocketConnection.send`.
 
 Owns the queue: chunks in memory of its own, files that stay open while they wait, and how they go out (`sendmsg` for
 bytes, `sendfile` for ranges of files). It also has the helpers for chunks that the fast path uses. It never watches the

@@ -1,4 +1,4 @@
-"""What of each file is known to be on the disk itself: a small table that outlives a SIGKILL of its process.
+"""How much of each file is known to be on the disk itself: a small table that outlives a SIGKILL of its process.
 
 A killed process leaves the page cache to the system, so nothing that it wrote is lost; a loss of power loses what
 was not synced. To make the second out of the first (`tanist crash ID --lose page-cache`), somebody outside must know

@@ -62,7 +62,7 @@ def node_pages(node: Node, loop: Loop) -> Pages:
     """A node's metrics, and its process's; its replicas one by one on a page of their own, for they may be many."""
     started_s = time.time()
 
-    # What makes the pages is loaded when the first is asked for: a node starts faster by what it does not load.
+    # The modules that make the pages are loaded at the first request: a node starts faster without them.
     def whole() -> str:
         from tanist.broker.metrics.scrape import scrape
 
@@ -108,7 +108,7 @@ class NodePages(Mapping[str, Callable[[], str | Body]]):
 
 
 def answer(head: bytes, pages: Pages) -> bytes:
-    """The response to a request's head, with or without its blank line. What a page raises comes through."""
+    """The response to a request's head, with or without its blank line. An exception of a page comes through."""
     method, path, problem = _parse(head)
     if problem:
         return response(problem)

@@ -2,7 +2,7 @@
 
 It reads the configuration, puts a `broker.Node` on the real ports, starts it, and stops it on a signal: the first
 SIGTERM or SIGINT asks for a controlled shutdown and ends with exit code 0, a second one ends the process at once.
-What the node has to say goes to standard output, a line each, in the shape of Kafka's own logs.
+The node logs to standard output, a line for each message, in the shape of Kafka's own logs.
 
 It must start fast (a cluster of three is up when the slowest of three processes on two cores is), so it imports only
 what serving needs; the command line's libraries are not among it.
@@ -188,7 +188,7 @@ class _Process:
         self.exit_code = 0
 
     def stop_with(self, node: ServedNode) -> None:
-        """What is to be stopped. Signals wait from here on, until `hear_signals`."""
+        """The node to stop. Signals wait from here on, until `hear_signals`."""
         self._node = node
         signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
 

@@ -47,7 +47,7 @@ _OUTCOME: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What is asked about."""
+    """The setting that is estimated."""
 
     replication_factor: int = 3
     min_insync_replicas: int = 2
@@ -68,7 +68,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class FaultProfile:
-    """What goes wrong, the same for every setting."""
+    """The load and the faults, the same for every setting."""
 
     kinds: tuple[str, ...] = FAULTS_USUAL
     pause_ms: tuple[int, int] = (200, 2_500)
@@ -134,7 +134,7 @@ class Estimate:
 
 @dataclass(slots=True)
 class Row:
-    """What came of one setting."""
+    """The estimates of one setting."""
 
     setting: Setting
     loss: Estimate

@@ -32,7 +32,7 @@ _ROWS_A_FILE: Final = 4_000_000
 
 @dataclass(slots=True)
 class IngestResult:
-    """What a run has added."""
+    """The records that a run has added."""
 
     batches: int = 0
     records: int = 0

@@ -1,7 +1,7 @@
 """Salvaged records held against the live topic, and those that it lacks put back.
 
 Owns the verdict on each salvaged record, by a join of the salvage with the leaders' logs, and the report of what was
-done. What is written, and that writing twice is writing once, is `tanist.runtime.client.merge_back`'s: each
+done. `tanist.runtime.client.merge_back` decides what is written, and that writing twice is writing once: each
 partition's is one task that reads the topic again before it sends anything, so a task that Spark repeats restores
 nothing twice.
 
@@ -41,7 +41,7 @@ _RESTORED: Final = "found int, present int, restored int, expired int, problem s
 
 @dataclass(slots=True)
 class MergedPartition:
-    """What became of one partition's salvage."""
+    """The result of merging back one partition's salvage."""
 
     topic: str
     partition: int

@@ -1,4 +1,4 @@
-"""What a merge-back will look at, asked of the folder and of the cluster before Spark has anything to do.
+"""The plan of a merge-back, from the folder and the cluster, before Spark has anything to do.
 
 Owns the choice of salvage, and the refusals: no salvage, topics that are not those of the salvage, partitions that
 nobody leads. Must never import pyspark, so that a refusal comes before Java starts.
@@ -27,7 +27,7 @@ TIMEOUT_S: Final = 60.0
 
 
 class MergeRefused(Unfit):
-    """What cannot be merged back, and why."""
+    """A salvage that cannot be merged back, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def _require_logs(folder: Path, leaders: Mapping[TopicPartition, int]) -> None:
 
 
 def of_topics(entries: Sequence[Entry], topics: Sequence[str]) -> tuple[list[PartitionSalvage], int]:
-    """What may be merged back of these topics (none: of all), and how many entries are left out."""
+    """The entries of these topics (none: of all) that may be merged back, and how many are left out."""
     wanted = [each for each in entries if not topics or each.manifest.topic in topics]
     kept = [each for each in wanted if each.manifest.why is not SalvageReason.OUT_OF_RANGE]
     return by_partition(kept), len(wanted) - len(kept)
@@ -110,7 +110,7 @@ def _nothing(folder: Path, entries: Sequence[Entry], topics: Sequence[str], left
 
 
 def leaders_of(bootstrap: Sequence[Address], topics: Sequence[str]) -> dict[TopicPartition, int]:
-    """Who leads, by the cluster itself. Partitions without a leader are refused: nothing could be put back there."""
+    """The leaders, by the cluster itself. Partitions without a leader are refused: nothing could be put back there."""
     with Client(bootstrap, timeout_s=TIMEOUT_S) as client:
         view = client.metadata(topics)
     found = {}

@@ -33,7 +33,7 @@ def attach(spark: SparkSession | None = None) -> SparkSession:
 
 
 class _Uncounted:
-    """What the server answers, without what workers have counted."""
+    """The server's answer, without the counters of workers."""
 
     def __init__(self, fetch: Any) -> None:
         self._fetch = fetch

@@ -124,7 +124,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def output_folder(path: Path | None) -> None:
-    """A folder for a Parquet result: a new one, an empty one, or that of an earlier run. What is in it is replaced."""
+    """A folder for a Parquet result: a new one, an empty one, or that of an earlier run. Its content is replaced."""
     if path is None:
         return
     if path.exists() and not path.is_dir():

@@ -44,12 +44,12 @@ _CONFIG: Final = {"broker.session.timeout.ms": "2500", "broker.heartbeat.interva
 
 
 class StoryFailed(AssertionError):
-    """What came out is not what has to come out."""
+    """The result is not the expected one."""
 
 
 @dataclass(slots=True)
 class Story:
-    """What happened."""
+    """The events of the story."""
 
     folder: Path
     history: Path
@@ -166,7 +166,7 @@ class _Clients:
         self._sent = dict.fromkeys(range(PARTITIONS), 0)
 
     def flush(self) -> None:
-        """What was noted so far is in the file."""
+        """The notes so far are in the file."""
         self._file.flush()
 
     def client(self) -> Client:

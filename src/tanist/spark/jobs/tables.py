@@ -1,4 +1,4 @@
-"""What ingest has put at a path, and whether ingest and egress can begin: looked at without Java.
+"""The table that ingest has put at a path, and whether ingest and egress can begin: checked without Java.
 
 Owns the layout of a table (`data/batch=N/topic=T/partition=P/*.parquet`, a checkpoint beside it, Delta's log above it),
 which of its files count, and the checks of both jobs: topics that are there, partitions enough, a table that this made.
@@ -30,7 +30,7 @@ _TIMEOUT_S: Final = 10.0
 
 
 class TableUnfit(Unfit):
-    """What is at the path is no table that this can write or read."""
+    """The path has no table that this can write or read."""
 
 
 def source_options(bootstrap: str, topics: Sequence[str], more: Mapping[str, str]) -> dict[str, str]:

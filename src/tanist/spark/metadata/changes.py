@@ -195,7 +195,7 @@ def _damage(offset: int, reason: str) -> Row:
 
 
 def _fields(record: Struct) -> str:
-    """What the record itself says, as JSON; what it leaves at its default it does not say."""
+    """The fields of the record as JSON, without those that have their defaults."""
     return json.dumps(_plain(record), default=str)
 
 

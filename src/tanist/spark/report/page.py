@@ -1,4 +1,4 @@
-"""What every report is made of: a file that stands alone, a table, and marks whose places are per cent.
+"""The parts of every report: a file that stands alone, a table, and marks whose positions are per cent.
 
 Owns the style, in which each colour has a name and two values, one for light and one for dark, and the two layouts, for
 500 pixels and for a screen. Nothing has a fixed width: pictures take what there is, and their text keeps its size. No

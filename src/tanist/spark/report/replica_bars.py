@@ -121,7 +121,7 @@ def picture(result: AuditResult, place: TopicPartition, window: Window, title: s
 
 
 def legend(drawn: str) -> str:
-    """What the marks in these pictures mean, and no others."""
+    """The meaning of the marks in these pictures, and of no others."""
     found = {kind for kind in _MARKS if re.search(f'class="{kind}"', drawn)}
     return f'<ul class="legend">{"".join(_entry(kind) for kind in _MARKS if kind in found)}</ul>' if found else ""
 

@@ -60,7 +60,7 @@ _US_MAX: Final = (2**63 - 1) // 1000
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What all rows of a file have in common."""
+    """The columns that all rows of a file share."""
 
     topic: str
     partition: int
@@ -160,7 +160,7 @@ def timestamps(found: RecordColumns, headers: Any, part: slice) -> pa.Array:
 
 
 def _each(of_batches: Any, batch: Any) -> Any:
-    """What the batches have, for each record."""
+    """The columns of the batches, for each record."""
     return np.ascontiguousarray(of_batches).take(batch, mode="clip")
 
 

@@ -52,7 +52,7 @@ class BatchTable:
     end: int
     """Where the last one ends: how far the walk came."""
     fault: str | None
-    """What is wrong at `end`, None if the buffer ends there, or in the midst of a batch that may go on."""
+    """The damage at `end`, None if the buffer ends there, or in the midst of a batch that may go on."""
 
     def __len__(self) -> int:
         return len(self.positions)

@@ -1,6 +1,6 @@
 """64 bits that stand for a record's key, value and headers, worked out for many records at once.
 
-What is hashed is how the record stores them, from the key's length to the end: equal for the same record in every
+The hash covers the stored form of the record, from the key's length to the end: equal for the same record in every
 replica and in every batch it is sent in, whatever its offset, timestamp and compression. The length is part of it, so
 that what is cut off or padded differs.
 

@@ -173,7 +173,7 @@ class _Reading:
         return BatchHeader(*HEADER.unpack_from(arena)).size_bytes
 
     def _tail(self, arena: Any, length: int, position: int, size: int | None) -> int:
-        """What is here is no whole batch of a size that is read. It is damage unless the log went on meanwhile."""
+        """There is no whole batch here of a size that is read. It is damage unless the log went on meanwhile."""
         left = self._end - position
         file_end = os.fstat(self._file.fileno()).st_size
         if file_end < self._end and length < left:

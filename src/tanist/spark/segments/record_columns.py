@@ -94,7 +94,7 @@ def _decode(arena: Any, numbers: Any, starts: Any, ends: Any, counts: Any) -> tu
 
 
 def _parse(arena: Any, position: Any, fields: Any) -> Any:
-    """What the records at these positions hold, in the order of `RecordColumns`; which are not what they claim.
+    """The columns of the records at these positions, in the order of `RecordColumns`; and those that are damaged.
 
     Eight bytes are taken at a time: those behind a record's length mostly hold all that comes before its key. Nothing
     that is read behind a record's end is believed: whatever leads there, its headers then do not end within it.

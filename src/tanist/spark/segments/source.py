@@ -2,7 +2,7 @@
 
 Owns the options, which filters are kept from the files, and the plan: one Spark partition for each stretch of a
 segment. Spark does not tell Python sources which columns a query needs; it gives them the schema that the user asked
-for, so `.schema("offset bigint, fingerprint bigint")` is how columns are left out. What a file holds is never an
+for, so `.schema("offset bigint, fingerprint bigint")` is how columns are left out. The content of a file is never an
 exception; a path or an option that can't be is.
 """
 
@@ -38,7 +38,7 @@ _EXACT: Final = ("topic", "partition", "replica")
 
 @dataclass
 class Stretch(InputPartition):
-    """What one task reads."""
+    """The pieces that one task reads."""
 
     path: str
     start: int
@@ -111,7 +111,7 @@ class SegmentsReader(DataSourceReader):
             raise TypeError(f"{type(partition).__name__} is no stretch of a segment")
         if not partition.path:
             return
-        # What decodes is imported where it runs: planning needs neither numpy nor Arrow.
+        # The decoder is imported where it runs: planning needs neither numpy nor Arrow.
         from tanist.spark.segments.reading import Wanted, read_stretch
 
         bounds = self._bounds

@@ -28,7 +28,7 @@ _TABLE: Final = 1 << 15
 """How many varints are looked up, from -1 on, which is null's length. Lengths and deltas are rarely larger."""
 _CRC_BYTES: Final = 4
 _AROUND_BYTES: Final = 16
-"""What a record takes beside its key, value and headers, about."""
+"""The bytes that a record takes beside its key, value and headers, about."""
 
 
 class NoRecord(ValueError):
@@ -71,7 +71,7 @@ class Records:
 
 @dataclass(frozen=True, slots=True)
 class Sealing:
-    """What the header of a batch says of its producer."""
+    """The producer's fields of a batch header."""
 
     producer_id: int
     producer_epoch: int

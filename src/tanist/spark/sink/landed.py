@@ -1,4 +1,4 @@
-"""What of a micro-batch is in the topic already: how a streaming sink writes a batch again that was cut short.
+"""The records of a micro-batch that are in the topic already: how a streaming sink repeats a batch that was cut short.
 
 Spark gives a query an id that outlives its runs, numbers its micro-batches, and gives the query the same rows when a
 batch is run again; it may share them out among its tasks in another way. The sink makes of these the producers that the
@@ -12,11 +12,11 @@ tasks' records are sent by:
 So brokers know, and keep over restarts and elections, how many records of each task of this micro-batch are in a
 partition: DescribeProducers tells the last sequences. The driver asks before a micro-batch's tasks begin: what is there
 then, an earlier run has written (`Before`). Its records are read back from the end of the log, and a task leaves out
-its rows that are among them, whichever task wrote them; `sink.settling` draws up the balance when all have ended.
-What an earlier attempt of the very same task has written since is left out by the task alone. A task of an earlier
+its rows that are among them, whichever task wrote them; `sink.settling` draws up the balance when all have ended. The
+task alone leaves out the records that an earlier attempt of the very same task has written since. A task of an earlier
 micro-batch that lives on somewhere is refused by its epoch.
 
-What was read back must be committed first: what only an old leader had is not counted on.
+Records that were read back must be committed first: those that only an old leader had do not count.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Identity:
 
     @property
     def query(self) -> int:
-        """What the ids of all tasks of the query have in common."""
+        """The prefix that the ids of all tasks of the query share."""
         return self.producer_id >> _TASK_BITS
 
     def of_task(self, task: int) -> Identity:
@@ -83,7 +83,7 @@ Written = dict[int, tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Landed:
-    """What an earlier attempt of the task has written to a partition since the micro-batch began."""
+    """The records that an earlier attempt of the task has written to a partition since the micro-batch began."""
 
     next_sequence: int
     fingerprints: Counter[int]
@@ -110,7 +110,7 @@ def before(client: Client, partitions: Iterable[TopicPartition]) -> Before:
 
 
 def of_earlier_runs(known: Before, who: Identity) -> dict[TopicPartition, Written]:
-    """What of this micro-batch was there before its tasks began, whichever task wrote it."""
+    """The records of this micro-batch that were there before its tasks began, whichever task wrote them."""
     found: dict[TopicPartition, Written] = {}
     for where, states in known.items():
         mine = {number: each for number, each in states.items() if number >> _TASK_BITS == who.query}

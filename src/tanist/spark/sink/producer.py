@@ -89,7 +89,7 @@ class TaskProducer:
         return self._sequences.get(where, 0)
 
     def go_on_at(self, where: TopicPartition, sequence: int) -> None:
-        """What was before is in the log."""
+        """The batches before it are in the log."""
         self._sequences[where] = sequence & _SEQUENCE_MASK
 
     def send(self, where: TopicPartition, batch: Sealed) -> None:

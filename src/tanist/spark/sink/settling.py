@@ -28,14 +28,14 @@ from tanist.wire.batch import Record, decode_batch
 
 @dataclass
 class TaskWritten(WriterCommitMessage):
-    """What one task wrote, and what it left out, because it was there."""
+    """The records that one task wrote, and those that it left out because they were there."""
 
     records: int
     known: int
     who: Identity | None = None
     """None: at least once."""
     earlier: Mapping[TopicPartition, Written] = field(default_factory=dict)
-    """What was there before the micro-batch's tasks began; the same for all of them."""
+    """The records that were there before the micro-batch's tasks began; the same for all of them."""
     left_out: Mapping[TopicPartition, bytes] = field(default_factory=dict)
     """The fingerprints of the rows that are among them."""
 

@@ -201,7 +201,7 @@ class _Writing:
             for begin, end in cuts(sizes[first:last], self._options.batch_bytes)
         ]
         deltas = np.arange(len(order)) - np.repeat([first for first, _ in batches], [b - a for a, b in batches])
-        # What is encoded together has offsets of 32 bits, and is in memory until it is acknowledged.
+        # Records that are encoded together have offsets of 32 bits, and stay in memory until they are acknowledged.
         for first, last in cuts([sizes[a:b].sum() for a, b in batches], _ENCODED_BYTES):
             begin, end = batches[first][0], batches[last - 1][1]
             records = encode(ordered.cut(begin, end), deltas[begin:end])

@@ -66,7 +66,7 @@ class Fetching:
             self._ahead = offset
 
     def fetch(self, offset: int) -> Fetched:
-        """What is at `offset`. Raises `KafkaError` for what does not pass."""
+        """The records at `offset`. Raises `KafkaError` for a lasting error."""
         if self._ahead == offset and self._connection is not None:
             self._ahead = None
             try:
@@ -158,7 +158,7 @@ class _Connection(BrokerConnection):
         length = int.from_bytes(self._receive_exactly(4), "big", signed=True)
         if not 4 <= length <= _RESPONSE_BYTES_MAX:
             raise WireError(f"a response of {length} bytes: is {self} a Kafka broker?")
-        # What was asked for is believed at once; of an answer that claims more, as much as has come.
+        # The length that was asked for is believed at once; of an answer that claims more, as much as has come.
         wanted_bytes = min(length, usual_bytes)
         if len(arena) < wanted_bytes + PADDING_BYTES:
             arena = np.empty(wanted_bytes + PADDING_BYTES, np.uint8)

@@ -95,7 +95,7 @@ def offset_at(client: Client, where: TopicPartition, timestamp: int, *, committe
 
 
 def by_leader(client: Client, partitions: Iterable[TopicPartition]) -> dict[int, list[TopicPartition]]:
-    """Who is to be asked for what. Raises `KafkaError` for a partition without a leader."""
+    """The partitions to ask of each leader. Raises `KafkaError` for a partition without a leader."""
     listed = sorted(partitions)
     topics = {topic for topic, _ in listed}
     if not topics <= client.view.topics.keys():

@@ -52,7 +52,7 @@ class Offsets:
     """`EARLIEST`, `LATEST`, or a timestamp."""
     of: Mapping[TopicPartition, int] = field(default_factory=dict)
     by_time: bool = False
-    """What is said are timestamps, in milliseconds."""
+    """The values are timestamps, in milliseconds."""
     or_latest: bool = True
     """The end of the log where no record is as late as that; else it is an error."""
 

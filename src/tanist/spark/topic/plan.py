@@ -1,6 +1,6 @@
 """Which offsets a query reads, and how they are cut into tasks.
 
-Owns what is decided before anything is read: partitions, where a query starts and ends. What it gives are plain ranges
+Owns the decisions before anything is read: partitions, where a query starts and ends. Its results are plain ranges
 of offsets, so that a task that fails reads exactly its own again. Each range knows the leader epoch at its planning:
 what is read of it later must not be of a later epoch (`topic.reading`).
 """
@@ -39,7 +39,7 @@ class OffsetRange:
 
 
 def ranges(client: Client, options: TopicOptions) -> list[OffsetRange]:
-    """What a batch reads. Partitions without anything to read are left out."""
+    """The ranges that a batch reads. Partitions without anything to read are left out."""
     found = []
     partitions = partitions_of(client, options)
     firsts = list_offsets(client, dict.fromkeys(partitions, EARLIEST))
@@ -86,7 +86,7 @@ def resolved(
                 f"{topic}-{partition} has no record of {said[topic, partition]} ms or later to start at;"
                 " startingOffsetsByTimestampStrategy=latest starts at its end"
             )
-    # What is open or not committed yet lies beyond the last offset.
+    # Open transactions and records that are not committed yet lie beyond the last offset.
     return {
         where: last.offset if found[where].offset < 0 else min(found[where].offset, last.offset)
         for where, last in lasts.items()

@@ -28,7 +28,7 @@ class Position:
     begin: int | None = None
     """Where the trigger that ends here began to read, if that is not where the one before it ended."""
     lost: str | None = None
-    """What the trigger passed over."""
+    """The offsets that the trigger passed over."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ Positions = dict[TopicPartition, Position]
 
 
 class CheckpointError(ValueError):
-    """What stands in the checkpoint is not what this source writes."""
+    """The checkpoint is not one that this source writes."""
 
 
 def to_json(positions: Mapping[TopicPartition, Position]) -> dict[str, Any]:
@@ -138,12 +138,12 @@ def advanced(
 def ranges_between(
     start: Mapping[TopicPartition, Position], end: Mapping[TopicPartition, Position]
 ) -> list[OffsetRange]:
-    """What the trigger reads, from the checkpoint alone."""
+    """The ranges that the trigger reads, from the checkpoint alone."""
     found = []
     for (topic, partition), last in sorted(end.items()):
         before = start.get((topic, partition))
         first = last.begin if last.begin is not None else before.offset if before is not None else last.offset
-        # What stands unchanged is no part of this trigger: its `begin` is that of an earlier one.
+        # A partition that stands unchanged is no part of this trigger: its `begin` is that of an earlier one.
         if last != before and first < last.offset:
             found.append(OffsetRange(topic, partition, first, last.offset, last.epoch))
     return found

@@ -43,7 +43,7 @@ TYPES: Final[dict[str, Any]] = {
 }
 
 _UNPACKED_BYTES: Final = 32 << 20
-"""What is decompressed at a time; a batch that is larger goes alone."""
+"""The bytes that are decompressed at a time; a batch that is larger goes alone."""
 
 
 def read_range(
@@ -111,7 +111,7 @@ def _read(
                 wanted, max(offset, wanted.start), fail_on_data_loss,
                 f"what is there now was written in leader epoch {epoch}, after an unclean election cut the log off",
             )  # fmt: skip
-            # What the new leader wrote instead is the next trigger's, which finds out where the old log ended.
+            # The new leader's records are the next trigger's, which finds out where the old log ended.
             kept = kept[table.headers["base_offset"][kept] < offset]
             following = wanted.end
         for group, bodies, starts, ends in _bodies(arena, table, kept):

@@ -176,7 +176,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return begin
 
     def _report(self, lost: str, going_on: str) -> None:
-        """Stop; or go on, and say so where the driver logs. What was lost is in the query's progress, too."""
+        """Stop; or go on, and say so where the driver logs. The loss is in the query's progress, too."""
         if self._options.fail_on_data_loss:
             raise DataLoss(f"{lost}. failOnDataLoss=false goes on, {going_on}")
         print(f"tanist: {lost}; going on {going_on}", file=sys.stderr)

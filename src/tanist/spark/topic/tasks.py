@@ -1,6 +1,6 @@
-"""What one task of a query over topics does: the range of offsets that it was given, from its leader.
+"""One task of a query over topics: it reads the range of offsets that it was given, from its leader.
 
-The same for batches and for streams. What decodes is imported where it runs: planning needs neither numpy nor Arrow.
+The same for batches and for streams. The decoder is imported where it runs: planning needs neither numpy nor Arrow.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tanist.spark.topic.plan import OffsetRange
 
 @dataclass
 class Task(InputPartition):
-    """What one task reads, one after another."""
+    """The ranges that one task reads, one after another."""
 
     ranges: tuple[OffsetRange, ...]
 

@@ -42,7 +42,7 @@ POLL: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What the clients did, as one table: what is asked of it is asked of sends and polls in one pass."""
+    """The operations of the clients as one table, so that one pass covers sends and polls."""
 
     events: DataFrame
     """One row for each send, and for each polled record: side (`SEND` or `POLL`), process, place ("orders-3"), value,

@@ -60,14 +60,14 @@ class Stretch:
 
 
 Holders: TypeAlias = Collection[Holder] | None
-"""Whose logs; None: all."""
+"""The replicas whose logs are read; None: all."""
 Near: TypeAlias = Sequence[Stretch] | None
 """Offsets that are wanted, of all that may be read; None: all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known before anything is read."""
+    """The facts that are known before any segment is read."""
 
     replicas: Mapping[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
     """Brokers that have a log of the partition, or should have."""
@@ -85,7 +85,7 @@ class Logs(Protocol):
         ...
 
     def sums(self, *, values: bool) -> DataFrame:
-        """What all replicas' records come to by buckets: rows of `audit_sums.SCHEMA`, perhaps several for a bucket."""
+        """The sums of all replicas' records by buckets: rows of `audit_sums.SCHEMA`, perhaps several for a bucket."""
         ...
 
     def salvaged(self, columns: Sequence[str], near: Near) -> DataFrame | None:

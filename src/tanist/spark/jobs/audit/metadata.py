@@ -1,4 +1,4 @@
-"""What the controllers decided about partitions, and which decision explains a finding.
+"""The controllers' decisions about partitions, and which of them explains a finding.
 
 Owns the partition's history out of the rows of `tanist-metadata`: each change of leader, ISR or ELR, with the moment
 and the record that made it. The log is read on the driver: it is small beside the data. A snapshot keeps no history, so
@@ -65,7 +65,7 @@ class Metadata:
         return next((str(each) for each in self.changes.get(place, ()) if each.leader_epoch == epoch), None)
 
     def explain(self, place: TopicPartition, epoch: int | None, replicas: Iterable[int] = ()) -> str | None:
-        """What happened to records of `epoch`: the election after it, an unclean one rather than another.
+        """The fate of records of `epoch`: the election after it, an unclean one rather than another.
 
         Where no election came after it, the change that took one of `replicas` out of the ISR.
         """

@@ -67,7 +67,7 @@ def placed(history: History, known: DataFrame | None) -> Placed:
     if known is None:
         return Placed(sends, None)
     suspect = known.select("place", F.expr("get(places, 0)").alias("first"), F.explode("sends").alias("send"))
-    # What stands nowhere was lost, and has no order.
+    # A record that stands nowhere was lost, and has no order.
     suspect = suspect.select("place", "first", "send.*").where("not (first <=> offset)")
     suspect_sends = suspect.select("process", "place", "offset", "ended_ns")
     moved = suspect.where("first is not null and ended_ns is not null").select(
@@ -93,7 +93,7 @@ def reordered(sends: Placed, producers: DataFrame) -> DataFrame:
     suspects = sends.trusted.join(F.broadcast(producers), "producer", "left_semi").select(*_NAMES)
     if sends.moved is not None:
         suspects = suspects.unionByName(sends.moved.select(*_NAMES))
-    # What happened to a producer, in time: acknowledgements, and beginnings of sends, which come after those of the
+    # The events of a producer, in time: acknowledgements, and beginnings of sends, which come after those of the
     # same moment.
     events = suspects.select(
         "process", "place", "offset", F.col("ended_ns").alias("at_ns"), F.lit(0).alias("began")

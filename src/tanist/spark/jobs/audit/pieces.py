@@ -40,7 +40,7 @@ class Piece(NamedTuple):
 
 @dataclass
 class Share(InputPartition):
-    """What one task reads."""
+    """The pieces that one task reads."""
 
     pieces: list[Piece]
 
@@ -52,7 +52,7 @@ def read_pieces(spark: SparkSession, shares: Sequence[Sequence[Piece]], schema: 
 
 
 def read_sums(spark: SparkSession, shares: Sequence[Sequence[Piece]], *, values: bool) -> DataFrame:
-    """What these pieces come to: rows of `audit_sums.SCHEMA`, several for a bucket that several pieces share."""
+    """The sums of these pieces: rows of `audit_sums.SCHEMA`, several for a bucket that several pieces share."""
     spark.dataSource.register(PiecesDataSource)
     source = spark.read.format(_NAME).schema(audit_sums.SCHEMA).option("shares", json.dumps(shares))
     return source.option("sums", "values" if values else "records").load()
@@ -83,7 +83,7 @@ class PiecesReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[Any]:
         if not isinstance(partition, Share):
             raise TypeError(f"{type(partition).__name__} is no share of a plan")
-        # What decodes is imported where it runs: planning needs neither numpy nor Arrow.
+        # The decoder is imported where it runs: planning needs neither numpy nor Arrow.
         from tanist.spark.segments.arrow_rows import Origin
         from tanist.spark.segments.reading import Wanted, read_stretch
 

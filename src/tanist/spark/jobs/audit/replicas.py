@@ -143,7 +143,7 @@ def stretches_of(differing_buckets: DataFrame) -> list[Stretch] | None:
 
 
 def held(logs: Logs, suspects: DataFrame, again: Sequence[Stretch] | None) -> DataFrame:
-    """What each offset has in which replica: in the buckets that differ, or (`again` None) everywhere."""
+    """The records at each offset in each replica: in the buckets that differ, or (`again` None) everywhere."""
     names = ("topic", "partition", "replica", "leader_epoch", "offset", "fingerprint", "damage")
     rows = logs.rows(names, near=again).where("damage is null")
     rows = rows.withColumn("bucket", F.expr(BUCKET))

@@ -27,7 +27,7 @@ _BY: Final = ("topic", "partition", "replica", "leader_epoch", "bucket")
 
 
 def columns(*, values: bool) -> list[str]:
-    """What has to be read for it; `value_hash` stays 0 without `values`."""
+    """The columns to read for it; `value_hash` stays 0 without `values`."""
     return ["leader_epoch", "offset", "fingerprint", "damage", *(["is_control", "value_hash"] if values else [])]
 
 

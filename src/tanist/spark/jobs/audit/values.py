@@ -284,7 +284,7 @@ def judged(spark: SparkSession, known: DataFrame, facts: Mapping[TopicPartition,
             f"concat('polled by ', {_listed('readers')}, ', sent by nobody')",
         ),
         _found(
-            # What an aborted transaction wrote is in the log by right, and for read_uncommitted to see.
+            # The records of an aborted transaction are in the log by right, and for read_uncommitted to see.
             full.where(
                 "failed > 0 and acknowledged = 0 and unknown = 0"
                 " and (polled_committed > 0 or (aborted = 0 and polled > 0))"
