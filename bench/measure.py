@@ -167,8 +167,8 @@ class RawRunner:
     def _warm(self, side: Side, place: Place) -> Warmth:
         """Run unmeasured until the path has been taken often and a request gets no cheaper: the JVM has compiled it.
 
-        A fixed time would be unfair to a broker that compiles slowly on a busy machine. The load is a closed loop over many
-        connections even where the workload is not: what is compiled is the same, and gets there sooner.
+        A fixed time would be unfair to a broker that compiles slowly on a busy machine. The load is a closed loop over
+        many connections even where the workload is not: what is compiled is the same, and gets there sooner.
         """
         effort, work = self.effort, self.workload
         cluster = side.cluster(work.replicas)
