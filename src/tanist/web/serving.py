@@ -51,6 +51,7 @@ def serve(
             access_log=False,
             lifespan="off",
             http="h11",
+            loop="asyncio",  # uvloop would take 4 MB and save nothing
             ws="none",
             server_header=False,
             timeout_graceful_shutdown=1,

@@ -1,0 +1,168 @@
+"""The metadata log as the view shows it: partitions, sentences, successions, and a log that is followed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from tanist.web.folders import DeadNode
+from tanist.web.metadata_log import MetadataLog
+from tanist.web.metadata_view import EVENTS_MAX, MetadataView
+from tanist.wire.batch import NewRecord, encode_batch
+from tanist.wire.metadata import (
+    BrokerRegistrationChangeRecord,
+    ConfigRecord,
+    FeatureLevelRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+    encode_record,
+    record_version,
+)
+from tanist.wire.schema import MetadataRecord
+
+TOPIC = UUID(int=77)
+
+
+def beginning(partitions: int = 1) -> list[MetadataRecord]:
+    """Three brokers, a topic, ELR on."""
+    brokers = [
+        RegisterBrokerRecord(broker_id=each, incarnation_id=UUID(int=each), broker_epoch=each, fenced=False)
+        for each in (1, 2, 3)
+    ]
+    return [
+        FeatureLevelRecord(name="metadata.version", feature_level=30),
+        FeatureLevelRecord(name="eligible.leader.replicas.version", feature_level=1),
+        *brokers,
+        TopicRecord(name="t", topic_id=TOPIC),
+        ConfigRecord(resource_type=2, resource_name="t", name="min.insync.replicas", value="2"),
+        *(
+            PartitionRecord(
+                topic_id=TOPIC,
+                partition_id=each,
+                replicas=(1, 2, 3),
+                isr=(1, 2, 3),
+                leader=1,
+                leader_epoch=0,
+                partition_epoch=0,
+            )
+            for each in range(partitions)
+        ),
+    ]
+
+
+def replayed(records: list[MetadataRecord], view: MetadataView | None = None) -> MetadataView:
+    view = view or MetadataView()
+    for record in records:
+        view.replay(view.next_offset, 1000, record)
+    return view
+
+
+def fence(broker: int) -> MetadataRecord:
+    return BrokerRegistrationChangeRecord(broker_id=broker, broker_epoch=broker, fenced=1)
+
+
+def test_a_partition_and_its_successions() -> None:
+    view = replayed(beginning())
+    shown = view.partitions()["p/t/0"]
+    assert (shown["leader"], shown["isr"], shown["danger"]) == (1, [1, 2, 3], "healthy")
+    assert shown["why"] == "broker 1 leads and every replica is in sync"
+    assert shown["min_isr"] == 2
+    found = view.successions("t", 0)
+    assert {broker: (each.leader, each.isr) for broker, each in found.items()} == {
+        1: (2, (2, 3)),
+        2: (1, (1, 3)),
+        3: (1, (1, 2)),
+    }
+    assert view.successions("another", 0) == {}
+
+
+def test_a_fence_is_told_with_the_brokers_as_they_are_after_it() -> None:
+    view = replayed(beginning())
+    before = view.partitions()["p/t/0"]
+    change = PartitionChangeRecord(topic_id=TOPIC, partition_id=0, isr=(1, 2))
+    view.replay(view.next_offset, 2000, change)
+    view.replay(view.next_offset, 2000, fence(3))
+    *_, partition, broker = view.events.values()
+    assert partition["text"] == "t-0: ISR 1,2,3 → 1,2"
+    assert partition["why"].startswith("broker 1 leads, and broker 3 is offline")
+    assert broker["text"] == "broker 3 is fenced"
+    assert view.partitions()["p/t/0"] is not before
+    # Nothing that changes nothing is worked out again.
+    assert view.partitions()["p/t/0"] is view.partitions()["p/t/0"]
+
+
+def test_a_deleted_topic_leaves_nothing() -> None:
+    view = replayed(beginning(3))
+    assert len(view.partitions()) == 3
+    view.replay(view.next_offset, 2000, PartitionChangeRecord(topic_id=TOPIC, partition_id=0, isr=(1, 2)))
+    view.replay(view.next_offset, 2000, RemoveTopicRecord(topic_id=TOPIC))
+    assert view.partitions() == {}
+    assert list(view.events.values())[-1]["text"] == "topic t is deleted"
+
+
+def test_ten_thousand_changes_of_one_moment_are_a_few_lines() -> None:
+    view = replayed(beginning(2_000))
+    for index in range(2_000):
+        view.replay(view.next_offset, 2000, PartitionChangeRecord(topic_id=TOPIC, partition_id=index, isr=(1, 2)))
+    view.replay(view.next_offset, 2000, fence(3))
+    texts = [each["text"] for each in view.events.values()]
+    assert texts[-2:] == ["and 1976 more partitions changed", "broker 3 is fenced"]
+    assert len(texts) < 50 < EVENTS_MAX
+    assert len(view.partitions()) == 2_000
+
+
+def write(folder: Path, batches: list[list[MetadataRecord]]) -> Path:
+    """A metadata log in a folder of its own."""
+    log = folder / "__cluster_metadata-0"
+    log.mkdir(exist_ok=True)
+    offset, data = 0, b""
+    for batch in batches:
+        values = [
+            NewRecord(timestamp=1000, value=bytes(encode_record(record, record_version(type(record), 30))))
+            for record in batch
+        ]
+        data += bytes(encode_batch(values, base_offset=offset, leader_epoch=1))
+        offset += len(batch)
+    (log / f"{0:020d}.log").write_bytes(data)
+    return log
+
+
+def test_a_log_is_followed_as_far_as_it_is_committed(tmp_path: Path) -> None:
+    first = beginning()
+    change: list[MetadataRecord] = [PartitionChangeRecord(topic_id=TOPIC, partition_id=0, isr=(1,))]
+    write(tmp_path, [first, change])
+    log = MetadataLog(tmp_path, MetadataView)
+    assert log.follow(len(first) - 1)
+    assert log.view.partitions()["p/t/0"]["isr"] == [1, 2, 3]
+    assert not log.follow(len(first) - 1)
+    assert log.follow(len(first))
+    assert log.view.partitions()["p/t/0"]["isr"] == [1]
+    # A batch that is not whole yet is not read.
+    path = write(tmp_path, [first, change, [fence(3)]]) / f"{0:020d}.log"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1])
+    assert not log.follow(len(first) + 1)
+    path.write_bytes(whole)
+    assert log.follow(len(first) + 1)
+
+
+@pytest.mark.parametrize("damage", [b"", b"\0" * 30, b"garbage that is no batch" * 4])
+def test_the_log_of_a_dead_node_as_far_as_its_files_say(tmp_path: Path, damage: bytes) -> None:
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    batch = encode_batch([NewRecord(value=b"x")] * 5, base_offset=10, leader_epoch=3)
+    later = encode_batch([NewRecord(value=b"y")] * 2, base_offset=15, leader_epoch=4)
+    (folder / f"{10:020d}.log").write_bytes(bytes(batch) + bytes(later) + damage)
+    (folder / "leader-epoch-checkpoint").write_text("0\n2\n3 10\n4 15\n")
+    (tmp_path / "replication-offset-checkpoint").write_text("0\n1\nt 0 16\n")
+    node = DeadNode(2, [str(tmp_path)])
+    found = node.replica("t", 0, 5)
+    assert (found.start, found.end, found.high_watermark, found.synced) == (10, 17, 16, None)
+    assert found.epochs == ((3, 10), (4, 15))
+    assert (found.note is None) == (damage == b"")
+    assert node.replica("t", 1, None).note == "it has no log of this partition"
