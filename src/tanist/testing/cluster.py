@@ -108,7 +108,11 @@ class Cluster(Operations):
         if local is None or self._folder is not None:
             return
         with suppress(ClusterError):  # another command has removed it
-            local.down()
+            file = load(local.folder)
+            if file is not None and file.ephemeral:
+                local.down(patience_s=0.0)  # nobody reads its data any more: it need not stop in an orderly way
+            else:
+                local.down()
 
     def keep(self) -> Path:
         """Keep the data folder when the cluster is closed: `tanist up --data` and `tanist salvage` can read it."""
