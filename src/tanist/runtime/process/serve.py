@@ -155,7 +155,7 @@ def serve(config: NodeConfig, make_node: MakeNode) -> int:
 
 def _tell_metrics(loop: Loop, config: NodeConfig, node: ServedNode) -> MetricsServer | None:
     """Open the metrics' port, if there is to be one. `OSError` if it is taken."""
-    if config.metrics_listener is None or not hasattr(node, "metrics"):
+    if config.metrics_listener is None or not hasattr(node, "parts"):
         return None
     from tanist.runtime.process.metrics_http import MetricsServer, node_pages
 
