@@ -1,4 +1,4 @@
-"""`make setup` where packages come from an index that only pip was told of."""
+"""`make setup` where packages come from an index that only pip is configured with."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def made(settings: dict[str, str], **environment: str) -> dict[str, str]:
     return found
 
 
-def test_what_pip_was_told_becomes_what_uv_reads(tmp_path: Path) -> None:
+def test_what_pip_was_reported_becomes_what_uv_reads(tmp_path: Path) -> None:
     authorities = tmp_path / "ca.pem"
     assert made({}) == {}
     assert made(
@@ -62,10 +62,10 @@ def test_what_pip_was_told_becomes_what_uv_reads(tmp_path: Path) -> None:
     }
 
 
-def test_what_uv_was_told_itself_wins(tmp_path: Path) -> None:
-    told = {"index-url": "https://a/simple", "extra-index-url": "https://b/simple", "timeout": "60"}
+def test_what_uv_was_reported_itself_wins(tmp_path: Path) -> None:
+    reported = {"index-url": "https://a/simple", "extra-index-url": "https://b/simple", "timeout": "60"}
     own = {"UV_INDEX_URL": "https://u/simple", "UV_EXTRA_INDEX_URL": "https://v/simple", "UV_HTTP_TIMEOUT": "5"}
-    assert made(told, **own) == {"UV_INDEX_STRATEGY": "unsafe-best-match"}
+    assert made(reported, **own) == {"UV_INDEX_STRATEGY": "unsafe-best-match"}
     assert made({}, REQUESTS_CA_BUNDLE=str(tmp_path)) == {"SSL_CERT_DIR": str(tmp_path)}
     assert made({"cert": "/index.pem"}, SSL_CERT_FILE="/all.pem")["SSL_CERT_FILE"] == "/index.pem"
 
@@ -145,7 +145,7 @@ def index(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[tuple[str,
     server.server_close()
 
 
-def test_packages_come_from_the_index_that_pip_was_told_of(index: tuple[str, Path, Path], tmp_path: Path) -> None:
+def test_packages_come_from_the_index_that_pip_was_reported_of(index: tuple[str, Path, Path], tmp_path: Path) -> None:
     address, certificate, lock = index
     venv.create(tmp_path / "venv", with_pip=False)
     python = tmp_path / "venv" / "bin" / "python"

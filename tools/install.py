@@ -2,7 +2,7 @@
 
     python tools/install.py [--python PATH] ARGUMENTS OF `pip install`...
 
-Whoever sits behind a company's index has told pip so, in pip.conf or PIP_* variables: which index, which certificates,
+Behind a company's index, pip is configured for it, in pip.conf or PIP_* variables: which index, which certificates,
 which proxy. uv reads none of that, so its own variables are made of it here; UV_* variables that are set already win.
 uv is several times faster, but there are platforms without a wheel of it, and certificates that pip takes and it does
 not: then pip installs. Hashes in the locks hold in both cases.
@@ -25,15 +25,15 @@ _UV_LOCK = _ROOT / "requirements" / "uv.lock"
 
 
 def pip_settings(python: str) -> dict[str, str]:
-    """What pip has been told, by name (`index-url`). Of several places, pip names the one that wins last."""
-    told = subprocess.run(
+    """The configuration of pip, by name (`index-url`). Of several places, pip names the one that wins last."""
+    reported = subprocess.run(
         [python, "-m", "pip", "--disable-pip-version-check", "config", "list"],
         capture_output=True,
         text=True,
         check=False,
     )
     by_section: dict[str, dict[str, str]] = {}
-    for line in told.stdout.splitlines():
+    for line in reported.stdout.splitlines():
         name, equals, value = line.partition("=")
         section, _, key = name.partition(".")
         if equals and section in ("global", "install", ":env:"):

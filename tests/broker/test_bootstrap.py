@@ -148,7 +148,7 @@ def test_without_elr_the_last_member_stays_in_the_isr_and_is_waited_for() -> Non
     cluster.until(lambda: cluster.values("t") == [b"before", b"alone"])
 
 
-def test_with_elr_the_isr_becomes_empty_and_whoever_is_eligible_leads() -> None:
+def test_with_elr_the_isr_becomes_empty_and_anyone_is_eligible_leads() -> None:
     cluster = five(None)
     cluster.world.hosts[5].kill()
     cluster.until(lambda: state(cluster) == (4, (4,), (5,), ()))

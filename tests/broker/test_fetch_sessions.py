@@ -108,7 +108,7 @@ def test_the_oldest_gives_way_only_when_it_was_not_used_for_long() -> None:
     assert cache.resolve(more(third, 1), 121_002) is third
 
 
-def test_only_news_are_told_and_errors_until_they_are_mended() -> None:
+def test_only_news_are_reported_and_errors_until_they_are_mended() -> None:
     session = begun(sessions())
     everything = [("t", [result(index) for index in range(COUNT)])]
     assert reported(session.news(everything, whole=True)) == list(range(COUNT))
@@ -209,7 +209,7 @@ class Consumer:
         return answer
 
 
-def told_of(answer: Any) -> list[int]:
+def reported_of(answer: Any) -> list[int]:
     return [each.partition_index for topic in answer.responses for each in topic.partitions]
 
 
@@ -223,19 +223,19 @@ def cluster() -> Cluster:
 
 def test_a_consumer_gets_all_of_it_and_hears_of_what_is_new_only(cluster: Cluster) -> None:
     consumer = Consumer(cluster, 12)
-    assert told_of(consumer.poll()) == list(range(12))
+    assert reported_of(consumer.poll()) == list(range(12))
     assert consumer.session_id > 0
-    assert told_of(consumer.poll()) == []
+    assert reported_of(consumer.poll()) == []
     for index in (3, 7):
         assert cluster.produce("t", [b"one", b"two"], partition=index).error_code == 0
-    assert sorted(told_of(consumer.poll())) == [3, 7]
+    assert sorted(reported_of(consumer.poll())) == [3, 7]
     assert consumer.offsets[3] == 2
-    assert told_of(consumer.poll()) == []
+    assert reported_of(consumer.poll()) == []
     assert cluster.produce("t", [b"three"], partition=3).error_code == 0
-    assert told_of(consumer.poll(forget=(3,))) == []
+    assert reported_of(consumer.poll(forget=(3,))) == []
     consumer.changed.add(3)
-    assert told_of(consumer.poll()) == [3]
+    assert reported_of(consumer.poll()) == [3]
     consumer.epoch += 1  # an answer was lost
     assert consumer.poll().error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
     consumer.epoch, consumer.changed = 0, set(consumer.offsets)
-    assert sorted(told_of(consumer.poll())) == list(range(12))
+    assert sorted(reported_of(consumer.poll())) == list(range(12))

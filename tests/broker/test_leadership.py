@@ -149,7 +149,7 @@ def test_a_replica_that_left_still_says_that_there_is_a_later_epoch() -> None:
     assert error_of(-1) == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_several_groups_in_one_request_are_each_told_what_is_so() -> None:
+def test_several_groups_in_one_request_are_each_reported_what_is_so() -> None:
     stand = Stand()
     other = Client(stand.cluster, "another")
     assert other.commit(7) == 0

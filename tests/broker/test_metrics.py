@@ -67,7 +67,7 @@ def five(**config: str) -> Cluster:
 
 
 @given(st.lists(st.tuples(st.text(max_size=20), st.integers() | st.floats(-1e300, 1e300)), unique_by=lambda s: s[0]))
-def test_any_label_and_value_can_be_told(samples: list[tuple[str, float]]) -> None:
+def test_any_label_and_value_can_be_reported(samples: list[tuple[str, float]]) -> None:
     out = Exposition()
     for label, number in samples:
         out.add("tanist_queue_depth", number, label)
@@ -94,7 +94,7 @@ def test_names_tell_counters_from_gauges() -> None:
         assert definition.help.endswith("."), definition
 
 
-def test_everything_in_the_catalog_is_told_and_nothing_else(cluster: Cluster) -> None:
+def test_everything_in_the_catalog_is_reported_and_nothing_else(cluster: Cluster) -> None:
     cluster.create_topic("t", assignment=[[1, 2, 3]])
     cluster.produce("t", [b"x"])
     reported: set[str] = set()
@@ -194,7 +194,7 @@ def test_records_of_a_leadership_that_has_ended_stay_counted(cluster: Cluster) -
     assert value(cluster, 1, TRAFFIC + "messagesin_total") == 2  # a new process, which counts from 0
 
 
-def test_what_waits_is_told(cluster: Cluster) -> None:
+def test_what_waits_is_reported(cluster: Cluster) -> None:
     cluster.create_topic("t", assignment=[[1, 2, 3]])
     purgatory = "kafka_server_delayedoperationpurgatory_purgatorysize"
     cluster.until(lambda: value(cluster, 1, purgatory, delayedOperation="Fetch") == 2)  # the followers' long polls

@@ -292,7 +292,7 @@ REFUSED = [
     ("text", "address"),
     [("", None), (" ", None), ("localhost:9400", ("localhost", 9400)), (":0", ("", 0)), ("[::1]:9", ("::1", 9))],
 )
-def test_where_the_metrics_are_told(text: str, address: tuple[str, int] | None) -> None:
+def test_where_the_metrics_are_reported(text: str, address: tuple[str, int] | None) -> None:
     assert NodeConfig.from_properties(COMBINED).metrics_listener is None
     assert NodeConfig.from_properties(COMBINED | {"tanist.metrics.listener": text}).metrics_listener == address
 

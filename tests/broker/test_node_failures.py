@@ -121,7 +121,7 @@ def test_a_stopping_broker_hands_its_leaderships_over_and_comes_back_clean(clust
     assert not any("truncated" in line or "cut" in line for line in cluster.log)
 
 
-def test_an_idempotent_retry_after_a_leader_change_is_told_from_a_new_record(cluster: Cluster) -> None:
+def test_an_idempotent_retry_after_a_leader_change_is_reported_from_a_new_record(cluster: Cluster) -> None:
     cluster.create_topic("t", assignment=[[1, 2, 3]])
     given = cluster.ask(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000), 4)
     assert given.error_code == 0
@@ -264,7 +264,7 @@ def test_a_frozen_broker_loses_its_session_and_comes_back(cluster: Cluster) -> N
     cluster.until(lambda: in_sync(cluster, "t", 3))
 
 
-def test_a_newer_client_is_told_what_we_speak(cluster: Cluster) -> None:
+def test_a_newer_client_is_reported_what_we_speak(cluster: Cluster) -> None:
     answer = cluster.ask(ApiVersionsRequest(), 4)
     versions = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
     assert versions[0] == (0, 13)  # KAFKA-18659

@@ -85,7 +85,7 @@ def test_nobody_loads_the_coordinator_who_has_no_groups(cluster: Cluster) -> Non
     assert all(node.parts.groups.loaded is None for node in cluster.world.nodes())
 
 
-def test_an_offset_is_committed_on_all_replicas_and_told_with_its_metadata(cluster: Cluster) -> None:
+def test_an_offset_is_committed_on_all_replicas_and_reported_with_its_metadata(cluster: Cluster) -> None:
     client = Client(cluster)
     assert client.commit(7, metadata="wo ich war") == 0
     found = client.fetched()
@@ -224,7 +224,7 @@ def test_offsets_never_go_back_while_coordinators_die(cluster: Cluster) -> None:
     assert offset == 44
 
 
-def test_a_commit_that_is_not_replicated_in_time_is_not_told_and_counts_once_it_is() -> None:
+def test_a_commit_that_is_not_replicated_in_time_is_not_reported_and_counts_once_it_is() -> None:
     cluster = groups_cluster(config={"min.insync.replicas": "2", "offsets.commit.timeout.ms": "3000"})
     cluster.create_topic("t")
     client = Client(cluster)
@@ -252,12 +252,12 @@ def commit_together(client: Client, metadata: Sequence[str]) -> list[int]:
     errors: list[int] = []
     for offset, text in enumerate(metadata):
         request = client.commit_request(offset, metadata=text)
-        reply = partial(told_error, errors)
+        reply = partial(reported_error, errors)
         coordinator.carry_out(found, found.shard.commit(request, reply, node.context.clock.now_ms()))
     return errors
 
 
-def told_error(errors: list[int], response: OffsetCommitResponse) -> None:
+def reported_error(errors: list[int], response: OffsetCommitResponse) -> None:
     errors.append(int(response.topics[0].partitions[0].error_code))
 
 

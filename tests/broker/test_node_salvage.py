@@ -178,7 +178,7 @@ def test_if_it_cannot_be_saved_the_replica_follows_all_the_same_and_says_what_is
     assert story.world.hosts[4].up
 
 
-def test_or_waits_if_it_was_told_to() -> None:
+def test_or_waits_if_it_was_reported_to() -> None:
     story = Story(tanist_salvage_on_failure="wait")
     story.elect_uncleanly()
     failing_quarantine(story)

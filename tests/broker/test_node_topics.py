@@ -162,7 +162,7 @@ def test_offsets_are_found_by_time_within_batches(cluster: Cluster) -> None:
     assert offset(-3) == (0, 2)
 
 
-def test_configs_are_changed_and_told_with_their_source(cluster: Cluster) -> None:
+def test_configs_are_changed_and_reported_with_their_source(cluster: Cluster) -> None:
     cluster.create_topic("t")
     change = IncrementalAlterConfigsRequest(
         resources=(

@@ -51,7 +51,7 @@ def test_a_broker_that_stops_before_it_has_an_epoch_writes_minus_one() -> None:
     assert cluster.node(1).lifecycle.previous_broker_epoch == -1
 
 
-def test_the_kips_requests_are_told_to_clients() -> None:
+def test_the_kips_requests_are_reported_to_clients() -> None:
     answer = Cluster(nodes=1).ask(ApiVersionsRequest(), 4)
     versions = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
     assert versions[75] == (0, 0)  # DescribeTopicPartitions

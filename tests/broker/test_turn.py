@@ -44,7 +44,7 @@ def turn(later: Later) -> Turn:
     return Turn(clock, disk)
 
 
-def test_what_is_gathered_is_written_in_its_turn_and_told_after(turn: Turn, later: Later) -> None:
+def test_what_is_gathered_is_written_in_its_turn_and_reported_after(turn: Turn, later: Later) -> None:
     seen: list[str] = []
     turn.after_writes(lambda: seen.append("answered"))
     turn.before_writes(lambda: seen.append("gathered"))

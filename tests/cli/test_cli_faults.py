@@ -248,7 +248,7 @@ def test_a_paused_node_can_be_stopped(tanist: Tanist) -> None:
 # -- disks
 
 
-def test_a_node_on_a_full_disk_goes_down_and_returns_when_there_is_room(tanist: Tanist, folder: Path) -> None:
+def test_a_node_on_a_full_disk_goes_down_and_returns_when_there_is_space(tanist: Tanist, folder: Path) -> None:
     """As with Kafka: its log directories go offline, and without any a broker ends."""
     tanist("topics", "create", "full", "--replica-assignment", "2:1:3")
     assert wait_until(is_in_sync(tanist, "full"), PATIENCE_S)

@@ -39,6 +39,6 @@ def test_an_address_is_never_broken(columns: int, monkeypatch: pytest.MonkeyPatc
         assert any(word in line.split() for line in lines), lines
 
 
-def test_where_not_even_the_words_have_room_the_terminal_breaks_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_not_even_the_words_have_space_the_terminal_breaks_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = shown(40, monkeypatch)
     assert "127.0.0.1:21301" in lines[1]

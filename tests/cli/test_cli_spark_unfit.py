@@ -128,7 +128,7 @@ def test_a_history_that_has_nothing_is_an_error(data: Data, tmp_path: Path) -> N
     assert refusal(*audit) == f"no Parquet file is below {history}"
 
 
-def test_what_a_job_writes_has_room_and_replaces_nothing_else(data: Data, tmp_path: Path) -> None:
+def test_what_a_job_writes_has_space_and_replaces_nothing_else(data: Data, tmp_path: Path) -> None:
     data.partition("orders-0")
     audit = ("audit", "--data", data.folder)
     assert refusal(*audit, "--html", tmp_path / "none" / "a.html") == f"there is no folder {tmp_path}/none for a.html"

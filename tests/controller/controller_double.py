@@ -36,7 +36,7 @@ CAUGHT_UP = 1 << 40
 
 
 class Dice:
-    """Chance that is none."""
+    """A random generator that is none."""
 
     def __init__(self) -> None:
         self._count = 0

@@ -148,7 +148,7 @@ def test_rule_27_success_has_the_state_after_the_change() -> None:
     assert there.partition("foo", 0)[1].elr == (2, 3)
 
 
-def test_rule_27_a_leader_that_ends_its_own_leadership_is_told_so() -> None:
+def test_rule_27_a_leader_that_ends_its_own_leadership_is_reported_so() -> None:
     there = world(elr=False)
     there.reassign({"topic": "foo", "p": 0, "replicas": [4, 2, 3]})
     decision = ask(there, isr=(1, 2, 3, 4))

@@ -347,7 +347,7 @@ def test_rule_92_a_new_controller_lets_a_shutdown_it_inherits_finish() -> None:
     cluster.controller.deactivate(cluster.image)
     cluster.commit(cluster.controller.activate(2, cluster.now_ms, len(cluster.log)))
     end = len(cluster.log) - 1
-    assert not cluster.heartbeat(1, want_shut_down=True).should_shut_down  # nobody has told it anything yet
+    assert not cluster.heartbeat(1, want_shut_down=True).should_shut_down  # no metadata has come yet
     cluster.heartbeat(2, current_metadata_offset=end)
     cluster.heartbeat(3, current_metadata_offset=end - 1)
     assert not cluster.heartbeat(1, want_shut_down=True).should_shut_down

@@ -2,7 +2,7 @@
 
 The model of the data is the smallest that can be wrong: per partition, the set of brokers that hold everything
 committed. Records are committed to the whole ISR, and only while the ISR has min.insync.replicas members; a broker
-that restarts uncleanly holds nothing for certain. Whoever is in the ISR or the ELR must then hold everything, or
+that restarts uncleanly holds nothing for certain. Each member of ISR and ELR must then hold everything, or
 electing it loses records.
 """
 
@@ -231,7 +231,7 @@ class Cluster(RuleBasedStateMachine):
         )
         decision = alter_partition(self.image, request, self.settings)
         if decision.records:
-            # It proposes who has caught up with it, so whoever is added holds what it holds.
+            # It proposes who has caught up with it, so each new member holds what it holds.
             if state.leader in self.complete[number]:
                 self.complete[number] |= set(isr)
             self._apply(decision.records, proposed=isr)

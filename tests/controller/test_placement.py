@@ -84,7 +84,7 @@ def test_the_start_is_random() -> None:
     assert firsts == {(1,), (2,), (3,)}
 
 
-def test_the_same_chance_gives_the_same_assignment_whatever_the_order_of_brokers() -> None:
+def test_the_same_rng_gives_the_same_assignment_whatever_the_order_of_brokers() -> None:
     usable = brokers({"a": [1, 2], None: [3], "b": [4, 5]})
     placed = [Placer(order, Dice(7)).place(4) for order in (usable, usable[::-1])]
     assert placed[0] == placed[1]

@@ -218,7 +218,7 @@ def test_rule_107_the_factor_is_compared_with_what_the_partition_is_to_have() ->
     move(there, None, allow_rf_change=False)
 
 
-def test_unknown_and_repeated_partitions_are_told_one_by_one() -> None:
+def test_unknown_and_repeated_partitions_are_reported_one_by_one() -> None:
     there = world()
     good = ReassignablePartition(partition_index=0, replicas=(4, 2, 3))
     request = AlterPartitionReassignmentsRequest(

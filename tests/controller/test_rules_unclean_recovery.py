@@ -67,7 +67,7 @@ def test_last_known_elr_is_emptied_when_the_isr_reaches_min_isr() -> None:
 
 
 @pytest.mark.parametrize(("enabled", "elected"), [(True, -1), (False, 3)])
-def test_the_manager_takes_the_place_of_elections_that_pick_whoever_is_there(enabled: bool, elected: int) -> None:
+def test_the_manager_takes_the_place_of_elections_that_pick_anyone_is_there(enabled: bool, elected: int) -> None:
     """KIP: "we decide to replace the random election with the Unclean Recovery". 3 is out of sync, and back first."""
     rig = Rig("Balanced", unclean_recovery_manager_enabled=enabled)
     rig.cluster.set_config((2, "t"), "unclean.recovery.strategy", None)

@@ -172,7 +172,7 @@ def test_topics_of_one_request_fail_one_by_one() -> None:
     assert sorted(there.image.topic_ids) == ["a", "c.d"]
 
 
-def test_a_name_given_twice_is_told_once_and_created_never() -> None:
+def test_a_name_given_twice_is_reported_once_and_created_never() -> None:
     there = world()
     results, records = create(there, topic("a"), topic("a"), topic("b"))
     assert [(each.name, each.error_code) for each in results] == [("a", ErrorCode.INVALID_REQUEST), ("b", 0)]

@@ -42,9 +42,9 @@ class World:
             raise AttributeError(event)
 
         def happen(argument: Any) -> None:
-            told = Fields({event: argument})
-            self._cluster.play(told)
-            told.require_all_read()
+            reported = Fields({event: argument})
+            self._cluster.play(reported)
+            reported.require_all_read()
             if self._cluster.differences:
                 raise AssertionError(self._cluster.differences)
 

@@ -1,4 +1,4 @@
-"""A shard with a log that commits at once or when told to, and members that speak to it as clients do."""
+"""A shard with a log that commits at once or on demand, and members that speak to it as clients do."""
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ class Rig:
         tickets = [self.join(**join)]
         for _ in range(count - 1):
             tickets.append(self.join(**join))
-            # Whoever is in the group already learns of the rebalance and joins again.
+            # Each member of the group already learns of the rebalance and joins again.
             for index, ticket in enumerate(tickets[:-1]):
                 if ticket in self.answers:
                     tickets[index] = self.join(self.answers[ticket].member_id, **join)

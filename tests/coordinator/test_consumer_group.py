@@ -99,7 +99,7 @@ def test_a_partition_is_given_on_only_when_its_owner_has_given_it_up(rig: Rig) -
     assert two.indexes() == set()  # all are m1's still
     assert consumers(rig).state is ConsumerGroupState.RECONCILING
     keeps_all = one.owned()
-    one.ask()  # is told to keep three
+    one.ask()  # keeps three
     assert one.epoch == 1
     assert len(one.indexes()) == 3
     # It says that it still has all: nothing moves.
@@ -255,7 +255,7 @@ def test_the_assignor_is_the_one_that_most_want(rig: Rig) -> None:
 # -- the log
 
 
-def test_nothing_is_told_before_it_is_committed_nor_what_rests_on_it() -> None:
+def test_nothing_is_reported_before_it_is_committed_nor_what_rests_on_it() -> None:
     rig = Rig(commits=False)
     rig.topics.create("t", 6)
     join = {"rebalance_timeout_ms": 9, "topic_partitions": (), "subscribed_topic_names": ("t",)}
@@ -309,7 +309,7 @@ def test_a_removal_that_cannot_be_written_is_tried_again_later_not_at_once(rig: 
     assert rig.shard.check_ms > rig.now_ms
 
 
-def test_a_successor_knows_all_that_was_told(rig: Rig) -> None:
+def test_a_successor_knows_all_that_was_reported(rig: Rig) -> None:
     one, two = Member(rig, "m1", "t"), Member(rig, "m2", "t", instance_id="s")
     one.ask()
     two.ask()
@@ -515,7 +515,7 @@ class Wandering(RuleBasedStateMachine):
         assert len(held) == len(set(held))
 
     def teardown(self) -> None:
-        """Whoever is left goes on until everything is shared."""
+        """The members that are left go on until everything is shared."""
         for member in self.members.values():
             member.epoch, member.has = 0, set()
         for _ in range(12):

@@ -66,7 +66,7 @@ def test_members_learn_of_a_rebalance_by_their_heartbeats_and_the_leader_of_all_
     assert rig.heartbeat(again) == 0
 
 
-def test_nobody_is_told_an_assignment_before_it_is_stored() -> None:
+def test_nobody_is_reported_an_assignment_before_it_is_stored() -> None:
     rig = Rig()
     rig.settle(1)
     rig.commits = False
@@ -79,7 +79,7 @@ def test_nobody_is_told_an_assignment_before_it_is_stored() -> None:
     assert [rig.answers[ticket].assignment for ticket in tickets] == [b"b", b"a"]
 
 
-def test_an_assignment_that_cannot_be_stored_is_told_nobody_and_the_group_begins_anew() -> None:
+def test_an_assignment_that_cannot_be_stored_is_reported_nobody_and_the_group_begins_anew() -> None:
     rig = Rig(commits=False)
     joined = rig.answers[rig.join()]
     ticket = rig.sync(joined, {joined.member_id: b"x"})
@@ -314,7 +314,7 @@ def test_a_static_member_that_returns_keeps_its_assignment_without_a_rebalance()
     assert rig.heartbeat(back, instance="i1") == 0
 
 
-def test_a_static_leader_that_cannot_skip_the_assignment_is_not_told_that_it_leads() -> None:
+def test_a_static_leader_that_cannot_skip_the_assignment_is_not_reported_that_it_leads() -> None:
     rig = Rig()
     leader = rig.answers[rig.join(instance="i1", skip=False)]
     rig.sync(leader, {leader.member_id: b"mine"})
@@ -322,7 +322,7 @@ def test_a_static_leader_that_cannot_skip_the_assignment_is_not_told_that_it_lea
     assert (back.leader, back.skip_assignment, back.members) == (leader.member_id, False, ())
 
 
-def test_a_static_member_is_told_of_its_new_id_only_when_that_is_stored() -> None:
+def test_a_static_member_is_reported_of_its_new_id_only_when_that_is_stored() -> None:
     rig = Rig()
     leader = rig.answers[rig.join(instance="i1")]
     rig.sync(leader, {})

@@ -1,4 +1,4 @@
-"""Committed offsets: who may commit, what is kept, and that nothing uncommitted is ever told."""
+"""Committed offsets: who may commit, what is kept, and that nothing uncommitted is ever answered."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tanist.wire.messages.offset_delete_response import OffsetDeleteResponse
 from tests.coordinator.group_rig import GROUP, Rig
 
 
-def test_an_offset_is_told_once_it_is_committed_with_its_epoch_and_metadata() -> None:
+def test_an_offset_is_reported_once_it_is_committed_with_its_epoch_and_metadata() -> None:
     rig = Rig(commits=False)
     ticket = rig.commit(5, metadata="säge")
     assert ticket not in rig.answers
@@ -48,7 +48,7 @@ def test_a_commit_that_took_too_long_counts_when_it_is_committed_after_all() -> 
 
 
 @pytest.mark.parametrize(
-    ("log_error", "told"),
+    ("log_error", "reported"),
     [
         (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.COORDINATOR_NOT_AVAILABLE),
         (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_COORDINATOR),
@@ -56,11 +56,11 @@ def test_a_commit_that_took_too_long_counts_when_it_is_committed_after_all() -> 
         (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.INVALID_COMMIT_OFFSET_SIZE),
     ],
 )
-def test_what_the_log_refuses_is_said_in_words_of_groups(log_error: int, told: int) -> None:
+def test_what_the_log_refuses_is_said_in_words_of_groups(log_error: int, reported: int) -> None:
     rig = Rig(commits=False)
     ticket = rig.commit(5)
     rig.fail(log_error)
-    assert rig.commit_error(ticket) == told
+    assert rig.commit_error(ticket) == reported
 
 
 def test_members_commit_in_their_generation_and_nobody_else_while_there_are_members() -> None:
@@ -207,13 +207,13 @@ def test_whose_members_cant_be_understood_loses_no_offsets(more: dict[str, objec
 
 
 class CommittedOffsets(RuleBasedStateMachine):
-    """Whatever fails and whoever takes over: what was told never goes back, and what was acknowledged is there."""
+    """Whatever fails and takes over: answered offsets never go back, and what was acknowledged is there."""
 
     def __init__(self) -> None:
         super().__init__()
         self.rig = Rig(commits=False)
         self.next_offset = 0
-        self.told = -1
+        self.reported = -1
         self.tickets: dict[int, int] = {}
 
     @rule()
@@ -241,8 +241,8 @@ class CommittedOffsets(RuleBasedStateMachine):
     def it_never_goes_back(self) -> None:
         committed = self.rig.committed()
         now = -1 if committed is None else committed
-        assert now >= self.told
-        self.told = now
+        assert now >= self.reported
+        self.reported = now
         for ticket, offset in self.tickets.items():
             if ticket in self.rig.answers and self.rig.commit_error(ticket) == 0:
                 assert now >= offset

@@ -100,14 +100,14 @@ class Load:
                 partition = total % self.partitions
                 number = self.sent[partition]
                 producer.produce(
-                    self.topic, value(partition, number), partition=partition, on_delivery=self._told(number)
+                    self.topic, value(partition, number), partition=partition, on_delivery=self._reported(number)
                 )
                 self.sent[partition] = number + 1
                 total += 1
             producer.poll(0.001)
         self._unsent = producer.flush(120.0)
 
-    def _told(self, number: int) -> Any:
+    def _reported(self, number: int) -> Any:
         def delivered(error: Any, message: Any) -> None:
             if error is None:
                 self.acks.append(Ack(message.partition(), number, message.offset(), time.monotonic()))

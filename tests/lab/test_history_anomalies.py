@@ -432,16 +432,16 @@ def test_a_verdict_in_words_and_in_json() -> None:
         "1 kind of anomalies: lost-write",
     ]
     assert list(lines(verdict, operations, [Anomaly.LOST_WRITE]))[-1] == "no anomalies but those allowed"
-    told_json = as_json(verdict, operations)
-    assert told_json["valid"] is False
-    assert told_json["anomalies"]["lost-write"]["evidence"] == [
+    reported_json = as_json(verdict, operations)
+    assert reported_json["valid"] is False
+    assert reported_json["anomalies"]["lost-write"]["evidence"] == [
         {"line": 1, "operation": history[0]},
         {"line": 3, "operation": history[2]},
     ]
     assert as_json(verdict, operations, [Anomaly.LOST_WRITE])["valid"] is True
 
 
-def test_counts_are_told_by_partition() -> None:
+def test_counts_are_reported_by_partition() -> None:
     history = [poll((n, f"nobody's {n}")) for n in range(3)]
     history += [{**poll(), "records": {f"t-{n}": [[0, "x"]]}} for n in range(1, 7)]
     operations = dict(enumerate(history, start=1))

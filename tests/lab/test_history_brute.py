@@ -29,7 +29,7 @@ def test_as_brute_force_says_of_ten_thousand() -> None:
     _compare(range(500, 10_500))
 
 
-def test_another_opinion_is_told_with_its_seed(
+def test_another_opinion_is_reported_with_its_seed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(history_comparison, "count", lambda history: {("unseen", "p"): 1})

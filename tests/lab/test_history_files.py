@@ -40,7 +40,7 @@ def test_a_file_is_judged_as_its_operations_are(tmp_path: Path, seed: int) -> No
     assert sum(done) == path.stat().st_size == open_history(path).size
 
 
-def test_progress_is_told_on_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_reported_on_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "_PROGRESS_STEP", 300)
     path = _write(tmp_path / "history.jsonl", worlds.world(3))
     done: list[int] = []

@@ -78,7 +78,7 @@ def test_a_run_that_is_looked_at_is_the_same_run(played: Played) -> None:
     assert played.outcome.digest == PLAN.begin().run().digest
 
 
-def test_all_of_a_death_and_its_consequences_is_told(played: Played) -> None:
+def test_all_of_a_death_and_its_consequences_is_reported(played: Played) -> None:
     texts = [f"{moment.lane}: {moment.text}" for moment in played.moments]
     end = 0
     for expected in (
@@ -260,7 +260,7 @@ def test_turning_points() -> None:
     assert is_turning_point(BEFORE, replace(BEFORE, leader_epoch=5))
 
 
-def test_nothing_is_told_of_a_registration_that_stays() -> None:
+def test_nothing_is_reported_of_a_registration_that_stays() -> None:
     assert broker_changed(1, None, None) == "broker 1 is unregistered"
     [registration] = _registrations(1)
     assert broker_changed(1, registration, registration) is None

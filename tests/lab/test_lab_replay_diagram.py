@@ -113,7 +113,7 @@ def test_a_time_of_hours_has_fewer_decimals() -> None:
     assert [row.split()[0] for row in rows] == ["9999.999", "10000.00", "12345678", "123456789", "1234567890"]
 
 
-def test_however_many_lanes_there_are_text_has_room() -> None:
+def test_however_many_lanes_there_are_text_has_space() -> None:
     diagram = Diagram([f"broker {n}" for n in range(12)], 100)
     [row] = diagram.draw(Shown(Moment("1", "broker 0", "leads"), frozenset()))
     assert row.endswith("leads")

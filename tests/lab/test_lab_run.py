@@ -123,7 +123,7 @@ def test_the_situations_are_counted(tmp_path: Path) -> None:
     assert all(row is not None and row[1] != "0" for row in rows)
 
 
-def test_a_failure_is_told_kept_and_played_again(tmp_path: Path) -> None:
+def test_a_failure_is_reported_kept_and_played_again(tmp_path: Path) -> None:
     result = _run("--seeds", "1..2", "--jobs", "1", "--mutate", "A17", "--out", str(tmp_path))
     assert result.exit_code == 1, result.output
     printed = result.stdout
@@ -288,7 +288,7 @@ def test_a_file_that_somebody_has_changed(harm: Callable[[dict[str, object]], ob
 # -- the words
 
 
-def test_values_are_told_as_people_write_them() -> None:
+def test_values_are_reported_as_people_write_them() -> None:
     state = PartitionState((1, 2, 3), (1,), leader=-1, leader_epoch=4, elr=(2, 3), directories=(UUID(int=7),) * 3)
     assert readable(f"events-0: no, {state}!") == "events-0: no, <no leader, epoch 4, ISR [1], ELR [2,3]>!"
     both = f"{replace(state, leader=1)} made {replace(state, isr=(), elr=(), last_known_elr=(2,))}"
@@ -301,7 +301,7 @@ def test_values_are_told_as_people_write_them() -> None:
     )
 
 
-def test_an_error_is_told_without_the_folders_of_this_machine() -> None:
+def test_an_error_is_reported_without_the_folders_of_this_machine() -> None:
     with pytest.raises(ValueError, match="nonsense") as raised:
         Plan.drawn(1, Restriction(only=frozenset({"nonsense"})))
     said = readable(Violation.of_error(raised.value, 0).message)

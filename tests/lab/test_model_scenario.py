@@ -95,7 +95,7 @@ def test_a_rule_that_is_kept_again_is_said_to_be() -> None:
         list(moments(kept))
 
 
-def test_another_property_than_the_one_that_is_told() -> None:
+def test_another_property_than_the_one_that_is_reported() -> None:
     with pytest.raises(ValueError, match=r"step 6, 'unfence 1 -> 1', breaks S1: .* and S9 is to be broken"):
         list(moments(_found("A2") | {"property": "S9"}))
 

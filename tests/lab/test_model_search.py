@@ -118,7 +118,7 @@ def test_the_limit_of_time() -> None:
     assert outcome.rate == outcome.states / outcome.seconds
 
 
-def test_levels_are_told_as_they_are_done() -> None:
+def test_levels_are_reported_as_they_are_done() -> None:
     reported: list[tuple[int, int]] = []
     search(Grid(2), on_level=lambda outcome: reported.append((outcome.depth, outcome.states)))
     assert reported == [(1, 3), (2, 6), (3, 8), (4, 9), (4, 9)]

@@ -1,4 +1,4 @@
-"""Two `Disk` ports for the tests of this room: one in memory that counts and fails on demand, one on real files."""
+"""Two `Disk` ports for the tests of this package: one in memory that counts and fails on demand, one on real files."""
 
 from __future__ import annotations
 

@@ -422,7 +422,7 @@ def test_the_key_map_is_bounded() -> None:
     assert keys.keys_max == 90
     taken = [keys.put(b"a key of more than sixteen bytes %d" % number, number) for number in range(100)]
     assert taken == [True] * 90 + [False] * 10
-    assert keys.put(b"a key of more than sixteen bytes 5", 500), "one that it has takes no more room"
+    assert keys.put(b"a key of more than sixteen bytes 5", 500), "one that it has takes no more space"
     assert keys.get(b"a key of more than sixteen bytes 5") == 500
     assert keys.get(b"a key of more than sixteen bytes 95") == -1
 
@@ -431,20 +431,20 @@ def test_the_key_map_is_bounded() -> None:
 @given(seed=st.integers(0, 2**32), keys_max=st.integers(2, 30))
 def test_whatever_is_written_a_reader_learns_the_same_of_every_key(seed: int, keys_max: int) -> None:
     """Any batches, in rounds: the records that are left are the latest of their keys, and a prefix of nothing else."""
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     disk = MemoryDisk()
     log = open_log(disk, COMPACT)
     written: dict[int, tuple[bytes, bytes | None]] = {}
     checkpoint, epoch = None, 0
-    for _ in range(chance.randrange(1, 4)):
-        for _ in range(chance.randrange(1, 12)):
+    for _ in range(rng.randrange(1, 4)):
+        for _ in range(rng.randrange(1, 12)):
             pairs = [
-                (b"k%d" % chance.randrange(8), None if chance.random() < 0.2 else b"v%d" % chance.randrange(99))
-                for _ in range(chance.randrange(1, 3))
+                (b"k%d" % rng.randrange(8), None if rng.random() < 0.2 else b"v%d" % rng.randrange(99))
+                for _ in range(rng.randrange(1, 3))
             ]
-            records = [NewRecord(chance.randrange(5_000), key, value) for key, value in pairs]
-            data = encode_batch(records, compression=chance.choice([0, 0, 1, 3]))
-            epoch += chance.random() < 0.2
+            records = [NewRecord(rng.randrange(5_000), key, value) for key, value in pairs]
+            data = encode_batch(records, compression=rng.choice([0, 0, 1, 3]))
+            epoch += rng.random() < 0.2
             result = log.append_as_leader(memoryview(data), epoch, 0, internal=True)
             assert result.error == 0
             for offset, pair in enumerate(pairs, result.first_offset):

@@ -40,7 +40,7 @@ class Course:
     """One disk, and the lives of the processes that use it."""
 
     def __init__(self, seed: int) -> None:
-        self.chance = random.Random(seed)
+        self.rng = random.Random(seed)
         self.scheduler = Scheduler()
         self.disk = SimDisk(self.scheduler, random.Random(seed + 1))
         self.now = 1_000
@@ -72,14 +72,14 @@ class Course:
             self.live()
 
     def live(self) -> None:
-        chance = self.chance
+        rng = self.rng
         self.safe = self.log.log_end_offset
-        killed = chance.random() < 0.6
+        killed = rng.random() < 0.6
         if killed:
-            self.process.fuse = chance.randrange(20, 260)
+            self.process.fuse = rng.randrange(20, 260)
         stopped = False
         try:
-            for _ in range(chance.randrange(10, 50)):
+            for _ in range(rng.randrange(10, 50)):
                 if self.step():
                     stopped = True
                     break
@@ -98,10 +98,10 @@ class Course:
         self.judge(durable if power else self.safe, power=power)
 
     def step(self) -> bool:
-        chance, log = self.chance, self.log
-        self.scheduler.now_us += chance.choice([0, 1_000, 50_000, 1_000_000, 40_000_000])
-        self.now += chance.choice([1, 1, 20])
-        kind = chance.random()
+        rng, log = self.rng, self.log
+        self.scheduler.now_us += rng.choice([0, 1_000, 50_000, 1_000_000, 40_000_000])
+        self.now += rng.choice([1, 1, 20])
+        kind = rng.random()
         if kind < 0.60:
             self.append()
         elif kind < 0.68:
@@ -113,21 +113,21 @@ class Course:
         elif kind < 0.97:
             self.flush()
             self.clean()
-        elif chance.random() < 0.2:
+        elif rng.random() < 0.2:
             self.directory.shutdown_cleanly(5)
             return True
         return False
 
     def append(self) -> None:
-        chance, log = self.chance, self.log
+        rng, log = self.rng, self.log
         how: dict[str, Any] = {}
-        producer = chance.choice([0, 0, 0, 7, 8])
+        producer = rng.choice([0, 0, 0, 7, 8])
         if producer:
             entry = log.producers.entries.get(producer)
             how = {"producer_id": producer, "producer_epoch": 0, "sequence": entry.next_sequence if entry else 0}
-        self.epoch += chance.random() < 0.1
-        key = b"key-%d" % chance.randrange(6)
-        values = [None if chance.random() < 0.2 else b"v%d" % self.now for _ in range(chance.randrange(1, 4))]
+        self.epoch += rng.random() < 0.1
+        key = b"key-%d" % rng.randrange(6)
+        values = [None if rng.random() < 0.2 else b"v%d" % self.now for _ in range(rng.randrange(1, 4))]
         data = batch(values, key=key, timestamps=self.now, **how)
         result = log.append_as_leader(data, self.epoch, self.now, self.now)
         assert result.error == 0, result.message
@@ -136,7 +136,7 @@ class Course:
         if producer:
             self.sequences.setdefault(producer, {})[result.last_offset] = log.producers.entries[producer].next_sequence
         self.begun.setdefault(self.epoch, result.first_offset)
-        if chance.random() < 0.7:
+        if rng.random() < 0.7:
             log.write_pending()
             self.safe = log.log_end_offset
 
@@ -149,43 +149,43 @@ class Course:
         log.mark_flushed(end, self.now)
 
     def clean(self) -> None:
-        chance, log = self.chance, self.log
-        high_watermark = chance.randrange(self.cleaned_below, log.flushed_offset + 1)
+        rng, log = self.rng, self.log
+        high_watermark = rng.randrange(self.cleaned_below, log.flushed_offset + 1)
         found = log.cleanable(self.checkpoint, high_watermark, self.now)
         if not found.is_due(0.0):
             return
         self.cleaned_below = max(self.cleaned_below, high_watermark)
-        patience = chance.randrange(30) if chance.random() < 0.3 else 1_000
+        patience = rng.randrange(30) if rng.random() < 0.3 else 1_000
         waits = iter(range(patience))
 
         def between() -> None:
-            self.scheduler.now_us += chance.choice([0, 50_000, 6_000_000])
+            self.scheduler.now_us += rng.choice([0, 50_000, 6_000_000])
             if next(waits, None) is None:
                 raise PowerFailure
-            if chance.random() < 0.2:
+            if rng.random() < 0.2:
                 self.append()
-            if chance.random() < 0.05:
+            if rng.random() < 0.05:
                 self.directory.checkpoint_recovery_points()
 
         self.interrupted += 1
-        keys = KeyMap(chance.choice([4, 4, 1_000]))
+        keys = KeyMap(rng.choice([4, 4, 1_000]))
         cleaning = LogCleaning(self.directory._disk, log, found, keys, self.now, self.now)
         self.checkpoint = take(self.directory._disk, cleaning.steps(), between).end_offset
         self.interrupted -= 1
         self.cleanings += 1
-        if chance.random() < 0.3:
+        if rng.random() < 0.3:
             log.drain_deleted()
             self.directory._disk.remove(f"{FOLDER}/00000000000000000000.log.deleted")
 
     def start_again(self) -> bool:
         lost = False
         self.process = Process("p")
-        if self.chance.random() < 0.5:
-            self.process.fuse = self.chance.randrange(1, 25)
+        if self.rng.random() < 0.5:
+            self.process.fuse = self.rng.randrange(1, 25)
             with contextlib.suppress(CrashPoint):
                 self.start()
             self.process = Process("p")
-            if self.chance.random() < 0.5:
+            if self.rng.random() < 0.5:
                 self.disk.lose_power()
                 lost = True
         self.directory, self.log = self.start()

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from tanist.log import crash_cleanup as leftovers
-from tanist.log import log
+from tanist.log import crash_cleanup, log
 from tanist.log.cleaner import cleaning as cleaner
 from tanist.log.cleaner.cleaning import Cleaned, LogCleaning, Sync
 from tanist.log.cleaner.key_map import KeyMap
@@ -55,19 +54,19 @@ def swaps_in_what_is_not_durable(patch: pytest.MonkeyPatch) -> None:
 
 def an_interrupted_naming_is_finished(patch: pytest.MonkeyPatch) -> None:
     """A start finishes a swap of which some files have the old mark yet."""
-    patch.setattr(leftovers, "CLEANED_SUFFIX", "no such mark")
+    patch.setattr(crash_cleanup, "CLEANED_SUFFIX", "no such mark")
 
 
 def an_interrupted_swap_is_undone(patch: pytest.MonkeyPatch) -> None:
     """A start removes segments that were about to take their place."""
-    real = leftovers._swap_in
+    real = crash_cleanup._swap_in
 
     def swap_in(disk: Any, directory: str, names: set[str], reasons: list[str]) -> None:
         for name in [name for name in names if name.endswith(SWAP_SUFFIX)]:
-            leftovers._remove(disk, directory, name, names)
+            crash_cleanup._remove(disk, directory, name, names)
         real(disk, directory, names, reasons)
 
-    patch.setattr(leftovers, "_swap_in", swap_in)
+    patch.setattr(crash_cleanup, "_swap_in", swap_in)
 
 
 def producers_are_forgotten(patch: pytest.MonkeyPatch) -> None:

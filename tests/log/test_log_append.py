@@ -424,7 +424,7 @@ def test_index_files_to_the_byte() -> None:
 # -- failing disks
 
 
-def test_a_failed_write_is_told_and_nothing_is_appended_after() -> None:
+def test_a_failed_write_is_reported_and_nothing_is_appended_after() -> None:
     disk = MemoryDisk()
     log = open_log(disk)
     add(log)

@@ -46,67 +46,63 @@ def in_use(clean: bool) -> MemoryDisk:
 IMAGES = {clean: in_use(clean) for clean in (True, False)}
 
 
-def any_file(disk: MemoryDisk, chance: random.Random, *suffixes: str) -> str:
+def any_file(disk: MemoryDisk, rng: random.Random, *suffixes: str) -> str:
     names = sorted(name for name in disk.files if not suffixes or name.endswith(suffixes))
-    return chance.choice(names)
+    return rng.choice(names)
 
 
-def flip_bits(disk: MemoryDisk, chance: random.Random) -> None:
-    data = disk.files[any_file(disk, chance)].data
-    for _ in range(chance.choice([1, 1, 1, 8, 64])):
+def flip_bits(disk: MemoryDisk, rng: random.Random) -> None:
+    data = disk.files[any_file(disk, rng)].data
+    for _ in range(rng.choice([1, 1, 1, 8, 64])):
         if data:
-            data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+            data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
 
 
-def cut_a_file(disk: MemoryDisk, chance: random.Random) -> None:
-    data = disk.files[any_file(disk, chance)].data
-    del data[chance.randrange(len(data) + 1) :]
+def cut_a_file(disk: MemoryDisk, rng: random.Random) -> None:
+    data = disk.files[any_file(disk, rng)].data
+    del data[rng.randrange(len(data) + 1) :]
 
 
-def lengthen_a_file(disk: MemoryDisk, chance: random.Random) -> None:
-    data = disk.files[any_file(disk, chance)].data
-    data += chance.choice([bytes(chance.randrange(200)), chance.randbytes(chance.randrange(200)), bytes(data)])
+def lengthen_a_file(disk: MemoryDisk, rng: random.Random) -> None:
+    data = disk.files[any_file(disk, rng)].data
+    data += rng.choice([bytes(rng.randrange(200)), rng.randbytes(rng.randrange(200)), bytes(data)])
 
 
-def overwrite(disk: MemoryDisk, chance: random.Random) -> None:
-    data = disk.files[any_file(disk, chance)].data
+def overwrite(disk: MemoryDisk, rng: random.Random) -> None:
+    data = disk.files[any_file(disk, rng)].data
     if data:
-        start = chance.randrange(len(data))
-        stop = min(len(data), start + chance.randrange(1, 40))
-        data[start:stop] = chance.choice(
-            [bytes(stop - start), chance.randbytes(stop - start), b"\xff" * (stop - start)]
-        )
+        start = rng.randrange(len(data))
+        stop = min(len(data), start + rng.randrange(1, 40))
+        data[start:stop] = rng.choice([bytes(stop - start), rng.randbytes(stop - start), b"\xff" * (stop - start)])
 
 
-def extreme_header(disk: MemoryDisk, chance: random.Random) -> None:
+def extreme_header(disk: MemoryDisk, rng: random.Random) -> None:
     """A field of a batch's header at the edge of its range, and the CRC made to fit."""
-    data = disk.files[any_file(disk, chance, ".log")].data
+    data = disk.files[any_file(disk, rng, ".log")].data
     sizes = sizes_in(bytes(data))
     if not sizes or sum(sizes) > len(data) or min(sizes) < 61:
         return
-    index = chance.randrange(len(sizes))
+    index = rng.randrange(len(sizes))
     start = sum(sizes[:index])
-    at, width = chance.choice([(0, 8), (8, 4), (12, 4), (21, 2), (23, 4), (27, 8), (35, 8), (43, 8), (51, 2), (57, 4)])
-    edges = [0, 1, -1, 2 ** (8 * width - 1) - 1, -(2 ** (8 * width - 1)), chance.randrange(2 ** (8 * width - 1))]
-    data[start + at : start + at + width] = chance.choice(edges).to_bytes(width, "big", signed=True)
+    at, width = rng.choice([(0, 8), (8, 4), (12, 4), (21, 2), (23, 4), (27, 8), (35, 8), (43, 8), (51, 2), (57, 4)])
+    edges = [0, 1, -1, 2 ** (8 * width - 1) - 1, -(2 ** (8 * width - 1)), rng.randrange(2 ** (8 * width - 1))]
+    data[start + at : start + at + width] = rng.choice(edges).to_bytes(width, "big", signed=True)
     data[start + 17 : start + 21] = crc32c(bytes(data[start + 21 : start + sizes[index]])).to_bytes(4, "big")
 
 
-def lose_a_file(disk: MemoryDisk, chance: random.Random) -> None:
-    disk.remove(any_file(disk, chance))
+def lose_a_file(disk: MemoryDisk, rng: random.Random) -> None:
+    disk.remove(any_file(disk, rng))
 
 
-def mix_up_files(disk: MemoryDisk, chance: random.Random) -> None:
-    source, target = any_file(disk, chance), any_file(disk, chance)
+def mix_up_files(disk: MemoryDisk, rng: random.Random) -> None:
+    source, target = any_file(disk, rng), any_file(disk, rng)
     disk.files[target].data[:] = disk.files[source].data
 
 
-def strange_names(disk: MemoryDisk, chance: random.Random) -> None:
-    base = chance.choice([0, 7, 20, 2**63 - 1, 2**63, 10**19])
-    suffix = chance.choice(
-        [".log", ".index", ".snapshot", ".log.swap", ".log.cleaned", ".timeindex.swap", ".log.deleted"]
-    )
-    disk.write_file(f"{FOLDER}/{base:020d}{suffix}", chance.choice([b"", bytes(100), chance.randbytes(100)]))
+def strange_names(disk: MemoryDisk, rng: random.Random) -> None:
+    base = rng.choice([0, 7, 20, 2**63 - 1, 2**63, 10**19])
+    suffix = rng.choice([".log", ".index", ".snapshot", ".log.swap", ".log.cleaned", ".timeindex.swap", ".log.deleted"])
+    disk.write_file(f"{FOLDER}/{base:020d}{suffix}", rng.choice([b"", bytes(100), rng.randbytes(100)]))
 
 
 DAMAGES: list[Damage] = [
@@ -123,7 +119,7 @@ DAMAGES: list[Damage] = [
 ]
 
 
-def use(log: Log, chance: random.Random, *, whole: bool) -> None:
+def use(log: Log, rng: random.Random, *, whole: bool) -> None:
     """Everything a node does with a log. After recovery (`whole`) none of it may complain."""
     allowed: tuple[type[BaseException], ...] = () if whole else (DamagedBatch,)
     with suppress(*allowed):
@@ -138,14 +134,14 @@ def use(log: Log, chance: random.Random, *, whole: bool) -> None:
             offset = next_offset
     # Recovery does not decode records: a search that does may still find that a batch with a right CRC is none.
     with suppress(DamagedBatch):
-        log.offset_for_timestamp(1_000 + chance.randrange(60))
+        log.offset_for_timestamp(1_000 + rng.randrange(60))
     with suppress(DamagedBatch):
         log.max_timestamp()
     log.bytes_available(log.log_start_offset, log.log_end_offset)
     log.aborted_transactions(log.log_start_offset, log.log_end_offset)
     assert log.last_stable_offset(log.log_end_offset) <= log.log_end_offset
     with suppress(*allowed):
-        log.truncate_to(log.log_start_offset + (log.log_end_offset - log.log_start_offset) * chance.randrange(5) // 4)
+        log.truncate_to(log.log_start_offset + (log.log_end_offset - log.log_start_offset) * rng.randrange(5) // 4)
         if log.log_end_offset < 2**62:
             # Whatever the epochs in the files say, this leader's is above them.
             result = log.append_as_leader(batch([b"after"]), min(2**31 - 1, log.latest_epoch + 1), 0)
@@ -157,18 +153,18 @@ def use(log: Log, chance: random.Random, *, whole: bool) -> None:
 
 
 def one_round(seed: int) -> None:
-    chance = random.Random(seed)
-    clean = chance.random() < 0.4
+    rng = random.Random(seed)
+    clean = rng.random() < 0.4
     disk = IMAGES[clean].copy()
-    for _ in range(chance.choice([1, 1, 1, 2, 5])):
-        chance.choice(DAMAGES)(disk, chance)
+    for _ in range(rng.choice([1, 1, 1, 2, 5])):
+        rng.choice(DAMAGES)(disk, rng)
     try:
-        log = open_log(disk, CONFIG, clean=clean, recovery_point=chance.choice([0, 0, 0, 12, 60, 10**12]))
+        log = open_log(disk, CONFIG, clean=clean, recovery_point=rng.choice([0, 0, 0, 12, 60, 10**12]))
     except (CheckpointError, InconsistentTopicId, UnsupportedFormatError):
-        return  # Whose log it is can't be told; or what looks like an old message must not be cut.
+        return  # Whose log it is can't be said; or what looks like an old message must not be cut.
     assert disk.read_bytes_max <= CHUNK_BYTES
     scanned_all = log.recovery.segments_scanned == log.segment_count
-    use(log, chance, whole=scanned_all)
+    use(log, rng, whole=scanned_all)
     if log.failed is None:
         again = open_log(disk, CONFIG, clean=False, recovery_point=log.recovery_point)
         if scanned_all:
@@ -207,19 +203,19 @@ def test_damage_to_a_segment_never_makes_up_a_record() -> None:
     names = sorted(name for name in image.files if name.endswith(".log"))
     whole = b"".join(image.content(name) for name in names)
     for seed in range(400):
-        chance = random.Random(seed)
+        rng = random.Random(seed)
         disk = image.copy()
-        data = disk.files[chance.choice(names)].data
-        damage = chance.randrange(4)
-        at = chance.randrange(len(data))
+        data = disk.files[rng.choice(names)].data
+        damage = rng.randrange(4)
+        at = rng.randrange(len(data))
         if damage == 0:
-            data[at] ^= 1 << chance.randrange(8)
+            data[at] ^= 1 << rng.randrange(8)
         elif damage == 1:
             del data[at:]
         elif damage == 2:
             data[at:] = bytes(len(data) - at)
         else:
-            data[at : at + 20] = chance.randbytes(len(data[at : at + 20]))
+            data[at : at + 20] = rng.randbytes(len(data[at : at + 20]))
         log = open_log(disk, CONFIG, clean=False)
         kept = b"".join(disk.content(name) for name in sorted(disk.files) if name.endswith(".log"))
         # Base offset and leader epoch lie outside the CRC: within what may follow each other, they can change unseen.

@@ -227,7 +227,7 @@ def test_what_is_no_log_is_left_alone() -> None:
     assert again.paths_to_delete == []
 
 
-def test_a_log_whose_topic_cannot_be_told_takes_the_directory_down() -> None:
+def test_a_log_whose_topic_cannot_be_reported_takes_the_directory_down() -> None:
     """To guess would mean to delete it as another topic's."""
     disk, directory = filled()
     directory.shutdown_cleanly(1)

@@ -136,7 +136,7 @@ def test_kafkas_preallocated_file_is_read_over_its_zeros(relative: list[int], sp
 
 
 def test_a_preallocated_time_index_of_one_entry_at_the_epoch() -> None:
-    """(0, 0) as a first entry can't be told from padding; nothing but zeros is no entry."""
+    """(0, 0) as a first entry looks like padding; nothing but zeros is no entry."""
     disk = disk_with(bytes(1200))
     assert TimeIndex(disk, "/i", BASE, MAX_BYTES).entries == 0
 

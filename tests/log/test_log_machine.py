@@ -161,9 +161,9 @@ class LogMachine(RuleBasedStateMachine):
             model.start = model.end = offset
         self.epoch += 1
 
-    @rule(offset=st.integers(0, 10**6), chance=st.integers(0, 19))
-    def start_anew(self, offset: int, chance: int) -> None:
-        if chance:
+    @rule(offset=st.integers(0, 10**6), rng=st.integers(0, 19))
+    def start_anew(self, offset: int, rng: int) -> None:
+        if rng:
             return
         self.log.truncate_fully_and_start_at(offset, self.now)
         self.model = Model(offset, offset)

@@ -40,7 +40,7 @@ class Course:
     """One disk, and the lives of the processes that use it."""
 
     def __init__(self, seed: int) -> None:
-        self.chance = random.Random(seed)
+        self.rng = random.Random(seed)
         self.scheduler = Scheduler()
         self.disk = SimDisk(self.scheduler, random.Random(seed + 1))
         self.now = 1_000
@@ -63,24 +63,24 @@ class Course:
             self.live()
 
     def live(self) -> None:
-        chance = self.chance
+        rng = self.rng
         self.batches = split(read_all(self.log))
         self.safe = self.log.log_end_offset
         """Up to where everything has been handed to the page cache."""
         # A loss of power may undo a cut, also one that an earlier process was killed in, for nobody knows of it.
         self.cut, self.cutting, stopped = self.unsynced_cut, False, False
-        killed = chance.random() < 0.4
-        if killed and chance.random() < 0.7:
-            self.process.fuse = chance.randrange(1, 120)
+        killed = rng.random() < 0.4
+        if killed and rng.random() < 0.7:
+            self.process.fuse = rng.randrange(1, 120)
         try:
-            for _ in range(chance.randrange(3, 60)):
+            for _ in range(rng.randrange(3, 60)):
                 if self.step():
                     stopped = True
                     break
         except CrashPoint:
             killed = True
         flushed = self.log.flushed_offset
-        power = (not killed and not stopped) or (stopped and chance.random() < 0.5)
+        power = (not killed and not stopped) or (stopped and rng.random() < 0.5)
         if power:
             self.disk.lose_power()
         power |= self.start_again()
@@ -89,11 +89,11 @@ class Course:
 
     def step(self) -> bool:
         """One thing that a broker does to a log; True for the last."""
-        chance, log = self.chance, self.log
+        rng, log = self.rng, self.log
         # The page cache is written back in time: what is old is on the disk, synced or not.
-        self.scheduler.now_us += chance.choice([0, 1_000, 50_000, 1_000_000, 40_000_000])
+        self.scheduler.now_us += rng.choice([0, 1_000, 50_000, 1_000_000, 40_000_000])
         self.now += 1
-        kind = chance.random()
+        kind = rng.random()
         if kind < 0.55:
             self.append()
         elif kind < 0.65:
@@ -102,38 +102,38 @@ class Course:
             end = log.log_end_offset
             files = log.unflushed_files()
             self.safe = end
-            if chance.random() < 0.5:
+            if rng.random() < 0.5:
                 for file in files:
                     self.directory._disk.sync_now(file)
                 log.mark_flushed(end, self.now)
         elif kind < 0.88:
             self.cut = self.cutting = True
-            log.truncate_to(chance.randrange(max(0, log.log_end_offset - 9), log.log_end_offset + 1), self.now)
+            log.truncate_to(rng.randrange(max(0, log.log_end_offset - 9), log.log_end_offset + 1), self.now)
             self.cutting = False
             self.batches = [each for each in self.batches if offsets_in(each)[0][1] < log.log_end_offset]
             self.safe = min(self.safe, log.log_end_offset)
             self.epoch += 1
         elif kind < 0.93:
             log.roll_if_due(self.now + 10**10)
-        elif chance.random() < 0.3:
+        elif rng.random() < 0.3:
             self.directory.shutdown_cleanly(5)
             return True
         return False
 
     def append(self) -> None:
-        chance, log = self.chance, self.log
+        rng, log = self.rng, self.log
         how: dict[str, Any] = {}
-        if chance.random() < 0.4:
-            producer = chance.choice([7, 8])
+        if rng.random() < 0.4:
+            producer = rng.choice([7, 8])
             entry = log.producers.entries.get(producer)
             how = {"producer_id": producer, "producer_epoch": 0, "sequence": entry.next_sequence if entry else 0}
-        self.epoch += chance.random() < 0.1
-        data = batch([b"v" * chance.randrange(60)] * chance.randrange(1, 4), timestamps=self.now, **how)
+        self.epoch += rng.random() < 0.1
+        data = batch([b"v" * rng.randrange(60)] * rng.randrange(1, 4), timestamps=self.now, **how)
         result = log.append_as_leader(data, self.epoch, self.now, self.now)
         assert result.error == 0, result.message
         self.batches.append(bytes(data))
         self.written.setdefault(result.first_offset, set()).add(bytes(data))
-        if chance.random() < 0.7:
+        if rng.random() < 0.7:
             log.write_pending()
             self.safe = log.log_end_offset
 
@@ -141,12 +141,12 @@ class Course:
         """Recover, perhaps interrupted; True if that lost power again."""
         lost = False
         self.process = Process("p")
-        if self.chance.random() < 0.3:
-            self.process.fuse = self.chance.randrange(1, 40)
+        if self.rng.random() < 0.3:
+            self.process.fuse = self.rng.randrange(1, 40)
             with contextlib.suppress(CrashPoint):
                 self.start()
             self.process = Process("p")
-            if self.chance.random() < 0.5:
+            if self.rng.random() < 0.5:
                 self.disk.lose_power()
                 lost = True
         self.directory, self.log = self.start()

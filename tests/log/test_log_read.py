@@ -262,7 +262,7 @@ def test_a_wrong_index_is_made_anew() -> None:
     assert disk.content(path) == good
 
 
-def test_a_broken_batch_is_told_to_the_reader() -> None:
+def test_a_broken_batch_is_reported_to_the_reader() -> None:
     disk = MemoryDisk()
     log = open_log(disk, LogConfig(segment_bytes=10 * SIZE))
     for _ in range(20):

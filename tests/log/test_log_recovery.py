@@ -86,7 +86,7 @@ def test_a_folder_of_another_topic_is_refused() -> None:
         log.assign_topic_id(other)
 
 
-def test_an_unknown_topic_id_can_be_told_later() -> None:
+def test_an_unknown_topic_id_can_be_reported_later() -> None:
     disk = MemoryDisk()
     log = Log.open(disk, FOLDER, "t", 0, ZERO_UUID, CONFIG, 0, recovery_point=0, clean=True)
     assert log.topic_id == ZERO_UUID
@@ -447,10 +447,10 @@ def test_a_control_batch_that_makes_no_sense_ends_no_transaction() -> None:
     assert open_log(disk.copy(), clean=False).last_stable_offset(2) == 0
 
 
-# -- leftovers
+# -- crash cleanup
 
 
-def test_leftovers_are_tidied() -> None:
+def test_crash_cleanup() -> None:
     disk = stopped()
     before = files(disk)
     for name in (

@@ -84,19 +84,21 @@ def tail_bytes(log: Log, offset: int) -> bytes:
 @pytest.mark.parametrize("offset", range(11))
 def test_a_log_tells_beforehand_what_a_truncation_drops(offset: int) -> None:
     log = filled(MemoryDisk())
-    told = []
-    log.on_truncate = lambda truncated: told.append((truncated, b"".join(content(each) for each in truncated.ranges)))
+    reported = []
+    log.on_truncate = lambda truncated: reported.append(
+        (truncated, b"".join(content(each) for each in truncated.ranges))
+    )
     foretold = log.tail(offset)
-    told_bytes = None if foretold is None else b"".join(content(each) for each in foretold.ranges)
+    reported_bytes = None if foretold is None else b"".join(content(each) for each in foretold.ranges)
     log.truncate_to(offset)
     if foretold is None:
-        assert told == []
+        assert reported == []
     else:
-        ((truncated, data),) = told
+        ((truncated, data),) = reported
         assert (truncated.from_offset, truncated.to_offset, data) == (
             foretold.from_offset,
             foretold.to_offset,
-            told_bytes,
+            reported_bytes,
         )
         assert log.log_end_offset == foretold.from_offset
 
@@ -122,13 +124,18 @@ def test_a_tail_is_saved_verbatim_with_its_story() -> None:
     assert [file.name for file in manifest.files] == [f"{base:020d}.log" for base in (2, 4, 8)]
     assert saved_bytes(disk, manifest) == expected
     assert len(expected) == 8 * SIZE == manifest.size_bytes
-    told = json.loads(disk.read_file(f"{ROOT}/{manifest.entry_id}/manifest.json"))
-    assert told["why"] == "follower-truncation"
-    assert told["when"] == "2023-11-14T22:13:20.000Z"
-    assert (told["topic"], told["partition"], told["broker_id"]) == ("t", 0, 7)
-    assert (told["from_offset"], told["to_offset"], told["high_watermark"], told["leader_epoch"]) == (2, 10, 2, 9)
-    assert told["epochs"] == [[0, 0], [1, 3], [2, 6], [3, 9]]
-    assert told["unsaved"] is None
+    reported = json.loads(disk.read_file(f"{ROOT}/{manifest.entry_id}/manifest.json"))
+    assert reported["why"] == "follower-truncation"
+    assert reported["when"] == "2023-11-14T22:13:20.000Z"
+    assert (reported["topic"], reported["partition"], reported["broker_id"]) == ("t", 0, 7)
+    assert (reported["from_offset"], reported["to_offset"], reported["high_watermark"], reported["leader_epoch"]) == (
+        2,
+        10,
+        2,
+        9,
+    )
+    assert reported["epochs"] == [[0, 0], [1, 3], [2, 6], [3, 9]]
+    assert reported["unsaved"] is None
     assert quarantine(disk).entries() == [manifest]
 
 
@@ -278,15 +285,15 @@ class Life:
         return directory.logs.get(("t", 0)) or directory.create_log("t", 0, ID, CONFIG, 0)
 
     def save_and_cut(self) -> list[Any]:
-        told: list[Any] = []
+        reported: list[Any] = []
 
         def done(result: Any) -> None:
-            told.append(result)
+            reported.append(result)
             self.log.truncate_to(2)
 
         self.scheduler.dispatch(self.process, lambda: self.keeper.save(to_save(self.log, 2), WALL_MS, NO_LIMIT, done))
         self.scheduler.run_until(self.scheduler.now_us + 10_000_000)
-        return told
+        return reported
 
     def check(self) -> str:
         """The tail is in the log, or in the quarantine, to the byte. Where it is."""
@@ -307,13 +314,13 @@ def fates(power: bool) -> Iterator[str]:
         for fuse in itertools.count():
             life = Life(seed)
             life.process.fuse = fuse
-            told = life.save_and_cut()
+            reported = life.save_and_cut()
             burnt = not life.process.alive
             if power:
                 life.disk.lose_power()
             yield life.check()
             if not burnt:
-                assert isinstance(told[0], Manifest)
+                assert isinstance(reported[0], Manifest)
                 break
 
 

@@ -181,7 +181,7 @@ def test_who_cannot_keep_it_can_stop_the_opening_before_anything_is_cut() -> Non
 
     def refuse(topic_id: UUID) -> Any:
         def rescue(from_offset: int, ranges: tuple[FileRange, ...]) -> None:
-            raise OSError("no room")
+            raise OSError("no space")
 
         return rescue
 

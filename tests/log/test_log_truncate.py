@@ -206,7 +206,7 @@ def test_snapshots_of_what_is_cut_are_removed() -> None:
     assert [name for name in disk.list(FOLDER) if name.endswith(".snapshot")] == [f"{3:020d}.snapshot"]
 
 
-# -- what is told before
+# -- reports before
 
 
 def test_what_is_cut_is_handed_out_before() -> None:

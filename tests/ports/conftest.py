@@ -83,7 +83,7 @@ class RealWorld:
         self.network.close()
         turns: list[int] = []
         self.loop.post(lambda: self.loop.post(lambda: turns.append(1)))
-        self.run_until(lambda: bool(turns), "the connections' ends are told")
+        self.run_until(lambda: bool(turns), "the connections' ends are reported")
         self.disk.close()
         self.loop.close()
 
@@ -149,7 +149,7 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
 
 
 class Recorder:
-    """A handler that keeps what it is told; `on` decides what else happens to a frame."""
+    """A handler that keeps its calls; `on` decides what else happens to a frame."""
 
     def __init__(self, on: Callable[[Recorder, bytes], None] | None = None) -> None:
         self.connection: Connection | None = None

@@ -1,4 +1,4 @@
-"""What `Clock` promises, whoever implements it."""
+"""What `Clock` promises, by any that implements it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `Disk` and `File` promise, whoever implements them."""
+"""What `Disk` and `File` promise, by any that implements them."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def test_what_changes_while_a_sync_runs_is_not_counted_as_synced(world: Any) -> 
     assert file.synced == (4 if changed else 10)
 
 
-def test_syncs_are_told_to_all_who_asked_while_one_was_running(world: Any) -> None:
+def test_syncs_are_reported_to_all_who_asked_while_one_was_running(world: Any) -> None:
     disk = world.disk
     file = disk.open(f"{world.folder}/a")
     done: list[int] = []

@@ -1,4 +1,4 @@
-"""What `Network`, `Connection` and `ConnectionHandler` promise, whoever implements them."""
+"""What `Network`, `Connection` and `ConnectionHandler` promise, by any that implements them."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ def test_a_taken_port_is_an_os_error(world: Any, make_recorder: Any) -> None:
     listener.close()
 
 
-def test_close_is_told_once_on_both_sides_and_never_from_inside(world: Any, pair: Any, frame_of: Any) -> None:
+def test_close_is_reported_once_on_both_sides_and_never_from_inside(world: Any, pair: Any, frame_of: Any) -> None:
     server = pair.servers[0]
     pair.connection.close()
     pair.connection.close()
     assert pair.client.closed == []
     pair.connection.send(frame_of(b"dropped"))
     assert pair.connection.pending_bytes == 0
-    world.run_until(lambda: bool(pair.client.closed and server.closed), "both ends are told")
+    world.run_until(lambda: bool(pair.client.closed and server.closed), "both ends are reported")
     assert (len(pair.client.closed), len(server.closed)) == (1, 1)
     assert server.frames == []
 
@@ -243,7 +243,7 @@ def test_closing_a_connection_that_is_held_back_drops_the_rest(world: Any, make_
     world.run_until(lambda: True)
     pair.connection.close()
     assert pair.connection.pending_bytes == 0
-    world.run_until(lambda: bool(pair.client.closed), "told")
+    world.run_until(lambda: bool(pair.client.closed), "reported")
     assert len(pair.client.closed) == 1
 
 

@@ -1,4 +1,4 @@
-"""A disk in memory that loses its page cache with the power: what was not synced survives, is lost, or torn, by chance.
+"""A disk in memory that loses its page cache with the power: what was not synced survives, is lost, or torn, at random.
 
 Names of files that were never synced may vanish too. Renames, removals and `write_file(sync=True)` are durable at once.
 """
@@ -25,12 +25,12 @@ class _Inode:
     def sync(self) -> None:
         self.durable, self.changes, self.named, self.synced = bytes(self.data), [], True, len(self.data)
 
-    def lose_power(self, chance: random.Random) -> bool:
-        if not self.named and chance.random() < 0.5:
+    def lose_power(self, rng: random.Random) -> bool:
+        if not self.named and rng.random() < 0.5:
             return False
         kept = bytearray(self.durable)
         for change in self.changes:
-            fate = chance.random()
+            fate = rng.random()
             if isinstance(change, int):
                 if fate < 0.5:
                     del kept[change:]
@@ -39,7 +39,7 @@ class _Inode:
             if fate < 0.4:
                 continue
             if fate < 0.6:
-                data = data[: chance.randrange(len(data) + 1)]
+                data = data[: rng.randrange(len(data) + 1)]
             kept.extend(bytes(max(0, offset - len(kept))))
             kept[offset : offset + len(data)] = data
         self.data = kept
@@ -86,13 +86,13 @@ class LossyDisk:
     """`ports.Disk`. It outlives the processes that use it."""
 
     def __init__(self, seed: int) -> None:
-        self._chance = random.Random(seed)
+        self._rng = random.Random(seed)
         self.files: dict[str, _Inode] = {}
         self._folders: set[str] = set()
 
     def lose_power(self) -> None:
         for path, inode in sorted(self.files.items()):
-            if not inode.lose_power(self._chance):
+            if not inode.lose_power(self._rng):
                 del self.files[path]
 
     # -- ports.Disk
@@ -144,7 +144,7 @@ class LossyDisk:
         if not sync and before is not None and before.named:
             # Replaced by a rename that may not have reached the disk: one content or the other, never a mixture.
             after.named = True
-            after.durable = bytes(data) if self._chance.random() < 0.5 else before.durable
+            after.durable = bytes(data) if self._rng.random() < 0.5 else before.durable
         elif not sync:
             after.changes = [(0, bytes(data))]
         self.files[path] = after

@@ -33,7 +33,7 @@ from tanist.wire.messages import (
     vote_request,
 )
 from tanist.wire.schema import Request, Response
-from tests.quorum.quorum_network import CLUSTER_ID, Chance, directory, voters_of
+from tests.quorum.quorum_network import CLUSTER_ID, Rng, directory, voters_of
 
 ME = 0
 WALL_MS = 1_700_000_000_000
@@ -81,7 +81,7 @@ class Kit:
             self.log,
             stored or ElectionState(),
             self.config,
-            Chance(seed),
+            Rng(seed),
             rules,
         )
         self.auto_sync = True

@@ -56,7 +56,7 @@ def materialize(response: object) -> None:
             setattr(part, name, records.file.read(records.offset, records.length))
 
 
-class Chance:
+class Rng:
     """`ports.Random` from a seed."""
 
     def __init__(self, seed: int) -> None:
@@ -68,7 +68,7 @@ class Chance:
     def bytes(self, n: int) -> bytes:
         return self._random.randbytes(n)
 
-    def chance(self, percent: float) -> bool:
+    def rng(self, percent: float) -> bool:
         return self._random.random() * 100 < percent
 
 
@@ -127,7 +127,7 @@ class Network:
         rules: QuorumRules | None = None,
         report_lost: bool = True,
     ) -> None:
-        self.chance = Chance(seed)
+        self.rng = Rng(seed)
         self.config = config or RaftConfig()
         self.faults = faults or Faults()
         self.rules = rules
@@ -198,7 +198,7 @@ class Network:
                 machine.log,
                 machine.saved,
                 self.config,
-                self.chance,
+                self.rng,
                 self.rules,
             )
             self._do(machine, machine.node.start(self.now_ms, self.now_ms + 1_000_000))
@@ -221,7 +221,7 @@ class Network:
                     self._later(other, 1, lambda node, now_ms: node.peer_lost(node_id, now_ms))
 
     def lose_power(self, machine: Machine, durable_end: int) -> None:
-        keep = durable_end + self.chance.below(max(1, machine.log.end_offset - durable_end + 1))
+        keep = durable_end + self.rng.below(max(1, machine.log.end_offset - durable_end + 1))
         machine.log = machine.log.crashed(keep)
 
     def begin_sync(self, machine: Machine) -> Callable[[], None]:
@@ -357,7 +357,7 @@ class Network:
                 machine.durable_end = max(machine.durable_end, min([end_offset, *machine.cut_at[cuts:]]))
                 self._do(machine, machine.node.log_synced(end_offset, self.now_ms))
 
-        self.at(self.chance.below(self.faults.sync_ms + 1), done)
+        self.at(self.rng.below(self.faults.sync_ms + 1), done)
 
     def _apply(self, machine: Machine, offset: int) -> None:
         node = machine.node
@@ -383,7 +383,7 @@ class Network:
         return frozenset((a, b)) not in self.cut
 
     def _delay(self) -> int:
-        return self.chance.below(self.faults.delay_ms + 1)
+        return self.rng.below(self.faults.delay_ms + 1)
 
     def _send(self, machine: Machine, send: Send) -> None:
         target = self.machines[send.to]
@@ -403,7 +403,7 @@ class Network:
             version = FETCH_VERSION if send.request.API_KEY == 1 else send.request.VERSIONS[1]
             self._do(target, target.node.receive(source, send.request, self.now_ms, api_version=version))
 
-        if not self._linked(machine.node_id, send.to) or self.chance.chance(self.faults.loss):
+        if not self._linked(machine.node_id, send.to) or self.rng.rng(self.faults.loss):
             failed(self.unreachable_ms)
             return
         self._carry(arrive)
@@ -416,10 +416,10 @@ class Network:
                 arrive()
 
         self.at(self._delay(), deliver)
-        if self.chance.chance(self.faults.duplicate):
+        if self.rng.rng(self.faults.duplicate):
             self.at(self._delay() * 3, deliver)
-        if self.chance.chance(self.faults.straggle):
-            self.at(self.chance.below(self.config.fetch_timeout_ms * 2), deliver)
+        if self.rng.rng(self.faults.straggle):
+            self.at(self.rng.below(self.config.fetch_timeout_ms * 2), deliver)
 
     def lose_in_flight(self) -> None:
         """What has been sent and has not arrived never will."""
@@ -430,7 +430,7 @@ class Network:
         node_id, life, request_id = source
         materialize(reply.response)
         target = self.machines[node_id]
-        if not self._linked(machine.node_id, node_id) or self.chance.chance(self.faults.loss):
+        if not self._linked(machine.node_id, node_id) or self.rng.rng(self.faults.loss):
             if target.life == life:
                 self._later(
                     target,

@@ -1,4 +1,4 @@
-"""Getting a leader: rules 133-140, and what this room adds for a leader that is known to be gone."""
+"""Getting a leader: rules 133-140, and what this package adds for a leader that is known to be gone."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class TestElection:
             waits = {kit.node._quorum.role.deadline_ms for kit in kits if kit.node.role == "Unattached"}
             assert waits <= set(range(1, 100 // 3))
             assert len(waits) > 20
-            assert {kit.node.role for kit in kits} == {"Unattached", "Prospective"}, "chance may let it ask at once"
+            assert {kit.node.role for kit in kits} == {"Unattached", "Prospective"}, "the random delay may be 0"
 
     def test_a_timeout_leads_to_pre_votes_in_the_same_epoch_and_stores_nothing(self) -> None:
         kit = Kit(stored=ElectionState(5), log=log_of([(5, 3)]))
@@ -148,7 +148,7 @@ class TestElection:
             assert (request.voter_id, part.voter_directory_id) == (send.to, directory(send.to))
         assert not [effect for effect in kit.effects[before:] if isinstance(effect, SaveElectionState)]
 
-    def test_a_majority_of_pre_votes_leads_to_candidacy_whose_vote_is_saved_before_it_is_told(self) -> None:
+    def test_a_majority_of_pre_votes_leads_to_candidacy_whose_vote_is_saved_before_it_is_reported(self) -> None:
         kit = Kit(stored=ElectionState(5))
         kit.role_timeout()
         effects = kit.respond(kit.sent(VoteRequest)[0], granted(5))
@@ -329,7 +329,7 @@ class TestVoteRequest:
         response = kit.ask(vote(7, 1, last_epoch, last_offset, pre_vote=pre_vote))
         assert part_of(response).vote_granted == grant
 
-    def test_a_granted_vote_is_saved_before_it_is_told_and_waits_for_the_candidate(self) -> None:
+    def test_a_granted_vote_is_saved_before_it_is_reported_and_waits_for_the_candidate(self) -> None:
         kit = Kit(stored=ElectionState(5))
         kit.now_ms = 900
         effects = kit.receive(vote(6, 1, 0, 0))
@@ -400,7 +400,7 @@ class TestBeginQuorumEpoch:
             kit.receive(begin(2, 5))
         assert (kit.node.role, kit.node.leader_id, kit.node.epoch) == ("Follower", 1, 5)
 
-    def test_whoever_reports_them(self) -> None:
+    def test_anyone_reports_them(self) -> None:
         kit = Kit(stored=ElectionState(5, 1))
         with pytest.raises(QuorumInconsistent):
             kit.respond(kit.last_sent(FetchRequest), fetched(2, 5, error=ErrorCode.NOT_LEADER_OR_FOLLOWER))
@@ -563,7 +563,7 @@ class TestLostLeader:
             assert later is not None
             assert sooner < 50 <= later < 100
 
-    def test_whoever_also_lost_it_grants_the_pre_vote(self) -> None:
+    def test_anyone_also_lost_it_grants_the_pre_vote(self) -> None:
         kit = Kit(stored=ElectionState(5, 1))
         kit.respond(kit.last_sent(FetchRequest), fetched(1, 5))
         assert not part_of(kit.ask(vote(5, 2, 0, 0, pre_vote=True))).vote_granted
@@ -602,7 +602,7 @@ class TestLostLeader:
         kit.take(kit.node.peer_lost(2, 0))
         assert (kit.node.role, kit.node._quorum.role.deadline_ms) == ("Follower", before)
 
-    def test_a_leader_that_says_goodbye_is_lost_to_all_it_told(self) -> None:
+    def test_a_leader_that_says_goodbye_is_lost_to_all_it_reported(self) -> None:
         kit = Kit(stored=ElectionState(5, 1))
         kit.respond(kit.last_sent(FetchRequest), fetched(1, 5))
         kit.receive(end(1, 5, [2, ME]))

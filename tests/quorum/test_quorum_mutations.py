@@ -1,4 +1,4 @@
-"""Each safety rule switched off in turn: the seeded runs, or a directed story where chance takes long, must notice.
+"""Each safety rule switched off in turn: the seeded runs, or a directed story where random runs take long, must notice.
 
 A mutant is a `QuorumRules` with one method replaced. The same stories pass with the rules as they are.
 """
@@ -96,7 +96,7 @@ class CutsTooMuch(QuorumRules):
         return log.start_offset
 
 
-BY_CHANCE = [
+BY_RNG = [
     CountsWhatIsNotDurable,
     AcknowledgesWhatIsNotDurable,
     CommitsWithoutAMajority,
@@ -111,7 +111,7 @@ BY_CHANCE = [
 ]
 
 
-@pytest.mark.parametrize("mutant", BY_CHANCE, ids=lambda mutant: mutant.__name__)
+@pytest.mark.parametrize("mutant", BY_RNG, ids=lambda mutant: mutant.__name__)
 def test_the_seeded_runs_notice(mutant: type[QuorumRules]) -> None:
     for seed in range(60):
         try:

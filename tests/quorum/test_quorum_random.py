@@ -39,14 +39,14 @@ def run(
     checker = Checker(network)
     network.start()
     nodes = list(network.machines)
-    chance = network.chance
+    rng = network.rng
     written = 0
     end_ms = 150 + fault_ms
     network.run_for(150)
     while network.now_ms < end_ms:
-        network.run_for(5 + chance.below(30))
-        what = chance.below(100)
-        node_id = nodes[chance.below(len(nodes))]
+        network.run_for(5 + rng.below(30))
+        what = rng.below(100)
+        node_id = nodes[rng.below(len(nodes))]
         if what < 55:
             leader = network.leader()
             if leader is not None:
@@ -54,13 +54,13 @@ def run(
                 network.append(leader.node_id, b"%d" % written)
         elif what < 68:
             leader = network.leader()
-            network.crash(leader.node_id if leader is not None and chance.chance(50) else node_id)
+            network.crash(leader.node_id if leader is not None and rng.rng(50) else node_id)
         elif what < 82:
             for machine in network.machines.values():
                 if machine.node is None:
                     network.start(machine.node_id)
         elif what < 88:
-            split = 1 + chance.below(len(nodes) - 1)
+            split = 1 + rng.below(len(nodes) - 1)
             network.partition(nodes[:split], nodes[split:])
         elif what < 94:
             network.snapshot(node_id)

@@ -180,7 +180,7 @@ class TestAnnouncement:
         assert effects[:2] == [HighWatermark(4), Elected(5, 3)]
         assert next(kit.node.read_committed(0)).values == [b"2@0", b"2@1", b"2@2"]
 
-    def test_who_was_elected_is_told_to_step_down(self) -> None:
+    def test_who_was_elected_is_reported_to_step_down(self) -> None:
         kit = elected()
         effects = kit.receive(vote(6, 1, 5, 1))
         assert SteppedDown(5) in effects
@@ -376,7 +376,7 @@ class TestLongPoll:
         assert part_of(kit.ask(fetch(5, 10, 1, 5))).error_code == 0
         self.hold(kit, "c", 9)
 
-    def test_those_without_an_id_are_told_apart_by_their_connection(self) -> None:
+    def test_those_without_an_id_are_reported_apart_by_their_connection(self) -> None:
         kit = elected()
         self.hold(kit, "a", -1)
         self.hold(kit, "b", -1)
@@ -791,7 +791,7 @@ class TestDescribe:
 
 
 def test_a_reply_is_given_for_every_request() -> None:
-    """Whatever comes, whoever is asked: an answer, or a fetch that waits and is answered in the end."""
+    """Whatever comes, and to any node: an answer, or a fetch that waits and is answered in the end."""
     for kit in (elected(), Kit(stored=ElectionState(5, 1)), Kit(stored=ElectionState(5, ME))):
         requests = [vote(5, 1, 0, 0), fetch(5, 1, 0, 0), fetch_snapshot(5, 1, SnapshotId(1, 1), 0)]
         for request in requests:

@@ -37,4 +37,4 @@ def test_rule_146_an_empty_follower_is_given_the_snapshot_though_the_log_begins_
     given = part_of(kit.ask(fetch(5, 1, 0, 0)))
     assert (given.snapshot_id.end_offset, given.snapshot_id.epoch) == (2, 2)
     assert not given.records
-    assert part_of(kit.ask(fetch(5, 1, 1, 2))).records  # whoever has something goes on with the log
+    assert part_of(kit.ask(fetch(5, 1, 1, 2))).records  # a node that has something goes on with the log

@@ -102,7 +102,7 @@ class Alone:
         )
 
     def learn(self, **changes: object) -> list[Effect]:
-        """Metadata with these fields changed, one partition epoch on unless told otherwise."""
+        """Metadata with these fields changed, one partition epoch on by default."""
         known = self.partition.metadata
         assert known is not None
         changes.setdefault("partition_epoch", known.partition_epoch + 1)
@@ -121,7 +121,7 @@ class Alone:
         partition_epoch: int | None = None,
         leader_epoch: int | None = None,
     ) -> list[Effect]:
-        """The controller's answer: yes, in the next partition epoch, unless told otherwise."""
+        """The controller's answer: yes, in the next partition epoch, by default."""
         if error:
             result = AlterPartitionResult(error=error)
         else:

@@ -1,6 +1,6 @@
-"""A stage for replicas: real `Partition` objects, an abstract controller, and a network that does as it is told.
+"""A stage for replicas: real `Partition` objects, an abstract controller, and a network that delivers on demand.
 
-Owns what the tests and the transcripts of this room share. Every message can be held back, delivered out of order, or
+The tests and the transcripts of this package share it. Every message can be held back, delivered out of order, or
 lost; metadata reaches each broker when the test says so. After each step `check` compares the stage with the properties
 of safety (S1-S6, S10, S14, S17, S18, S21) and raises `Violation` with the name of the broken one.
 """
@@ -383,7 +383,7 @@ class Stage:
         return 0
 
     def send_fetch(self, broker: int, to: int | None = None) -> FetchInFlight | None:
-        """A follower asks its leader (or whoever led before)."""
+        """A follower asks its leader (or its former leader)."""
         at = self.brokers[broker]
         follower = at.replica.follower
         if follower is None or not follower.may_fetch(self.now_ms):
@@ -567,18 +567,18 @@ class Stage:
 
     def check(self) -> None:
         """All that must hold between two steps. Only for runs in which nobody loses data."""
-        truth = self.committed
+        oracle = self.committed
         now = self.controller.partition
         candidates = set(now.isr) | set(self.controller.elr)
         for broker in sorted(candidates):
-            if self.log(broker).entries[: len(truth)] != truth:
+            if self.log(broker).entries[: len(oracle)] != oracle:
                 raise Violation("S2", f"{broker} is electable and lacks what is committed")
         leaders: dict[int, int] = {}
         for broker in self.ids:
             at = self.brokers[broker]
             leader = at.replica.leader
             high_watermark = at.replica.high_watermark
-            if high_watermark > len(truth) or at.log.entries[:high_watermark] != truth[:high_watermark]:
+            if high_watermark > len(oracle) or at.log.entries[:high_watermark] != oracle[:high_watermark]:
                 raise Violation("S18", f"{broker} shows its consumers {at.log.entries[:high_watermark]}")
             if leader is None:
                 continue
@@ -593,7 +593,7 @@ class Stage:
                     raise Violation("S3", f"{broker} counts with {set(leader.maximal_isr)}, electable: {candidates}")
                 if leader.pending is None and leader.maximal_isr != frozenset(leader.isr):
                     raise Violation("S3", f"{broker} has nothing pending and counts with {set(leader.maximal_isr)}")
-                if at.log.entries[: len(truth)] != truth:
+                if at.log.entries[: len(oracle)] != oracle:
                     raise Violation("S1", f"leader {broker} lacks what is committed")
         self._check_logs()
 

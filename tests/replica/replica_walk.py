@@ -15,26 +15,26 @@ from tanist.replica.partition import Partition
 from tests.replica.replica_stage import LAG_MS, Stage
 
 
-def _produce(stage: Stage, broker: int, chance: random.Random) -> None:
-    stage.append(broker, chance.choice((1, 2)), chance.choice((1, -1)))
+def _produce(stage: Stage, broker: int, rng: random.Random) -> None:
+    stage.append(broker, rng.choice((1, 2)), rng.choice((1, -1)))
 
 
-def _deliver(stage: Stage, _: int, chance: random.Random) -> None:
+def _deliver(stage: Stage, _: int, rng: random.Random) -> None:
     if stage.messages:
-        stage.deliver(chance.choice(stage.messages))
+        stage.deliver(rng.choice(stage.messages))
 
 
-def _lose(stage: Stage, _: int, chance: random.Random) -> None:
+def _lose(stage: Stage, _: int, rng: random.Random) -> None:
     if stage.messages:
-        stage.drop(chance.choice(stage.messages))
+        stage.drop(rng.choice(stage.messages))
 
 
-def _restart(stage: Stage, broker: int, chance: random.Random) -> None:
-    stage.restart(broker, checkpoint=chance.choice((0, None)))
+def _restart(stage: Stage, broker: int, rng: random.Random) -> None:
+    stage.restart(broker, checkpoint=rng.choice((0, None)))
 
 
-def _time_passes(stage: Stage, _: int, chance: random.Random) -> None:
-    stage.now_ms += chance.choice((1, LAG_MS // 2, LAG_MS + 1))
+def _time_passes(stage: Stage, _: int, rng: random.Random) -> None:
+    stage.now_ms += rng.choice((1, LAG_MS // 2, LAG_MS + 1))
 
 
 def _heal(stage: Stage, _: int, __: random.Random) -> None:
@@ -74,11 +74,11 @@ def walk(
     seed: int, steps: int, partition_class: type[Partition] = Partition, stage_class: type[Stage] = Stage
 ) -> Stage:
     """Walk `steps` steps; raises `Violation` where safety ends."""
-    chance = random.Random(seed)
-    min_isr, fetch_max = chance.choice((2, 2, 2, 1, 3)), chance.choice((None, None, 1))
+    rng = random.Random(seed)
+    min_isr, fetch_max = rng.choice((2, 2, 2, 1, 3)), rng.choice((None, None, 1))
     stage = stage_class(3, min_isr, partition_class, fetch_max_entries=fetch_max)
     for _ in range(steps):
-        step = STEPS[bisect(_BOUNDS, chance.randrange(_BOUNDS[-1]))][1]
-        step(stage, chance.choice(stage.ids), chance)
+        step = STEPS[bisect(_BOUNDS, rng.randrange(_BOUNDS[-1]))][1]
+        step(stage, rng.choice(stage.ids), rng)
         stage.check()
     return stage

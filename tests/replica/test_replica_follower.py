@@ -23,7 +23,7 @@ def follower(leo: int = 10, *, epochs: tuple[tuple[int, int], ...] = ((4, 0),), 
     return Alone(leader=2, leo=leo, epochs=epochs, high_watermark=high_watermark)
 
 
-def told(alone: Alone, **answer: object) -> list[object]:
+def reported(alone: Alone, **answer: object) -> list[object]:
     """The leader answers the present position."""
     state = alone.follower
     return list(state.fetched(FetchedPartition(**answer), state.fetch_position(), alone.now_ms))  # type: ignore[arg-type]
@@ -41,7 +41,7 @@ def test_it_asks_for_what_comes_next() -> None:
 
 def test_it_appends_what_it_is_sent() -> None:
     alone = follower(10)
-    assert told(alone, records=(Entry(10, 5, "a"), Entry(11, 5, "b")), high_watermark=11, log_start_offset=0) == [
+    assert reported(alone, records=(Entry(10, 5, "a"), Entry(11, 5, "b")), high_watermark=11, log_start_offset=0) == [
         HighWatermarkSet(11)
     ]
     assert alone.follower.fetch_position() == FetchPosition(12, 5, 5, 0)
@@ -49,7 +49,7 @@ def test_it_appends_what_it_is_sent() -> None:
 
 def test_a_refused_append_is_tried_again_later() -> None:
     alone = follower(10)
-    assert told(alone, records=(Entry(99, 5, "a"),), high_watermark=11, log_start_offset=0) == [FetchAgain(10)]
+    assert reported(alone, records=(Entry(99, 5, "a"),), high_watermark=11, log_start_offset=0) == [FetchAgain(10)]
     assert (alone.log.log_end_offset, alone.high_watermark) == (10, 0)
     assert not alone.follower.may_fetch(alone.now_ms + 9)
     assert alone.follower.may_fetch(alone.now_ms + 10)
@@ -57,11 +57,11 @@ def test_a_refused_append_is_tried_again_later() -> None:
 
 def test_the_leaders_log_start_is_followed_up_to_the_high_watermark() -> None:
     alone = follower(10)
-    told(alone, high_watermark=8, log_start_offset=3)
+    reported(alone, high_watermark=8, log_start_offset=3)
     assert alone.log.log_start_offset == 3
-    told(alone, high_watermark=8, log_start_offset=9)
+    reported(alone, high_watermark=8, log_start_offset=9)
     assert alone.log.log_start_offset == 8
-    told(alone, high_watermark=8, log_start_offset=1)
+    reported(alone, high_watermark=8, log_start_offset=1)
     assert alone.log.log_start_offset == 8
 
 
@@ -97,7 +97,7 @@ def test_rule_109_an_epoch_that_wrote_nothing_is_dropped_when_another_takes_its_
     alone.learn(leader=2, leader_epoch=6)
     position = alone.follower.fetch_position()
     assert position.last_fetched_epoch == 5
-    assert told(alone, diverging_epoch=(4, 10)) == [FetchAgain(0)]  # no record goes, so nothing was truncated
+    assert reported(alone, diverging_epoch=(4, 10)) == [FetchAgain(0)]  # no record goes, so nothing was truncated
     assert alone.log.epochs.entries == ((4, 0),)
     assert alone.follower.fetch_position().last_fetched_epoch == 4
 
@@ -113,9 +113,9 @@ def test_rule_110_the_end_of_an_epoch_is_the_start_of_the_next_one_known() -> No
 
 def test_rule_111_truncation_takes_epochs_along() -> None:
     alone = follower(10, epochs=((1, 0), (3, 5), (4, 8)))
-    assert told(alone, diverging_epoch=(3, 7)) == [LogTruncated(7, 10, 0), FetchAgain(0)]
+    assert reported(alone, diverging_epoch=(3, 7)) == [LogTruncated(7, 10, 0), FetchAgain(0)]
     assert alone.log.epochs.entries == ((1, 0), (3, 5))
-    told(alone, high_watermark=7, log_start_offset=6)
+    reported(alone, high_watermark=7, log_start_offset=6)
     assert alone.log.epochs.entries == ((3, 6),)
 
 
@@ -157,7 +157,7 @@ def test_rule_114_where_to_truncate(
 ) -> None:
     alone = follower(10, epochs=epochs)
     assert alone.follower.truncation_target(*answer) == (offset, settled)
-    told(alone, diverging_epoch=answer)
+    reported(alone, diverging_epoch=answer)
     assert alone.log.log_end_offset == offset
 
 
@@ -183,7 +183,7 @@ def test_rule_114_but_not_before_somebody_leads() -> None:
 
 def test_rule_115_below_its_high_watermark_it_truncates_and_says_so() -> None:
     alone = follower(10, high_watermark=8)
-    (truncated, lowered, _) = told(alone, diverging_epoch=(4, 5))
+    (truncated, lowered, _) = reported(alone, diverging_epoch=(4, 5))
     assert truncated == LogTruncated(5, 10, previous_high_watermark=8)
     assert lowered == HighWatermarkSet(5)
     assert alone.high_watermark == 5
@@ -191,7 +191,7 @@ def test_rule_115_below_its_high_watermark_it_truncates_and_says_so() -> None:
 
 def test_rule_116_ahead_of_the_leader_it_loses_what_the_leader_lacks() -> None:
     alone = follower(10, high_watermark=8)
-    assert told(alone, error=int(ErrorCode.OFFSET_OUT_OF_RANGE)) == [AskOffsets(2, 5)]
+    assert reported(alone, error=int(ErrorCode.OFFSET_OUT_OF_RANGE)) == [AskOffsets(2, 5)]
     assert alone.follower.phase is Phase.ASKING
     assert not alone.follower.may_fetch(alone.now_ms)
     assert alone.follower.offsets_answered(0, 6, 5, alone.now_ms) == [
@@ -204,7 +204,7 @@ def test_rule_116_ahead_of_the_leader_it_loses_what_the_leader_lacks() -> None:
 
 def test_rule_116_behind_all_the_leader_has_it_begins_anew() -> None:
     alone = follower(10, high_watermark=8)
-    told(alone, error=int(ErrorCode.OFFSET_OUT_OF_RANGE))
+    reported(alone, error=int(ErrorCode.OFFSET_OUT_OF_RANGE))
     assert alone.follower.offsets_answered(20, 30, 5, alone.now_ms) == [
         LogTruncated(20, 10, 8, fully=True),
         HighWatermarkSet(20),
@@ -216,7 +216,7 @@ def test_rule_116_behind_all_the_leader_has_it_begins_anew() -> None:
 @pytest.mark.parametrize(("start", "end"), [(0, 30), (0, 10), (10, 10), (10, 30)])
 def test_rule_116_in_range_after_all_it_waits_before_it_asks_again(start: int, end: int) -> None:
     alone = follower(10)
-    told(alone, error=int(ErrorCode.OFFSET_OUT_OF_RANGE))
+    reported(alone, error=int(ErrorCode.OFFSET_OUT_OF_RANGE))
     assert alone.follower.offsets_answered(start, end, 5, alone.now_ms) == [FetchAgain(10)]
     assert (alone.log.log_start_offset, alone.log.log_end_offset) == (0, 10)
 
@@ -224,7 +224,7 @@ def test_rule_116_in_range_after_all_it_waits_before_it_asks_again(start: int, e
 def test_rule_116_offsets_nobody_asked_for_or_of_another_epoch_are_ignored() -> None:
     alone = follower(10)
     assert alone.follower.offsets_answered(0, 3, 5, 0) == []
-    told(alone, error=int(ErrorCode.OFFSET_OUT_OF_RANGE))
+    reported(alone, error=int(ErrorCode.OFFSET_OUT_OF_RANGE))
     assert alone.follower.offsets_answered(0, 3, 4, 0) == []
     assert alone.follower.offsets_failed(4, 0) == []
     assert (alone.log.log_end_offset, alone.follower.phase) == (10, Phase.ASKING)
@@ -248,7 +248,7 @@ def test_rule_117_a_restarted_replica_believes_the_checkpoint_as_far_as_its_log_
 
 def test_fenced_it_waits_for_the_next_epoch() -> None:
     alone = follower(10)
-    assert told(alone, error=int(ErrorCode.FENCED_LEADER_EPOCH)) == []
+    assert reported(alone, error=int(ErrorCode.FENCED_LEADER_EPOCH)) == []
     assert not alone.follower.may_fetch(alone.now_ms + 10**9)
     alone.learn(isr=(2, 3))
     assert alone.follower.phase is Phase.FENCED
@@ -262,7 +262,7 @@ def test_fenced_it_waits_for_the_next_epoch() -> None:
 )
 def test_other_errors_are_waited_out(error: int) -> None:
     alone = follower(10)
-    assert told(alone, error=int(error)) == [FetchAgain(10)]
+    assert reported(alone, error=int(error)) == [FetchAgain(10)]
     assert alone.follower.phase is Phase.FETCHING
 
 
@@ -274,7 +274,7 @@ def test_it_waits_longer_each_time_until_something_works() -> None:
         assert isinstance(again, FetchAgain)
         delays.append(again.delay_ms)
     assert delays == [10, 20, 40, 80, 160, 320, 640, 1000, 1000]
-    told(alone, high_watermark=3, log_start_offset=0)
+    reported(alone, high_watermark=3, log_start_offset=0)
     assert alone.follower.fetch_failed(alone.now_ms) == [FetchAgain(10)]
     alone.learn(leader=3, leader_epoch=6)
     assert alone.follower.fetch_failed(alone.now_ms) == [FetchAgain(10)]
@@ -285,7 +285,7 @@ def test_without_a_leader_it_is_idle() -> None:
     alone.learn(leader=-1, leader_epoch=6)
     assert alone.follower.phase is Phase.IDLE
     assert alone.follower.fetch_failed(alone.now_ms) == []
-    assert told(alone, diverging_epoch=(4, 1)) == []
+    assert reported(alone, diverging_epoch=(4, 1)) == []
     assert alone.log.log_end_offset == 10
 
 

@@ -144,7 +144,7 @@ def test_rule_6_a_leader_never_lowers_it() -> None:
     assert alone.leader.remotes[2].log_end_offset == 3
 
 
-def test_rule_7_a_follower_is_told_and_may_go_back() -> None:
+def test_rule_7_a_follower_is_reported_and_may_go_back() -> None:
     alone = Alone(leader=2, leo=10, high_watermark=8)
     position = alone.follower.fetch_position()
     assert alone.follower.fetched(FetchedPartition(high_watermark=3, log_start_offset=0), position, 0) == [
@@ -157,8 +157,8 @@ def test_rule_7_and_never_beyond_its_own_log() -> None:
     alone = Alone(leader=2, leo=10)
     alone.log.advance_log_start_offset(4)
     follower = alone.follower
-    for told, taken in ((99, 10), (2, 4)):
-        answer = FetchedPartition(high_watermark=told, log_start_offset=0)
+    for reported, taken in ((99, 10), (2, 4)):
+        answer = FetchedPartition(high_watermark=reported, log_start_offset=0)
         assert follower.fetched(answer, follower.fetch_position(), 0) == [HighWatermarkSet(taken)]
 
 

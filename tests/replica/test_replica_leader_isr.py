@@ -316,7 +316,7 @@ def test_a_removed_replica_is_forgotten() -> None:
     assert alone.leader.remotes[3].log_end_offset == -1
 
 
-def test_isr_changes_by_the_controller_are_told_too() -> None:
+def test_isr_changes_by_the_controller_are_reported_too() -> None:
     alone = Alone(isr=(1, 2), leo=10)
     assert IsrChanged((1,), (), (2,)) in alone.learn(isr=(1,))
 

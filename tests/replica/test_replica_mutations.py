@@ -153,7 +153,7 @@ def a22_fetch_from_the_last_reign(stage: Stage) -> None:
 
 
 def a23_answer_to_an_old_question(stage: Stage) -> None:
-    """3 asks twice, is told twice to truncate, and has the leader's records by when the second answer arrives."""
+    """3 asks twice, gets two orders to truncate, and has the leader's records by when the second answer arrives."""
     stage.append(1)
     stage.fetch(3)
     stage.controller.prefer(2)
@@ -369,7 +369,7 @@ def test_every_mutant_has_its_scenario() -> None:
     assert set(MUTANTS) == set(SCENARIOS)
 
 
-def test_stage_holds_messages_until_told() -> None:
+def test_stage_holds_messages_until_reported() -> None:
     stage = Stage()
     stage.append(1)
     sent = stage.send_fetch(2)

@@ -1,4 +1,4 @@
-"""What readers are told: rule 112, bounds of a consumer, ListOffsets (S19), the nearest replica (KIP-392)."""
+"""Answers to readers: rule 112, bounds of a consumer, ListOffsets (S19), the nearest replica (KIP-392)."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_s19_a_new_leader_does_not_know_the_end_at_once(version: int, error: str
     assert listed(alone, LATEST_TIMESTAMP, version=version).offset == 10
 
 
-def test_s19_what_is_below_the_stale_high_watermark_is_told() -> None:
+def test_s19_what_is_below_the_stale_high_watermark_is_reported() -> None:
     alone = Alone(leader=2, isr=(1, 2))
     alone.log.append_as_follower(tuple(Entry(at, 4, "r", 100 * at) for at in range(10)))
     answer = FetchedPartition(high_watermark=6, log_start_offset=0)

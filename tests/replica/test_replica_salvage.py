@@ -29,12 +29,12 @@ def follower(leo: int = 10, *, salvage: bool = True, **how: Any) -> Alone:
     return alone
 
 
-def told(alone: Alone, **answer: Any) -> list[Effect]:
+def reported(alone: Alone, **answer: Any) -> list[Effect]:
     return alone.follower.fetched(FetchedPartition(**answer), alone.follower.fetch_position(), alone.now_ms)
 
 
 def announced(alone: Alone, **answer: Any) -> SalvageFirst:
-    (saving,) = told(alone, **answer)
+    (saving,) = reported(alone, **answer)
     assert isinstance(saving, SalvageFirst)
     return saving
 
@@ -48,13 +48,13 @@ def test_a_divergence_is_announced_and_nothing_is_cut_yet() -> None:
     assert not alone.follower.may_fetch(10**12)
 
 
-def test_it_cuts_and_goes_on_once_it_is_told() -> None:
+def test_it_cuts_and_goes_on_once_it_is_reported() -> None:
     alone = follower(high_watermark=8)
     saving = announced(alone, diverging_epoch=(4, 5))
     assert alone.follower.salvaged(saving) == [LogTruncated(5, 10, 8), HighWatermarkSet(5), FetchAgain(0)]
     assert alone.log.log_end_offset == 5
     assert alone.follower.may_fetch(alone.now_ms)
-    assert alone.follower.salvaged(saving) == [], "told twice"
+    assert alone.follower.salvaged(saving) == [], "reported twice"
     assert alone.log.log_end_offset == 5
 
 
@@ -102,7 +102,7 @@ def test_who_comes_to_lead_keeps_all_it_has() -> None:
 
 def test_ahead_of_the_leader() -> None:
     alone = follower(high_watermark=8)
-    assert told(alone, error=int(ErrorCode.OFFSET_OUT_OF_RANGE)) == [AskOffsets(2, 5)]
+    assert reported(alone, error=int(ErrorCode.OFFSET_OUT_OF_RANGE)) == [AskOffsets(2, 5)]
     (saving,) = alone.follower.offsets_answered(0, 6, 5, alone.now_ms)
     assert saving == SalvageFirst(Cut(6, False, SalvageReason.UNCLEAN_RECOVERY), 10, 8, 5)
     assert alone.follower.salvaged(saving) == [LogTruncated(6, 10, 8), HighWatermarkSet(6), FetchAgain(0)]
@@ -110,7 +110,7 @@ def test_ahead_of_the_leader() -> None:
 
 def test_behind_all_that_the_leader_has() -> None:
     alone = follower(high_watermark=8)
-    told(alone, error=int(ErrorCode.OFFSET_OUT_OF_RANGE))
+    reported(alone, error=int(ErrorCode.OFFSET_OUT_OF_RANGE))
     (saving,) = alone.follower.offsets_answered(20, 30, 5, alone.now_ms)
     assert saving == SalvageFirst(Cut(20, True, SalvageReason.OUT_OF_RANGE), 10, 8, 5)
     assert (alone.log.log_start_offset, alone.log.log_end_offset) == (0, 10)
@@ -124,14 +124,14 @@ def test_behind_all_that_the_leader_has() -> None:
 
 def test_an_empty_log_begins_anew_at_once() -> None:
     alone = follower(leo=0, epochs=())
-    told(alone, error=int(ErrorCode.OFFSET_OUT_OF_RANGE))
+    reported(alone, error=int(ErrorCode.OFFSET_OUT_OF_RANGE))
     assert alone.follower.offsets_answered(20, 30, 5, alone.now_ms)[0] == LogTruncated(20, 0, 0, fully=True)
 
 
 def test_an_epoch_without_records_goes_at_once() -> None:
     alone = follower(epochs=((4, 0),))
     alone.log.epochs.assign(9, 10)
-    assert told(alone, diverging_epoch=(4, 10)) == [FetchAgain(0)]
+    assert reported(alone, diverging_epoch=(4, 10)) == [FetchAgain(0)]
     assert alone.log.latest_epoch == 4
 
 
@@ -146,7 +146,7 @@ def test_a_log_without_epochs_is_cut_to_its_high_watermark_as_well() -> None:
 
 def test_switched_off_it_cuts_at_once() -> None:
     alone = follower(high_watermark=8, salvage=False)
-    assert told(alone, diverging_epoch=(4, 5)) == [LogTruncated(5, 10, 8), HighWatermarkSet(5), FetchAgain(0)]
+    assert reported(alone, diverging_epoch=(4, 5)) == [LogTruncated(5, 10, 8), HighWatermarkSet(5), FetchAgain(0)]
 
 
 def test_a_copy_waits_for_the_same_word() -> None:

@@ -121,7 +121,7 @@ def violates(property_id: str) -> Any:
     return pytest.raises(Violation, match=f"^{property_id} at ")
 
 
-def test_what_is_told_is_in_the_log(book: Book) -> None:
+def test_what_is_reported_is_in_the_log(book: Book) -> None:
     book.commits("one", PLACE, 5, "one#1")
     with violates("C1"):
         book.committed("one", PLACE, 5, "one#1")
@@ -133,7 +133,7 @@ def test_what_is_told_is_in_the_log(book: Book) -> None:
         book.fetched("two", "g", book.asks("g"), {("t", 0): (6, "one#1")})
 
 
-def test_told_offsets_do_not_go_back(book: Book) -> None:
+def test_reported_offsets_do_not_go_back(book: Book) -> None:
     book.log_commit(5, "one#1")
     book.log_commit(7, "one#2")
     early = book.asks("g")
@@ -155,7 +155,7 @@ def test_an_owner_goes_on_where_the_one_before_was(book: Book) -> None:
         book.log_commit(3, "one#3")
 
 
-def test_an_assignment_is_stored_before_it_is_told(book: Book) -> None:
+def test_an_assignment_is_stored_before_it_is_reported(book: Book) -> None:
     with violates("C3"):
         book.tell("one", 1)
     book.log_epoch("one-id", 1)

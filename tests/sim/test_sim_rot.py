@@ -57,7 +57,7 @@ def test_consumers_refuse_what_is_rotten(monkeypatch: pytest.MonkeyPatch) -> Non
     assert violation.property_id in ("S18", "crash")
 
 
-def test_a_full_disk_ends_a_node_until_there_is_room() -> None:
+def test_a_full_disk_ends_a_node_until_there_is_space() -> None:
     outcome = play("disk_full")
     assert outcome.violation is None
     assert outcome.counts["fault: disk_full"] > 3

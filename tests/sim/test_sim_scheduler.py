@@ -114,6 +114,6 @@ def test_a_crash_point_ends_the_turn_and_the_process() -> None:
     assert not issubclass(CrashPoint, Exception)
 
 
-def test_streams_of_chance_are_apart_and_do_not_depend_on_hashes() -> None:
+def test_streams_of_rng_are_apart_and_do_not_depend_on_hashes() -> None:
     assert stream(7, "faults").randrange(1 << 30) == stream(7, "faults").randrange(1 << 30) == 144887225
     assert stream(7, "faults").random() != stream(7, "network").random() != stream(8, "network").random()

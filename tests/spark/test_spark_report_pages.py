@@ -228,7 +228,7 @@ def test_labels_stand_beside_the_lines_or_before_them() -> None:
             assert not crossed or ("halo" in text and "<line" not in strip[end:]), text
 
 
-def test_labels_for_which_there_is_no_room_are_left_out() -> None:
+def test_labels_for_which_there_is_no_space_are_left_out() -> None:
     assert spaced([0.0, 0.125, 0.25, 0.375], 0.3, 0.125) == {0: "", 3: "", 1: "wide", 2: "wide"}
     assert spaced([0.5, 0.51], 0.2, 0.1) == {0: ""}
     assert spaced([0.5, 0.51], 0.2, 0.1, first={1}) == {1: ""}

@@ -81,7 +81,7 @@ def test_a_partition_and_its_successions() -> None:
     assert view.successions("another", 0) == {}
 
 
-def test_a_fence_is_told_with_the_brokers_as_they_are_after_it() -> None:
+def test_a_fence_is_reported_with_the_brokers_as_they_are_after_it() -> None:
     view = replayed(beginning())
     before = view.partitions()["p/t/0"]
     change = PartitionChangeRecord(topic_id=TOPIC, partition_id=0, isr=(1, 2))

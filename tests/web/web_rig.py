@@ -98,11 +98,11 @@ class Served:
 def served(source: Any) -> Iterator[Served]:
     """The server in a thread of this process."""
     ready = threading.Event()
-    told: list[str] = []
+    reported: list[str] = []
     servers: list[Any] = []
 
     def began(url: str, server: Any) -> None:
-        told.append(url)
+        reported.append(url)
         servers.append(server)
         ready.set()
 
@@ -110,7 +110,7 @@ def served(source: Any) -> Iterator[Served]:
     thread.start()
     try:
         assert ready.wait(20)
-        yield Served(told[0])
+        yield Served(reported[0])
     finally:
         for server in servers:
             server.should_exit = True

@@ -1,4 +1,4 @@
-"""What the tests of this room share: every message class, and random objects of any of them."""
+"""What the tests of this package share: every message class, and random objects of any of them."""
 
 from __future__ import annotations
 

@@ -238,13 +238,13 @@ def test_records_that_cannot_be(body: str, count: int) -> None:
 
 
 def test_mutated_batches_are_wire_errors_or_records() -> None:
-    chance = random.Random(1)
+    rng = random.Random(1)
     refused = 0
     for _ in range(4_000):
-        name = chance.choice(["none", "gzip", "snappy", "lz4", "zstd"])
+        name = rng.choice(["none", "gzip", "snappy", "lz4", "zstd"])
         batch = bytearray(GOLDEN[name])
-        for _ in range(chance.randint(1, 3)):
-            batch[chance.randrange(len(batch))] = chance.choice((0, 1, 0x7F, 0x80, 0xFF, chance.randrange(256)))
+        for _ in range(rng.randint(1, 3)):
+            batch[rng.randrange(len(batch))] = rng.choice((0, 1, 0x7F, 0x80, 0xFF, rng.randrange(256)))
         try:
             assert len(decode_batch(batch)) <= len(batch) * 1000
         except WireError:
@@ -313,7 +313,7 @@ def test_snappy_of_librdkafka_is_one_raw_block() -> None:
 
 @pytest.mark.parametrize("codec", [c for c in Compression if c is not Compression.NONE])
 def test_damaged_compressed_data_is_a_wire_error_or_other_data(codec: Compression) -> None:
-    chance = random.Random(int(codec))
+    rng = random.Random(int(codec))
     good = compress(codec, b"some words and some words again " * 40)
     for cut in range(1, len(good) - 1):
         try:
@@ -322,7 +322,7 @@ def test_damaged_compressed_data_is_a_wire_error_or_other_data(codec: Compressio
             continue
     for _ in range(500):
         damaged = bytearray(good)
-        damaged[chance.randrange(len(damaged))] = chance.randrange(256)
+        damaged[rng.randrange(len(damaged))] = rng.randrange(256)
         try:
             decompress(codec, damaged, max_bytes=1_000_000)
         except WireError:
@@ -330,7 +330,7 @@ def test_damaged_compressed_data_is_a_wire_error_or_other_data(codec: Compressio
 
 
 @pytest.mark.parametrize("codec", [Compression.GZIP, Compression.LZ4, Compression.ZSTD])
-def test_damage_is_not_taken_for_a_lack_of_room(codec: Compression) -> None:
+def test_damage_is_not_taken_for_a_lack_of_space(codec: Compression) -> None:
     """Or each damaged batch would cost the largest buffer that there may be."""
     with pytest.raises(WireError) as failure:
         decompress(codec, compress(codec, b"some words " * 100)[:-9])

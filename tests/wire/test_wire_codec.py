@@ -47,7 +47,7 @@ def test_round_trip(message_class: type[Message], builder: Any) -> None:
 def test_every_truncation_and_many_mutations_are_wire_errors_or_messages(
     message_class: type[Message], builder: Any
 ) -> None:
-    chance = random.Random(message_class.__name__)
+    rng = random.Random(message_class.__name__)
     for version in {message_class.VERSIONS[0], message_class.VERSIONS[1]}:
         encode, decode = encoder(message_class, version), decoder(message_class, version)
         for number in range(3):
@@ -58,10 +58,8 @@ def test_every_truncation_and_many_mutations_are_wire_errors_or_messages(
                     decode(encoded[:cut], 0)
             for _ in range(150):
                 mutated = bytearray(encoded or b"\0")
-                for _ in range(chance.randint(1, 3)):
-                    mutated[chance.randrange(len(mutated))] = chance.choice(
-                        (0, 1, 0x7F, 0x80, 0xFF, chance.randrange(256))
-                    )
+                for _ in range(rng.randint(1, 3)):
+                    mutated[rng.randrange(len(mutated))] = rng.choice((0, 1, 0x7F, 0x80, 0xFF, rng.randrange(256)))
                 try:
                     decode(mutated, 0)
                 except WireError:

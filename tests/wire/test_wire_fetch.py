@@ -200,11 +200,11 @@ def test_every_truncation_of_a_request_is_a_wire_error(version: int) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_mutated_requests_are_wire_errors_or_calls(version: int) -> None:
-    chance = random.Random(version)
+    rng = random.Random(version)
     bodies = [body_of(version, usual_call(version)), body_of(version, unusual_call(version))]
     refused = 0
     for _ in range(4_000):
-        mutated = mutate(chance, chance.choice(bodies))
+        mutated = mutate(rng, rng.choice(bodies))
         try:
             call = parse_fetch(memoryview(mutated), 0, version)
         except WireError:
@@ -285,10 +285,10 @@ def test_the_short_answer_is_the_long_one(
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_mutations_are_not_planned_for_what_they_are_not(version: int) -> None:
-    chance = random.Random(version)
+    rng = random.Random(version)
     made = 0
     for _ in range(3_000):
-        mutated = mutate(chance, body_of(version, usual_call(version)))
+        mutated = mutate(rng, body_of(version, usual_call(version)))
         try:
             call = parse_fetch(memoryview(mutated), 0, version)
         except WireError:
@@ -301,10 +301,10 @@ def test_mutations_are_not_planned_for_what_they_are_not(version: int) -> None:
     assert (made > 0) == (version > 11)
 
 
-def mutate(chance: random.Random, good: bytes) -> bytearray:
+def mutate(rng: random.Random, good: bytes) -> bytearray:
     mutated = bytearray(good)
-    for _ in range(chance.randint(1, 3)):
-        mutated[chance.randrange(len(mutated))] = chance.choice((0, 1, 0x7F, 0x80, 0xFF, chance.randrange(256)))
+    for _ in range(rng.randint(1, 3)):
+        mutated[rng.randrange(len(mutated))] = rng.choice((0, 1, 0x7F, 0x80, 0xFF, rng.randrange(256)))
     return mutated
 
 
@@ -526,12 +526,12 @@ def test_truncated_and_padded_responses_are_wire_errors(version: int) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_mutated_responses_are_wire_errors_or_replies(version: int) -> None:
-    chance = random.Random(version)
+    rng = random.Random(version)
     good = usual_answer(version)
     refused = 0
     for _ in range(3_000):
         try:
-            reply = parse_fetch_response(memoryview(mutate(chance, good)), version)
+            reply = parse_fetch_response(memoryview(mutate(rng, good)), version)
         except WireError:
             refused += 1
             continue

@@ -114,7 +114,7 @@ def test_requests_that_there_are_not(key: int, version: int) -> None:
         parse_request_header(frame)
 
 
-def test_a_version_that_we_lack_is_told_from_a_key_that_is_none() -> None:
+def test_a_version_that_we_lack_is_reported_from_a_key_that_is_none() -> None:
     with pytest.raises(UnsupportedVersion, match="0 to 13, not 14"):
         parse_request_header(b"\0\3\0\x0e" + bytes(20))
     with pytest.raises(WireError, match="no API key 94"):

@@ -132,11 +132,11 @@ def test_the_short_way_leaves_damage_and_other_versions_to_the_long_way(version:
     body = usual(version)
     for cut in range(len(body)):
         assert parse_single_produce(memoryview(body[:cut]), 0, version) is None
-    chance = random.Random(version)
+    rng = random.Random(version)
     for _ in range(3_000):
         mutated = bytearray(body)
-        for _ in range(chance.randint(1, 3)):
-            mutated[chance.randrange(len(mutated))] = chance.choice((0, 1, 0x7F, 0x80, 0xFF, chance.randrange(256)))
+        for _ in range(rng.randint(1, 3)):
+            mutated[rng.randrange(len(mutated))] = rng.choice((0, 1, 0x7F, 0x80, 0xFF, rng.randrange(256)))
         found = parse_single_produce(memoryview(mutated), 0, version)
         assert found is None or found == as_single(parse_produce(memoryview(mutated), 0, version))
     assert (
@@ -174,15 +174,15 @@ def test_every_truncation_is_a_wire_error(version: int) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_mutations_are_wire_errors_or_positions_inside_the_frame(version: int) -> None:
-    chance = random.Random(version)
+    rng = random.Random(version)
     topic = TopicProduceData(name="other", partition_data=(PartitionProduceData(index=1, records=b"xy"),) * 2)
     request = ProduceRequest(transactional_id="id", topic_data=(topic, topic))
     bodies = [usual(version), usual(version, None), encoder(ProduceRequest, version)(request)]
     refused = 0
     for _ in range(5_000):
-        mutated = bytearray(chance.choice(bodies))
-        for _ in range(chance.randint(1, 3)):
-            mutated[chance.randrange(len(mutated))] = chance.choice((0, 1, 0x7F, 0x80, 0xFF, chance.randrange(256)))
+        mutated = bytearray(rng.choice(bodies))
+        for _ in range(rng.randint(1, 3)):
+            mutated[rng.randrange(len(mutated))] = rng.choice((0, 1, 0x7F, 0x80, 0xFF, rng.randrange(256)))
         try:
             call = parse_produce(memoryview(mutated), 0, version)
         except WireError:

@@ -1,7 +1,7 @@
 """The metadata log as the view shows it: partitions, their successions, and each change with a sentence of why.
 
 Owns a metadata image that grows with the log. The sentences are those of `tanist topics describe --explain`, and who
-would lead after a death is the controller's own decision (`partition_change`). Whoever has the records in their order
+would lead after a death is the controller's own decision (`partition_change`). A view of the records in their order
 can use it: a live cluster reads them from a node's log, the simulator takes them from its nodes.
 """
 

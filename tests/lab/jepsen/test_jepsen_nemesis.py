@@ -150,7 +150,7 @@ def test_whatever_goes_wrong_on_the_way_the_cluster_is_mended() -> None:
     assert all(mark.ended_ns for mark in nemesis.marks)
 
 
-def test_a_cluster_that_stays_behind_is_told_of() -> None:
+def test_a_cluster_that_stays_behind_is_reported_of() -> None:
     target = Noted()
     said: list[str] = []
     nemesis = Nemesis(target, "t", target.wait, said.append, lambda address, topic: None)

@@ -30,7 +30,7 @@ from tanist.replica.partition import Partition
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import ZERO_UUID
 
-_LOOK_FOR_ROOM_MS = 1000
+_LOOK_FOR_DESCRIPTORS_MS = 1000
 
 
 class Replicas:
@@ -244,7 +244,7 @@ class Replicas:
         config = self._configs.log_config(name)
         if found is None:
             if self._context.disk.crowded():
-                self._wait_for_room(name, topic_id, index)
+                self._wait_for_descriptors(name, topic_id, index)
                 return None
             directory = self._emptiest_directory()
             if directory is None:
@@ -281,17 +281,19 @@ class Replicas:
         self.by_topic[name] = self.by_topic[topic_id]
         return hosted
 
-    def _wait_for_room(self, name: str, topic_id: UUID, index: int) -> None:
+    def _wait_for_descriptors(self, name: str, topic_id: UUID, index: int) -> None:
         """A new replica waits until files can be opened again: those that are open must have what their logs need.
 
         As the metadata has not come yet for it: nobody produces to it here, and as a follower it does not fetch.
         """
         if not self._waiting:
             self._context.report("WARN", f"too many open files: {name}-{index} and later replicas must wait")
-            self._context.clock.call_at(self._context.clock.now_ms() + _LOOK_FOR_ROOM_MS, self._look_for_room)
+            self._context.clock.call_at(
+                self._context.clock.now_ms() + _LOOK_FOR_DESCRIPTORS_MS, self._look_for_descriptors
+            )
         self._waiting.add((topic_id, index))
 
-    def _look_for_room(self) -> None:
+    def _look_for_descriptors(self) -> None:
         waiting, self._waiting = self._waiting, set()
         image = self._metadata.image
         if self._context.stopping:

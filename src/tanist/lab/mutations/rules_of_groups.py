@@ -45,14 +45,14 @@ from tanist.wire.internal_topics import OFFSETS_TOPIC
 def g1_tells_before_the_commit() -> tuple[Patch, ...]:
     commit = GroupOffsets.commit
 
-    def told_at_once(shard: Shard, request: Any, ticket: object, now_ms: int) -> list[Effect]:
+    def answered_at_once(shard: Shard, request: Any, ticket: object, now_ms: int) -> list[Effect]:
         effects = commit(shard, request, ticket, now_ms)
         for effect in effects:
             if isinstance(effect, Append):
                 shard.apply(effect)
         return effects
 
-    return (Patch(GroupOffsets, "commit", told_at_once),)
+    return (Patch(GroupOffsets, "commit", answered_at_once),)
 
 
 def g2_answers_before_the_commit() -> tuple[Patch, ...]:
@@ -106,8 +106,8 @@ def g5_deposed_coordinators_go_on() -> tuple[Patch, ...]:
 
 
 def g11_tells_without_making_sure() -> tuple[Patch, ...]:
-    def at_once(leadership: Leadership, partition: Any, patience_ms: int, told: OnConfirmation) -> None:
-        told(Confirmation.YES)
+    def at_once(leadership: Leadership, partition: Any, patience_ms: int, confirmed: OnConfirmation) -> None:
+        confirmed(Confirmation.YES)
 
     return (Patch(Leadership, "confirm", at_once),)
 
@@ -118,20 +118,20 @@ def g11_tells_without_making_sure() -> tuple[Patch, ...]:
 def g6_tells_before_it_is_stored() -> tuple[Patch, ...]:
     sync = Group.sync
 
-    def told_at_once(group: Group, request: Any, ticket: object, now_ms: int) -> list[Effect]:
+    def answered_at_once(group: Group, request: Any, ticket: object, now_ms: int) -> list[Effect]:
         effects = sync(group, request, ticket, now_ms)
         for effect in list(effects):
             if isinstance(effect, Append) and isinstance(effect.purpose, AssignmentStored):
                 effects += group.written(effect.purpose, 0, now_ms)
         return effects
 
-    return (Patch(Group, "sync", told_at_once),)
+    return (Patch(Group, "sync", answered_at_once),)
 
 
 def g6b_tells_before_it_is_stored() -> tuple[Patch, ...]:
     append = ConsumerGroups._append
 
-    def told_at_once(groups: ConsumerGroups, *args: Any) -> list[Effect]:
+    def answered_at_once(groups: ConsumerGroups, *args: Any) -> list[Effect]:
         effects: list[Effect] = []
         for effect in append(groups, *args):
             if isinstance(effect, Append) and isinstance(effect.purpose, ConsumerGroupChanged):
@@ -143,7 +143,7 @@ def g6b_tells_before_it_is_stored() -> tuple[Patch, ...]:
                 effects.append(effect)
         return effects
 
-    return (Patch(ConsumerGroups, "_append", told_at_once),)
+    return (Patch(ConsumerGroups, "_append", answered_at_once),)
 
 
 def g7_gives_on_what_is_not_given_up() -> tuple[Patch, ...]:

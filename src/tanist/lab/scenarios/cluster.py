@@ -200,14 +200,14 @@ class Cluster(Controlled):
 
     def offline_dirs(self, event: Fields) -> None:
         """A heartbeat that reports failed directories."""
-        broker_id, told_of = event.number("broker"), event.get("dirs", True)
+        broker_id, reported = event.number("broker"), event.get("dirs", True)
         own = self.kept_in.get(broker_id, ())
-        if isinstance(told_of, list):
-            lost = own[: len(told_of)] if len(own) <= 1 else tuple(directory(broker_id, name) for name in told_of)
-        elif isinstance(told_of, int) and not isinstance(told_of, bool):
-            lost = own[:told_of]
+        if isinstance(reported, list):
+            lost = own[: len(reported)] if len(own) <= 1 else tuple(directory(broker_id, name) for name in reported)
+        elif isinstance(reported, int) and not isinstance(reported, bool):
+            lost = own[:reported]
         else:
-            lost = own if told_of else ()
+            lost = own if reported else ()
         request = BrokerHeartbeatRequest(
             broker_id=broker_id,
             broker_epoch=self.epoch(broker_id),

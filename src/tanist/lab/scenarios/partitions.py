@@ -174,12 +174,12 @@ def _compare_record(
     # An unchanged field in a record means nothing; but the existence of a record counts (rule 65), and
     # so does the leader (rule 66).
     as_before = described(before)
-    told_of = {
+    reported = {
         name
         for name in values.keys() | fields.keys()
         if name == "leader" or not _is_kept(name, values, fields, as_before)
     }
-    differing = {name for name in told_of if values.get(name) != fields.get(name)}
+    differing = {name for name in reported if values.get(name) != fields.get(name)}
     if not differing and (expect["record"] is None) == (record is None):
         return []
     return [_explained("the record", differing, values, fields, intent, before, after, context)]

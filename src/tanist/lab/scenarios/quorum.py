@@ -264,13 +264,13 @@ def raft_fetch(item: Fields) -> None:
     response = tested.ask(request)
     expect, part = item.inner("expect"), part_of(response)
     same_error("the error", error_of(response), expect.get("error"))
-    diverging, told_of = _pair(part.diverging_epoch), _pair(part.snapshot_id)
+    diverging, reported = _pair(part.diverging_epoch), _pair(part.snapshot_id)
     for name in expect:
         wanted = expect[name]
         if name == "diverging":
             same("the diverging epoch", diverging, _pair_of(wanted))
         elif name == "snapshot":
-            same("the snapshot", told_of, _pair_of(wanted))
+            same("the snapshot", reported, _pair_of(wanted))
         elif name == "hw":
             same("the high watermark", part.high_watermark, _id(wanted))
         elif name == "log_start":
@@ -278,7 +278,7 @@ def raft_fetch(item: Fields) -> None:
         elif name == "records":
             same("whether there are records", bool(part.records), bool(wanted))
         elif name == "valid":
-            same("whether the position is valid", diverging == UNDEFINED and told_of == UNDEFINED, wanted)
+            same("whether the position is valid", diverging == UNDEFINED and reported == UNDEFINED, wanted)
         elif name not in ("error", "note"):
             raise NotUnderstood(f"not understood: {expect.where}.{name}")
 

@@ -110,7 +110,7 @@ def serve(config: NodeConfig, make_node: MakeNode) -> int:
         loop = Loop(on_failure=_report_failure)
         disk = RealDisk(loop, f"{config.log_dirs[0]}/{LEDGER_NAME}")
     except OSError as error:
-        return _cannot_start(config, _told(error), exit_record)
+        return _cannot_start(config, _in_words(error), exit_record)
     network = SocketNetwork(
         loop,
         # Half of the descriptors are for files: a partition has one to three open for each segment.
@@ -132,7 +132,7 @@ def serve(config: NodeConfig, make_node: MakeNode) -> int:
         metrics = _tell_metrics(loop, config, node)
         node.start()
     except (OSError, ValueError) as error:
-        return _cannot_start(config, _told(error), exit_record)
+        return _cannot_start(config, _in_words(error), exit_record)
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_GC_THRESHOLDS)
@@ -228,7 +228,7 @@ def _report_failure(where: str, error: BaseException) -> None:
     report("ERROR", f"unexpected error in {where}: {error!r}\n{''.join(traceback.format_exception(error)).rstrip()}")
 
 
-def _told(error: Exception) -> str:
+def _in_words(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}{f': {error.filename}' if error.filename else ''}"
     return str(error)

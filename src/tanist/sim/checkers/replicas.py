@@ -198,7 +198,7 @@ class ReplicaChecks:
             return
         self.states[key] = after
         oracle = self.oracle_of(key)
-        self._world.note("metadata", "STATE", f"{oracle.name}: {_told(after)}")
+        self._world.note("metadata", "STATE", f"{oracle.name}: {_in_words(after)}")
         for node_id, mirror in oracle.mirrors.items():
             if node_id not in after.replicas:
                 mirror.released_epoch = after.partition_epoch  # the newest: the node may be several changes behind
@@ -341,7 +341,7 @@ class ReplicaChecks:
         return oracle.mirrors.get(host.node_id)
 
 
-def _told(state: PartitionState) -> str:
+def _in_words(state: PartitionState) -> str:
     """A line of the trace."""
     parts = [
         f"leader {state.leader} in epoch {state.leader_epoch}.{state.partition_epoch}",

@@ -307,20 +307,20 @@ class SimConnection:
             self._vanished()
             scheduler.at(self._arrival_us(0), lambda: other._arrive_end("closed by peer"))
 
-    def _take(self, room_bytes: int) -> bytes:
+    def _take(self, space_bytes: int) -> bytes:
         """Take up to that many bytes of the send queue."""
         outgoing = self._outgoing
         if len(outgoing) == 1:
             only = outgoing[0]
-            if only.__class__ is bytes and len(only) <= room_bytes:
+            if only.__class__ is bytes and len(only) <= space_bytes:
                 outgoing.clear()
                 self._outgoing_bytes = 0
                 return only
         pieces: list[bytes] = []
-        while outgoing and room_bytes > 0:
+        while outgoing and space_bytes > 0:
             chunk = outgoing.popleft()
             if isinstance(chunk, FileRange):
-                length = min(chunk.length, room_bytes)
+                length = min(chunk.length, space_bytes)
                 if length < chunk.length:
                     outgoing.appendleft(FileRange(chunk.file, chunk.offset + length, chunk.length - length))
                 try:
@@ -333,10 +333,10 @@ class SimConnection:
                     break
             else:
                 piece = chunk
-                if len(piece) > room_bytes:
-                    outgoing.appendleft(piece[room_bytes:])
-                    piece = piece[:room_bytes]
-            room_bytes -= len(piece)
+                if len(piece) > space_bytes:
+                    outgoing.appendleft(piece[space_bytes:])
+                    piece = piece[:space_bytes]
+            space_bytes -= len(piece)
             self._outgoing_bytes -= len(piece)
             pieces.append(piece)
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
