@@ -1,11 +1,10 @@
-"""Draw docs/pictures/architecture.svg: the packages of src/tanist, their sizes, and who imports whom.
+"""Draw docs/pictures/architecture.svg: the packages of src/tanist, and which imports which.
 
     python tools/draw_architecture.py            write the picture
     python tools/draw_architecture.py --check    exit code 1 if the picture that is there is another one
 
-Everything comes from the imports themselves (grimp, types included). A package stands below all that import it. Arrows
-point from importer to imported; one that follows from two others is left out. The count is of modules, so that the
-picture changes when the structure does, and not with each line.
+All of it comes from the imports (grimp), imports for types included. A package stands below all that import it. Arrows
+point from importer to imported; an arrow that follows from two others is left out.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ PACKAGE = "tanist"
 LEAVES = ("text", "words")
 """Helpers that every package may use: arrows to them would say nothing."""
 
-WIDTH, BOX_HEIGHT, GAP_X, GAP_Y, MARGIN = 880, 76, 16, 44, 16
+WIDTH, BOX_HEIGHT, GAP_X, GAP_Y, MARGIN = 880, 62, 16, 40, 16
 STYLE = (
     ":root{color-scheme:light dark;--paper:#ffffff;--ink:#1a1a1a;--quiet:#555555;--box:#eef3f8;--rule:#8fadc8;"
     "--way:#7a828a}"
@@ -35,16 +34,15 @@ STYLE = (
 )
 
 
-def imports() -> tuple[dict[str, set[str]], dict[str, tuple[list[str], int]]]:
-    """Package -> packages that it imports; package -> (its subpackages, its number of modules)."""
+def imports() -> tuple[dict[str, set[str]], dict[str, list[str]]]:
+    """Package -> packages that it imports; package -> its subpackages."""
     graph = grimp.build_graph(PACKAGE, cache_dir=None)
     children = sorted(graph.find_children(PACKAGE))
-    parts: dict[str, tuple[list[str], int]] = {}
+    parts: dict[str, list[str]] = {}
     for child in children:
         name = child.removeprefix(f"{PACKAGE}.")
         inner = [each for each in graph.find_children(child) if graph.find_children(each)]
-        modules = len(graph.find_descendants(child)) or 1
-        parts[name] = (sorted(each.rpartition(".")[2] for each in inner), modules)
+        parts[name] = sorted(each.rpartition(".")[2] for each in inner)
         if graph.find_children(child):
             graph.squash_module(child)
     below = {
@@ -126,12 +124,13 @@ def drawing() -> str:
                 f'{end + spread:.0f} {to_y - 3:.0f}"/>'
             )
     for name, (x, y, width) in where.items():
-        inner, modules = parts[name]
         middle = x + width / 2
-        lines = [f"{modules} module{'s' if modules != 1 else ''}", *wrapped(inner, int(width / 6))]
         out.append(f'<rect class="box" x="{x:.0f}" y="{y:.0f}" width="{width:.0f}" height="{BOX_HEIGHT}" rx="6"/>')
         out.append(text("name", middle, y + 22, name))
-        out += (text("parts", middle, y + 39 + 14 * number, line) for number, line in enumerate(lines))
+        out += (
+            text("parts", middle, y + 39 + 14 * number, line)
+            for number, line in enumerate(wrapped(parts[name], int(width / 6)))
+        )
     size = f'viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
     title = "The packages of tanist: arrows point to what a package imports"
     head = [
