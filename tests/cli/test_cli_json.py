@@ -47,6 +47,8 @@ class Case:
     """Keys of the result, or of the first of its list."""
 
 
+KEYS_OF_A_RULE = ("kind", "trigger", "hits")
+
 CASES = {
     # -- the cluster
     "demo": Case("--records 100", has=("acknowledged", "lost")),
@@ -100,7 +102,11 @@ CASES = {
     "slow": Case("3 --latency 1ms", after=("heal",), has=("faults",)),
     "disk": Case("3 slow --latency 1ms", after=("heal",), has=("faults",)),
     "heal": Case(has=("faults", "resumed")),
-    "faults": Case(has=("faults",)),
+    "faults list": Case(has=("faults",)),
+    "faults inject error": Case("PRODUCE NOT_ENOUGH_REPLICAS --once", after=("heal",), has=KEYS_OF_A_RULE),
+    "faults inject delay": Case("FETCH 500ms --times 2", after=("heal",), has=KEYS_OF_A_RULE),
+    "faults inject disconnect": Case("METADATA --on-call 2", after=("heal",), has=KEYS_OF_A_RULE),
+    "faults inject blackhole": Case("some-client --every-time", after=("heal",), has=KEYS_OF_A_RULE),
     "elect": Case("--type preferred --topic {topic} --partition 0", has=("type", "partitions")),
     "salvage list": Case(data="{salvaged}", has=("id", "topic", "records")),
     "salvage show": Case("{entry}", data="{salvaged}", has=("id", "first_records")),
@@ -203,7 +209,7 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
 
 def invoke(line: str, names: dict[str, str], *, stdin: str = "", data: str = "{data}") -> Result:
     words = line.format(**names).split()
-    command = ALL.get(" ".join(words[:2])) or ALL[words[0]]
+    command = next(ALL[name] for depth in (3, 2, 1) if (name := " ".join(words[:depth])) in ALL)
     if has(command, "--data") and "--data" not in words:
         words += ["--data", data.format(**names)]
     return CliRunner().invoke(app, words, input=stdin, prog_name="tanist")

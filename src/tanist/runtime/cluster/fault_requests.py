@@ -123,6 +123,7 @@ class FaultRequests:
             raise ClusterError(f"{settings.names(tuple(both))} cannot be on both sides of a link")
 
     def _change(self, change: Callable[[FaultSet], FaultSet]) -> FaultSet:
+        load_existing(self._data)  # before a folder is made where no cluster is
         self._folder.mkdir(mode=0o700, exist_ok=True)
         with locked(self._folder):
             cluster = load_existing(self._data)
