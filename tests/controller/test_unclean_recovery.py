@@ -14,6 +14,7 @@ from tanist.controller.unclean_recovery import AskReplica, LogInfo, Phase
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import TopicIdPartition
 from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
+from tanist.wire.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from tanist.wire.metadata import decode_record, encode_record, record_version
 from tests.controller.controller_double import Cluster
 
@@ -90,6 +91,32 @@ def lost(strategy: str = "Balanced", **settings: Any) -> Rig:
 
 
 # -- the trigger: the KIP's order
+
+
+@pytest.mark.parametrize(
+    ("strategy", "phase"),
+    [
+        ("Aggressive", Phase.COMPARING),
+        ("Balanced", Phase.ELIGIBLE_AWAITED),
+        ("None", Phase.ELIGIBLE_AWAITED),
+    ],
+)
+def test_a_fenced_isr_from_before_elr_was_switched_on_counts_as_an_elr(strategy: str, phase: Phase) -> None:
+    """Without ELR the last member stays in the ISR when it is fenced; with it, only its return or a recovery helps."""
+    rig = Rig(strategy)
+    for level in (0, 1):
+        if level:
+            rig.fence(3, 2, 1)
+            assert (rig.state.leader, rig.state.isr, rig.state.elr) == (-1, (1,), ())
+            rig.unclean(2, 3)
+            assert rig.phase() is None
+        change = FeatureUpdateKey(
+            feature="eligible.leader.replicas.version", max_version_level=level, upgrade_type=2 - level
+        )
+        assert rig.cluster.ask(UpdateFeaturesRequest(feature_updates=(change,))).error_code == ErrorCode.NONE
+    assert (rig.state.leader, rig.state.isr, rig.phase()) == (-1, (1,), phase)
+    rig.cluster.heartbeat(1)
+    assert rig.state.leader == 1
 
 
 def test_balanced_waits_for_fenced_members_of_the_elr() -> None:

@@ -17,7 +17,8 @@ The KIP's rules, as kept here (the sentences are those of its section "Unclean r
 Where the KIP leaves a choice: a replica that cannot answer is not waited for. A recovery is over as soon as every
 replica has answered; one that is fenced is not waited for by Balanced (unless it is in LastKnownELR), and by Aggressive
 for the `unclean_recovery_grace_ms` only, so that the first broker back after a loss of power does not win by a second.
-A member of LastKnownELR that was unregistered will not return, and is not waited for.
+A member of LastKnownELR that was unregistered will not return, and is not waited for. A fenced member of the ISR counts
+as one of the ELR: it is there where ELR was switched on after the last member had gone.
 
 Must never elect while a member of ISR or ELR could lead (U1): that is an election, and is tried first.
 """
@@ -51,7 +52,7 @@ _RETRY_MS = 500
 class Phase(Enum):
     """The state of a partition without a leader."""
 
-    ELIGIBLE_AWAITED = "a member of the ELR is waited for"
+    ELIGIBLE_AWAITED = "a member of the ISR or the ELR is waited for"
     OPERATOR_AWAITED = "nobody is eligible, and the strategy is to wait for an operator"
     LAST_KNOWN_AWAITED = "members of LastKnownElr are waited for"
     COMPARING = "the replicas are asked for their logs"
@@ -225,7 +226,7 @@ class UncleanRecoveries:
         while self._marked and len(records) < _MAX_ELECTIONS_A_STEP:
             key = self._marked.popitem()[0]
             state = image.partition(*key)
-            if not enabled or state is None or state.has_leader or state.isr:
+            if not enabled or state is None or state.has_leader:
                 self._forget(key)
                 continue
             change = builder.change(state, Intent(topic_id=key[0], partition=key[1]))
@@ -329,7 +330,7 @@ def _phase(strategy: Strategy, state: PartitionState, live: Iterable[int], neede
     """KIP-966, "leader election", 3 and 4."""
     if strategy is Strategy.AGGRESSIVE:
         return Phase.COMPARING
-    if state.elr:
+    if state.elr or state.isr:
         return Phase.ELIGIBLE_AWAITED
     if strategy is Strategy.NONE:
         return Phase.OPERATOR_AWAITED
