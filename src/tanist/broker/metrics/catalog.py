@@ -270,7 +270,7 @@ NODE_METRICS = (
     _gauge(
         "tanist_queue_depth",
         "",
-        "What waits in a queue that has a bound. Of queues of which there are many, the fullest.",
+        "Length of a bounded queue. Of many queues of a kind, the fullest.",
         "queue",
     ),
     _gauge("tanist_queue_limit", "", "That bound.", "queue"),

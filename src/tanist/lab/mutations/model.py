@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from tanist.lab.model import events
+from tanist.lab.model import controller_events
 from tanist.lab.mutations import rules_of_controllers as controllers
 from tanist.lab.mutations import rules_of_replicas as replicas
 from tanist.lab.mutations.patching import Breaks, Patch, fixed, replaced
@@ -75,7 +75,7 @@ MUTATIONS: Mapping[str, Mutation] = {
             "the mark of a clean shutdown survives a crash",
             "last-replica-standing",
             "S8 S2",
-            fixed(events, "clean_shutdown_epoch", lambda before, *, clean: before.epoch),
+            fixed(controller_events, "clean_shutdown_epoch", lambda before, *, clean: before.epoch),
         ),
         ("A5", "any life of a broker may join the ISR", "one-outside", "S14 S2", controllers.a5_any_life_may_join),
         (

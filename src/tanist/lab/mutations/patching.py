@@ -30,10 +30,11 @@ Breaks = Callable[[], tuple[Patch, ...]]
 
 @contextmanager
 def replaced(patches: Iterable[Patch]) -> Iterator[None]:
-    """Apply the patches while the block runs."""
+    """Apply the patches while the block runs. `AttributeError` for a name that is not there: nothing would break."""
     undo: list[Patch] = []
     try:
         for patch in patches:
+            getattr(patch.owner, patch.name)
             undo.append(Patch(patch.owner, patch.name, vars(patch.owner).get(patch.name, _INHERITED)))
             setattr(patch.owner, patch.name, patch.replacement)
         yield
