@@ -63,7 +63,11 @@ def log_of(folder: Path, node: NodeEntry) -> str:
 
 def test_a_closed_terminal_stops_the_cluster_in_an_orderly_way(up: Up, folder: Path) -> None:
     ours, theirs = pty.openpty()
-    process = up("--brokers", "1", stdout=theirs)
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup the tests, and so the command, would ignore it
+    try:
+        process = up("--brokers", "1", stdout=theirs)
+    finally:
+        signal.signal(signal.SIGHUP, before)
     os.close(theirs)
     said = b""
     while b"Ctrl-C stops it" not in said:
