@@ -1,5 +1,5 @@
 """A node: the one interpreter of the core's effects, built from four ports.
 
-`node.Node` owns everything here. Each file is one matter: connections, RPC channels, long polls, the hosted replicas,
-fetchers, the broker's registration, the quorum, the controller; `api/` holds one file per API.
+`node.Node` starts and stops the parts, `parts` makes and wires them. Each part gets by its constructor the context and
+the parts that it calls; `api/` has one module for each API.
 """

@@ -7,6 +7,7 @@ together, by `build` functions of the API modules and by the metrics; a part its
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tanist.broker.assembly import assemble_quorum, open_directories
 from tanist.broker.context import NodeContext
@@ -35,6 +36,9 @@ from tanist.broker.storage.salvage import Salvage
 from tanist.broker.turn import Turn
 from tanist.controller.image import MetadataImage
 from tanist.log.checkpoints import MetaProperties
+
+if TYPE_CHECKING:
+    from tanist.broker.groups.coordinator import Coordinator
 
 _FETCH_SESSION_EVICTION_MS = 120_000
 
@@ -105,7 +109,13 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> BrokerPa
         delete_later=deletions.schedule,
     )
     cleaner = LogCleaner(context, configs, replicas, deletions)
-    groups = Groups(context, metadata, replicas, leadership, effects, purgatory, turn)
+
+    def make_coordinator() -> Coordinator:
+        from tanist.broker.groups.coordinator import Coordinator
+
+        return Coordinator(context, metadata, replicas, leadership, effects, purgatory, turn)
+
+    groups = Groups(make_coordinator)
     effects.isr_changes = isr_changes
     effects.salvage = salvage
     effects.group_leadership_changed = groups.role_changed

@@ -5,16 +5,10 @@ Nothing of the coordinator is imported before: a broker without groups starts fa
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tanist.broker.context import NodeContext
-from tanist.broker.metadata.view import MetadataView
 from tanist.broker.replication.hosted_partition import HostedPartition
-from tanist.broker.replication.leadership import Leadership
-from tanist.broker.replication.purgatory import Purgatory
-from tanist.broker.replication.replica_effects import ReplicaEffects
-from tanist.broker.replication.replicas import Replicas
-from tanist.broker.turn import Turn
 from tanist.controller.delta import ImageDelta
 
 if TYPE_CHECKING:
@@ -24,19 +18,10 @@ if TYPE_CHECKING:
 class Groups:
     """The coordinator, if there is one yet; it hears of roles and topics."""
 
-    __slots__ = ("_collaborators", "loaded")
+    __slots__ = ("_make", "loaded")
 
-    def __init__(
-        self,
-        context: NodeContext,
-        metadata: MetadataView,
-        replicas: Replicas,
-        leadership: Leadership,
-        effects: ReplicaEffects,
-        purgatory: Purgatory,
-        turn: Turn,
-    ) -> None:
-        self._collaborators = (context, metadata, replicas, leadership, effects, purgatory, turn)
+    def __init__(self, make: Callable[[], Coordinator]) -> None:
+        self._make = make
         self.loaded: Coordinator | None = None
         """The coordinator, if there was a group to serve."""
 
@@ -45,11 +30,6 @@ class Groups:
         if self.loaded is None:
             self.loaded = self._make()
         return self.loaded
-
-    def _make(self) -> Coordinator:
-        from tanist.broker.groups.coordinator import Coordinator
-
-        return Coordinator(*self._collaborators)
 
     def role_changed(self, hosted: HostedPartition) -> None:
         """A partition of `__consumer_offsets` has another role here."""

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from tanist.sim.faults.schedule import KINDS, RARE_KINDS, Fault, draw_faults
+from tanist.sim.faults.schedule import KINDS, RARE_KINDS, Fault
+from tanist.sim.run.drawing import faults_of, operations_of
 from tanist.sim.run.group_profiles import GroupConfig
 from tanist.sim.run.group_run import GroupRun
 from tanist.sim.run.profiles import ChaosConfig
 from tanist.sim.run.run import Run
-from tanist.sim.workload.operations import OPERATIONS, RARE_OPERATIONS, Operation, draw_operations
-from tanist.sim.world.clock import stream
+from tanist.sim.workload.operations import OPERATIONS, RARE_OPERATIONS, Operation
 
 Profile = Callable[[int], ChaosConfig]
 
@@ -75,16 +75,7 @@ class Plan:
     def drawn(cls, seed: int, restriction: Restriction = NO_RESTRICTION, profile: Profile = ChaosConfig.drawn) -> Plan:
         """The plan of a seed. Without a restriction it is the one that `sim.run.run.run(seed)` plays."""
         config = restriction.applied(profile(seed))
-        time_us = config.fault_time_ms * 1000
-        faults: list[Fault] = []
-        if config.kinds:
-            low_ms, high_ms = config.fault_pause_ms
-            pause_us = (low_ms * 1000, high_ms * 1000)
-            faults = draw_faults(stream(seed, "faults"), config.kinds, list(config.roles), time_us, pause_us)
-        low_ms, high_ms = config.operation_pause_ms
-        pause_us = (low_ms * 1000, high_ms * 1000)
-        operations = draw_operations(stream(seed, "operations"), config.operations, time_us, pause_us)
-        return cls(seed, config, tuple(faults), tuple(operations))
+        return cls(seed, config, tuple(faults_of(seed, config)), tuple(operations_of(seed, config)))
 
     def begin(self) -> Run:
         """The run, ready to be played: with consumer groups if the configuration has any."""

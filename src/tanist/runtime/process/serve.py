@@ -17,7 +17,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from tanist.broker.config import ConfigError, NodeConfig, PropertiesError, parse_properties
 from tanist.ports import Clock, Disk, Network, Random
@@ -33,7 +33,6 @@ from tanist.runtime.readiness import tell_ready, tell_status
 from tanist.runtime.titles import name_process
 
 if TYPE_CHECKING:
-    from tanist.broker.node import Node
     from tanist.runtime.process.metrics_http import MetricsServer
 
 _READY_LOOK_MS = 10
@@ -155,12 +154,14 @@ def serve(config: NodeConfig, make_node: MakeNode) -> int:
 
 def _tell_metrics(loop: Loop, config: NodeConfig, node: ServedNode) -> MetricsServer | None:
     """Open the metrics' port, if there is to be one. `OSError` if it is taken."""
-    if config.metrics_listener is None or not hasattr(node, "parts"):
+    from tanist.broker.node import Node
+
+    if config.metrics_listener is None or not isinstance(node, Node):
         return None
     from tanist.runtime.process.metrics_http import MetricsServer, node_pages
 
     host, port = config.metrics_listener
-    server = MetricsServer(loop, host, port, node_pages(cast("Node", node), loop))
+    server = MetricsServer(loop, host, port, node_pages(node, loop))
     report("INFO", f"metrics at http://{f'[{host}]' if ':' in host else host}:{server.port}/metrics")
     return server
 

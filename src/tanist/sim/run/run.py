@@ -1,7 +1,7 @@
 """A run of the simulator: a cluster under load with random faults and operators, then the liveness phase.
 
 Everything is drawn from the seed, in separate random streams: the cluster and its clients (`profiles`), the faults with
-their times and hosts (`faults`), the operations (`operations`). Safety is checked after every turn (`checkers`). After
+their times and hosts, the operations (`drawing`). Safety is checked after every turn (`checkers`). After
 the faults the cluster must become whole again within bounded time (`checkers.liveness`).
 """
 
@@ -15,12 +15,13 @@ from tanist.sim.checkers.compaction import POLICY, key_of
 from tanist.sim.checkers.liveness import LIVENESS_STREAM, LivenessPhase
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.faults.nemesis import Nemesis
-from tanist.sim.faults.schedule import Fault, draw_faults
+from tanist.sim.faults.schedule import Fault
 from tanist.sim.marks.situations import watching_situations
 from tanist.sim.run.coverage import Counts
+from tanist.sim.run.drawing import faults_of, operations_of
 from tanist.sim.run.profiles import ChaosConfig
 from tanist.sim.workload.history import History
-from tanist.sim.workload.operations import Admin, Operation, draw_operations
+from tanist.sim.workload.operations import Admin, Operation
 from tanist.sim.workload.producer import Producer, no_key
 from tanist.sim.workload.readers import Consumer, Observer
 from tanist.sim.world.clock import stream
@@ -76,25 +77,9 @@ class Run:
         self._set_clocks()
         self.history = History()
         self.checkers = Checkers(self.world, self.history)
-        if faults is None:
-            low_ms, high_ms = config.fault_pause_ms
-            faults = draw_faults(
-                stream(seed, "faults"),
-                config.kinds,
-                list(self.world.hosts),
-                config.fault_time_ms * 1000,
-                (low_ms * 1000, high_ms * 1000),
-            )
+        faults = faults_of(seed, config) if faults is None else faults
         self.faults = faults
-        if operations is None:
-            low_ms, high_ms = config.operation_pause_ms
-            operations = draw_operations(
-                stream(seed, "operations"),
-                config.operations,
-                config.fault_time_ms * 1000,
-                (low_ms * 1000, high_ms * 1000),
-            )
-        self.operations = operations
+        self.operations = operations_of(seed, config) if operations is None else operations
         replicas = self.checkers.replicas
         oracle, promise = replicas.oracle, replicas.elections.promise
         self.nemesis = Nemesis(self.world, faults, oracle, promise, down_max=config.down_max, may_lose=config.may_lose)

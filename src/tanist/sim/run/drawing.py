@@ -1,0 +1,30 @@
+"""The faults and operations that a seed draws for a configuration.
+
+Each purpose has a random stream of its own (`sim.world.clock.stream`), so that leaving some out later moves no other.
+"""
+
+from __future__ import annotations
+
+from tanist.sim.faults.schedule import Fault, draw_faults
+from tanist.sim.run.profiles import ChaosConfig
+from tanist.sim.workload.operations import Operation, draw_operations
+from tanist.sim.world.clock import stream
+
+
+def faults_of(seed: int, config: ChaosConfig) -> list[Fault]:
+    """In order of time; none if the configuration has no kinds."""
+    if not config.kinds:
+        return []
+    hosts, time_us = list(config.roles), config.fault_time_ms * 1000
+    return draw_faults(stream(seed, "faults"), config.kinds, hosts, time_us, _in_us(config.fault_pause_ms))
+
+
+def operations_of(seed: int, config: ChaosConfig) -> list[Operation]:
+    """In order of time."""
+    time_us, pause_us = config.fault_time_ms * 1000, _in_us(config.operation_pause_ms)
+    return draw_operations(stream(seed, "operations"), config.operations, time_us, pause_us)
+
+
+def _in_us(pause_ms: tuple[int, int]) -> tuple[int, int]:
+    low_ms, high_ms = pause_ms
+    return low_ms * 1000, high_ms * 1000
