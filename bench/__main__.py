@@ -3,6 +3,7 @@
 python -m bench                     about a quarter of an hour
 python -m bench --quick             about two minutes, without Kafka's own tools
 python -m bench --sides apache,apache --quick      the bench against itself: all ratios about 1
+python -m bench --sides ../before,tanist           another checkout, with its .venv, beside this one
 python -m bench --only produce-100B-16x1,fetch-32KB-16x1
 python -m bench --join bench/results/raw/A.json bench/results/raw/B.json      the document, of runs in parts
 """
@@ -18,7 +19,7 @@ from pathlib import Path
 
 from bench import report
 from bench.measure import Measured, RawRunner, ToolRunner, measure_idle, measure_start
-from bench.stands import standing
+from bench.stands import program_of, standing
 from bench.workloads import FULL, QUICK, RAW, TOOLS, Effort, Raw, Tool
 from tests.clients import install
 from tests.interop import apache
@@ -33,10 +34,13 @@ ALL = ("tanist", "apache")
 def labels_of(sides: str) -> dict[str, str]:
     """`apache,apache` -> {"apache": "apache", "apache-2": "apache"}: a name for each side, and what it is."""
     targets = sides.split(",")
-    if len(targets) != 2 or not set(targets) <= set(TARGETS):
-        raise argparse.ArgumentTypeError(f"two of {', '.join(TARGETS)}, not {sides!r}")
+    if len(targets) != 2 or not all(each in TARGETS or program_of(each).exists() for each in targets):
+        raise argparse.ArgumentTypeError(
+            f"two of {', '.join(TARGETS)} or the paths of checkouts with a .venv, not {sides!r}"
+        )
     first, second = targets
-    return {first: first, second if second != first else f"{second}-2": second}
+    names = [each if each in TARGETS else Path(each).resolve().name for each in targets]
+    return {names[0]: first, names[1] if names[1] != names[0] else f"{names[1]}-2": second}
 
 
 def run(effort: Effort, labels: dict[str, str], only: set[str], directory: Path) -> list[Measured]:

@@ -1,7 +1,7 @@
 """The brokers on the bench: the same topology and the same server.properties for each side, the JVM's heap fixed.
 
-A side is "tanist" or "apache", as one combined node and as a cluster of three. The same target may stand on both sides,
-as when Apache is measured against itself to prove the bench.
+A side is "tanist", "apache", or the path of another checkout of tanist with its `.venv`, as one combined node and as a
+cluster of three. The same target may stand on both sides, as when Apache is measured against itself to prove the bench.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.interop.apache import ApacheCluster
 from tests.interop.cluster import Cluster, free_ports, metadata, pids, wait_in_sync, wait_ready
 from tests.interop.raw import RawClient
-from tests.interop.tanist_cluster import TanistCluster, TanistNode, tanist
+from tests.interop.tanist_cluster import PROGRAM, TanistCluster, TanistNode, tanist
 from tests.interop.waiting import wait_for
 
 HEAP = "512m"
@@ -44,6 +44,11 @@ class Side:
         return self.triple
 
 
+def program_of(target: str) -> Path:
+    """The command `tanist` of this checkout, or of another one."""
+    return PROGRAM if target == "tanist" else Path(target) / ".venv" / "bin" / "tanist"
+
+
 def single_node(target: str, directory: Path, properties: Mapping[str, str] | None = None) -> Cluster:
     """One combined node of either kind, formatted, not yet started. Their server.properties differ in ports only."""
     apache = ApacheCluster(
@@ -52,7 +57,7 @@ def single_node(target: str, directory: Path, properties: Mapping[str, str] | No
         properties=BROKER_CONFIG | dict(properties or {}),
         heap=HEAP,
         first_port=free_ports(2),
-        name=target,
+        name=Path(target).name,
     )
     if target == "apache":
         apache.format()
@@ -62,8 +67,9 @@ def single_node(target: str, directory: Path, properties: Mapping[str, str] | No
     properties_file.parent.mkdir(parents=True)
     properties_file.write_text(lines)
     cluster_id = tanist("random-uuid").strip()
-    tanist("format", "--config", str(properties_file), "--cluster-id", cluster_id)
-    return TanistNode(properties_file)
+    program = program_of(target)
+    tanist("format", "--config", str(properties_file), "--cluster-id", cluster_id, program=program)
+    return TanistNode(properties_file, program=program)
 
 
 def triple(target: str, directory: Path) -> Cluster:
@@ -71,7 +77,7 @@ def triple(target: str, directory: Path) -> Cluster:
     settings = BROKER_CONFIG | {"min.insync.replicas": "2", "default.replication.factor": "3"}
     if target == "apache":
         return ApacheCluster(directory, nodes=3, heap=HEAP, properties=settings)
-    return TanistCluster(directory, nodes=3, properties=settings)
+    return TanistCluster(directory, nodes=3, properties=settings, program=program_of(target))
 
 
 @contextmanager

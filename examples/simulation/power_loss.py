@@ -3,11 +3,11 @@
 import sys
 
 from tanist.sim.faults.schedule import Fault
-from tanist.sim.run.run import ChaosConfig, Run
+from tanist.sim.run.chaos_run import ChaosConfig, ChaosRun
 
 seed = int(sys.argv[1]) if len(sys.argv) > 1 else 7
 power_loss = Fault(at_us=3_000_000, kind="power", host=1, other=2, duration_us=1_500_000, detail=0.5)
-run = Run(seed, ChaosConfig(), faults=[power_loss], operations=[])  # three nodes, clients, and tanist's own checkers
+run = ChaosRun(seed, ChaosConfig(), faults=[power_loss], operations=[])  # three nodes, clients, checkers
 result = run.run()
 assert result.violation is None, result.violation
 acknowledged = {send.value for send in run.history.sends if send.outcome == "ok"}

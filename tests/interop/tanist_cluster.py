@@ -22,9 +22,13 @@ class CommandFailed(AssertionError):
     """A `tanist` command ended with another exit code than 0."""
 
 
-def tanist(*arguments: str, timeout_s: float = 90.0) -> str:
-    """Run one `tanist` command in this interpreter's environment; gives what it printed."""
-    command = [str(Path(sys.executable).with_name("tanist")), *arguments]
+PROGRAM = Path(sys.executable).with_name("tanist")
+"""The command of this interpreter's environment."""
+
+
+def tanist(*arguments: str, timeout_s: float = 90.0, program: Path = PROGRAM) -> str:
+    """Run one `tanist` command; gives what it printed."""
+    command = [str(program), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
     if done.returncode != 0:
         raise CommandFailed(f"tanist {' '.join(arguments)}: exit code {done.returncode}\n{done.stdout}\n{done.stderr}")
@@ -40,6 +44,7 @@ class TanistCluster:
     properties: Mapping[str, str] = field(default_factory=dict)
     first_port: int | None = None
     name: str = "tanist"
+    program: Path = PROGRAM
     _up: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
@@ -68,10 +73,7 @@ class TanistCluster:
         settings = [part for item in self.properties.items() for part in ("--config", "=".join(item))]
         self._up = True
         try:
-            tanist(
-                "up", "--detach", "--data", str(self.directory), "--port", str(port), "--brokers", str(self.nodes),
-                *settings,
-            )  # fmt: skip
+            self._tanist("up", "--detach", "--port", str(port), "--brokers", str(self.nodes), *settings)
             wait_ready(self)
         except BaseException:
             self.stop()
@@ -80,16 +82,19 @@ class TanistCluster:
     def stop(self) -> None:
         if self._up:
             self._up = False
-            tanist("down", "--data", str(self.directory))
+            self._tanist("down")
 
     def start_node(self, node_id: int) -> None:
-        tanist("start", str(node_id), "--data", str(self.directory))
+        self._tanist("start", str(node_id))
 
     def stop_node(self, node_id: int) -> None:
-        tanist("stop", str(node_id), "--data", str(self.directory))
+        self._tanist("stop", str(node_id))
 
     def kill_node(self, node_id: int) -> None:
-        tanist("crash", str(node_id), "--data", str(self.directory))
+        self._tanist("crash", str(node_id))
+
+    def _tanist(self, *arguments: str) -> None:
+        tanist(*arguments, "--data", str(self.directory), program=self.program)
 
 
 @dataclass(slots=True)
@@ -98,6 +103,7 @@ class TanistNode:
 
     properties_file: Path
     name: str = "tanist"
+    program: Path = PROGRAM
     process: subprocess.Popen[bytes] | None = None
     properties: dict[str, str] = field(default_factory=dict, init=False)
 
@@ -146,7 +152,7 @@ class TanistNode:
 
     def start_node(self, node_id: int) -> None:
         self._check_id(node_id)
-        command = [str(Path(sys.executable).with_name("tanist")), "serve", str(self.properties_file)]
+        command = [str(self.program), "serve", str(self.properties_file)]
         with self._log_file().open("ab") as output:
             self.process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True

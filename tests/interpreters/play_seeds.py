@@ -10,8 +10,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 
+from tanist.sim.run.chaos_run import run
 from tanist.sim.run.group_run import run_groups
-from tanist.sim.run.run import run
 
 KINDS = {"chaos": run, "groups": run_groups}
 

@@ -13,7 +13,7 @@ import pytest
 
 from tanist.lab.history import Anomaly, Verdict, verify
 from tanist.lab.history.simulated import Recorder
-from tanist.sim.run.run import Run
+from tanist.sim.run.chaos_run import ChaosRun
 from tanist.sim.workload.history import History, Read, Send
 
 SEEDS = (1, 3, 149, 182)
@@ -21,7 +21,7 @@ SEEDS = (1, 3, 149, 182)
 
 def _check(seed: int, path: Path) -> Verdict | None:
     """None if the run did not come to its end, which is for the simulator's tests, or has a compacted topic."""
-    run = Run(seed)
+    run = ChaosRun(seed)
     if any(("cleanup.policy", "compact") in topic.configs for topic in run.config.topics):
         return None  # a compacted topic skips offsets, and Jepsen's poll-skip is about topics that keep all records
     recorder = Recorder(run.history)

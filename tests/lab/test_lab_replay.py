@@ -24,8 +24,8 @@ from tanist.lab.simulation.breaking import broken
 from tanist.lab.simulation.committed import Situation, broker_changed, changed, is_turning_point, reason
 from tanist.lab.simulation.scenario import FORMAT, Scenario, save
 from tanist.sim.faults.schedule import Fault
+from tanist.sim.run.chaos_run import ChaosRun
 from tanist.sim.run.profiles import ChaosConfig
-from tanist.sim.run.run import Run
 from tanist.sim.workload.operations import Operation, Topic
 
 CONFIG = ChaosConfig(
@@ -267,7 +267,7 @@ def test_nothing_is_reported_of_a_registration_that_stays() -> None:
 
 
 def _registrations(count: int) -> Iterator[BrokerRegistration]:
-    run = Run(1, CONFIG)
+    run = ChaosRun(1, CONFIG)
     run.world.start()
     run.world.run_for(500)
     yield from list(run.checkers.metadata.image.brokers.values())[:count]

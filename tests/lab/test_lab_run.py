@@ -23,9 +23,9 @@ from tanist.lab.simulation.running import Terms, Totals, outcomes
 from tanist.lab.simulation.scenario import FORMAT, Scenario, ScenarioError, as_document, from_document, load
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.faults.nemesis import Nemesis
+from tanist.sim.run.chaos_run import SeedResult
 from tanist.sim.run.group_profiles import GroupConfig
 from tanist.sim.run.profiles import ChaosConfig
-from tanist.sim.run.run import SeedResult
 
 SIMULATOR_PAGE = Path(__file__).parents[2] / "docs" / "simulator.md"
 GROUPS_PAGE = SIMULATOR_PAGE.with_name("groups.md")
@@ -82,7 +82,7 @@ def test_a_run_with_groups_is_judged_traced_and_replayed(tmp_path: Path) -> None
 
 
 def test_a_plan_with_groups_survives_its_file() -> None:
-    plan = Plan.drawn(5, profile=GroupConfig.drawn)
+    plan = Plan.drawn(5, GroupConfig.drawn(5))
     read = from_document(json.loads(json.dumps(as_document(Scenario(plan, "groups")))))
     assert read.plan == plan
     document = as_document(Scenario(plan, "groups"))
@@ -220,10 +220,10 @@ def test_a_run_is_summed_up() -> None:
 
 
 def test_a_plan_is_what_the_seed_plays() -> None:
-    from tanist.sim.run.run import Run
+    from tanist.sim.run.chaos_run import ChaosRun
 
     for seed in range(1, 30):
-        run, plan = Run(seed), Plan.drawn(seed)
+        run, plan = ChaosRun(seed), Plan.drawn(seed)
         assert (tuple(run.faults), tuple(run.operations), run.config) == (plan.faults, plan.operations, plan.config)
 
 
@@ -231,7 +231,8 @@ def test_a_plan_is_what_the_seed_plays() -> None:
 @settings(deadline=None, max_examples=30)
 def test_only_faults_that_are_named_are_drawn(seed: int, names: set[str]) -> None:
     own = set(ChaosConfig.drawn(seed).kinds)
-    plan = Plan.drawn(seed, Restriction(only=frozenset(names)))
+    plan = Terms(Restriction(only=frozenset(names))).plan(seed)
+    assert plan is not None
     assert {fault.kind for fault in plan.faults} <= ((own & names) or names)
     assert plan.config.operations == ChaosConfig.drawn(seed).operations
 
@@ -241,9 +242,11 @@ def test_only_faults_that_are_named_are_drawn(seed: int, names: set[str]) -> Non
 def test_what_is_excluded_is_not_drawn(seed: int) -> None:
     every = Plan.drawn(seed)
     gone = {every.faults[0].kind} | {each.kind for each in every.operations[:1]}
-    plan = Plan.drawn(seed, Restriction(without=frozenset(gone)))
+    plan = Terms(Restriction(without=frozenset(gone))).plan(seed)
+    assert plan is not None
     assert gone.isdisjoint({*(each.kind for each in plan.faults), *(each.kind for each in plan.operations)})
-    nothing = Plan.drawn(seed, Restriction(without=frozenset({*FAULTS, *OPERATORS})))
+    nothing = Terms(Restriction(without=frozenset({*FAULTS, *OPERATORS}))).plan(seed)
+    assert nothing is not None
     assert nothing.length == 0
 
 
@@ -303,7 +306,7 @@ def test_values_are_reported_as_people_write_them() -> None:
 
 def test_an_error_is_reported_without_the_folders_of_this_machine() -> None:
     with pytest.raises(ValueError, match="nonsense") as raised:
-        Plan.drawn(1, Restriction(only=frozenset({"nonsense"})))
+        Restriction(only=frozenset({"nonsense"}))
     said = readable(Violation.of_error(raised.value, 0).message)
     assert re.fullmatch(r"ValueError: nonsense: the faults are .* \(in lab/simulation/plan::__init__ > .*\)", said)
 

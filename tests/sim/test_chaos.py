@@ -12,8 +12,8 @@ from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
+from tanist.sim.run.chaos_run import SeedResult, run
 from tanist.sim.run.coverage import lacking
-from tanist.sim.run.run import SeedResult, run
 
 _DEFAULT = "1..16"
 _REST = "17..2000"

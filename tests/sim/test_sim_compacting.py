@@ -7,8 +7,8 @@ import itertools
 import pytest
 
 from tanist.log.cleaner.cleaning import LogCleaning
+from tanist.sim.run.chaos_run import ChaosRun, SeedResult
 from tanist.sim.run.profiles import ChaosConfig, compacted_topics
-from tanist.sim.run.run import Run, SeedResult
 from tanist.sim.world.clock import stream
 
 
@@ -21,7 +21,7 @@ def play(seed: int) -> tuple[SeedResult, int]:
         cleanings += "is compacted up to" in message
 
     config = compacted_topics(ChaosConfig.drawn(seed), stream(seed, "extras"))
-    return Run(seed, config, trace=trace).run(), cleanings
+    return ChaosRun(seed, config, trace=trace).run(), cleanings
 
 
 @pytest.mark.parametrize("seed", [4, pytest.param(3, marks=pytest.mark.slow), pytest.param(9, marks=pytest.mark.slow)])

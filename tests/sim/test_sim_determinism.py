@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tanist.sim.run.run import ChaosConfig, Run
+from tanist.sim.run.chaos_run import ChaosConfig, ChaosRun
 from tanist.sim.workload.operations import Topic
 from tanist.sim.world.world import COMBINED
 
@@ -42,7 +42,7 @@ print(test_sim_determinism.play({seed}))
 
 
 def play(seed: int) -> str:
-    outcome = Run(seed, _CONFIG).run()
+    outcome = ChaosRun(seed, _CONFIG).run()
     assert outcome.violation is None, outcome.violation
     assert outcome.counts["elections"] > 2, "little happened"
     assert outcome.counts["reassignments begun"], "operators did little"

@@ -7,9 +7,9 @@ from collections import Counter
 from tanist.sim.faults.links import LINK_FAULTS
 from tanist.sim.faults.nemesis import Nemesis
 from tanist.sim.faults.schedule import KINDS, RARE_KINDS
+from tanist.sim.run.chaos_run import ChaosConfig, ChaosRun
 from tanist.sim.run.coverage import EXPECTED, SELDOM, lacking
 from tanist.sim.run.profiles import EXTRAS, LEANINGS
-from tanist.sim.run.run import ChaosConfig, Run
 from tanist.sim.workload.operations import OPERATIONS, RARE_OPERATIONS, Admin
 
 
@@ -52,7 +52,7 @@ def test_features_change_only_where_nobody_loses_anything() -> None:
 
 
 def test_a_run_plans_its_faults_and_operations_before_it_begins() -> None:
-    one, other = Run(11), Run(11)
+    one, other = ChaosRun(11), ChaosRun(11)
     assert one.faults
     assert (one.faults, one.operations) == (other.faults, other.operations)
     assert [fault.at_us for fault in one.faults] == sorted(fault.at_us for fault in one.faults)

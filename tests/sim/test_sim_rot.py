@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tanist.sim.faults.schedule import Fault
-from tanist.sim.run.run import ChaosConfig, Run, SeedResult
+from tanist.sim.run.chaos_run import ChaosConfig, ChaosRun, SeedResult
 from tanist.sim.workload import readers
 
 SEED = 5
@@ -23,13 +23,13 @@ def play(kinds: str) -> SeedResult:
         Fault(500_000 * n, chosen[n % len(chosen)], 1 + n % 3, 1 + (n + 1) % 3, 400_000, (0.13 * n) % 1)
         for n in range(2, 20)
     ]
-    return Run(SEED, replace(ChaosConfig(), properties=PROPERTIES), faults=faults).run()
+    return ChaosRun(SEED, replace(ChaosConfig(), properties=PROPERTIES), faults=faults).run()
 
 
 def play_late(host: int) -> SeedResult:
     """One node has something rotten when a consumer begins to read everything."""
     config = replace(ChaosConfig(), late_consumers=1, properties=PROPERTIES)
-    return Run(SEED, config, faults=[Fault(5_900_000, "rot", host, 1 + host % 3, 1_000_000, 0.3)]).run()
+    return ChaosRun(SEED, config, faults=[Fault(5_900_000, "rot", host, 1 + host % 3, 1_000_000, 0.3)]).run()
 
 
 def test_rotten_logs_are_thrown_away_and_fetched_anew() -> None:

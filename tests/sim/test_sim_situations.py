@@ -15,8 +15,8 @@ from tanist.sim.marks.marks import Marks, watching
 from tanist.sim.marks.quorum import QUORUM_SITUATIONS
 from tanist.sim.marks.replicas import REPLICA_SITUATIONS
 from tanist.sim.marks.situations import CLIENT_SITUATIONS, NODE_SITUATIONS, SITUATIONS, watching_situations
+from tanist.sim.run.chaos_run import ChaosRun, run
 from tanist.sim.run.coverage import EXPECTED, added
-from tanist.sim.run.run import Run, run
 
 SEED = 2
 
@@ -42,7 +42,7 @@ def test_a_run_counts_situations_and_nothing_else_under_their_names() -> None:
 
 def test_looking_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     watched = run(SEED)
-    monkeypatch.setattr("tanist.sim.run.run.watching_situations", lambda counts: watching(counts))
+    monkeypatch.setattr("tanist.sim.run.chaos_run.watching_situations", lambda counts: watching(counts))
     plain = run(SEED)
     assert plain.digest == watched.digest
     assert sum(name in REPLICA_SITUATIONS for name in plain.counts) == 0
@@ -61,7 +61,7 @@ def test_everything_is_put_back_whatever_happens() -> None:
         fail()
     assert seen == [True]
     assert dict(vars(LeaderState)) == before
-    Run(SEED).run()
+    ChaosRun(SEED).run()
     assert dict(vars(LeaderState)) == before
 
 

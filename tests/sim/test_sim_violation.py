@@ -10,7 +10,7 @@ import pytest
 
 from tanist.lab.simulation.properties import readable
 from tanist.sim.checkers.violation import CRASH, Violation
-from tanist.sim.run.run import Run, SeedResult
+from tanist.sim.run.chaos_run import ChaosRun, SeedResult
 
 FOLDERS = (
     "/x/src/tanist",
@@ -41,15 +41,15 @@ def _function(module: str, folder: str, made_of: str) -> Callable[..., None]:
 
 def _failing(monkeypatch: pytest.MonkeyPatch, folder: str) -> SeedResult:
     opened, start, test, between = (_function(module, folder, made_of) for module, made_of in SOURCE.items())
-    monkeypatch.setattr(Run, "_play", lambda run: between(test, start, opened))
-    return Run(1).run()
+    monkeypatch.setattr(ChaosRun, "_play", lambda run: between(test, start, opened))
+    return ChaosRun(1).run()
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_an_error_names_the_packages_functions_and_no_folder(monkeypatch: pytest.MonkeyPatch, folder: str) -> None:
     outcome = _failing(monkeypatch, folder)
     assert outcome.violation is not None
-    said = "LookupError: events-0 is nowhere (in sim/run/run::run > broker/node::start > log/directory::opened)"
+    said = "LookupError: events-0 is nowhere (in sim/run/chaos_run::run > broker/node::start > log/directory::opened)"
     assert readable(outcome.violation.message) == said
     assert outcome.digest == _failing(monkeypatch, "/elsewhere").digest
 

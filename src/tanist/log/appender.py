@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from struct import Struct
-from typing import Final
+from typing import Final, Protocol
 
 from tanist.log.append import (
     AppendResult,
@@ -65,23 +65,39 @@ _unpack_plain = _PLAIN.unpack_from
 _pack_prefix = _PREFIX.pack_into
 
 
+class LogOffsets(Protocol):
+    """The offsets between which a log lies: the log has them, and appends move its end.
+
+    They are plain attributes of the log because each fetch and each append reads them several times.
+    """
+
+    log_start_offset: int
+    log_end_offset: int
+    """The offset of the next record; queued batches count."""
+
+
 class Appender:
-    """The appending part of a `Log`, with the offsets and the write state that appends change.
+    """The appending part of a `Log`, with the write state that appends change.
 
     `Log` opens, reads, truncates and flushes. The two share the segments, the epochs and the producers.
     """
 
     def __init__(
-        self, disk: Disk, directory: str, topic_partition: TopicPartition, config: LogConfig, loaded: LoadedLog
+        self,
+        disk: Disk,
+        directory: str,
+        topic_partition: TopicPartition,
+        config: LogConfig,
+        loaded: LoadedLog,
+        offsets: LogOffsets,
     ) -> None:
+        self._offsets = offsets
         self._disk = disk
         self.directory = directory
         self.topic_partition = topic_partition
         self.epochs = loaded.epochs
         self.producers = loaded.producers
         self.failed: OSError | None = None
-        self.log_start_offset = loaded.log_start_offset
-        self.log_end_offset = loaded.log_end_offset
         self.snapshots = loaded.snapshots
         self.segments = Segments(disk, directory, config, loaded.segments, loaded.recovery_point)
         self.segments.adopt_deleted(loaded.deleted, loaded.released)
@@ -136,7 +152,7 @@ class Appender:
         if wall_ms is not None and not internal:
             first_offset = self.append_plain(batches, leader_epoch, now_ms, wall_ms)
         if first_offset >= 0:
-            return AppendResult(0, first_offset, self.log_end_offset - 1)
+            return AppendResult(0, first_offset, self._offsets.log_end_offset - 1)
         return self._append_examined(batches, leader_epoch, now_ms, wall_ms, internal=internal)
 
     def append_plain(self, batch: memoryview, leader_epoch: int, now_ms: int, wall_ms: int) -> int:
@@ -175,7 +191,7 @@ class Appender:
             ):
                 return -1
 
-        first_offset: int = self.log_end_offset
+        first_offset: int = self._offsets.log_end_offset
         last_offset: int = first_offset + delta
         segment = self.segments.active
         try:
@@ -201,7 +217,7 @@ class Appender:
             return -1
         if entry is not None:
             entry.add(producer_epoch, (sequence + delta) & _SEQUENCE_MASK, last_offset, delta, max_timestamp)
-        self.log_end_offset = last_offset + 1
+        self._offsets.log_end_offset = last_offset + 1
         return first_offset
 
     def _append_examined(
@@ -234,7 +250,7 @@ class Appender:
     def _append_found(
         self, batches: memoryview, found: list[Examined], leader_epoch: int, now_ms: int, append_time_ms: int
     ) -> AppendResult:
-        first_offset = self.log_end_offset
+        first_offset = self._offsets.log_end_offset
         records = sum(header.last_offset_delta + 1 for _, header in found)
         max_timestamp = max(header.max_timestamp for _, header in found)
         segment = self.segments.active
@@ -243,14 +259,14 @@ class Appender:
         if leader_epoch != self.epoch:
             self._enter_epoch(leader_epoch, first_offset)
         for start, header in found:
-            base_offset = self.log_end_offset
+            base_offset = self._offsets.log_end_offset
             last_offset = base_offset + header.last_offset_delta
             _pack_prefix(batches, start, base_offset, header.size_bytes - LENGTH_OVERHEAD, leader_epoch)
             segment.append(base_offset, last_offset, header.max_timestamp, header.size_bytes)
-            self.log_end_offset = last_offset + 1
+            self._offsets.log_end_offset = last_offset + 1
             self._note_producer(batches, Examined(start, header), base_offset, segment)
         segment.pending.append(batches)
-        return AppendResult(0, first_offset, self.log_end_offset - 1, append_time_ms)
+        return AppendResult(0, first_offset, self._offsets.log_end_offset - 1, append_time_ms)
 
     def _fail(self, error: OSError) -> AppendResult:
         """The disk failed in the middle of an append; the next `write_pending` raises the error."""
@@ -270,7 +286,7 @@ class Appender:
             return found
         if not found:
             return AppendResult()
-        first, end = found[0].header, self.log_end_offset
+        first, end = found[0].header, self._offsets.log_end_offset
         # A replica that begins at the leader's log start offset, within a batch, must take the whole batch.
         within = self._empty and first.base_offset < end <= first.last_offset
         expected = first.base_offset if within else end
@@ -284,7 +300,7 @@ class Appender:
             if within:
                 self._restart_at(first.base_offset, self.time(now_ms))
             self._append_fetched(batches, found, self.time(now_ms))
-        return AppendResult(0, first.base_offset, self.log_end_offset - 1)
+        return AppendResult(0, first.base_offset, self._offsets.log_end_offset - 1)
 
     def _append_fetched(self, batches: memoryview, found: list[Examined], now_ms: int) -> None:
         segment = self.segments.active
@@ -301,7 +317,7 @@ class Appender:
                 self._enter_epoch(header.leader_epoch, header.base_offset)
             segment.append(header.base_offset, last_offset, header.max_timestamp, header.size_bytes)
             self._note_producer(batches, batch, header.base_offset, segment)
-            self.log_end_offset = last_offset + 1
+            self._offsets.log_end_offset = last_offset + 1
         end = found[-1].start + found[-1].header.size_bytes
         segment.pending.append(batches[queued:end])
         self.write_pending()
@@ -389,13 +405,13 @@ class Appender:
 
     @property
     def _empty(self) -> bool:
-        return self.log_end_offset == self.log_start_offset
+        return self._offsets.log_end_offset == self._offsets.log_start_offset
 
     def _restart_at(self, base_offset: int, now_ms: int) -> None:
         """An empty log restarts at a lower offset, the start of a batch. Its visible range stays the same."""
         self.segments.replace_all(base_offset, now_ms)
         self.write_epochs(sync=True)
-        self.log_end_offset = base_offset
+        self._offsets.log_end_offset = base_offset
 
 
 def _base_before(segment: Segment, first_offset: int, last_offset: int) -> int:

@@ -76,9 +76,14 @@ class Log:
         self.directory = directory
         self.topic_partition = topic_partition
         self.topic_id = topic_id
-        self._appender = Appender(disk, directory, topic_partition, config, loaded)
+        self.log_start_offset = loaded.log_start_offset
+        self.log_end_offset = loaded.log_end_offset
+        """The offset of the next record; queued batches count."""
+        self._appender = Appender(disk, directory, topic_partition, config, loaded, self)
         self.append_plain = self._appender.append_plain
         """`Appender.append_plain`, without a call in between: one is made for every produce."""
+        self.write_pending = self._appender.write_pending
+        """Write the queue with one `File.write`, before the memory of the queued views is used again."""
         self._segments = self._appender.segments
         self._snapshots = self._appender.snapshots
         self.epochs = self._appender.epochs
@@ -151,15 +156,6 @@ class Log:
         return self.topic_partition.partition
 
     @property
-    def log_start_offset(self) -> int:
-        return self._appender.log_start_offset
-
-    @property
-    def log_end_offset(self) -> int:
-        """The offset of the next record; queued batches count."""
-        return self._appender.log_end_offset
-
-    @property
     def failed(self) -> OSError | None:
         """The disk's error, after which the log refuses appends and reads."""
         return self._appender.failed
@@ -222,10 +218,6 @@ class Log:
         """Leader epoch `epoch` begins at `start_offset`."""
         self._appender.assign_epoch(epoch, start_offset)
 
-    def write_pending(self) -> None:
-        """Write the queue with one `File.write`, before the memory of the queued views is used again."""
-        self._appender.write_pending()
-
     # -- reading
 
     def read(self, offset: int, max_bytes: int, upper_offset: int, at_least_one: bool = True) -> LogSlice | None:
@@ -238,10 +230,10 @@ class Log:
         appender = self._appender
         if appender.failed is not None:
             raise appender.failed
-        end_offset = appender.log_end_offset
-        if not appender.log_start_offset <= offset <= end_offset:
+        end_offset = self.log_end_offset
+        if not self.log_start_offset <= offset <= end_offset:
             raise OffsetOutOfRange(
-                f"{self.topic_partition}: offset {offset} is not in {appender.log_start_offset}..{end_offset}"
+                f"{self.topic_partition}: offset {offset} is not in {self.log_start_offset}..{end_offset}"
             )
         if upper_offset > end_offset:
             upper_offset = end_offset
@@ -334,8 +326,8 @@ class Log:
             segment.truncate_to(place, now_ms)
             self._disk.sync_now(segment.file)
         segment.resume()
-        self._appender.log_end_offset = end
-        self._appender.log_start_offset = min(self.log_start_offset, end)
+        self.log_end_offset = end
+        self.log_start_offset = min(self.log_start_offset, end)
         self.epochs.truncate_from_end(end)
         self._appender.write_epochs(sync=dropped > 0)
         self._reload_producers()
@@ -344,7 +336,7 @@ class Log:
         """Drop everything; the next record has `offset`."""
         self.write_pending()
         self._hand_out(self.log_start_offset, self._segments.ranges_from(0, 0))
-        self._appender.log_end_offset = self._appender.log_start_offset = offset
+        self.log_end_offset = self.log_start_offset = offset
         self._appender.epoch = -1
         self.epochs.clear()
         self.producers.clear()
@@ -383,7 +375,7 @@ class Log:
             raise OffsetOutOfRange(f"{self.topic_partition} ends at {self.log_end_offset}, it can't start at {offset}")
         if offset <= self.log_start_offset:
             return False
-        self._appender.log_start_offset = offset
+        self.log_start_offset = offset
         self.epochs.truncate_from_start(offset)
         self._appender.write_epochs()
         self.producers.forget_below(offset)
@@ -493,7 +485,7 @@ class Log:
     @property
     def flush_messages_due(self) -> bool:
         """Has `flush.messages` been reached since the last flush? With 1, every append is to be durable first."""
-        return self.log_end_offset - self.flushed_offset >= self.config.flush_messages
+        return self.log_end_offset - self.flushed_offset >= self._appender.config.flush_messages
 
     def flush_due(self, now_ms: int) -> bool:
         """Is it time to flush: by `flush.messages`, by `flush.ms`, or because a segment has rolled?"""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tanist.lab.replay.moments import Moment
     from tanist.lab.replay.selection import Shown
     from tanist.lab.simulation.scenario import Scenario
-    from tanist.sim.run.run import Run
+    from tanist.sim.run.chaos_run import ChaosRun
 
 EXIT_BROKEN = 1
 
@@ -189,7 +189,7 @@ def _of_scenario(scenario: Scenario, width: int) -> _Story:
         return _played(introduction, scenario.plan.begin())
 
 
-def _played(introduction: Sequence[str], run: Run) -> _Story:
+def _played(introduction: Sequence[str], run: ChaosRun) -> _Story:
     from tanist.lab.simulation import play
     from tanist.lab.simulation.properties import breach
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tanist.lab.simulation.failure import Failure
     from tanist.lab.simulation.plan import Plan
     from tanist.lab.simulation.running import Terms, Totals
-    from tanist.sim.run.run import SeedResult
+    from tanist.sim.run.chaos_run import SeedResult
 
 EXIT_FAILED = 1
 

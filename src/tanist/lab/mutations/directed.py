@@ -28,8 +28,8 @@ from tanist.lab.mutations.writer import ScriptedWriter
 from tanist.replica.leader import LeaderState
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.events import Event
+from tanist.sim.run.chaos_run import ChaosRun
 from tanist.sim.run.profiles import TOPIC, ChaosConfig
-from tanist.sim.run.run import Run
 from tanist.sim.workload.operations import Topic
 from tanist.sim.world.scheduler import MICROSECONDS
 from tanist.sim.world.world import BROKER_PORT, Host
@@ -91,7 +91,7 @@ def config(
     )
 
 
-class Directed(Run):
+class Directed(ChaosRun):
     """One seed of a directed run."""
 
     def __init__(self, seed: int, script: Callable[[Directed], Script], config: ChaosConfig, **options: Any) -> None:

@@ -19,7 +19,7 @@ from tanist.lab.mutations.catalogue import MUTANTS
 from tanist.lab.mutations.directed import Directed
 from tanist.lab.mutations.simulator import Mutation, applied
 from tanist.sim.checkers.violation import Violation
-from tanist.sim.run.run import SeedResult
+from tanist.sim.run.chaos_run import SeedResult
 
 SIMULATOR, MODEL = "simulator", "model"
 WAYS = (SIMULATOR, MODEL)

@@ -21,11 +21,11 @@ from tanist.lab.mutations import situations
 from tanist.lab.mutations.directed import CONTROLLER, Directed, Script, config
 from tanist.lab.mutations.patching import Breaks, replaced
 from tanist.lab.mutations.situations import Situation
+from tanist.sim.run.chaos_run import ChaosRun
 from tanist.sim.run.profiles import ChaosConfig
-from tanist.sim.run.run import Run
 from tanist.sim.world.world import COMBINED
 
-Play = Callable[[int], Run]
+Play = Callable[[int], ChaosRun]
 """Makes the run of a seed, without starting it."""
 
 
@@ -50,7 +50,7 @@ def applied(mutation: Mutation) -> AbstractContextManager[None]:
 
 def _drawn(rule: str, patches: Breaks, situation: Situation = ChaosConfig.drawn, equivalent: str = "") -> Mutation:
     """Shows in random runs."""
-    return Mutation(rule, patches, lambda seed: Run(seed, situation(seed)), equivalent=equivalent)
+    return Mutation(rule, patches, lambda seed: ChaosRun(seed, situation(seed)), equivalent=equivalent)
 
 
 def _directed(rule: str, patches: Breaks, script: Callable[[Directed], Script], **settings: object) -> Mutation:

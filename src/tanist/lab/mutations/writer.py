@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tanist.sim.run.chaos_run import ChaosRun
 from tanist.sim.run.profiles import TOPIC
-from tanist.sim.run.run import Run
 from tanist.sim.workload.clients import REQUEST_TIMEOUT_MS, SimClient
 from tanist.sim.workload.history import Send
 from tanist.sim.world.world import BROKER_PORT
@@ -36,7 +36,7 @@ _OPEN = frozenset(
 class ScriptedWriter(SimClient):
     """Writes a script's records one by one, and notes them in the run's history."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: ChaosRun) -> None:
         super().__init__(run.world, "writer", run.history)
         self._count = 0
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
+from tanist.sim.run.chaos_run import ChaosRun
 from tanist.sim.run.profiles import ChaosConfig
-from tanist.sim.run.run import Run
 
 
 def rules() -> dict[str, str]:
@@ -30,7 +30,7 @@ def broken(mutation: str | None) -> AbstractContextManager[None]:
     return applied(MUTANTS[mutation])
 
 
-def directed(mutation: str | None) -> Callable[[int], Run] | None:
+def directed(mutation: str | None) -> Callable[[int], ChaosRun] | None:
     """The function that makes the directed run of a seed, if the rule has one."""
     if mutation is None:
         return None

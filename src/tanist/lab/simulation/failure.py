@@ -23,7 +23,7 @@ from tanist.lab.simulation.scenario import Scenario, save
 from tanist.lab.simulation.shrinking import Limits, Progress, Shrunk, shrink
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.faults.schedule import Fault
-from tanist.sim.run.run import SeedResult
+from tanist.sim.run.chaos_run import SeedResult
 from tanist.sim.workload.operations import Operation
 
 _LAST_MOMENTS = 24

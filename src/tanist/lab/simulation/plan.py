@@ -7,18 +7,14 @@ scenario file holds one. It must never depend on anything but its own fields.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tanist.sim.faults.schedule import KINDS, RARE_KINDS, Fault
+from tanist.sim.run.chaos_run import ChaosRun
 from tanist.sim.run.drawing import faults_of, operations_of
-from tanist.sim.run.group_profiles import GroupConfig
-from tanist.sim.run.group_run import GroupRun
+from tanist.sim.run.group_run import begin
 from tanist.sim.run.profiles import ChaosConfig
-from tanist.sim.run.run import Run
 from tanist.sim.workload.operations import OPERATIONS, RARE_OPERATIONS, Operation
-
-Profile = Callable[[int], ChaosConfig]
 
 FAULTS = {**KINDS, **RARE_KINDS}
 """Every kind of fault, and its meaning."""
@@ -72,17 +68,14 @@ class Plan:
     operations: tuple[Operation, ...]
 
     @classmethod
-    def drawn(cls, seed: int, restriction: Restriction = NO_RESTRICTION, profile: Profile = ChaosConfig.drawn) -> Plan:
-        """The plan of a seed. Without a restriction it is the one that `sim.run.run.run(seed)` plays."""
-        config = restriction.applied(profile(seed))
+    def drawn(cls, seed: int, config: ChaosConfig | None = None) -> Plan:
+        """The faults and operations that a seed draws for its own configuration, or for another one."""
+        config = config or ChaosConfig.drawn(seed)
         return cls(seed, config, tuple(faults_of(seed, config)), tuple(operations_of(seed, config)))
 
-    def begin(self) -> Run:
+    def begin(self) -> ChaosRun:
         """The run, ready to be played: with consumer groups if the configuration has any."""
-        faults, operations = list(self.faults), list(self.operations)
-        if isinstance(self.config, GroupConfig):
-            return GroupRun(self.seed, self.config, faults=faults, operations=operations)
-        return Run(self.seed, self.config, faults=faults, operations=operations)
+        return begin(self.seed, self.config, faults=list(self.faults), operations=list(self.operations))
 
     @property
     def length(self) -> int:

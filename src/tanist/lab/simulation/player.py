@@ -23,7 +23,7 @@ from tanist.lab.simulation.replicas import Did, Replicas
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.events import Event
 from tanist.sim.oracle import PartitionOracle
-from tanist.sim.run.run import Run, SeedResult
+from tanist.sim.run.chaos_run import ChaosRun, SeedResult
 from tanist.sim.world.world import COMBINED, Host
 from tanist.wire.ids import TopicIdPartition
 
@@ -63,7 +63,7 @@ def moments(plan: Plan) -> Iterator[Moment]:
     yield from play(plan.begin()).moments
 
 
-def play(run: Run) -> Played:
+def play(run: ChaosRun) -> Played:
     """Play a run from its beginning to its end, and record its moments."""
     player = _Player(run)
     outcome = run.run()
@@ -72,7 +72,7 @@ def play(run: Run) -> Played:
     return Played(outcome, tuple(player.moments), player.lanes, partition)
 
 
-def failed_partition(run: Run, violation: Violation) -> str | None:
+def failed_partition(run: ChaosRun, violation: Violation) -> str | None:
     """The partition that the violation names."""
     for key, oracle in run.checkers.replicas.oracles.items():
         if re.search(rf"(?<![\w.-]){re.escape(oracle.name)}(?!\d)", violation.message):
@@ -109,7 +109,7 @@ class _AfterTheCheckers:
 class _Player:
     """Records a run. A `Watcher` (`sim.world`) that comes before the checkers, which may end the run."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: ChaosRun) -> None:
         self.moments: list[Moment] = []
         self._run = run
         self._world = world = run.world

@@ -13,10 +13,11 @@ from functools import partial
 from tanist.lab.simulation.breaking import broken, directed, profile
 from tanist.lab.simulation.plan import NO_RESTRICTION, Plan, Restriction
 from tanist.sim.run import pool
+from tanist.sim.run.chaos_run import ChaosRun, SeedResult
 from tanist.sim.run.coverage import EXPECTED, lacking
 from tanist.sim.run.group_profiles import GroupConfig
-from tanist.sim.run.group_run import GROUPS_EXPECTED
-from tanist.sim.run.run import Run, SeedResult
+from tanist.sim.run.group_run import GROUPS_EXPECTED, begin
+from tanist.sim.run.profiles import ChaosConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,31 +40,29 @@ class Terms:
         """Whether the broken rule has a script of its own, so that no seed draws a plan."""
         return directed(self.mutation) is not None
 
+    def config(self, seed: int) -> ChaosConfig:
+        """The configuration that a seed draws, restricted."""
+        return self.restriction.applied(GroupConfig.drawn(seed) if self.groups else profile(self.mutation)(seed))
+
     def plan(self, seed: int) -> Plan | None:
         """The plan that a seed draws, if it draws one."""
-        if self.scripted:
-            return None
-        return Plan.drawn(seed, self.restriction, GroupConfig.drawn if self.groups else profile(self.mutation))
+        return None if self.scripted else Plan.drawn(seed, self.config(seed))
 
-    def begin(self, seed: int) -> Run:
+    def begin(self, seed: int) -> ChaosRun:
         """The run of a seed. The rule must be `broken` around this, too."""
-        scripted, plan = directed(self.mutation), self.plan(seed)
-        if plan is not None:
-            return plan.begin()
-        if scripted is None:
-            raise ValueError(f"seed {seed} has neither a plan nor a script")
-        return scripted(seed)
+        scripted = directed(self.mutation)
+        return begin(seed, self.config(seed)) if scripted is None else scripted(seed)
+
+
+def outcomes(seeds: range, terms: Terms, jobs: int, in_time: Callable[[], bool]) -> Iterator[SeedResult]:
+    """The results, as they come. No seed starts when it is not `in_time`."""
+    return pool.outcomes(partial(play_seed, terms=terms), seeds, jobs, in_time)
 
 
 def play_seed(seed: int, terms: Terms) -> SeedResult:
     """One seed, in this process."""
     with broken(terms.mutation):
         return terms.begin(seed).run()
-
-
-def outcomes(seeds: range, terms: Terms, jobs: int, in_time: Callable[[], bool]) -> Iterator[SeedResult]:
-    """The results, as they come. No seed starts when it is not `in_time`."""
-    return pool.outcomes(partial(play_seed, terms=terms), seeds, jobs, in_time)
 
 
 @dataclass(slots=True)

@@ -19,8 +19,9 @@ from tanist.sim.checkers.groups import Ledger
 from tanist.sim.checkers.liveness import LIVENESS_STREAM, LivenessPhase
 from tanist.sim.faults.schedule import Fault
 from tanist.sim.oracle import PartitionOracle
+from tanist.sim.run.chaos_run import ChaosRun, SeedResult
 from tanist.sim.run.group_profiles import CLASSIC, CONSUMER, GroupConfig, GroupPlan
-from tanist.sim.run.run import Run, SeedResult
+from tanist.sim.run.profiles import ChaosConfig
 from tanist.sim.workload.group_client import ClientContext, GroupClient, OffsetWatcher
 from tanist.sim.workload.group_members import ClassicMember, ConsumerMember, GroupMember
 from tanist.sim.workload.operations import Operation
@@ -53,7 +54,7 @@ GROUPS_EXPECTED: dict[str, str] = {
 """Counters that must not be zero over a large range of seeds, and their meanings."""
 
 
-class GroupRun(Run):
+class GroupRun(ChaosRun):
     """One seed."""
 
     def __init__(
@@ -66,8 +67,6 @@ class GroupRun(Run):
         trace: Trace | None = None,
     ) -> None:
         self.groups = config or GroupConfig.drawn(seed)
-        if faults is None and not self.groups.kinds:
-            faults = []
         super().__init__(seed, self.groups, faults=faults, operations=operations, trace=trace)
         replicas = self.checkers.replicas
         self.ledger = Ledger(self.world, replicas)
@@ -232,6 +231,19 @@ class GroupRun(Run):
 def run_groups(seed: int) -> SeedResult:
     """Play one seed."""
     return GroupRun(seed).run()
+
+
+def begin(
+    seed: int,
+    config: ChaosConfig,
+    *,
+    faults: list[Fault] | None = None,
+    operations: list[Operation] | None = None,
+) -> ChaosRun:
+    """The run of a seed, ready to be played: with consumer groups if the configuration has any."""
+    if isinstance(config, GroupConfig):
+        return GroupRun(seed, config, faults=faults, operations=operations)
+    return ChaosRun(seed, config, faults=faults, operations=operations)
 
 
 class _ProcessClock(SimClock):

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 
-from tanist.sim.run.run import SeedResult
+from tanist.sim.run.chaos_run import SeedResult
 
 
 def outcomes(

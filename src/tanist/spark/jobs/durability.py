@@ -225,7 +225,7 @@ def durability(
 
 
 def plan_of(seed: int, setting: Setting, fault_profile: FaultProfile) -> Plan:
-    return Plan.drawn(seed, profile=lambda _: fault_profile.config(setting))
+    return Plan.drawn(seed, fault_profile.config(setting))
 
 
 def played(seed: int, setting: Setting, fault_profile: FaultProfile) -> tuple[Any, ...]:

@@ -28,7 +28,7 @@ from tanist.sim.world.clock import stream
 from tanist.sim.world.link_conditions import NetworkConditions
 from tanist.sim.world.world import Trace, World
 
-__all__ = ["ChaosConfig", "Run", "SeedResult", "run"]
+__all__ = ["ChaosConfig", "ChaosRun", "SeedResult", "run"]
 
 
 @dataclass
@@ -52,7 +52,7 @@ class SeedResult:
     counts: Counts = field(default_factory=Counter)
 
 
-class Run:
+class ChaosRun:
     """One seed."""
 
     def __init__(
@@ -186,4 +186,4 @@ class Run:
 
 def run(seed: int, config: ChaosConfig | None = None) -> SeedResult:
     """Play one seed."""
-    return Run(seed, config).run()
+    return ChaosRun(seed, config).run()
