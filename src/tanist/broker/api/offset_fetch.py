@@ -30,7 +30,7 @@ from tanist.wire.messages.offset_fetch_response import (
 from tanist.wire.schema import ZERO_UUID
 
 if TYPE_CHECKING:
-    from tanist.broker.groups.coordinator import GroupPartition
+    from tanist.broker.groups.loading import GroupPartition
 
 CommittedOffsets: TypeAlias = Mapping[tuple[str, int], Committed]
 P = TypeVar("P", OffsetFetchResponsePartition, OffsetFetchResponsePartitions)

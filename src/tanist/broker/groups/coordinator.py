@@ -13,13 +13,13 @@ Nothing here runs for Produce and Fetch, and nothing of it is imported before a 
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
-from uuid import UUID
 
 from tanist.broker.context import NodeContext
+from tanist.broker.groups.image_queries import TimingOfImage, TopicsOfImage
+from tanist.broker.groups.loading import GroupPartition, Loader
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.client_connection import Call
 from tanist.broker.replication.hosted_partition import HostedPartition
@@ -28,23 +28,17 @@ from tanist.broker.replication.purgatory import Purgatory
 from tanist.broker.replication.replica_effects import ReplicaEffects
 from tanist.broker.replication.replicas import Replicas
 from tanist.broker.turn import Turn
-from tanist.controller.settings import GROUP_RESOURCE, Levels, resolve_group_config
-from tanist.coordinator.consumer.topics import Topics
 from tanist.coordinator.effects import Append, Effect
 from tanist.coordinator.group import JoinContext
 from tanist.coordinator.partitioning import partition_of
-from tanist.coordinator.rebalance import NEVER_MS, ConsumerTiming, GroupSettings
-from tanist.coordinator.shard import Shard
-from tanist.log.log import OffsetOutOfRange
-from tanist.log.scan import DamagedBatch
+from tanist.coordinator.rebalance import NEVER_MS, GroupSettings
 from tanist.ports import Timer
-from tanist.wire.batch import NewRecord, decode_batch, encode_batch, iterate_headers
+from tanist.wire.batch import NewRecord, encode_batch
 from tanist.wire.consumer_group_records import GroupRegexValue, TargetAssignmentValue
-from tanist.wire.errors import ErrorCode, WireError
+from tanist.wire.errors import ErrorCode
 from tanist.wire.group_records import (
     GroupMetadataValue,
     OffsetCommitValue,
-    decode_group_record,
     encode_key,
     encode_value,
 )
@@ -52,9 +46,6 @@ from tanist.wire.internal_topics import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
     from tanist.replica.leader import LeaderState
-
-_SLICE_BYTES: Final = 32 * 1024
-"""How much of a log is replayed in one go: a few milliseconds' worth."""
 
 _MINUTE_MS: Final = 60_000
 
@@ -65,76 +56,6 @@ _NOT_SURE: Final = {
 
 Reply = Callable[[Any], None]
 """The tickets that this broker gives along with requests."""
-
-
-class GroupPartition:
-    """A partition of `__consumer_offsets` that is led here."""
-
-    def __init__(self, hosted: HostedPartition, settings: GroupSettings, topics: Topics) -> None:
-        self.hosted = hosted
-        self.shard = Shard(settings, topics)
-        self.ready = False
-        self.next_offset = hosted.log.log_start_offset
-        self.load_end = hosted.log.log_end_offset
-        """Records below were written under other leaders."""
-        self.written_end = hosted.log.log_end_offset
-        """The end of the records that this coordinator has appended."""
-        self.gathered: list[Append] = []
-        """Decisions of groups in this turn."""
-        self.began_ms = 0
-        self.records = 0
-
-
-class _TopicsOfImage:
-    """The topics of this broker's metadata, for consumer groups."""
-
-    def __init__(self, metadata: MetadataView) -> None:
-        self._metadata = metadata
-        self.version = metadata.applied_offset
-
-    def find(self, name: str) -> tuple[UUID, int] | None:
-        topic = self._metadata.image.topic(name)
-        return None if topic is None else (topic.topic_id, len(topic.partitions))
-
-    def name_of(self, topic_id: UUID) -> str | None:
-        topic = self._metadata.image.topics.get(topic_id)
-        return None if topic is None else topic.name
-
-    def names(self) -> Iterable[str]:
-        return self._metadata.image.topic_ids.keys()
-
-
-class _TimingOfImage:
-    """Timing of a group's members: its GROUP resource's configuration within this broker's bounds (KIP-848)."""
-
-    def __init__(self, context: NodeContext, metadata: MetadataView) -> None:
-        self._context = context
-        self._metadata = metadata
-
-    def __call__(self, group_id: str) -> ConsumerTiming | None:
-        own = self._metadata.image.configs.get((GROUP_RESOURCE, group_id))
-        if not own:
-            return None
-        config = self._context.config
-        levels = Levels.of(self._metadata.image.configs, self._context.node_id, config.static)
-
-        def bounded(name: str, low: int, high: int) -> int:
-            value = int(resolve_group_config(name, own, levels).value or low)
-            # Bounds may have changed since the group got its value. The broker's own value needs none.
-            return max(low, min(value, high)) if name in own else value
-
-        return ConsumerTiming(
-            bounded(
-                "consumer.session.timeout.ms",
-                config.group_consumer_min_session_timeout_ms,
-                config.group_consumer_max_session_timeout_ms,
-            ),
-            bounded(
-                "consumer.heartbeat.interval.ms",
-                config.group_consumer_min_heartbeat_interval_ms,
-                config.group_consumer_max_heartbeat_interval_ms,
-            ),
-        )
 
 
 class _CommittedOnce:
@@ -212,12 +133,11 @@ class Coordinator:
             consumer_max_size=config.group_consumer_max_size,
             assignors=tuple(config.group_consumer_assignors),
             migration_policy=config.group_consumer_migration_policy.lower(),
-            timing=_TimingOfImage(context, metadata),
+            timing=TimingOfImage(context, metadata),
         )
-        self._topics = _TopicsOfImage(metadata)
+        self._topics = TopicsOfImage(metadata)
         self._partitions: dict[int, GroupPartition] = {}
-        self._loading: deque[GroupPartition] = deque()
-        self._load_timer: Timer | None = None
+        self._loader = Loader(context, self._is_served, self._loaded)
         self._timer: Timer | None = None
         self._armed_ms = NEVER_MS
         self._closed = False
@@ -290,64 +210,14 @@ class Coordinator:
         if partition.load_end == partition.next_offset:
             partition.ready = True
         elif hosted.leader.high_watermark >= partition.load_end:
-            self._load_later(partition)
+            self._loader.add(partition)
         else:
             loading = partition
-            waiter = _CommittedOnce(lambda: self._load_later(loading))
+            waiter = _CommittedOnce(lambda: self._loader.add(loading))
             hosted.ack_waiters.append((partition.load_end, waiter, 0))
 
-    def _load_later(self, partition: GroupPartition) -> None:
-        self._loading.append(partition)
-        if self._load_timer is None:
-            self._load_timer = self._context.clock.call_at(self._context.clock.now_ms(), self._load)
-
-    def _load(self) -> None:
-        """Replay one slice of one log, then let others have their turn."""
-        self._load_timer = None
-        partition = self._loading[0]
-        if self._closed or self._partitions.get(partition.hosted.index) is not partition or self._load_slice(partition):
-            self._loading.popleft()
-        if self._loading and not self._closed:
-            self._load_timer = self._context.clock.call_at(self._context.clock.now_ms(), self._load)
-
-    def _load_slice(self, partition: GroupPartition) -> bool:
-        """True once there is no more to do."""
-        hosted = partition.hosted
-        name = f"{hosted.topic}-{hosted.index}"
-        try:
-            partition.next_offset = max(partition.next_offset, hosted.log.log_start_offset)
-            piece = hosted.log.read(partition.next_offset, _SLICE_BYTES, partition.load_end)
-            if piece is None:
-                self._loaded(partition)
-                return True
-            chunk, begin_offset = piece.chunk, partition.next_offset
-            view = memoryview(chunk.file.read(chunk.offset, chunk.length))
-            for position, header in iterate_headers(view):
-                if not header.is_control and not header.is_transactional:
-                    self._replay(partition, view[position : position + header.size_bytes])
-                partition.next_offset = header.next_offset
-            if partition.next_offset == begin_offset:
-                raise WireError(f"no batch at offset {begin_offset}")
-        except OSError as failure:
-            hosted.disk_failed(failure)
-            return True
-        except (DamagedBatch, OffsetOutOfRange, WireError) as damage:
-            self._context.report("ERROR", f"{name}: its groups can't be served, the log can't be read: {damage}")
-            return True
-        return False
-
-    def _replay(self, partition: GroupPartition, batch: memoryview) -> None:
-        for record in decode_batch(batch):
-            if record.offset < partition.next_offset or record.key is None:
-                continue
-            partition.records += 1
-            try:
-                decoded = decode_group_record(record.key, record.value)
-            except WireError as error:
-                self._context.report("WARN", f"{OFFSETS_TOPIC}-{partition.hosted.index} at {record.offset}: {error}")
-                continue
-            if decoded is not None:
-                partition.shard.replay(*decoded)
+    def _is_served(self, partition: GroupPartition) -> bool:
+        return self._partitions.get(partition.hosted.index) is partition
 
     def _loaded(self, partition: GroupPartition) -> None:
         shard = partition.shard
@@ -481,8 +351,8 @@ class Coordinator:
         """The broker is going down; its connections close with it."""
         self._closed = True
         self._partitions.clear()
-        self._loading.clear()
-        for timer in (self._timer, self._load_timer, self._expiry):
+        self._loader.close()
+        for timer in (self._timer, self._expiry):
             if timer is not None:
                 timer.cancel()
 
