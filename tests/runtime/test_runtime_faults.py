@@ -47,7 +47,7 @@ faults = st.one_of(
     st.builds(
         BadDisk,
         st.integers(1, 3),
-        st.sampled_from(["disk_full", "disk_slow", "disk_error"]),
+        st.sampled_from(["disk_full", "disk_slow", "disk_error", "disk_read_only"]),
         st.none() | st.text(),
         st.integers(0, 9),
         st.booleans(),
@@ -127,7 +127,7 @@ def test_what_is_healed_is_well_and_the_rest_is_as_it_was(before: FaultSet, heal
 
 @given(faults)
 def test_kinds_are_the_simulators(fault: Fault) -> None:
-    assert fault.kind in KINDS.keys() | {"disk_full"}
+    assert fault.kind in KINDS.keys() | {"disk_full", "disk_read_only"}
     assert str(fault)
 
 

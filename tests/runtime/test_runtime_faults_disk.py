@@ -67,6 +67,35 @@ def test_full(disk: RealDisk, tmp_path: Path) -> None:
     again.close()
 
 
+def test_read_only_in_one_directory(runner: Any, disk: RealDisk, tmp_path: Path) -> None:
+    bad, good = (disk.open(f"{_folder(tmp_path, name)}/log") for name in ("bad", "good"))
+    for file in (bad, good):
+        file.write(0, [b"content"])
+    path = f"{tmp_path}/bad"
+    apply_disk_faults(disk, [BadDisk(1, "disk_read_only", path)])
+    for change in (
+        lambda: bad.write(7, [b"x"]),
+        lambda: bad.write(0, [b"x"]),  # it would fit
+        lambda: bad.truncate(0),
+        lambda: disk.open(f"{path}/other"),
+        lambda: disk.make_directory(f"{path}/folder"),
+        lambda: disk.write_file(f"{path}/log", b""),
+        lambda: disk.rename(f"{path}/log", f"{path}/other"),
+        lambda: disk.remove(f"{path}/log"),
+    ):
+        assert fails_with(errno.EROFS, change)
+    assert bad.read(0, 9) == disk.read_file(f"{path}/log") == b"content"
+    assert disk.list(path) == ["log"]
+    for file in (bad, good):
+        assert synced(runner, disk, file) is None
+    good.write(7, [b", and more"])
+    apply_disk_faults(disk, [])
+    bad.write(7, [b", healed"])
+    assert bad.read(0, 20) == b"content, healed"
+    bad.close()
+    good.close()
+
+
 def test_broken_in_one_directory(runner: Any, disk: RealDisk, tmp_path: Path) -> None:
     bad, good, alike = (disk.open(f"{_folder(tmp_path, name)}/log") for name in ("bad", "good", "bad-not"))
     for file in (bad, good, alike):

@@ -65,6 +65,7 @@ def test_a_partition_s_state(kafka: Kafka, send: Send) -> None:
     state = kafka.partition_state(topic)
     assert (state.leader, state.replicas, set(state.isr), state.elr) == (2, (2, 3, 1), {1, 2, 3}, ())
     assert (state.recovering, state.log_start_offset, state.high_watermark) == (False, 0, 2)
+    assert dict(state.log_end_offsets) == {2: 2, 3: 2, 1: 2}
     assert state.followers == (3, 1)
     assert str(state).startswith(f"{topic}-0: leader 2 (epoch 0), ISR ")
     assert values(kafka, topic) == ["one", "two"]
@@ -116,6 +117,32 @@ def test_what_an_election_drops_is_in_the_salvage(kafka: Kafka, send: Send) -> N
     (entry,) = kafka.salvage(topic)
     assert (entry.broker, [record.value for record in entry.records]) == (1, [b"dropped"])
     assert values(kafka, topic) == ["kept"]
+
+
+def test_where_each_replica_s_log_ends(kafka: Kafka, send: Send) -> None:
+    topic = kafka.create_topic(kafka.topic("orders"), assignment=[(1, 2, 3)])
+    send(topic, ["one"])
+    kafka.partition([1], [2])
+    kafka.crash(3)
+    send(topic, ["two"], acks=1)
+    state = kafka.partition_state(topic)
+    assert dict(state.log_end_offsets) == {1: 2, 2: 1, 3: None}
+    assert str(state).endswith(", log ends {1: 2, 2: 1, 3: ?}")
+
+
+def test_a_disk_that_becomes_read_only_takes_its_node_down(kafka: Kafka, send: Send) -> None:
+    topic = kafka.create_topic(kafka.topic("orders"), assignment=[(2, 1, 3)])
+    send(topic, ["before"])
+    kafka.disk(2, "read-only")
+    assert kafka.faults() == ["the disk of node 2 is read-only"]
+    send(topic, ["after"])
+    kafka.wait_until(lambda: kafka.down == (2,))
+    with pytest.raises(ClusterError, match="Read-only file system"):
+        kafka.start(2)
+    kafka.heal(2)
+    kafka.start(2)
+    kafka.wait_until(in_sync(topic))
+    assert values(kafka, topic) == ["before", "after"]
 
 
 def test_pause_slow_partition_and_disks_are_in_force_until_healed(kafka: Kafka) -> None:

@@ -1,11 +1,11 @@
-"""The text of a properties file, as `java.util.Properties` reads it.
+"""The text of a properties file, as `java.util.Properties` reads and writes it.
 
 Owns only the syntax: comments, continuation lines, separators, escapes. `config` gives the keys their meaning.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 _BLANK = " \t\f"
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
@@ -25,6 +25,16 @@ def parse_properties(text: str) -> dict[str, str]:
             rest = rest[1:].lstrip(_BLANK)
         properties[_unescape(line[:end], number)] = _unescape(rest, number)
     return properties
+
+
+def encode_properties(properties: Mapping[str, str]) -> str:
+    """The text that gives these properties, a line for each. Names are Kafka's, and need no escape."""
+    return "".join(f"{name}={_escaped(value)}\n" for name, value in properties.items())
+
+
+def _escaped(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r").replace("\f", "\\f")
+    return f"\\{escaped}" if escaped.startswith((" ", "\t")) else escaped
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:

@@ -89,6 +89,14 @@ def format_folders(
     return [Formatted(folder, formatted[folder] is None) for folder in folders]
 
 
+def formatted_cluster_id(config: NodeConfig) -> str | None:
+    """The cluster that the folders are formatted for; None: they are not formatted. `FormatError`."""
+    for folder in (config.metadata_log_dir, *config.log_dirs):
+        if (found := _read(folder)) is not None:
+            return found.cluster_id
+    return None
+
+
 def _read(folder: str) -> MetaProperties | None:
     path = f"{folder}/{META_PROPERTIES}"
     try:

@@ -5,14 +5,18 @@ Frozen values, read when they are asked for. This module asks; it changes nothin
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from tanist.runtime.client.admin import describe_topics
 from tanist.runtime.client.client import Client, KafkaError, Unreachable
+from tanist.runtime.client.node_pages import NoAnswer, ask
 from tanist.runtime.client.records import EARLIEST, LATEST, list_offset, read
 from tanist.runtime.client.salvaged import by_partition, find_entries
+from tanist.runtime.cluster.cluster_file import ClusterFile
+from tanist.runtime.cluster.layout import metrics_address
 from tanist.wire.batch import Record
 
 _OFFSETS_S = 3.0
@@ -40,6 +44,8 @@ class PartitionState:
     log_start_offset: int | None
     high_watermark: int | None
     """Consumers read up to here."""
+    log_end_offsets: Mapping[int, int | None]
+    """Of each replica, as its own node has it; None: the node does not answer."""
 
     @property
     def followers(self) -> tuple[int, ...]:
@@ -59,6 +65,9 @@ class PartitionState:
             says.append("recovering")
         if self.high_watermark is not None:
             says.append(f"offsets {self.log_start_offset} to {self.high_watermark}")
+        if any(end is not None for end in self.log_end_offsets.values()):
+            ends = [f"{broker}: {'?' if end is None else end}" for broker, end in self.log_end_offsets.items()]
+            says.append(f"log ends {{{', '.join(ends)}}}")
         return f"{self.topic}-{self.partition}: {', '.join(says)}"
 
 
@@ -91,7 +100,23 @@ class SalvageEntry:
     folder: Path
 
 
-def partition_state(client: Client, topic: str, partition: int, recovering: bool | None) -> PartitionState:
+def log_ends(cluster: ClusterFile, topic: str, partition: int) -> dict[int, int]:
+    """The log end offset of each replica whose node answers."""
+    found = {}
+    for node in cluster.brokers:
+        address = metrics_address(cluster, node)
+        if address is None or not node.alive or node.paused:
+            continue
+        with suppress(NoAnswer):
+            for row in ask(address, topic, partition)["replicas"]:
+                if row["log_end_offset"] is not None:
+                    found[node.node_id] = row["log_end_offset"]
+    return found
+
+
+def partition_state(
+    client: Client, topic: str, partition: int, recovering: bool | None, log_ends: Mapping[int, int]
+) -> PartitionState:
     """One partition. `KafkaError` if there is none."""
     (described,) = describe_topics(client, [topic])
     for each in described.partitions:
@@ -116,6 +141,7 @@ def partition_state(client: Client, topic: str, partition: int, recovering: bool
         each.last_unclean_epoch,
         start,
         end,
+        {broker: log_ends.get(broker) for broker in each.replicas},
     )
 
 

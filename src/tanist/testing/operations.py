@@ -37,9 +37,14 @@ CLIENT_ID = "tanist"
 Member: TypeAlias = int | Literal["clients"]
 """A node id, or every client."""
 Lost: TypeAlias = Literal["page-cache"] | None
-DiskState: TypeAlias = Literal["full", "failed", "slow"]
+DiskState: TypeAlias = Literal["full", "failed", "slow", "read-only"]
 
-_TROUBLES: dict[str, DiskTrouble] = {"full": "disk_full", "failed": "disk_error", "slow": "disk_slow"}
+_TROUBLES: dict[str, DiskTrouble] = {
+    "full": "disk_full",
+    "failed": "disk_error",
+    "slow": "disk_slow",
+    "read-only": "disk_read_only",
+}
 _PATIENCE_S = 30.0
 
 
@@ -179,7 +184,7 @@ class Operations:
         latency_s: float = 0.1,
         writes: bool = False,
     ) -> None:
-        """Make a node's disk, or one of its log directories, full, failed or slow.
+        """Make a node's disk, or one of its log directories, full, failed, slow or read-only.
 
         A slow one takes `latency_s` longer for each sync and, with `writes`, for each write.
         """
@@ -273,12 +278,14 @@ class Operations:
     # -- looking
 
     def partition_state(self, topic: str, partition: int = 0) -> PartitionState:
-        """Leader, epoch, replicas, ISR, ELR, LastKnownElr and offsets of a partition now."""
+        """Leader, epoch, replicas, ISR, ELR, LastKnownElr and offsets of a partition now; each replica's log end."""
         recovering = None
+        ends: dict[int, int] = {}
         if self._backend.local is not None:
             recovering = history.recovering(self._backend.local.folder, topic, partition)
+            ends = observations.log_ends(self._file(), topic, partition)
         with answered(f"partition_state({topic!r}, {partition})"), self._client() as client:
-            return observations.partition_state(client, topic, partition, recovering)
+            return observations.partition_state(client, topic, partition, recovering, ends)
 
     def partition_states(self, topic: str) -> list[PartitionState]:
         """The state of every partition of a topic."""

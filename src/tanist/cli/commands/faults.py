@@ -16,7 +16,12 @@ from tanist.runtime.faults.settings import CLIENTS, BadDisk, DiskTrouble, Fault,
 
 _DURATIONS = {"ms": 1, "s": 1000, "m": 60_000}
 _RATES = {"B": 1, "kB": 1000, "KB": 1000, "MB": 1000**2, "GB": 1000**3, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-_TROUBLES: dict[str, DiskTrouble] = {"full": "disk_full", "slow": "disk_slow", "fail": "disk_error"}
+_TROUBLES: dict[str, DiskTrouble] = {
+    "full": "disk_full",
+    "slow": "disk_slow",
+    "fail": "disk_error",
+    "read-only": "disk_read_only",
+}
 _LATENCY_MAX_MS = 600_000
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)(?:/s)?")
 
@@ -141,11 +146,11 @@ def slow_command(
 def disk_command(
     node_id: int, trouble: str, log_dir: str | None, latency: int | None, writes: bool, folder: Path, as_json: bool
 ) -> None:
-    """Make a node's disk full, slow or fail.
+    """Make a node's disk full, slow, read-only or fail.
 
-    As in Kafka, a node takes a log directory on a full or failing disk offline. A node that has lost its last log
-    directory, or the one with the metadata log, goes down. To bring it back: `tanist heal`, then `tanist start ID`
-    (`tanist stop ID` first if it still runs).
+    As in Kafka, a node takes a log directory offline whose disk is full, failing or read-only. A node that has lost its
+    last log directory, or the one with the metadata log, goes down. To bring it back: `tanist heal`, then
+    `tanist start ID` (`tanist stop ID` first if it still runs).
     """
     if trouble != "slow" and (latency is not None or writes):
         raise click.UsageError("--latency and --writes go with `slow` only")

@@ -59,7 +59,14 @@ def random_uuid_command(as_json: bool) -> None:
 
 
 @click.command("serve")
-@click.argument("file")
+@click.argument("file", required=False)
+@click.option(
+    "--from-environment",
+    is_flag=True,
+    help="Take the settings from KAFKA_* variables, by the rules of the image apache/kafka, over those in FILE (if "
+    "there is one); format new folders.",
+)
+@click.option("--print-config", is_flag=True, help="With --from-environment: print the settings, and run nothing.")
 @click.option(
     "--override",
     "overrides",
@@ -69,7 +76,13 @@ def random_uuid_command(as_json: bool) -> None:
     help="A setting that overrides the file's. Repeatable.",
 )
 @click.pass_context
-def serve_command(ctx: click.Context, file: str, overrides: tuple[tuple[str, str], ...]) -> None:
+def serve_command(
+    ctx: click.Context,
+    file: str | None,
+    from_environment: bool,
+    print_config: bool,
+    overrides: tuple[tuple[str, str], ...],
+) -> None:
     """Run one node in the foreground, as `kafka-server-start`.
 
     FILE is a Kafka `server.properties`; `tanist format` must have formatted the node's folders. The log goes to
@@ -78,4 +91,6 @@ def serve_command(ctx: click.Context, file: str, overrides: tuple[tuple[str, str
     """
     from tanist.runtime.process.serve import main
 
-    ctx.exit(main([file, *(f"--override={key}={value}" for key, value in overrides)]))
+    flags = {file or "": file is not None, "--from-environment": from_environment, "--print-config": print_config}
+    chosen = [word for word, given in flags.items() if given]
+    ctx.exit(main([*chosen, *(f"--override={key}={value}" for key, value in overrides)]))

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tanist.broker.config import METRICS_LISTENER, ConfigError, NodeConfig
+from tanist.log.properties import encode_properties
 from tanist.runtime.cluster.cluster_file import ClusterError, ClusterFile, NodeEntry
 
 FIRST_CONTROLLER_ID = 1001
@@ -229,11 +230,5 @@ def _bracketed(host: str) -> str:
 
 
 def properties_text(properties: Mapping[str, str]) -> str:
-    lines = ["# Written by `tanist up`. It writes this file again when ports have to move or --config is given."]
-    lines += [f"{name}={_escaped(value)}" for name, value in properties.items()]
-    return "\n".join(lines) + "\n"
-
-
-def _escaped(value: str) -> str:
-    escaped = value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
-    return f"\\{escaped}" if escaped.startswith((" ", "\t")) else escaped
+    header = "# Written by `tanist up`. It writes this file again when ports have to move or --config is given.\n"
+    return header + encode_properties(properties)

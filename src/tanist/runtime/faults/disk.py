@@ -6,6 +6,8 @@ have their own classes again. So a disk without a fault pays nothing, not even a
 * Full: every operation that needs space (a write beyond a file's end, a new name, a small file's new content) fails
   with ENOSPC. Operations that need none go on: reads, removals, cutting, overwriting.
 * Slow: each sync takes so much longer; with `writes`, each write as well, and with it the whole node.
+* Read-only: every change fails with EROFS (writes, cutting, new and removed names). Reads go on, and so do syncs, which
+  have nothing to write. A kernel remounts a file system like that when it finds it damaged.
 * Broken: everything below fails with EIO, reads and what is being sent to clients included.
 
 A file whose sync has failed stays failed, healed or not (`group_sync`): a node has to give the directory up, and is
@@ -39,9 +41,16 @@ class _Troubles:
             if fault.trouble == "disk_error" and _is_below(path, folder):
                 raise OSError(errno.EIO, os.strerror(errno.EIO), path)
 
-    def check_space(self, path: str) -> None:
-        """Of the operations that take space on the disk."""
+    def check_change(self, path: str) -> None:
+        """Of the operations that change something."""
         self.check(path)
+        for folder, fault in self._faults:
+            if fault.trouble == "disk_read_only" and _is_below(path, folder):
+                raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
+
+    def check_space(self, path: str) -> None:
+        """Of the changes that take space on the disk."""
+        self.check_change(path)
         for folder, fault in self._faults:
             if fault.trouble == "disk_full" and _is_below(path, folder):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
@@ -71,8 +80,14 @@ class FaultyFile(DiskFile):
     def write(self, offset: int, buffers: Sequence[Buffer]) -> None:
         if offset + sum(map(len, buffers)) > self._size:
             self.troubles.check_space(self._path)
+        else:
+            self.troubles.check_change(self._path)
         self.troubles.wait(self._path, write=True)
         super().write(offset, buffers)
+
+    def truncate(self, size: int) -> None:
+        self.troubles.check_change(self._path)
+        super().truncate(size)
 
     def sync_blocking(self) -> None:
         self.troubles.wait(self._path, write=False)
@@ -119,11 +134,11 @@ class FaultyDisk(RealDisk):
         super().make_directory(path)
 
     def remove(self, path: str) -> None:
-        self.troubles.check(path)
+        self.troubles.check_change(path)
         super().remove(path)
 
     def rename(self, source: str, target: str) -> None:
-        self.troubles.check(source)
+        self.troubles.check_change(source)
         super().rename(source, target)
 
     def read_file(self, path: str) -> bytes:

@@ -116,12 +116,12 @@ class Slow:
         )
 
 
-DiskTrouble: TypeAlias = Literal["disk_full", "disk_slow", "disk_error"]
+DiskTrouble: TypeAlias = Literal["disk_full", "disk_slow", "disk_error", "disk_read_only"]
 
 
 @dataclass(frozen=True, slots=True)
 class BadDisk:
-    """A node's disk, or the one under one of its log directories, is full, slow or broken."""
+    """A node's disk, or the one under one of its log directories, is full, slow, broken or read-only."""
 
     node_id: int
     trouble: DiskTrouble
@@ -141,6 +141,8 @@ class BadDisk:
             return f"{what} is full"
         if self.trouble == "disk_error":
             return f"{what} fails"
+        if self.trouble == "disk_read_only":
+            return f"{what} is read-only"
         return f"{what} takes {self.latency_ms} ms for each sync{' and write' if self.writes else ''}"
 
 

@@ -91,8 +91,8 @@ def load_config(path: str, overrides: Mapping[str, str]) -> NodeConfig:
     return NodeConfig.from_properties(properties, hostname=socket.gethostname())
 
 
-def serve(config: NodeConfig, make_node: MakeNode) -> int:
-    """Run a node until it gets a signal to stop; gives the exit code."""
+def serve(config: NodeConfig, make_node: MakeNode, on_ready: Callable[[], None] = tell_ready) -> int:
+    """Run a node until it gets a signal to stop; gives the exit code. `on_ready`: once its broker is unfenced."""
     began = time.monotonic()
     name_process(f"tanist: node {config.node_id}, data in {config.log_dirs[0]}", f"tanist-{config.node_id}")
     for warning in config.warnings:
@@ -139,7 +139,7 @@ def serve(config: NodeConfig, make_node: MakeNode) -> int:
     roles = " and ".join(sorted(config.roles))
     took_ms = round((time.monotonic() - began) * 1000)
     report("INFO", f"node {config.node_id} ({roles}, process {os.getpid()}) serves {where}; started in {took_ms} ms")
-    _tell_when_ready(loop, node)
+    _tell_when_ready(loop, node, on_ready)
     if node_faults is not None:
         loop.post(node_faults.look)
     process.hear_signals()
@@ -166,16 +166,16 @@ def _tell_metrics(loop: Loop, config: NodeConfig, node: ServedNode) -> MetricsSe
     return server
 
 
-def _tell_when_ready(loop: Loop, node: ServedNode, reported: str | None = None) -> None:
+def _tell_when_ready(loop: Loop, node: ServedNode, on_ready: Callable[[], None], reported: str | None = None) -> None:
     """Look at the node's state until its broker runs (a controller alone has nobody to wait for), and tell."""
     status = node.status()
     if status["state"] in ("RUNNING", "CONTROLLER"):
-        tell_ready()
+        on_ready()
         return
     waits = status.get("waits_for")
     if waits is not None and waits != reported:
         tell_status(waits)
-    loop.call_at(loop.now_ms() + _READY_LOOK_MS, lambda: _tell_when_ready(loop, node, waits))
+    loop.call_at(loop.now_ms() + _READY_LOOK_MS, lambda: _tell_when_ready(loop, node, on_ready, waits))
 
 
 class _Process:
@@ -273,7 +273,11 @@ def _cannot_start(config: NodeConfig, reason: str, exit_record: ExitRecord | Non
 
 
 def _usage(problem: str) -> NoReturn:
-    print(f"Error: {problem}\nusage: tanist serve FILE [--override KEY=VALUE]...", file=sys.stderr)
+    print(
+        f"Error: {problem}\nusage: tanist serve FILE [--override KEY=VALUE]...\n"
+        "       tanist serve [FILE] --from-environment [--print-config] [--override KEY=VALUE]...",
+        file=sys.stderr,
+    )
     raise SystemExit(EXIT_USAGE)
 
 
@@ -281,6 +285,7 @@ def main(arguments: Sequence[str]) -> int:
     """The command line, by hand: a click command costs more to import than a node takes to start."""
     path: str | None = None
     overrides: dict[str, str] = {}
+    flags = {"--from-environment": False, "--print-config": False}
     rest = list(arguments)
     while rest:
         word = rest.pop(0)
@@ -290,14 +295,22 @@ def main(arguments: Sequence[str]) -> int:
             if not equals or not name:
                 _usage(f"--override takes KEY=VALUE, not {pair!r}")
             overrides[name.strip()] = value.strip()
+        elif word in flags:
+            flags[word] = True
         elif word.startswith("-") or path is not None:
             _usage(f"unexpected argument {word!r}")
         else:
             path = word
-    if path is None:
-        _usage("FILE is missing: the node's properties file")
+    print_only = flags["--print-config"]
+    if not flags["--from-environment"]:
+        if print_only:
+            _usage("--print-config goes with --from-environment only")
+        if path is None:
+            _usage("FILE is missing: the node's properties file, or --from-environment")
     from tanist.broker.node import Node
 
+    if path is None or flags["--from-environment"]:
+        return run_environment(path, overrides, os.environ, Node, print_only=print_only)
     return run_file(path, overrides, Node)
 
 
@@ -312,6 +325,47 @@ def run_file(path: str, overrides: Mapping[str, str], make_node: MakeNode) -> in
         print(f"Error: cannot read {path}: {error.strerror or error}", file=sys.stderr)
         return EXIT_USAGE
     return serve(config, make_node)
+
+
+def run_environment(
+    path: str | None,
+    overrides: Mapping[str, str],
+    environment: Mapping[str, str],
+    make_node: MakeNode,
+    *,
+    print_only: bool = False,
+) -> int:
+    """`serve` the node of a container's environment, in folders that are formatted if they are new.
+
+    `print_only`: print the node's properties, and serve nothing.
+    """
+    from tanist.log.properties import encode_properties
+    from tanist.runtime.format import FormatError
+    from tanist.runtime.process.environment import format_new, properties_from, report_started
+
+    try:
+        properties = {**properties_from(path, environment), **overrides}
+        config = NodeConfig.from_properties(properties, hostname=socket.gethostname())
+    except (ConfigError, PropertiesError, UnicodeDecodeError) as error:
+        print(f"Error: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    except OSError as error:
+        print(f"Error: cannot read {path}: {error.strerror or error}", file=sys.stderr)
+        return EXIT_USAGE
+    if print_only:
+        print(encode_properties(dict(sorted(properties.items()))), end="")
+        return 0
+    try:
+        format_new(config, environment, report)
+    except (FormatError, OSError) as error:
+        report("ERROR", f"cannot format {', '.join(config.log_dirs)}: {_in_words(error)}")
+        return EXIT_FAILED
+
+    def ready() -> None:
+        tell_ready()
+        report_started(config, report)
+
+    return serve(config, make_node, ready)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,3 @@
+#!/bin/sh
+# `kafka-storage format` and `random-uuid`.
+exec tanist "$@"
