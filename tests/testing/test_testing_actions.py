@@ -35,7 +35,15 @@ FEATURE_KEYS = {
 def wheel() -> Path:
     """A wheel of this checkout: nothing else of it is needed."""
     found = ROOT / "build" / "wheel-of-the-tests"
-    command = [ROOT / ".venv/bin/uv", "build", "--quiet", "--wheel", "--no-build-isolation", "--python", sys.executable]
+    command: list[str | Path] = [
+        ROOT / ".venv/bin/uv",
+        "build",
+        "--quiet",
+        "--wheel",
+        "--no-build-isolation",
+        "--python",
+        sys.executable,
+    ]
     subprocess.run([*command, "--out-dir", found], cwd=ROOT, check=True)
     return max(found.glob("*.whl"), key=lambda path: path.stat().st_mtime)
 
@@ -126,7 +134,7 @@ def test_the_actions_steps(tmp_path: Path) -> None:
         said = subprocess.run(["tanist", "status"], env=later, cwd=tmp_path, capture_output=True, text=True, check=True)
         assert "broker" in said.stdout
     finally:
-        packing = ["bash", ROOT / "actions/keep-data/pack.sh"]
+        packing: list[str | Path] = ["bash", ROOT / "actions/keep-data/pack.sh"]
         done = subprocess.run(packing, env=later, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert "Topic: orders" in done.stdout
     with tarfile.open(pairs(environment["GITHUB_OUTPUT"])["archive"]) as archive:
@@ -146,7 +154,7 @@ def test_the_feature_installs_and_starts_a_cluster(tmp_path: Path) -> None:
     try:
         said = subprocess.run([entry, "echo", "the container's command"], capture_output=True, text=True, check=True)
         assert said.stdout == "the container's command\n", said.stderr
-        status = [tanist, "status", "--json", "--data", data / "cluster"]
+        status: list[str | Path] = [tanist, "status", "--json", "--data", data / "cluster"]
         found: dict[str, Any] = json.loads(subprocess.run(status, capture_output=True, text=True, check=True).stdout)
         with Cluster.connect(found["bootstrap"]) as cluster:
             assert cluster.brokers == (1,)
