@@ -106,13 +106,15 @@ class Checker:
         for batch in machine.log.read_batches(start, offset):
             self.committed.setdefault(batch.offset, (batch.epoch, tuple(batch.values)))
         self.committed_end = max(self.committed_end, offset)
-        if node is not None and node.is_leader:
+        # A leader that commits its own removal has resigned by now.
+        if node is not None and (node.is_leader or machine.announced_epoch is not None):
             self._durable(machine, offset)
 
     def _durable(self, machine: Machine, offset: int) -> None:
         """Committed means: a majority of the voters would have it after a loss of power."""
-        holders = [v.node_id for v in self.network.voters if self._holds(v.node_id, machine.log, offset)]
-        if len(holders) <= len(self.network.voters) // 2:
+        voters = self.network.voters_in_log(machine)
+        holders = [voter_id for voter_id in voters.ids if self._holds(voter_id, machine.log, offset)]
+        if len(holders) < voters.majority:
             raise Violation(f"{machine.node_id} commits {offset}, which only {holders} would still have")
 
     def _holds(self, node_id: int, log: MemoryLog, offset: int) -> bool:

@@ -33,12 +33,24 @@ from tanist.quorum import (
     SteppedDown,
     SyncLog,
     Voter,
+    VoterSet,
 )
+from tanist.quorum.voter_history import VoterHistory, to_record
+from tanist.quorum.voters import Listener
+from tanist.wire.control import KRaftVersionRecord
+from tanist.wire.messages import add_raft_voter_request
+from tanist.wire.messages.add_raft_voter_request import AddRaftVoterRequest
+from tanist.wire.messages.api_versions_request import ApiVersionsRequest
+from tanist.wire.messages.api_versions_response import ApiVersionsResponse, SupportedFeatureKey
 from tanist.wire.messages.fetch_response import FetchResponse
 from tanist.wire.messages.fetch_snapshot_response import FetchSnapshotResponse
+from tanist.wire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
+from tanist.wire.schema import Request, Response
 
 CLUSTER_ID = "quorum-test-cluster"
 FETCH_VERSION = 18
+OUTSIDE = object()
+"""The source of requests that no node has sent."""
 
 
 def materialize(response: object) -> None:
@@ -78,6 +90,27 @@ def directory(node_id: int) -> UUID:
 
 def voters_of(ids: Sequence[int]) -> tuple[Voter, ...]:
     return tuple(Voter(node_id, directory(node_id), f"node{node_id}", 9000 + node_id) for node_id in ids)
+
+
+def voter_of(node_id: int) -> Voter:
+    """With its listener, as the log has it."""
+    host, port = f"node{node_id}", 9000 + node_id
+    return Voter(node_id, directory(node_id), host, port, (Listener("CONTROLLER", host, port),))
+
+
+def add_voter(node_id: int) -> AddRaftVoterRequest:
+    listener = add_raft_voter_request.Listener(name="CONTROLLER", host=f"node{node_id}", port=9000 + node_id)
+    return AddRaftVoterRequest(
+        cluster_id=CLUSTER_ID,
+        timeout_ms=1000,
+        voter_id=node_id,
+        voter_directory_id=directory(node_id),
+        listeners=(listener,),
+    )
+
+
+def remove_voter(node_id: int) -> RemoveRaftVoterRequest:
+    return RemoveRaftVoterRequest(cluster_id=CLUSTER_ID, voter_id=node_id, voter_directory_id=directory(node_id))
 
 
 @dataclass
@@ -126,7 +159,9 @@ class Network:
         faults: Faults | None = None,
         rules: QuorumRules | None = None,
         report_lost: bool = True,
+        dynamic: bool = False,
     ) -> None:
+        """`dynamic`: kraft.version 1; the voters are formatted with the first set, and all others can join it."""
         self.rng = Rng(seed)
         self.config = config or RaftConfig()
         self.faults = faults or Faults()
@@ -136,7 +171,13 @@ class Network:
         """How long it takes to notice that a message or its answer is lost."""
         self.now_ms = 0
         self.voters = voters_of(voter_ids)
+        self.dynamic = dynamic
+        self.answers: list[Response] = []
+        """To the requests that came from outside (`ask`)."""
         self.machines = {node_id: Machine(node_id) for node_id in (*voter_ids, *observer_ids)}
+        if dynamic:
+            for voter in self.voters:
+                self.format(self.machines[voter.node_id])
         self.cut: set[frozenset[int]] = set()
         self.events = 0
         self._queue: list[tuple[int, int, Callable[[], None]]] = []
@@ -183,6 +224,24 @@ class Network:
 
     # -- nodes
 
+    def format(self, machine: Machine) -> None:
+        """As `tanist format --initial-controllers` does."""
+        first = (KRaftVersionRecord(k_raft_version=1), to_record(VoterSet(self.voters), self.config.listener_name))
+        machine.log.create_snapshot(SnapshotId(0, 0), [], wall_ms=0, voters=first)
+
+    def ask(self, node_id: int, request: Request) -> None:
+        """A request of an administrator's; what is answered is in `answers`."""
+        machine = self.machines[node_id]
+        if machine.node is not None:
+            version = request.VERSIONS[1]
+            self._do(machine, machine.node.receive(OUTSIDE, request, self.now_ms, api_version=version))
+
+    def voters_in_log(self, machine: Machine) -> VoterSet:
+        """The set in force at a machine, by its log alone."""
+        history = VoterHistory(VoterSet(() if self.dynamic else self.voters), self.config.listener_name)
+        history.load(machine.log)
+        return history.voters
+
     def start(self, *node_ids: int) -> None:
         for node_id in node_ids or tuple(self.machines):
             machine = self.machines[node_id]
@@ -194,12 +253,14 @@ class Network:
                 node_id,
                 directory(node_id),
                 CLUSTER_ID,
-                self.voters,
+                () if self.dynamic else self.voters,
                 machine.log,
                 machine.saved,
                 self.config,
                 self.rng,
                 self.rules,
+                own=voter_of(node_id) if self.dynamic else None,
+                bootstrap=[voter_of(other).endpoint for other in self.machines] if self.dynamic else (),
             )
             self._do(machine, machine.node.start(self.now_ms, self.now_ms + 1_000_000))
 
@@ -264,7 +325,12 @@ class Network:
             return None
         snapshot_id = SnapshotId(machine.applied_offset, epoch)
         node.check_snapshot_id(snapshot_id)
-        machine.log.create_snapshot(snapshot_id, list(machine.applied), wall_ms=self.now_ms + 1_000_000)
+        machine.log.create_snapshot(
+            snapshot_id,
+            list(machine.applied),
+            wall_ms=self.now_ms + 1_000_000,
+            voters=node.snapshot_voters(snapshot_id.end_offset),
+        )
         self._do(machine, node.snapshot_created(snapshot_id, self.now_ms, self.now_ms + 1_000_000))
         return snapshot_id
 
@@ -386,7 +452,11 @@ class Network:
         return self.rng.below(self.faults.delay_ms + 1)
 
     def _send(self, machine: Machine, send: Send) -> None:
-        target = self.machines[send.to]
+        if send.to >= 0 and send.to not in self.machines:
+            raise AssertionError(f"{machine.node_id} sends to {send.to}, which does not exist")
+        if send.endpoint is None:
+            raise AssertionError(f"{machine.node_id} does not know where {send.to} listens")
+        target = self.machines[send.endpoint.port - 9000]
         life = machine.life
 
         def failed(delay_ms: int) -> None:
@@ -400,10 +470,14 @@ class Network:
                     self._later(machine, 1, lambda node, now_ms: node.peer_lost(send.to, now_ms))
                 return
             source = (machine.node_id, life, send.request_id)
+            if isinstance(send.request, ApiVersionsRequest):
+                feature = SupportedFeatureKey(name="kraft.version", min_version=0, max_version=1)
+                self._reply(target, Reply(source, ApiVersionsResponse(supported_features=(feature,))))
+                return
             version = FETCH_VERSION if send.request.API_KEY == 1 else send.request.VERSIONS[1]
             self._do(target, target.node.receive(source, send.request, self.now_ms, api_version=version))
 
-        if not self._linked(machine.node_id, send.to) or self.rng.rng(self.faults.loss):
+        if not self._linked(machine.node_id, target.node_id) or self.rng.rng(self.faults.loss):
             failed(self.unreachable_ms)
             return
         self._carry(arrive)
@@ -427,6 +501,9 @@ class Network:
 
     def _reply(self, machine: Machine, reply: Reply) -> None:
         source: Any = reply.source
+        if source is OUTSIDE:
+            self.answers.append(reply.response)
+            return
         node_id, life, request_id = source
         materialize(reply.response)
         target = self.machines[node_id]

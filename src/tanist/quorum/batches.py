@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
-from tanist.quorum.raft_log import CorruptBatch, MetadataBatch
+from tanist.quorum.raft_log import CorruptBatch, MetadataBatch, VoterMessage
 from tanist.quorum.voters import VoterSet
 from tanist.wire.batch import (
     HEADER_BYTES,
@@ -21,8 +21,17 @@ from tanist.wire.batch import (
     encode_batch,
     iterate_headers,
 )
-from tanist.wire.control import LeaderChangeMessage, encode_control_batch
+from tanist.wire.control import (
+    ControlKind,
+    KRaftVersionRecord,
+    LeaderChangeMessage,
+    VotersRecord,
+    control_kind,
+    decode_control_record,
+    encode_control_batch,
+)
 from tanist.wire.errors import WireError
+from tanist.wire.ids import ZERO_UUID
 from tanist.wire.messages.leader_change_message import Voter
 
 _RECORD_OVERHEAD_MAX: Final = 24
@@ -54,14 +63,45 @@ def encode_leader_change(
     base_offset: int,
     epoch: int,
     timestamp: int,
+    kraft_version: int = 0,
+    more: Sequence[VoterMessage] = (),
 ) -> bytearray:
-    """Rule 143. Version 0 of the message, as kraft.version 0 has it: voters without directories."""
+    """Rule 143. Version 0 of the message has voters without directories, as kraft.version 0 knows them.
+
+    `more` go into the same batch: the voters that so far only the bootstrap snapshot names.
+    """
+
+    def named(voter_id: int) -> Voter:
+        voter = voters.get(voter_id)
+        known = voter is not None and kraft_version > 0
+        return Voter(voter_id=voter_id, voter_directory_id=voter.directory_id if voter and known else ZERO_UUID)
+
     message = LeaderChangeMessage(
+        version=1 if kraft_version > 0 else 0,
         leader_id=leader_id,
-        voters=tuple(Voter(voter_id=voter.node_id) for voter in voters),
-        granting_voters=tuple(Voter(voter_id=voter_id) for voter_id in sorted(granting)),
+        voters=tuple(named(voter.node_id) for voter in voters),
+        granting_voters=tuple(named(voter_id) for voter_id in sorted(granting)),
     )
-    return encode_control_batch([message], base_offset=base_offset, leader_epoch=epoch, timestamp_ms=timestamp)
+    return encode_control_batch([message, *more], base_offset=base_offset, leader_epoch=epoch, timestamp_ms=timestamp)
+
+
+def encode_voters(messages: Sequence[VoterMessage], *, base_offset: int, epoch: int, timestamp: int) -> bytearray:
+    """A change of the voters or of kraft.version."""
+    return encode_control_batch(messages, base_offset=base_offset, leader_epoch=epoch, timestamp_ms=timestamp)
+
+
+def voter_records(batches: memoryview) -> Iterator[tuple[int, VoterMessage]]:
+    """Records that change the voters, and their offsets, in whole batches. Control records of other kinds are left."""
+    for position, header in read_headers(batches):
+        if header.is_control:
+            try:
+                for record in decode_batch(batches[position : position + header.size_bytes]):
+                    if control_kind(record) in (ControlKind.KRAFT_VERSION, ControlKind.KRAFT_VOTERS):
+                        message = decode_control_record(record).message
+                        if isinstance(message, KRaftVersionRecord | VotersRecord):
+                            yield record.offset, message
+            except WireError as error:
+                raise CorruptBatch(str(error)) from error
 
 
 def read_headers(batches: memoryview) -> Iterator[tuple[int, BatchHeader]]:

@@ -30,6 +30,8 @@ class RaftConfig:
     """Largest batch that `append` writes: Kafka's limit, and what its followers accept."""
     listener_name: str = "CONTROLLER"
     """The listener name of the voters' endpoint in messages that carry endpoints."""
+    auto_join: bool = False
+    """A controller that is no voter asks the leader to make it one (kraft.version 1)."""
 
     def __post_init__(self) -> None:
         for name in ("election_timeout_ms", "fetch_timeout_ms", "request_timeout_ms", "fetch_max_bytes"):

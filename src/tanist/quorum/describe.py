@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tanist.quorum import messages
+from tanist.quorum import messages, voters
 from tanist.quorum.progress import ReplicaProgress
 from tanist.quorum.roles import Leader
 from tanist.quorum.state import Quorum
@@ -38,13 +38,13 @@ class QuorumInfo:
 
 
 def quorum_info(quorum: Quorum, now_ms: int, wall_offset_ms: int) -> QuorumInfo:
-    voters: tuple[ReplicaState, ...] = ()
+    members: tuple[ReplicaState, ...] = ()
     observers: tuple[ReplicaState, ...] = ()
     role = quorum.role
     if isinstance(role, Leader):
-        voters = tuple(_states(quorum, role, role.progress.voters.values(), now_ms, wall_offset_ms))
+        members = tuple(_states(quorum, role, role.progress.voters.values(), now_ms, wall_offset_ms))
         observers = tuple(_states(quorum, role, role.progress.present_observers(now_ms), now_ms, wall_offset_ms))
-    return QuorumInfo(quorum.leader_id, quorum.epoch, quorum.high_watermark, voters, observers)
+    return QuorumInfo(quorum.leader_id, quorum.epoch, quorum.high_watermark, members, observers)
 
 
 def _states(
@@ -115,7 +115,13 @@ def describe_quorum(
         error_message=None,
         topics=(TopicData(topic_name=METADATA_TOPIC, partitions=(answer,)),),
         nodes=tuple(
-            Node(node_id=voter.node_id, listeners=(Listener(name=listener_name, host=voter.host, port=voter.port),))
+            Node(
+                node_id=voter.node_id,
+                listeners=tuple(
+                    Listener(name=each.name, host=each.host, port=each.port)
+                    for each in voter.listeners or (voters.Listener(listener_name, voter.host, voter.port),)
+                ),
+            )
             for voter in quorum.voters
         ),
     )

@@ -10,17 +10,22 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from tanist.quorum.store import ElectionState
-from tanist.quorum.voters import SnapshotId
+from tanist.quorum.voters import Endpoint, SnapshotId
 from tanist.wire.schema import Request, Response
 
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Send `request` to the voter `to`; hand its answer (None: none came) to `RaftNode.response`."""
+    """Send `request` to the node `to`; hand its answer (None: none came) to `RaftNode.response`.
+
+    A negative `to` is a bootstrap server, whose id is not known.
+    """
 
     request_id: int
     to: int
     request: Request
+    endpoint: Endpoint | None = None
+    """Where `to` listens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +41,8 @@ class SaveElectionState:
     """Write `quorum-state`, durably, before anything else."""
 
     state: ElectionState
+    kraft_version: int = 0
+    """Decides in which version of the file."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from tanist.quorum.leader import QuorumLeader
 from tanist.quorum.messages import Answer
 from tanist.quorum.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
 from tanist.quorum.state import Quorum
-from tanist.quorum.voters import ReplicaKey, Voter
+from tanist.quorum.voters import Endpoint, ReplicaKey, Voter
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import ZERO_UUID
 from tanist.wire.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
@@ -55,9 +55,7 @@ class Elections:
                 granted = quorum.rules.grants_vote(quorum.role, ask, quorum.log_end)
                 if granted and not ask.pre_vote and quorum.role.voted != ask.candidate:
                     self._cast(ask.candidate, now_ms)
-        quorum.emit(
-            Reply(source, messages.vote_reply(quorum.voters, quorum.role.leader_id, quorum.epoch, error, granted))
-        )
+        quorum.emit(Reply(source, messages.vote_reply(quorum, quorum.role.leader_id, quorum.epoch, error, granted)))
 
     def _cast(self, candidate: ReplicaKey, now_ms: int) -> None:
         quorum = self._quorum
@@ -76,10 +74,11 @@ class Elections:
             return
         error = self._leader_claim_error(part.leader_id, part.leader_epoch)
         if error == ErrorCode.NONE:
-            self.learn(part.leader_id, part.leader_epoch, now_ms)
+            endpoint = messages.claimed_endpoint(request.leader_endpoints, quorum.config.listener_name)
+            self.learn(part.leader_id, part.leader_epoch, now_ms, endpoint)
             if not messages.is_for(request.voter_id, part.voter_directory_id, quorum.me):
                 error = ErrorCode.INVALID_VOTER_KEY
-        quorum.emit(Reply(source, messages.begin_reply(quorum.voters, quorum.role.leader_id, quorum.epoch, error)))
+        quorum.emit(Reply(source, messages.begin_reply(quorum, quorum.role.leader_id, quorum.epoch, error)))
 
     def end_quorum_epoch(self, source: object, request: EndQuorumEpochRequest, now_ms: int) -> None:
         """Rule 139."""
@@ -93,7 +92,8 @@ class Elections:
             return
         error = self._leader_claim_error(part.leader_id, part.leader_epoch)
         if error == ErrorCode.NONE:
-            self.learn(part.leader_id, part.leader_epoch, now_ms)
+            endpoint = messages.claimed_endpoint(request.leader_endpoints, quorum.config.listener_name)
+            self.learn(part.leader_id, part.leader_epoch, now_ms, endpoint)
             role = quorum.role
             if isinstance(role, Follower) and role.leader_id == part.leader_id:
                 preferred = messages.preferred_candidates(part)
@@ -104,7 +104,7 @@ class Elections:
                 role.deadline_ms = now_ms + wait
                 # The leader itself says that it is leaving, so a pre-vote request does not disturb it.
                 role.leader_lost = True
-        quorum.emit(Reply(source, messages.end_reply(quorum.voters, quorum.role.leader_id, quorum.epoch, error)))
+        quorum.emit(Reply(source, messages.end_reply(quorum, quorum.role.leader_id, quorum.epoch, error)))
 
     def _position(self, preferred: tuple[ReplicaKey, ...]) -> int:
         me = self._quorum.me
@@ -121,14 +121,18 @@ class Elections:
         quorum = self._quorum
         if epoch < quorum.epoch:
             return ErrorCode.FENCED_LEADER_EPOCH
-        if leader_id < 0 or leader_id not in quorum.voters:
+        if leader_id < 0 or (quorum.is_static and leader_id not in quorum.voters):
             return ErrorCode.INVALID_REQUEST
         return ErrorCode.NONE
 
     # -- what others reveal
 
-    def learn(self, leader_id: int | None, epoch: int, now_ms: int) -> None:
-        """`epoch`, which is not below ours, has the leader `leader_id`, or none that is known."""
+    def learn(self, leader_id: int | None, epoch: int, now_ms: int, endpoint: Endpoint | None = None) -> None:
+        """`epoch`, which is not below ours, has the leader `leader_id`, or none that is known.
+
+        A leader that is no voter here is followed if it is known where it listens: with kraft.version 1 our set may be
+        older than the leader's, or still unknown.
+        """
         quorum = self._quorum
         if leader_id == quorum.me.node_id:
             if epoch > quorum.epoch or not isinstance(quorum.role, (Leader, Resigned)):
@@ -138,15 +142,15 @@ class Elections:
             raise QuorumInconsistent(
                 f"epoch {epoch} is led by {quorum.role.leader_id}, and is said to be by {leader_id}"
             )
-        if leader_id is not None and leader_id not in quorum.voters:
+        if leader_id is not None and leader_id not in quorum.voters and (quorum.is_static or endpoint is None):
             leader_id = None
         if epoch > quorum.epoch:
             if leader_id is None:
                 quorum.become_unattached(epoch, now_ms)
             else:
-                quorum.become_follower(epoch, leader_id, now_ms)
+                quorum.become_follower(epoch, leader_id, now_ms, endpoint)
         elif epoch == quorum.epoch and leader_id is not None and self._seeks_leader():
-            quorum.become_follower(epoch, leader_id, now_ms)
+            quorum.become_follower(epoch, leader_id, now_ms, endpoint)
 
     def _seeks_leader(self) -> bool:
         """A prospective node that has a leader doubts it; other nodes without one take the first that they learn of."""
@@ -170,11 +174,11 @@ class Elections:
         stale = answer.error in (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if answer.epoch > quorum.epoch or stale:
             before = quorum.role
-            self.learn(answer.leader_id, answer.epoch, now_ms)
+            self.learn(answer.leader_id, answer.epoch, now_ms, answer.endpoint)
             # The same request would get the same answer until something changes.
             return quorum.role is not before
-        if answer.leader_id is not None and quorum.role.leader_id is None:
-            self.learn(answer.leader_id, answer.epoch, now_ms)
+        if answer.leader_id is not None and (quorum.role.leader_id is None or isinstance(quorum.role, Unattached)):
+            self.learn(answer.leader_id, answer.epoch, now_ms, answer.endpoint)
             return None if answer.error == ErrorCode.NONE else True
         if answer.error == ErrorCode.BROKER_NOT_AVAILABLE:
             return False
@@ -193,7 +197,7 @@ class Elections:
         part = messages.only(response.topics)
         if response.error_code != ErrorCode.NONE or part is None:
             return False
-        done = self.common_answer(messages.answer(part.error_code, part), now_ms)
+        done = self.common_answer(messages.answer(part.error_code, part, response.node_endpoints), now_ms)
         if done is not None:
             return done
         if part.error_code != ErrorCode.NONE:
@@ -206,7 +210,7 @@ class Elections:
         part = messages.only(response.topics)
         if response.error_code != ErrorCode.NONE or part is None:
             return False
-        done = self.common_answer(messages.answer(part.error_code, part), now_ms)
+        done = self.common_answer(messages.answer(part.error_code, part, response.node_endpoints), now_ms)
         if done is not None:
             return done
         return part.error_code == ErrorCode.NONE
@@ -215,7 +219,7 @@ class Elections:
         part = messages.only(response.topics)
         if response.error_code != ErrorCode.NONE or part is None:
             return False
-        done = self.common_answer(messages.answer(part.error_code, part), now_ms)
+        done = self.common_answer(messages.answer(part.error_code, part, response.node_endpoints), now_ms)
         if done is not None:
             return done
         role = self._quorum.role
@@ -242,12 +246,12 @@ class Elections:
 
     def _act_unattached(self, role: Unattached, now_ms: int) -> None:
         quorum = self._quorum
-        if quorum.is_voter and not quorum.stopping and role.expired(now_ms):
+        if quorum.stands and not quorum.stopping and role.expired(now_ms):
             quorum.become_prospective(now_ms)
 
     def _act_follower(self, role: Follower, now_ms: int) -> None:
         quorum = self._quorum
-        if quorum.is_voter and not quorum.stopping and role.expired(now_ms):
+        if quorum.stands and not quorum.stopping and role.expired(now_ms):
             quorum.become_prospective(now_ms)
 
     def _act_prospective(self, role: Prospective, now_ms: int) -> None:
@@ -261,7 +265,7 @@ class Elections:
     def _give_up(self, role: Prospective, now_ms: int) -> None:
         quorum = self._quorum
         if role.leader_id is not None and role.endpoint is not None:
-            quorum.become_follower(role.epoch, role.leader_id, now_ms)
+            quorum.become_follower(role.epoch, role.leader_id, now_ms, role.endpoint)
         else:
             quorum.become_unattached(role.epoch, now_ms)
 
@@ -279,7 +283,7 @@ class Elections:
 
     def _act_resigned(self, role: Resigned, now_ms: int) -> None:
         quorum = self._quorum
-        leader = quorum.voters.get(quorum.me.node_id)
+        leader = quorum.get(quorum.me.node_id)
         if leader is not None:
             for voter_id in sorted(role.unreported):
                 if quorum.requests.is_free(voter_id, now_ms):

@@ -1,20 +1,21 @@
 """A follower's or observer's work on its log: fetch, truncate, append, install snapshots (rules 146-148).
 
 Owns the one fetch that is under way and every change of the log that a leader's answer makes. A voter does not fetch
-more until its log is durable: its fetch offset promises that everything below survives. An observer's offset counts for
-nothing, so it does not wait.
+more until its log is durable: its fetch offset promises that everything below survives. The offset of an
+observer that cannot become a voter counts for nothing, so it does not wait.
 """
 
 from __future__ import annotations
 
 from tanist.quorum import messages
+from tanist.quorum.batches import voter_records
 from tanist.quorum.effects import MetadataTruncated, QuorumInconsistent, SnapshotInstalled
 from tanist.quorum.elections import Elections
 from tanist.quorum.raft_log import CorruptBatch
 from tanist.quorum.requests import PendingRequest
 from tanist.quorum.roles import Download, Follower, Role, Unattached
 from tanist.quorum.state import Quorum
-from tanist.quorum.voters import LogEnd, SnapshotId, Voter
+from tanist.quorum.voters import LogEnd, SnapshotId
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.fetch_request import FetchRequest
 from tanist.wire.messages.fetch_response import FetchResponse, PartitionData
@@ -46,7 +47,7 @@ class QuorumFollower:
             return False
         if isinstance(role, Follower) and role.download is not None:
             return True
-        return not quorum.is_voter or quorum.rules.may_fetch(quorum.log.end_offset, quorum.durability.durable_end)
+        return not quorum.syncs or quorum.rules.may_fetch(quorum.log.end_offset, quorum.durability.durable_end)
 
     def _fetch_from(self, role: Role, now_ms: int) -> int | None:
         """The leader; a node that knows none, or an observer that can't reach it, asks any voter."""
@@ -59,8 +60,7 @@ class QuorumFollower:
 
     def _any_voter(self, now_ms: int) -> int | None:
         quorum = self._quorum
-        others: tuple[Voter, ...] = quorum.voters.others(quorum.me.node_id)
-        free = [voter.node_id for voter in others if quorum.requests.is_free(voter.node_id, now_ms)]
+        free = [voter.node_id for voter in quorum.contacts() if quorum.requests.is_free(voter.node_id, now_ms)]
         return free[quorum.random.below(len(free))] if free else None
 
     def _ask_for_records(self, peer: int, now_ms: int) -> None:
@@ -96,7 +96,9 @@ class QuorumFollower:
         part = messages.fetch_answer_part(response)
         if response.error_code != ErrorCode.NONE or part is None:
             return False
-        done = self._elections.common_answer(messages.answer(part.error_code, part.current_leader), now_ms)
+        done = self._elections.common_answer(
+            messages.answer(part.error_code, part.current_leader, response.node_endpoints), now_ms
+        )
         if done is not None:
             return done
         role = self._quorum.role
@@ -105,11 +107,11 @@ class QuorumFollower:
         if not self._is_about_our_end(pending):
             return True
         if part.diverging_epoch.epoch >= 0:
-            self._truncate(LogEnd(part.diverging_epoch.epoch, part.diverging_epoch.end_offset))
+            self._truncate(LogEnd(part.diverging_epoch.epoch, part.diverging_epoch.end_offset), now_ms)
         elif part.snapshot_id.epoch >= 0 or part.snapshot_id.end_offset >= 0:
             if not self._begin_download(role, SnapshotId(part.snapshot_id.end_offset, part.snapshot_id.epoch)):
                 return False
-        elif not self._append(role, part):
+        elif not self._append(role, part, now_ms):
             return False
         self._leader_lives(role, now_ms)
         return True
@@ -128,21 +130,24 @@ class QuorumFollower:
         role.deadline_ms = now_ms + self._quorum.config.fetch_timeout_ms
         self._quorum.lost_in_a_row = 0
 
-    def _append(self, role: Follower, part: PartitionData) -> bool:
+    def _append(self, role: Follower, part: PartitionData, now_ms: int) -> bool:
         quorum = self._quorum
         if part.records:
             before = quorum.log.end_offset
             try:
+                changes = list(voter_records(memoryview(part.records)))
                 quorum.log.append(memoryview(part.records), role.epoch)
             except CorruptBatch:
                 return False
-            if quorum.log.end_offset > before:
+            end = quorum.log.end_offset
+            if end > before:
+                quorum.read_voters([change for change in changes if before <= change[0] < end], now_ms)
                 quorum.log_grew()
         if part.high_watermark >= 0:
             quorum.advance_high_watermark(part.high_watermark)
         return True
 
-    def _truncate(self, leader_end: LogEnd) -> None:
+    def _truncate(self, leader_end: LogEnd, now_ms: int) -> None:
         """Rule 147."""
         quorum = self._quorum
         offset = quorum.rules.truncation_offset(quorum.log, leader_end)
@@ -153,6 +158,8 @@ class QuorumFollower:
             )
         quorum.log.truncate_to(offset)
         quorum.durability.cut(offset)
+        if quorum.history.truncate_to(quorum.log.end_offset):
+            quorum.voters_changed(now_ms)
         quorum.emit(MetadataTruncated(offset))
 
     # -- FetchSnapshot
@@ -173,7 +180,9 @@ class QuorumFollower:
         part = messages.snapshot_answer_part(response)
         if response.error_code != ErrorCode.NONE or part is None:
             return False
-        done = self._elections.common_answer(messages.answer(part.error_code, part.current_leader), now_ms)
+        done = self._elections.common_answer(
+            messages.answer(part.error_code, part.current_leader, response.node_endpoints), now_ms
+        )
         if done is not None:
             return done
         role = self._quorum.role
@@ -187,12 +196,12 @@ class QuorumFollower:
             return True
         if part.error_code != ErrorCode.NONE:
             return False
-        if not self._take_chunk(role, role.download, part):
+        if not self._take_chunk(role, role.download, part, now_ms):
             return False
         self._leader_lives(role, now_ms)
         return True
 
-    def _take_chunk(self, role: Follower, download: Download, part: PartitionSnapshot) -> bool:
+    def _take_chunk(self, role: Follower, download: Download, part: PartitionSnapshot, now_ms: int) -> bool:
         data = memoryview(part.unaligned_records or b"")
         received = download.received_bytes + len(data)
         expected = (download.snapshot_id.end_offset, download.snapshot_id.epoch, download.received_bytes)
@@ -202,9 +211,9 @@ class QuorumFollower:
             return False
         self._quorum.log.write_download(download.snapshot_id, part.position, data)
         download.received_bytes = received
-        return self._install(role, download.snapshot_id) if received == part.size else True
+        return self._install(role, download.snapshot_id, now_ms) if received == part.size else True
 
-    def _install(self, role: Follower, snapshot_id: SnapshotId) -> bool:
+    def _install(self, role: Follower, snapshot_id: SnapshotId, now_ms: int) -> bool:
         quorum = self._quorum
         try:
             quorum.log.finish_download(snapshot_id)
@@ -212,6 +221,8 @@ class QuorumFollower:
             self._abandon(role)
             return False
         role.download = None
+        quorum.history.load(quorum.log)
+        quorum.voters_changed(now_ms)
         quorum.durability.installed(snapshot_id.end_offset)
         quorum.emit(SnapshotInstalled(snapshot_id))
         quorum.advance_high_watermark(snapshot_id.end_offset)

@@ -11,12 +11,20 @@ from typing import cast
 
 from tanist.ports import Chunk
 from tanist.quorum import messages
-from tanist.quorum.batches import cut_to_size, encode_leader_change, encode_values
+from tanist.quorum.batches import (
+    cut_to_size,
+    encode_leader_change,
+    encode_values,
+    encode_voters,
+    voter_records,
+)
 from tanist.quorum.effects import BatchTooLarge, Elected, NotLeader, Reply
 from tanist.quorum.fetch_purgatory import DelayedFetch, FetchPurgatory
+from tanist.quorum.raft_log import VoterMessage
 from tanist.quorum.roles import Leader, Role
 from tanist.quorum.rules import BOOTSTRAP_SNAPSHOT, Validity
 from tanist.quorum.state import Quorum
+from tanist.quorum.voter_history import FROM_BOOTSTRAP
 from tanist.quorum.voters import ReplicaKey, SnapshotId
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages import fetch_response, fetch_snapshot_response
@@ -39,6 +47,9 @@ class QuorumLeader:
         """Rule 143: a record of the new epoch: committing it commits all older records."""
         quorum = self._quorum
         quorum.log.begin_epoch(leader.epoch)
+        history = quorum.history
+        # Nobody else has the snapshot that this node was formatted with.
+        more = history.as_of(0) if history.offset == FROM_BOOTSTRAP else ()
         batch = encode_leader_change(
             leader.leader_id,
             quorum.voters,
@@ -46,10 +57,29 @@ class QuorumLeader:
             base_offset=quorum.log.end_offset,
             epoch=leader.epoch,
             timestamp=now_ms + self.wall_offset_ms,
+            kraft_version=history.kraft_version,
+            more=more,
         )
-        quorum.log.append(memoryview(batch), leader.epoch)
-        self._appended(leader)
+        self._write_control(leader, batch, now_ms)
         self._announce(leader)
+
+    def change_voters(self, leader: Leader, records: Sequence[VoterMessage], now_ms: int) -> int:
+        """Append records that change the voters; the offset of the last. The change counts at once."""
+        quorum = self._quorum
+        batch = encode_voters(
+            records,
+            base_offset=quorum.log.end_offset,
+            epoch=leader.epoch,
+            timestamp=now_ms + self.wall_offset_ms,
+        )
+        self._write_control(leader, batch, now_ms)
+        return quorum.log.end_offset - 1
+
+    def _write_control(self, leader: Leader, batch: bytearray, now_ms: int) -> None:
+        quorum = self._quorum
+        quorum.log.append(memoryview(batch), leader.epoch)
+        quorum.read_voters(voter_records(memoryview(batch)), now_ms)
+        self._appended(leader)
 
     def append(self, values: Sequence[bytes], now_ms: int, wall_ms: int, *, atomic: bool) -> tuple[int, int]:
         quorum = self._quorum
@@ -89,7 +119,8 @@ class QuorumLeader:
 
     def _commit(self, leader: Leader) -> None:
         quorum = self._quorum
-        offset = quorum.rules.commit_offset(leader.progress.end_offsets(), leader.epoch_start_offset)
+        ends = leader.progress.end_offsets(counts_own=quorum.rules.counts_own_end(quorum.is_voter))
+        offset = quorum.rules.commit_offset(ends, leader.epoch_start_offset)
         if offset is None or (leader.committed is not None and offset <= leader.committed):
             return
         leader.committed = offset
@@ -184,14 +215,14 @@ class QuorumLeader:
             chunk = quorum.log.read(fetch.part.fetch_offset, fetch.max_bytes)
             if chunk is not None:
                 part.records = _records(chunk)
-        return messages.fetch_reply(quorum.voters, leader.leader_id, leader.epoch, part)
+        return messages.fetch_reply(quorum, leader.leader_id, leader.epoch, part)
 
     def _failed(self, error: ErrorCode) -> FetchResponse:
         quorum = self._quorum
         part = fetch_response.PartitionData(
             error_code=error, high_watermark=-1, log_start_offset=quorum.log.start_offset, records=b""
         )
-        return messages.fetch_reply(quorum.voters, quorum.role.leader_id, quorum.epoch, part)
+        return messages.fetch_reply(quorum, quorum.role.leader_id, quorum.epoch, part)
 
     def _reported_high_watermark(self, leader: Leader) -> int:
         """Not known (-1) until this epoch has committed something."""
@@ -229,7 +260,7 @@ class QuorumLeader:
                 part.unaligned_records = _records(quorum.log.snapshot_chunk(snapshot_id, asked.position, length))
                 leader.progress.heard_from(ReplicaKey(request.replica_id, asked.replica_directory_id), now_ms)
                 leader.deadline_ms = self._check_quorum_deadline(leader)
-        quorum.emit(Reply(source, messages.snapshot_reply(quorum.voters, quorum.role.leader_id, quorum.epoch, part)))
+        quorum.emit(Reply(source, messages.snapshot_reply(quorum, quorum.role.leader_id, quorum.epoch, part)))
 
     # -- time
 
@@ -239,7 +270,7 @@ class QuorumLeader:
             self._answer(self._held.take_all())
             return
         self._answer(self._held.take_expired(now_ms))
-        leaves = self._quorum.stopping and len(self._quorum.voters) > 1
+        leaves = self._quorum.stopping and self._quorum.has_others
         if leaves or role.expired(now_ms):
             self._quorum.become_resigned(now_ms)
             self._answer(self._held.take_all())
@@ -253,7 +284,7 @@ class QuorumLeader:
         if now_ms >= leader.begin_quorum_ms:
             leader.begin_quorum_ms = now_ms + period_ms
             leader.unbegun = set(leader.progress.silent_voters(now_ms - period_ms))
-        me = quorum.voters.get(leader.leader_id)
+        me = quorum.get(leader.leader_id)
         for voter_id in sorted(leader.unbegun):
             voter = quorum.voters.get(voter_id)
             if me is not None and voter is not None and quorum.requests.is_free(voter_id, now_ms):
@@ -270,7 +301,7 @@ class QuorumLeader:
 
     def next_deadline_ms(self, role: Role) -> int | None:
         times = [time for time in (self._held.next_deadline_ms(),) if time is not None]
-        if isinstance(role, Leader) and len(self._quorum.voters) > 1:
+        if isinstance(role, Leader) and self._quorum.has_others:
             times.append(role.begin_quorum_ms)
         return min(times, default=None)
 

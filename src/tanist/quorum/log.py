@@ -9,7 +9,7 @@ A start reads and checks the whole log, as Kafka's does: it is small, and no oth
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -17,8 +17,8 @@ from tanist.log.config import DAY_MS, LogConfig
 from tanist.log.log import Log
 from tanist.log.names import LOG_SUFFIX, offset_file
 from tanist.ports import Chunk, Disk, File, FileRange
-from tanist.quorum.batches import check_batches, decode_values, read_headers
-from tanist.quorum.raft_log import CorruptBatch, MetadataBatch, RaftLog
+from tanist.quorum.batches import check_batches, decode_values, read_headers, voter_records
+from tanist.quorum.raft_log import CorruptBatch, MetadataBatch, RaftLog, VoterMessage
 from tanist.quorum.snapshots import (
     DELETED_SUFFIX,
     PARTIAL_SUFFIX,
@@ -29,6 +29,7 @@ from tanist.quorum.snapshots import (
     file_name,
     last_contained_log_timestamp,
     parse_name,
+    snapshot_voters,
 )
 from tanist.quorum.voters import LogEnd, SnapshotId
 from tanist.wire.batch import LENGTH_OVERHEAD
@@ -219,6 +220,17 @@ class MetadataLog:
             if offset == before:
                 raise CorruptBatch(f"no batch at offset {offset}")
 
+    def voter_records(self, from_offset: int) -> Iterator[tuple[int, VoterMessage]]:
+        offset = from_offset
+        while (found := self._log.read(offset, _READ_BYTES, self.end_offset)) is not None:
+            view = memoryview(found.chunk.file.read(found.chunk.offset, found.chunk.length))
+            before = offset
+            for _, header in read_headers(view):
+                offset = max(offset, header.next_offset)
+            yield from ((at, message) for at, message in voter_records(view) if at >= from_offset)
+            if offset == before:
+                raise CorruptBatch(f"no batch at offset {offset}")
+
     # -- durability
 
     def unflushed_files(self) -> list[File]:
@@ -259,7 +271,13 @@ class MetadataLog:
         return FileRange(file, position, length)
 
     def create_snapshot(
-        self, snapshot_id: SnapshotId, values: Iterable[bytes], *, wall_ms: int, last_contained_log_timestamp: int = 0
+        self,
+        snapshot_id: SnapshotId,
+        values: Iterable[bytes],
+        *,
+        wall_ms: int,
+        last_contained_log_timestamp: int = 0,
+        voters: Sequence[VoterMessage] = (),
     ) -> bool:
         """Write a snapshot of these framed values, durably; False if there is one. Blocks: may be run off the loop.
 
@@ -272,7 +290,11 @@ class MetadataLog:
         file = self._disk.open(partial)
         size = 0
         batches = encode_snapshot(
-            snapshot_id, values, wall_ms=wall_ms, last_contained_log_timestamp=last_contained_log_timestamp
+            snapshot_id,
+            values,
+            wall_ms=wall_ms,
+            last_contained_log_timestamp=last_contained_log_timestamp,
+            voters=voters,
         )
         for batch in batches:
             file.write(size, [batch])
@@ -283,6 +305,9 @@ class MetadataLog:
     def read_snapshot(self, snapshot_id: SnapshotId) -> Iterator[MetadataBatch]:
         """Its data batches. `CorruptBatch` if it is not whole; `KeyError` if there is no such snapshot."""
         return decode_snapshot(self._snapshot_batches(snapshot_id, self._sizes[snapshot_id]))
+
+    def snapshot_voter_records(self, snapshot_id: SnapshotId) -> Sequence[VoterMessage]:
+        return snapshot_voters(self._snapshot_batches(snapshot_id, self._sizes[snapshot_id]))
 
     def _snapshot_batches(self, snapshot_id: SnapshotId, size: int) -> Iterator[memoryview]:
         file = self._disk.open(self._path(snapshot_id), create=False)

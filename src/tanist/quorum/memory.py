@@ -7,14 +7,14 @@ Behaves as `MetadataLog` does, but for retention: it keeps the latest snapshot a
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from tanist.log.epochs import LeaderEpochCache
 from tanist.log.log import OffsetOutOfRange
 from tanist.ports import Chunk
-from tanist.quorum.batches import check_batches, decode_values, read_headers
-from tanist.quorum.raft_log import MetadataBatch
-from tanist.quorum.snapshots import check_snapshot, decode_snapshot, encode_snapshot
+from tanist.quorum.batches import check_batches, decode_values, read_headers, voter_records
+from tanist.quorum.raft_log import MetadataBatch, VoterMessage
+from tanist.quorum.snapshots import check_snapshot, decode_snapshot, encode_snapshot, snapshot_voters
 from tanist.quorum.voters import LogEnd, SnapshotId
 
 
@@ -99,6 +99,11 @@ class MemoryLog:
             if base_offset >= from_offset:
                 yield batch
 
+    def voter_records(self, from_offset: int) -> Iterator[tuple[int, VoterMessage]]:
+        for base_offset, data, batch in self._batches:
+            if base_offset >= from_offset and not batch.values:
+                yield from voter_records(memoryview(data))
+
     # -- snapshots
 
     def snapshot_size(self, snapshot_id: SnapshotId) -> int | None:
@@ -109,18 +114,31 @@ class MemoryLog:
         return self._snapshots[snapshot_id][position : position + max_bytes]
 
     def create_snapshot(
-        self, snapshot_id: SnapshotId, values: Iterable[bytes], *, wall_ms: int, last_contained_log_timestamp: int = 0
+        self,
+        snapshot_id: SnapshotId,
+        values: Iterable[bytes],
+        *,
+        wall_ms: int,
+        last_contained_log_timestamp: int = 0,
+        voters: Sequence[VoterMessage] = (),
     ) -> bool:
         if snapshot_id in self._snapshots:
             return False
         batches = encode_snapshot(
-            snapshot_id, values, wall_ms=wall_ms, last_contained_log_timestamp=last_contained_log_timestamp
+            snapshot_id,
+            values,
+            wall_ms=wall_ms,
+            last_contained_log_timestamp=last_contained_log_timestamp,
+            voters=voters,
         )
         self._snapshots[snapshot_id] = b"".join(batches)
         return True
 
     def read_snapshot(self, snapshot_id: SnapshotId) -> Iterator[MetadataBatch]:
         return decode_snapshot(_parts(self._snapshots[snapshot_id]))
+
+    def snapshot_voter_records(self, snapshot_id: SnapshotId) -> Sequence[VoterMessage]:
+        return snapshot_voters(_parts(self._snapshots[snapshot_id]))
 
     def begin_download(self, snapshot_id: SnapshotId) -> None:
         self._download = (snapshot_id, bytearray())

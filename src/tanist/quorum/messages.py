@@ -12,7 +12,8 @@ from typing import NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from tanist.quorum.roles import VoteAsk
-from tanist.quorum.voters import LogEnd, ReplicaKey, SnapshotId, Voter, VoterSet
+from tanist.quorum.voter_history import address
+from tanist.quorum.voters import Endpoint, Listener, LogEnd, ReplicaKey, SnapshotId, Voter
 from tanist.wire.ids import METADATA_TOPIC, METADATA_TOPIC_ID
 from tanist.wire.messages import (
     begin_quorum_epoch_request,
@@ -49,6 +50,8 @@ class Answer(NamedTuple):
     error: int
     leader_id: int | None
     epoch: int
+    endpoint: Endpoint | None = None
+    """Where the leader listens, where the response says so."""
 
 
 # -- taking apart
@@ -135,8 +138,39 @@ class _LeaderHint(Protocol):
     def leader_epoch(self) -> int: ...
 
 
-def answer(error: int, hint: _LeaderHint) -> Answer:
-    return Answer(error, hint.leader_id if hint.leader_id >= 0 else None, hint.leader_epoch)
+class _NodeEndpoint(Protocol):
+    @property
+    def node_id(self) -> int: ...
+
+    @property
+    def host(self) -> str: ...
+
+    @property
+    def port(self) -> int: ...
+
+
+def answer(error: int, hint: _LeaderHint, nodes: Iterable[_NodeEndpoint] = ()) -> Answer:
+    if hint.leader_id < 0:
+        return Answer(error, None, hint.leader_epoch)
+    endpoint = next((Endpoint(node.host, node.port) for node in nodes if node.node_id == hint.leader_id), None)
+    return Answer(error, hint.leader_id, hint.leader_epoch, endpoint)
+
+
+class _NamedEndpoint(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def host(self) -> str: ...
+
+    @property
+    def port(self) -> int: ...
+
+
+def claimed_endpoint(endpoints: Iterable[_NamedEndpoint], listener_name: str) -> Endpoint | None:
+    """Where the leader that sends BeginQuorumEpoch or EndQuorumEpoch listens; version 0 does not say."""
+    listeners = [Listener(each.name, each.host, each.port) for each in endpoints]
+    return address(listeners, listener_name) if listeners else None
 
 
 # -- requests
@@ -248,15 +282,21 @@ def fetch_snapshot(
 # -- responses
 
 
-def _leader_voter(voters: VoterSet, leader_id: int | None) -> Voter | None:
-    return None if leader_id is None else voters.get(leader_id)
+class Known(Protocol):
+    """Where nodes listen, as far as it is known: a `Quorum` or a `VoterSet`."""
+
+    def get(self, node_id: int) -> Voter | None: ...
+
+
+def _leader(known: Known, leader_id: int | None) -> Voter | None:
+    return None if leader_id is None else known.get(leader_id)
 
 
 def _sent_id(leader_id: int | None) -> int:
     return -1 if leader_id is None else leader_id
 
 
-def vote_reply(voters: VoterSet, leader_id: int | None, epoch: int, error: int, granted: bool) -> VoteResponse:
+def vote_reply(known: Known, leader_id: int | None, epoch: int, error: int, granted: bool) -> VoteResponse:
     part = vote_response.PartitionData(
         partition_index=PARTITION,
         error_code=error,
@@ -264,7 +304,7 @@ def vote_reply(voters: VoterSet, leader_id: int | None, epoch: int, error: int, 
         leader_epoch=epoch,
         vote_granted=granted,
     )
-    leader = _leader_voter(voters, leader_id)
+    leader = _leader(known, leader_id)
     return VoteResponse(
         topics=(vote_response.TopicData(topic_name=METADATA_TOPIC, partitions=(part,)),),
         node_endpoints=()
@@ -273,11 +313,11 @@ def vote_reply(voters: VoterSet, leader_id: int | None, epoch: int, error: int, 
     )
 
 
-def begin_reply(voters: VoterSet, leader_id: int | None, epoch: int, error: int) -> BeginQuorumEpochResponse:
+def begin_reply(known: Known, leader_id: int | None, epoch: int, error: int) -> BeginQuorumEpochResponse:
     part = begin_quorum_epoch_response.PartitionData(
         partition_index=PARTITION, error_code=error, leader_id=_sent_id(leader_id), leader_epoch=epoch
     )
-    leader = _leader_voter(voters, leader_id)
+    leader = _leader(known, leader_id)
     return BeginQuorumEpochResponse(
         topics=(begin_quorum_epoch_response.TopicData(topic_name=METADATA_TOPIC, partitions=(part,)),),
         node_endpoints=()
@@ -286,11 +326,11 @@ def begin_reply(voters: VoterSet, leader_id: int | None, epoch: int, error: int)
     )
 
 
-def end_reply(voters: VoterSet, leader_id: int | None, epoch: int, error: int) -> EndQuorumEpochResponse:
+def end_reply(known: Known, leader_id: int | None, epoch: int, error: int) -> EndQuorumEpochResponse:
     part = end_quorum_epoch_response.PartitionData(
         partition_index=PARTITION, error_code=error, leader_id=_sent_id(leader_id), leader_epoch=epoch
     )
-    leader = _leader_voter(voters, leader_id)
+    leader = _leader(known, leader_id)
     return EndQuorumEpochResponse(
         topics=(end_quorum_epoch_response.TopicData(topic_name=METADATA_TOPIC, partitions=(part,)),),
         node_endpoints=()
@@ -299,12 +339,10 @@ def end_reply(voters: VoterSet, leader_id: int | None, epoch: int, error: int) -
     )
 
 
-def fetch_reply(
-    voters: VoterSet, leader_id: int | None, epoch: int, part: fetch_response.PartitionData
-) -> FetchResponse:
+def fetch_reply(known: Known, leader_id: int | None, epoch: int, part: fetch_response.PartitionData) -> FetchResponse:
     part.partition_index = PARTITION
     part.current_leader = fetch_response.LeaderIdAndEpoch(leader_id=_sent_id(leader_id), leader_epoch=epoch)
-    leader = _leader_voter(voters, leader_id)
+    leader = _leader(known, leader_id)
     topic = fetch_response.FetchableTopicResponse(topic=METADATA_TOPIC, topic_id=METADATA_TOPIC_ID, partitions=(part,))
     return FetchResponse(
         responses=(topic,),
@@ -315,13 +353,13 @@ def fetch_reply(
 
 
 def snapshot_reply(
-    voters: VoterSet, leader_id: int | None, epoch: int, part: fetch_snapshot_response.PartitionSnapshot
+    known: Known, leader_id: int | None, epoch: int, part: fetch_snapshot_response.PartitionSnapshot
 ) -> FetchSnapshotResponse:
     part.index = PARTITION
     part.current_leader = fetch_snapshot_response.LeaderIdAndEpoch(leader_id=_sent_id(leader_id), leader_epoch=epoch)
     if part.unaligned_records is None:
         part.unaligned_records = b""
-    leader = _leader_voter(voters, leader_id)
+    leader = _leader(known, leader_id)
     return FetchSnapshotResponse(
         topics=(fetch_snapshot_response.TopicSnapshot(name=METADATA_TOPIC, partitions=(part,)),),
         node_endpoints=()

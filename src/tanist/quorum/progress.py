@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from uuid import UUID
 
 from tanist.quorum.voters import ReplicaKey, VoterSet
+from tanist.wire.ids import ZERO_UUID
 
 OBSERVER_SESSION_MS = 300_000
 """After this long without a fetch an observer is no longer described."""
@@ -27,6 +29,9 @@ class ReplicaProgress:
     last_caught_up_ms: int | None = None
     leader_end_at_last_fetch: int = -1
 
+    directory_id: UUID = ZERO_UUID
+    """As its last fetch has it; a static voter's key lacks it."""
+
     def fetched(self, offset: int, leader_end: int, now_ms: int) -> None:
         if offset >= leader_end:
             self.last_caught_up_ms = now_ms
@@ -41,10 +46,11 @@ class ReplicaProgress:
 class Progress:
     """The replicas of one leader's epoch. `now_ms` is when the epoch began."""
 
-    __slots__ = ("_fetched_voters", "_own_id", "_voter_set", "observers", "quorum_seen_ms", "voters")
+    __slots__ = ("_fetched_voters", "_own_end", "_own_id", "_voter_set", "observers", "quorum_seen_ms", "voters")
 
     def __init__(self, own_id: int, voters: VoterSet, now_ms: int) -> None:
         self._own_id = own_id
+        self._own_end = -1
         self._voter_set = voters
         self._fetched_voters: set[int] = set()
         self.voters = {voter.node_id: ReplicaProgress(voter.key) for voter in voters}
@@ -54,13 +60,43 @@ class Progress:
 
     def own_end(self, offset: int) -> None:
         """The leader's own log is durable up to `offset`."""
+        self._own_end = offset
         own = self.voters.get(self._own_id)
         if own is not None:
             own.end_offset = offset
 
+    def set_voters(self, voters: VoterSet, now_ms: int) -> None:
+        """The log names other voters. Each replica keeps its progress, be it a voter or an observer from now on."""
+        before, self.voters, self._voter_set = self.voters, {}, voters
+        for voter in voters:
+            known = before.pop(voter.node_id, None)
+            if known is not None and voter.is_key(known.key):
+                known.key = voter.key
+            else:
+                if known is not None:
+                    self._observe(known)
+                known = self.observers.pop(voter.key, None) or ReplicaProgress(voter.key)
+            self.voters[voter.node_id] = known
+        for removed in before.values():
+            self._observe(removed)
+        self._fetched_voters &= set(self.voters)
+        self.own_end(self._own_end)
+        self.quorum_seen_ms = now_ms
+
+    def _observe(self, replica: ReplicaProgress) -> None:
+        if replica.key.node_id != self._own_id and replica.last_fetch_ms is not None:
+            self.observers[replica.key] = replica
+
+    def of(self, key: ReplicaKey) -> ReplicaProgress | None:
+        """A replica's progress, be it a voter or an observer."""
+        voter = self.voters.get(key.node_id)
+        return voter if voter is not None and self._voter_set.is_voter(key) else self.observers.get(key)
+
     def fetched(self, key: ReplicaKey, offset: int, leader_end: int, now_ms: int) -> None:
         """A valid fetch: the replica has, durably, everything below `offset` as the leader has it."""
-        self._replica(key, now_ms).fetched(offset, leader_end, now_ms)
+        replica = self._replica(key, now_ms)
+        replica.directory_id = key.directory_id
+        replica.fetched(offset, leader_end, now_ms)
         self.heard_from(key, now_ms)
 
     def heard_from(self, key: ReplicaKey, now_ms: int) -> None:
@@ -73,9 +109,15 @@ class Progress:
             self._fetched_voters.clear()
             self.quorum_seen_ms = now_ms
 
-    def end_offsets(self) -> list[int]:
-        """The voters' end offsets, the farthest first; -1 where none is known."""
-        ends = (-1 if voter.end_offset is None else voter.end_offset for voter in self.voters.values())
+    def end_offsets(self, *, counts_own: bool = True) -> list[int]:
+        """The voters' end offsets, the farthest first; -1 where none is known. The leader's own if `counts_own`."""
+        ends = [
+            -1 if voter.end_offset is None else voter.end_offset
+            for node_id, voter in self.voters.items()
+            if node_id != self._own_id
+        ]
+        if counts_own:
+            ends.append(self._own_end)
         return sorted(ends, reverse=True)
 
     def successors(self) -> tuple[ReplicaKey, ...]:

@@ -19,14 +19,19 @@ from tanist.quorum.describe import QuorumInfo, describe_quorum, quorum_info
 from tanist.quorum.effects import AppendOutcome, Effect, HighWatermark, NotLeader, Reply, SyncLog
 from tanist.quorum.elections import Elections
 from tanist.quorum.follower import QuorumFollower
+from tanist.quorum.joining import Joining
 from tanist.quorum.leader import QuorumLeader
-from tanist.quorum.raft_log import MetadataBatch, RaftLog
+from tanist.quorum.raft_log import MetadataBatch, RaftLog, VoterMessage
 from tanist.quorum.requests import PendingRequest
 from tanist.quorum.roles import Follower, Leader, Resigned
 from tanist.quorum.rules import QuorumRules
 from tanist.quorum.state import Quorum
 from tanist.quorum.store import ElectionState
+from tanist.quorum.voter_changes import VoterChanges
 from tanist.quorum.voters import Endpoint, ReplicaKey, SnapshotId, Voter, VoterSet
+from tanist.wire.messages.add_raft_voter_request import AddRaftVoterRequest
+from tanist.wire.messages.add_raft_voter_response import AddRaftVoterResponse
+from tanist.wire.messages.api_versions_response import ApiVersionsResponse
 from tanist.wire.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
 from tanist.wire.messages.begin_quorum_epoch_response import BeginQuorumEpochResponse
 from tanist.wire.messages.describe_quorum_request import DescribeQuorumRequest
@@ -36,13 +41,20 @@ from tanist.wire.messages.fetch_request import FetchRequest
 from tanist.wire.messages.fetch_response import FetchResponse
 from tanist.wire.messages.fetch_snapshot_request import FetchSnapshotRequest
 from tanist.wire.messages.fetch_snapshot_response import FetchSnapshotResponse
+from tanist.wire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
+from tanist.wire.messages.remove_raft_voter_response import RemoveRaftVoterResponse
+from tanist.wire.messages.update_raft_voter_request import UpdateRaftVoterRequest
+from tanist.wire.messages.update_raft_voter_response import UpdateRaftVoterResponse
 from tanist.wire.messages.vote_request import VoteRequest
 from tanist.wire.messages.vote_response import VoteResponse
 from tanist.wire.schema import Request, Response
 
 
 class RaftNode:
-    """A voter, or, if it is not among `voters`, an observer."""
+    """A voter, or, if it is not among the voters, an observer.
+
+    `voters` are the static ones; the log's own take their place as soon as it names some (kraft.version 1).
+    """
 
     def __init__(
         self,
@@ -55,7 +67,12 @@ class RaftNode:
         config: RaftConfig,
         random: Random,
         rules: QuorumRules | None = None,
+        *,
+        own: Voter | None = None,
+        bootstrap: Sequence[Endpoint] = (),
     ) -> None:
+        """`own`: this node as a voter, if it is a controller, which can become one. `bootstrap`: servers that know the
+        voters, where `voters` is empty."""
         self._quorum = Quorum(
             ReplicaKey(node_id, directory_id),
             cluster_id,
@@ -65,10 +82,15 @@ class RaftNode:
             config,
             random,
             rules or QuorumRules(),
+            own=own,
+            bootstrap=bootstrap,
+            can_become_voter=own is not None,
         )
         self._leading = QuorumLeader(self._quorum)
         self._elections = Elections(self._quorum, self._leading)
         self._following = QuorumFollower(self._quorum, self._elections)
+        self._changing = VoterChanges(self._quorum, self._leading)
+        self._joining = Joining(self._quorum)
         self._now_ms = 0
         self._started = False
 
@@ -98,6 +120,19 @@ class RaftNode:
     @property
     def leader_endpoint(self) -> Endpoint | None:
         return self._quorum.endpoint_of(self._quorum.leader_id)
+
+    @property
+    def voters(self) -> VoterSet:
+        """The voters in force: as the last record in the log has them, be it committed or not."""
+        return self._quorum.voters
+
+    @property
+    def kraft_version(self) -> int:
+        return self._quorum.history.kraft_version
+
+    def endpoint_of(self, node_id: int) -> Endpoint | None:
+        """Where a voter, or the leader, listens."""
+        return self._quorum.endpoint_of(node_id)
 
     @property
     def is_leader(self) -> bool:
@@ -140,7 +175,7 @@ class RaftNode:
             self._leading.wall_offset_ms = wall_ms - now_ms
         quorum = self._quorum
         quorum.initialize(now_ms)
-        if quorum.log.end_offset > 0 and quorum.is_voter:
+        if quorum.log.end_offset > 0 and quorum.syncs:
             # Recovery read the log from the page cache, which a loss of power would take.
             quorum.log_grew()
         if quorum.high_watermark > 0:
@@ -162,6 +197,8 @@ class RaftNode:
             quorum.role.deadline_ms if self._heeds_deadline() else None,
             quorum.requests.next_deadline_ms(self._now_ms),
             self._leading.next_deadline_ms(quorum.role),
+            self._changing.next_deadline_ms,
+            self._joining.next_deadline_ms,
         )
         return min((time for time in times if time is not None), default=None)
 
@@ -173,7 +210,7 @@ class RaftNode:
             return True
         if quorum.stopping:
             return False
-        return quorum.is_voter or isinstance(quorum.role, Resigned) or deadline_ms > self._now_ms
+        return quorum.stands or isinstance(quorum.role, Resigned) or deadline_ms > self._now_ms
 
     # -- messages
 
@@ -189,6 +226,12 @@ class RaftNode:
             self._elections.end_quorum_epoch(source, request, now_ms)
         elif isinstance(request, FetchSnapshotRequest):
             self._leading.fetch_snapshot(source, request, now_ms)
+        elif isinstance(request, AddRaftVoterRequest):
+            self._changing.add(source, request, now_ms)
+        elif isinstance(request, RemoveRaftVoterRequest):
+            self._changing.remove(source, request, now_ms)
+        elif isinstance(request, UpdateRaftVoterRequest):
+            self._changing.update(source, request, now_ms)
         elif isinstance(request, DescribeQuorumRequest):
             answer = describe_quorum(self._quorum, request, now_ms, self._leading.wall_offset_ms)
             self._quorum.emit(Reply(source, answer))
@@ -220,6 +263,10 @@ class RaftNode:
             return self._elections.end_answered(pending.to, response, now_ms)
         if isinstance(response, FetchSnapshotResponse):
             return self._following.snapshot_answered(pending, response, now_ms)
+        if isinstance(response, ApiVersionsResponse):
+            return self._changing.versions_answered(pending, response, now_ms)
+        if isinstance(response, AddRaftVoterResponse | RemoveRaftVoterResponse | UpdateRaftVoterResponse):
+            return True  # what came of it, the log says
         raise TypeError(f"{type(response).__name__} is not a response of the quorum")
 
     # -- the log
@@ -265,6 +312,19 @@ class RaftNode:
         self._quorum.log.clean(now_ms, wall_ms)
         return self._settle(now_ms)
 
+    # -- kraft.version
+
+    def upgrade_kraft_version(
+        self, level: int, now_ms: int, *, validate_only: bool = False
+    ) -> tuple[str | None, list[Effect]]:
+        """Why `kraft.version` cannot go to `level`, None if it can; then its record is in the log."""
+        reason = self._changing.upgrade(level, now_ms, validate_only=validate_only)
+        return reason, self._settle(now_ms)
+
+    def snapshot_voters(self, end_offset: int) -> tuple[VoterMessage, ...]:
+        """The records of voters that a snapshot of everything below `end_offset` has."""
+        return self._quorum.history.as_of(end_offset)
+
     # -- leaving
 
     def resign(self, now_ms: int) -> list[Effect]:
@@ -277,7 +337,7 @@ class RaftNode:
     def shutdown(self, now_ms: int) -> list[Effect]:
         """The node is about to stop: hand leadership over, stand for no election, lead no more."""
         self._quorum.stopping = True
-        if self.is_leader and len(self._quorum.voters) > 1:
+        if self.is_leader and self._quorum.has_others:
             self._quorum.become_resigned(now_ms)
         return self._settle(now_ms)
 
@@ -285,8 +345,7 @@ class RaftNode:
     def has_handed_over(self) -> bool:
         """After `shutdown`: another node leads or stands for election, or no other voter can take over."""
         quorum = self._quorum
-        alone = len(quorum.voters) == 1
-        return not quorum.is_voter or alone or not isinstance(quorum.role, (Leader, Resigned))
+        return not quorum.has_others or not isinstance(quorum.role, (Leader, Resigned))
 
     def peer_lost(self, node_id: int, now_ms: int) -> list[Effect]:
         """A connection to `node_id` was refused or reset: its process is gone, or was."""
@@ -315,6 +374,8 @@ class RaftNode:
             before = quorum.role
             self._elections.act(now_ms)
             self._leading.act(now_ms)
+            self._changing.act(now_ms)
+            self._joining.act(now_ms)
             self._following.act(now_ms)
             if quorum.role is before:
                 return quorum.take_effects()

@@ -7,10 +7,14 @@ durable when a `SyncLog` asks for that.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 from tanist.ports import Chunk
 from tanist.quorum.voters import LogEnd, SnapshotId
+from tanist.wire.control import KRaftVersionRecord, VotersRecord
+
+VoterMessage: TypeAlias = KRaftVersionRecord | VotersRecord
+"""The control records that change the voters (KIP-853)."""
 
 
 class MetadataBatch(NamedTuple):
@@ -64,10 +68,22 @@ class RaftLog(Protocol):
     def read_batches(self, from_offset: int, to_offset: int) -> Iterator[MetadataBatch]:
         """The batches that begin in [from_offset, to_offset). `OffsetOutOfRange` below the log's start."""
 
+    def voter_records(self, from_offset: int) -> Iterator[tuple[int, VoterMessage]]:
+        """The records that change the voters, and their offsets, from `from_offset` to the end."""
+
     def create_snapshot(
-        self, snapshot_id: SnapshotId, values: Iterable[bytes], *, wall_ms: int, last_contained_log_timestamp: int = 0
+        self,
+        snapshot_id: SnapshotId,
+        values: Iterable[bytes],
+        *,
+        wall_ms: int,
+        last_contained_log_timestamp: int = 0,
+        voters: Sequence[VoterMessage] = (),
     ) -> bool:
         """Write a snapshot of these framed values, durably; False if there is one of that id."""
+
+    def snapshot_voter_records(self, snapshot_id: SnapshotId) -> Sequence[VoterMessage]:
+        """The records that name its voters; none in a snapshot of kraft.version 0."""
 
     def read_snapshot(self, snapshot_id: SnapshotId) -> Iterator[MetadataBatch]:
         """Its data batches. `CorruptBatch` if it is not whole; `KeyError` if there is no such snapshot."""

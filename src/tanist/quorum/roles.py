@@ -13,7 +13,7 @@ from typing import ClassVar, NamedTuple
 
 from tanist.quorum.progress import Progress
 from tanist.quorum.store import ElectionState
-from tanist.quorum.voters import Endpoint, LogEnd, ReplicaKey, SnapshotId
+from tanist.quorum.voters import Endpoint, LogEnd, ReplicaKey, SnapshotId, Voter
 
 
 class VoteAsk(NamedTuple):
@@ -33,7 +33,7 @@ class Tally:
     def __init__(self, voter_ids: Iterable[int], majority: int, own_id: int) -> None:
         self.voter_ids = tuple(voter_ids)
         self.majority = majority
-        self.granted: set[int] = {own_id}
+        self.granted: set[int] = {own_id} & set(self.voter_ids)
         self.rejected: set[int] = set()
 
     def record(self, voter_id: int, granted: bool) -> None:
@@ -178,6 +178,8 @@ class Leader(Role):
     """When to send BeginQuorumEpoch (again) to the voters that did not fetch lately."""
     unbegun: set[int] = field(default_factory=set)
     """Voters with a BeginQuorumEpoch under way."""
+    reported: dict[int, Voter] = field(default_factory=dict)
+    """Voters as they describe themselves with kraft.version 0 (UpdateRaftVoter)."""
 
     def grants(self, ask: VoteAsk, up_to_date: bool) -> bool:
         return False

@@ -12,10 +12,11 @@ from enum import Enum, auto
 
 from tanist.ports import Random
 from tanist.quorum.config import RaftConfig
+from tanist.quorum.progress import ReplicaProgress
 from tanist.quorum.raft_log import RaftLog
 from tanist.quorum.roles import Candidate, Follower, Resigned, Role, Unattached, VoteAsk
 from tanist.quorum.store import ElectionState
-from tanist.quorum.voters import LogEnd, SnapshotId
+from tanist.quorum.voters import LogEnd, SnapshotId, VoterSet
 from tanist.wire.errors import ErrorCode
 
 BOOTSTRAP_SNAPSHOT = SnapshotId(end_offset=0, epoch=0)
@@ -133,6 +134,37 @@ class QuorumRules:
         """Rule 142: the end offset of a majority, if that includes a record of the leader's own epoch."""
         candidate = ends[len(ends) // 2]
         return candidate if candidate > epoch_start_offset else None
+
+    # -- voters (KIP-853)
+
+    def counted_voters(self, before: VoterSet, latest: VoterSet) -> VoterSet:
+        """With which set a leader counts: the last one in its log counts as soon as it is written."""
+        return latest
+
+    def counts_own_end(self, is_voter: bool) -> bool:
+        """A leader that is no voter any more leads until its removal is committed, and commits without itself."""
+        return is_voter
+
+    def is_fenced(self, committed: int | None) -> bool:
+        """Whether older leaders can commit nothing any more: a record of this leader's own epoch is committed."""
+        return committed is not None
+
+    def is_change_done(self, voters_offset: int, committed: int | None) -> bool:
+        """One change at a time: the last set must be committed before there is another."""
+        return committed is not None and voters_offset < committed
+
+    def is_caught_up(self, replica: ReplicaProgress | None, config: RaftConfig, now_ms: int) -> bool:
+        """A new voter has lately had all of the leader's log: else the quorum would wait for it to commit anything."""
+        if replica is None or replica.last_caught_up_ms is None:
+            return False
+        return now_ms - replica.last_caught_up_ms <= config.fetch_timeout_ms
+
+    def syncs(self, is_voter: bool, can_become_voter: bool) -> bool:
+        """Whether a follower's fetch offset says what is durable. The leader may count a voter before it knows that it
+        is one, so each replica that can become a voter keeps that promise."""
+        return is_voter or can_become_voter
+
+    # -- serving (149)
 
     def may_announce(self, high_watermark: int, epoch_start_offset: int) -> bool:
         """Rule 149: everything from before the epoch is committed, hence replayed before `Elected` is acted on."""

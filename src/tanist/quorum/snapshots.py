@@ -9,11 +9,11 @@ snapshot may be written or dropped.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from tanist.quorum.batches import check_crc, decode_values, encode_values, read_headers
-from tanist.quorum.raft_log import CorruptBatch, MetadataBatch
+from tanist.quorum.batches import check_crc, decode_values, encode_values, read_headers, voter_records
+from tanist.quorum.raft_log import CorruptBatch, MetadataBatch, VoterMessage
 from tanist.quorum.voters import SnapshotId
 from tanist.wire.batch import BATCH_LENGTH_AT, HEADER_BYTES, LENGTH_OVERHEAD
 from tanist.wire.control import (
@@ -56,13 +56,18 @@ def parse_name(name: str) -> SnapshotName | None:
 
 
 def encode_snapshot(
-    snapshot_id: SnapshotId, values: Iterable[bytes], *, wall_ms: int, last_contained_log_timestamp: int
+    snapshot_id: SnapshotId,
+    values: Iterable[bytes],
+    *,
+    wall_ms: int,
+    last_contained_log_timestamp: int,
+    voters: Sequence[VoterMessage] = (),
 ) -> Iterator[bytearray]:
-    """The snapshot, batch by batch. Its offsets begin at 0 and mean nothing."""
+    """The snapshot, batch by batch. Its offsets begin at 0 and mean nothing. `voters` stand beside its header."""
     epoch = snapshot_id.epoch
     first = SnapshotHeaderRecord(last_contained_log_timestamp=last_contained_log_timestamp)
-    yield encode_control_batch([first], base_offset=0, leader_epoch=epoch, timestamp_ms=wall_ms)
-    offset = 1
+    yield encode_control_batch([first, *voters], base_offset=0, leader_epoch=epoch, timestamp_ms=wall_ms)
+    offset = 1 + len(voters)
     pending: list[bytes] = []
     size = 0
     for value in values:
@@ -106,6 +111,17 @@ def check_snapshot(batches: Iterable[memoryview]) -> None:
     """`CorruptBatch` unless all of it can be read."""
     for _ in decode_snapshot(batches):
         pass
+
+
+def snapshot_voters(batches: Iterable[memoryview]) -> tuple[VoterMessage, ...]:
+    """The records before the data, which name the voters."""
+    found: list[VoterMessage] = []
+    for batch in batches:
+        _, header = next(read_headers(batch), (0, None))
+        if header is None or not header.is_control:
+            break
+        found += [message for _, message in voter_records(batch)]
+    return tuple(found)
 
 
 def control_messages(batch: memoryview) -> list[ControlMessage | EndTxnMarker]:

@@ -1,13 +1,14 @@
 """The state of a quorum node: its role, the stored election state, and its effects (rules 133-143).
 
-`Quorum` is shared by `elections`, `leader` and `follower`. It owns every change of role: it checks the change against
-the table, stores the election state before it becomes visible, forgets the requests of the role that ended, and reports
-the leader. Epochs and the high watermark only grow here (S9). It knows nothing of messages.
+`Quorum` is shared by `elections`, `leader`, `follower`, `joining` and `voter_changes`. It owns every change of role: it
+checks the change against the table, stores the election state before it becomes visible, forgets the requests of the
+role that ended, and reports the leader. It holds the set of voters in force. Epochs and the high watermark only grow
+here (S9). It knows nothing of messages.
 """
 
 from __future__ import annotations
 
-from uuid import UUID
+from collections.abc import Iterable, Sequence
 
 from tanist.ports import Random
 from tanist.quorum.config import RaftConfig
@@ -24,7 +25,7 @@ from tanist.quorum.effects import (
     SyncLog,
 )
 from tanist.quorum.progress import Progress
-from tanist.quorum.raft_log import RaftLog
+from tanist.quorum.raft_log import RaftLog, VoterMessage
 from tanist.quorum.requests import Requests
 from tanist.quorum.roles import (
     Candidate,
@@ -39,7 +40,9 @@ from tanist.quorum.roles import (
 )
 from tanist.quorum.rules import QuorumRules
 from tanist.quorum.store import ElectionState
-from tanist.quorum.voters import Endpoint, LogEnd, ReplicaKey, VoterSet
+from tanist.quorum.voter_history import VoterHistory
+from tanist.quorum.voters import Endpoint, LogEnd, ReplicaKey, Voter, VoterSet
+from tanist.wire.ids import ZERO_UUID
 from tanist.wire.schema import Request
 
 
@@ -54,16 +57,34 @@ class Quorum:
         config: RaftConfig,
         random: Random,
         rules: QuorumRules,
+        *,
+        own: Voter | None = None,
+        bootstrap: Sequence[Endpoint] = (),
+        can_become_voter: bool = False,
     ) -> None:
         self.me = me
+        self.own = own
+        """This node as a voter, if it is a controller."""
         self.cluster_id = cluster_id
-        self.voters = voters
+        self.history = VoterHistory(voters, config.listener_name)
+        self.history.load(log)
+        self.voters = self.history.voters
+        """The set in force: the last one in the log, be it committed or not."""
+        # Kafka's ids of bootstrap servers begin at -2, too.
+        self.bootstrap = {
+            -2 - at: Voter(-2 - at, ZERO_UUID, *server)
+            for at, server in enumerate(bootstrap)
+            if own is None or server != own.endpoint
+        }
+        if not len(self.voters) and not bootstrap:
+            raise ValueError("a quorum needs a voter, or a server that knows one")
         self.log = log
         self.stored = stored
         self.config = config
         self.random = random
         self.rules = rules
-        self.is_voter = voters.is_voter(me)
+        self.is_voter = self.voters.is_voter(me)
+        self.can_become_voter = can_become_voter
         self.requests = Requests(config.request_timeout_ms, config.retry_backoff_ms)
         self.durability = Durability()
         self.role: Role = Unattached(epoch=stored.epoch, voted=stored.voted)
@@ -84,13 +105,13 @@ class Quorum:
         effects, self._effects = self._effects, []
         return effects
 
-    def send(self, to: int, request: Request, now_ms: int) -> None:
+    def send(self, to: int, request: Request, now_ms: int, endpoint: Endpoint | None = None) -> None:
         asked = self.requests.ask(to, request, now_ms)
-        self.emit(Send(asked.request_id, to, request))
+        self.emit(Send(asked.request_id, to, request, endpoint or self.endpoint_of(to)))
 
     def log_grew(self) -> None:
         """A voter's records must become durable before they count (rule 142); an observer's do not count."""
-        if self.is_voter and self.durability.written():
+        if self.syncs and self.durability.written():
             self.emit(SyncLog())
 
     def advance_high_watermark(self, offset: int) -> bool:
@@ -117,13 +138,63 @@ class Quorum:
         """The present leader; a resigned one does not count."""
         return None if isinstance(self.role, Resigned) else self.role.leader_id
 
-    def endpoint_of(self, node_id: int | None) -> Endpoint | None:
-        voter = None if node_id is None else self.voters.get(node_id)
-        return None if voter is None else voter.endpoint
+    @property
+    def syncs(self) -> bool:
+        return self.rules.syncs(self.is_voter, self.can_become_voter)
 
-    def directory_of(self, node_id: int) -> UUID:
-        voter = self.voters.get(node_id)
-        return ReplicaKey(node_id).directory_id if voter is None else voter.directory_id
+    @property
+    def stands(self) -> bool:
+        """Whether this node stands for election.
+
+        A voter does, and so does one whose removal is not known to be committed: it may be the only one that has the
+        record, and without it the others may lack a majority. It does not count its own vote.
+        """
+        return self.is_voter or self.history.may_be_voter(self.me, self.high_watermark)
+
+    @property
+    def is_static(self) -> bool:
+        """The configuration names all voters, and nobody else can lead."""
+        return len(self.voters) > 0 and self.history.kraft_version == 0 and not self.bootstrap
+
+    @property
+    def has_others(self) -> bool:
+        """There are voters beside this node."""
+        return len(self.voters) > (1 if self.me.node_id in self.voters else 0)
+
+    def get(self, node_id: int) -> Voter | None:
+        """A node whose endpoint is known: a voter, this node, a bootstrap server, or a leader that is no voter here."""
+        found = self.voters.get(node_id) or self.bootstrap.get(node_id)
+        if found is None and node_id == self.me.node_id:
+            return self.own
+        role = self.role
+        if found is None and isinstance(role, (Follower, Prospective)) and role.leader_id == node_id and role.endpoint:
+            return Voter(node_id, ZERO_UUID, *role.endpoint)
+        return found
+
+    def endpoint_of(self, node_id: int | None) -> Endpoint | None:
+        found = None if node_id is None else self.get(node_id)
+        return None if found is None else found.endpoint
+
+    def contacts(self) -> tuple[Voter, ...]:
+        """The nodes that may know who leads."""
+        return (*self.voters.others(self.me.node_id), *self.bootstrap.values())
+
+    # -- voters
+
+    def read_voters(self, records: Iterable[tuple[int, VoterMessage]], now_ms: int) -> None:
+        """Records were appended that change the voters, if there are any."""
+        if self.history.add(records):
+            self.voters_changed(now_ms)
+
+    def voters_changed(self, now_ms: int) -> None:
+        """The log names other voters, or the one that named them was cut off."""
+        self.voters = self.rules.counted_voters(self.voters, self.history.voters)
+        self.is_voter = self.voters.is_voter(self.me)
+        role = self.role
+        if isinstance(role, Leader):
+            role.progress.set_voters(self.voters, now_ms)
+            role.unbegun &= set(self.voters.ids)
+            role.deadline_ms = now_ms + self.rules.check_quorum_ms(self.config) if self.has_others else None
 
     # -- changes of role
 
@@ -148,7 +219,7 @@ class Quorum:
                     deadline_ms=now_ms + self.rules.election_timeout_ms(self.config, self.random),
                 )
             )
-        elif target is Candidate and self.is_voter:
+        elif target is Candidate and self.stands:
             self._enter(
                 Candidate(
                     epoch=stored.epoch,
@@ -185,11 +256,11 @@ class Quorum:
             )
         )
 
-    def become_follower(self, epoch: int, leader_id: int, now_ms: int) -> None:
+    def become_follower(self, epoch: int, leader_id: int, now_ms: int, endpoint: Endpoint | None = None) -> None:
         if leader_id == self.me.node_id:
             raise QuorumInconsistent(f"node {leader_id} should follow itself in epoch {epoch}")
         voted = self.role.voted if epoch == self.epoch else None
-        self._change(self._follower(epoch, leader_id, voted, now_ms))
+        self._change(self._follower(epoch, leader_id, voted, now_ms, endpoint))
 
     def vote_for(self, candidate: ReplicaKey, now_ms: int) -> None:
         """Rule 137. The candidate is as good as we are: wait for it."""
@@ -235,7 +306,6 @@ class Quorum:
         )
 
     def become_leader(self, now_ms: int) -> Leader:
-        others = [voter.node_id for voter in self.voters.others(self.me.node_id)]
         leader = Leader(
             epoch=self.epoch,
             leader_id=self.me.node_id,
@@ -243,7 +313,7 @@ class Quorum:
             epoch_start_offset=self.log.end_offset,
             progress=Progress(self.me.node_id, self.voters, now_ms),
             begin_quorum_ms=now_ms,
-            deadline_ms=now_ms + self.rules.check_quorum_ms(self.config) if others else None,
+            deadline_ms=now_ms + self.rules.check_quorum_ms(self.config) if self.has_others else None,
         )
         self._change(leader)
         return leader
@@ -259,7 +329,8 @@ class Quorum:
                 voted=leader.voted,
                 preferred=leader.progress.successors(),
                 unreported={voter.node_id for voter in self.voters.others(self.me.node_id)},
-                deadline_ms=self._election_deadline(now_ms),
+                # One that was removed must leave its epoch as well: it would never look for the next leader.
+                deadline_ms=now_ms + self.rules.election_timeout_ms(self.config, self.random),
             )
         )
 
@@ -274,7 +345,7 @@ class Quorum:
             self.emit(SteppedDown(before.epoch))
 
     def _enter(self, role: Role) -> None:
-        if not self.is_voter and isinstance(role, (Candidate, Prospective, Leader)):
+        if not self.stands and isinstance(role, (Candidate, Prospective, Leader)):
             raise IllegalTransition(f"an observer becomes no {role.NAME}")
         self.role = role
         self.requests.forget_all()
@@ -290,7 +361,7 @@ class Quorum:
         The last state may take the place of an earlier one: no effect has left yet.
         """
         if self.rules.must_store(self.stored, wanted):
-            save = SaveElectionState(wanted)
+            save = SaveElectionState(wanted, self.history.kraft_version)
             earlier = [i for i, effect in enumerate(self._effects) if isinstance(effect, SaveElectionState)]
             if earlier:
                 self._effects[earlier[0]] = save
@@ -298,8 +369,16 @@ class Quorum:
                 self.emit(save)
         self.stored = wanted
 
-    def _follower(self, epoch: int, leader_id: int, voted: ReplicaKey | None, now_ms: int) -> Follower:
-        endpoint = self.endpoint_of(leader_id)
+    def _follower(
+        self,
+        epoch: int,
+        leader_id: int,
+        voted: ReplicaKey | None,
+        now_ms: int,
+        endpoint: Endpoint | None = None,
+    ) -> Follower:
+        voter = self.voters.get(leader_id)
+        endpoint = endpoint if voter is None else voter.endpoint
         if endpoint is None:
             raise QuorumInconsistent(f"the leader {leader_id} of epoch {epoch} is not a voter")
         return Follower(
@@ -325,14 +404,14 @@ class Quorum:
         """The wait of a voter that has just started and knows no leader: its pre-vote disturbs no leader, so it is
         short.
         """
-        if not self.is_voter:
+        if not self.stands:
             return None
         voters = sorted(self.voters.ids)
-        rank = voters.index(self.me.node_id)
+        rank = voters.index(self.me.node_id) if self.is_voter else len(voters)
         return now_ms + self.rules.lost_leader_backoff_ms(rank, len(voters), 0, self.config, self.random)
 
     def _election_deadline(self, now_ms: int) -> int | None:
         """Rule 134. Observers never stand for election."""
-        if not self.is_voter:
+        if not self.stands:
             return None
         return now_ms + self.rules.election_timeout_ms(self.config, self.random)

@@ -100,6 +100,7 @@ class QuorumStateFile:
     __slots__ = ("_disk", "_path", "_version", "_voter_ids")
 
     def __init__(self, disk: Disk, folder: str, voter_ids: Sequence[int], *, version: int = 0) -> None:
+        """`version`: the lowest that is written."""
         if version not in (0, 1):
             raise ValueError(f"quorum-state has no version {version}")
         self._disk = disk
@@ -113,7 +114,9 @@ class QuorumStateFile:
             return ElectionState()
         return decode_election_state(self._disk.read_file(self._path))
 
-    def save(self, state: ElectionState) -> None:
-        """Durable on return (`SaveElectionState`)."""
-        data = encode_election_state(state, version=self._version, voter_ids=self._voter_ids)
+    def save(self, state: ElectionState, kraft_version: int = 0) -> None:
+        """Durable on return (`SaveElectionState`). The file's version is that of kraft.version."""
+        data = encode_election_state(
+            state, version=max(self._version, min(kraft_version, 1)), voter_ids=self._voter_ids
+        )
         self._disk.write_file(self._path, data, sync=True)

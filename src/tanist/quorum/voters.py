@@ -1,7 +1,7 @@
 """The participants: replica keys, voters, and the set of voters.
 
-The set is the static one of `controller.quorum.voters` (kraft.version 0): it never changes while a node runs. Only this
-module defines a majority.
+A set never changes. With kraft.version 0 it is the static one of `controller.quorum.voters`; from kraft.version 1 on
+the metadata log names one after the other (`voter_history`). Only this module defines a majority.
 """
 
 from __future__ import annotations
@@ -26,6 +26,14 @@ class Endpoint(NamedTuple):
     port: int
 
 
+class Listener(NamedTuple):
+    """A named endpoint of a voter, as the metadata log has it."""
+
+    name: str
+    host: str
+    port: int
+
+
 class LogEnd(NamedTuple):
     """How far a log goes. Ordered as votes compare logs: by epoch, then by offset (rule 136)."""
 
@@ -46,6 +54,10 @@ class Voter:
     directory_id: UUID
     host: str
     port: int
+    listeners: tuple[Listener, ...] = ()
+    """All its endpoints; `host` and `port` are those of the quorum's listener."""
+    kraft_versions: tuple[int, int] = (0, 1)
+    """The lowest and highest `kraft.version` that it supports."""
 
     @property
     def key(self) -> ReplicaKey:
@@ -61,7 +73,7 @@ class Voter:
 
 
 class VoterSet:
-    """The voters, by node id."""
+    """The voters, by node id. Empty where they are not known yet."""
 
     __slots__ = ("_voters",)
 
@@ -71,8 +83,6 @@ class VoterSet:
             if voter.node_id in by_id:
                 raise ValueError(f"voter {voter.node_id} is named twice")
             by_id[voter.node_id] = voter
-        if not by_id:
-            raise ValueError("a quorum needs a voter")
         self._voters = by_id
 
     def __len__(self) -> int:
@@ -101,3 +111,16 @@ class VoterSet:
 
     def others(self, node_id: int) -> tuple[Voter, ...]:
         return tuple(voter for voter in self._voters.values() if voter.node_id != node_id)
+
+    def with_voter(self, voter: Voter) -> VoterSet:
+        """This set and `voter`, which takes the place of the one of its id."""
+        return VoterSet((*self.others(voter.node_id), voter))
+
+    def without(self, node_id: int) -> VoterSet:
+        return VoterSet(self.others(node_id))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, VoterSet) and self._voters == other._voters
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._voters.values()))

@@ -76,6 +76,9 @@ class ApiKey(IntEnum):
     ASSIGN_REPLICAS_TO_DIRS = 73
     LIST_CONFIG_RESOURCES = 74
     DESCRIBE_TOPIC_PARTITIONS = 75
+    ADD_RAFT_VOTER = 80
+    REMOVE_RAFT_VOTER = 81
+    UPDATE_RAFT_VOTER = 82
     GET_REPLICA_LOG_INFO = 32_093
     """Private. KIP-966's text says 70 and Apache's trunk had 93 for a while; other requests have both by now."""
 
@@ -134,6 +137,8 @@ BROKER_APIS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.CONSUMER_GROUP_DESCRIBE: (0, 1),
     ApiKey.LIST_CONFIG_RESOURCES: (0, 1),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: (0, 0),
+    ApiKey.ADD_RAFT_VOTER: (0, 1),
+    ApiKey.REMOVE_RAFT_VOTER: (0, 0),
 }
 """Advertised on a broker's listeners."""
 
@@ -169,6 +174,9 @@ CONTROLLER_APIS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.ALLOCATE_PRODUCER_IDS: (0, 0),
     ApiKey.CONTROLLER_REGISTRATION: (0, 0),
     ApiKey.ASSIGN_REPLICAS_TO_DIRS: (0, 0),
+    ApiKey.ADD_RAFT_VOTER: (0, 1),
+    ApiKey.REMOVE_RAFT_VOTER: (0, 0),
+    ApiKey.UPDATE_RAFT_VOTER: (0, 0),
 }
 """Advertised on a controller's listener."""
 

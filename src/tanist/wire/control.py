@@ -33,6 +33,7 @@ __all__ = [
     "SnapshotFooterRecord",
     "SnapshotHeaderRecord",
     "VotersRecord",
+    "control_kind",
     "decode_control_batch",
     "decode_control_record",
     "encode_control_batch",
@@ -77,6 +78,14 @@ _KEY: Final = Layout(">hh")
 """Version, type."""
 _KEY_VERSION: Final = 0
 _VERSION: Final = Layout(">h")
+
+
+def control_kind(record: Record) -> int:
+    """The number of a control record's kind, be it known or not. `WireError` if its key cannot be read."""
+    try:
+        return int(_KEY.unpack_from(record.key or b"")[1])
+    except struct_error as error:
+        raise WireError(f"the control record at offset {record.offset}: {error}") from error
 
 
 def encode_control_key(kind: ControlKind) -> bytes:

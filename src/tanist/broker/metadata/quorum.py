@@ -266,7 +266,7 @@ class MetadataQuorum:
                 _read_ranges(effect.response)
                 call.reply(effect.response)
         elif isinstance(effect, SaveElectionState):
-            self._store.save(effect.state)
+            self._store.save(effect.state, effect.kraft_version)
         elif isinstance(effect, SyncLog):
             end_offset = self._log.end_offset
             self._context.disk.sync(self._log.unflushed_files(), lambda error: self._synced(end_offset, error))

@@ -1,0 +1,391 @@
+"""Changes of the voters, one story each: conditions, majorities, cuts, snapshots, joining (KIP-853)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tanist.quorum import QuorumError, QuorumRules, RaftConfig, VoterSet
+from tanist.quorum.voter_history import VoterHistory, to_record
+from tanist.wire.control import KRaftVersionRecord
+from tanist.wire.errors import ErrorCode
+from tanist.wire.ids import ZERO_UUID
+from tanist.wire.messages.update_raft_voter_request import KRaftVersionFeature, Listener, UpdateRaftVoterRequest
+from tests.quorum.quorum_checker import Checker, Violation
+from tests.quorum.quorum_network import (
+    CLUSTER_ID,
+    Faults,
+    Network,
+    add_voter,
+    directory,
+    remove_voter,
+    voter_of,
+    voters_of,
+)
+from tests.quorum.test_quorum_random import FAST
+from tests.quorum.test_quorum_voter_changes_random import ChangesBeforeItsFirstCommit, CountsItselfWhenRemoved
+
+CALM = replace(FAST, fetch_max_wait_ms=50)
+"""A leader answers before its followers' patience ends."""
+
+
+class Story:
+    """Voters and controllers that can join them; node 1 leads."""
+
+    def __init__(
+        self,
+        voters: tuple[int, ...] = (1, 2, 3),
+        others: tuple[int, ...] = (4,),
+        *,
+        rules: QuorumRules | None = None,
+        config: RaftConfig = CALM,
+        dynamic: bool = True,
+    ) -> None:
+        self.network = Network(
+            5, voters, others, config=config, faults=Faults(delay_ms=2, sync_ms=1), rules=rules, dynamic=dynamic
+        )
+        self.checker = Checker(self.network)
+        self.network.start()
+        self.settle()
+
+    def settle(self) -> None:
+        self.network.run_until(self.checker.agreed, 5_000)
+
+    @property
+    def leader_id(self) -> int:
+        leader = self.network.leader()
+        assert leader is not None
+        return leader.node_id
+
+    def ask(self, request: Any, to: int | None = None) -> None:
+        self.network.ask(self.leader_id if to is None else to, request)
+
+    def answered(self) -> str:
+        """The error of the one answer there is, once it is there."""
+        self.network.run_until(lambda: bool(self.network.answers), 5_000)
+        answer: Any = self.network.answers.pop()
+        return ErrorCode(answer.error_code).name
+
+    def sets(self) -> set[tuple[int, ...]]:
+        return {machine.node.voters.ids for machine in self.network.machines.values() if machine.node is not None}
+
+
+def other_voter(story: Story) -> int:
+    return next(voter_id for voter_id in story.network.node(story.leader_id).voters.ids if voter_id != story.leader_id)
+
+
+class TestConditions:
+    def test_a_voter_is_added_and_removed(self) -> None:
+        story = Story()
+        story.ask(add_voter(4))
+        assert story.answered() == "NONE"
+        story.settle()
+        assert story.sets() == {(1, 2, 3, 4)}
+        assert story.network.node(4).is_voter
+        story.ask(remove_voter(other_voter(story)))
+        assert story.answered() == "NONE"
+        story.settle()
+        assert len(story.sets()) == 1
+        assert len(story.network.node(4).voters) == 3
+
+    def test_one_change_at_a_time(self) -> None:
+        story = Story((1, 2, 3), (4, 5))
+        leader = story.leader_id
+        story.network.partition([leader, 4, 5], [node for node in (1, 2, 3) if node != leader])
+        story.ask(remove_voter(4), leader)
+        assert story.answered() == "VOTER_NOT_FOUND"
+        story.ask(add_voter(4), leader)
+        story.network.run_for(30)
+        story.ask(add_voter(5), leader)
+        assert story.answered() == "REQUEST_TIMED_OUT"
+
+    def test_a_voter_that_does_not_fetch_is_not_added(self) -> None:
+        story = Story()
+        story.network.crash(4)
+        story.network.run_for(FAST.fetch_timeout_ms * 2)
+        before = story.network.machines[story.leader_id].log.end_offset
+        story.ask(add_voter(4))
+        assert story.answered() == "REQUEST_TIMED_OUT"
+        assert story.network.machines[story.leader_id].log.end_offset == before
+
+    def test_nor_is_one_that_is_a_voter_already(self) -> None:
+        story = Story()
+        story.ask(add_voter(other_voter(story)))
+        assert story.answered() == "DUPLICATE_VOTER"
+
+    def test_the_directory_is_part_of_the_key(self) -> None:
+        story = Story()
+        request = remove_voter(other_voter(story))
+        request.voter_directory_id = directory(77)
+        story.ask(request)
+        assert story.answered() == "VOTER_NOT_FOUND"
+
+    def test_a_follower_refuses(self) -> None:
+        story = Story()
+        story.ask(add_voter(4), other_voter(story))
+        assert story.answered() == "NOT_LEADER_OR_FOLLOWER"
+
+    def test_the_last_voter_stays(self) -> None:
+        story = Story((1,), ())
+        story.ask(remove_voter(1))
+        assert story.answered() == "INVALID_REQUEST"
+
+    def test_static_voters_do_not_change(self) -> None:
+        story = Story((1, 2, 3), (), dynamic=False)
+        story.ask(remove_voter(other_voter(story)))
+        assert story.answered() == "UNSUPPORTED_VERSION"
+
+    def test_not_before_a_commit_of_the_leaders_own_epoch(self) -> None:
+        story = Story()
+        old = story.leader_id
+        others = [node for node in (1, 2, 3) if node != old]
+        story.network.partition(others, [old, 4])
+        story.network.run_until(lambda: any(story.network.node(node).is_leader for node in others), 5_000)
+        new = next(node for node in others if story.network.node(node).is_leader)
+        assert story.network.node(new)._quorum.role.committed is None  # type: ignore[attr-defined]
+        story.ask(remove_voter(old), new)
+        assert story.answered() == "REQUEST_TIMED_OUT"
+
+
+class TestRemovedLeader:
+    def test_leads_until_its_removal_is_committed_and_then_resigns(self) -> None:
+        story = Story()
+        removed = story.leader_id
+        story.ask(remove_voter(removed))
+        assert story.answered() == "NONE"
+        story.settle()
+        assert story.leader_id != removed
+        assert not story.network.node(removed).is_voter
+        assert removed not in next(iter(story.sets()))
+
+    def test_does_not_count_itself(self) -> None:
+        story = Story()
+        removed = story.leader_id
+        others = [node for node in (1, 2, 3) if node != removed]
+        story.network.partition([removed, others[0], 4], [others[1]])
+        before = story.network.node(removed).high_watermark
+        story.ask(remove_voter(removed), removed)
+        story.network.run_for(FAST.fetch_timeout_ms // 2)
+        assert story.network.node(removed).high_watermark == before
+
+    def test_counting_itself_is_noticed(self) -> None:
+        story = Story(rules=CountsItselfWhenRemoved())
+        removed = story.leader_id
+        others = [node for node in (1, 2, 3) if node != removed]
+        story.network.partition([removed, others[0], 4], [others[1]])
+        story.ask(remove_voter(removed), removed)
+        with pytest.raises(Violation, match="would still have"):
+            story.network.run_for(FAST.fetch_timeout_ms // 2)
+
+    def test_of_two_stands_for_election_while_only_it_has_the_removal(self) -> None:
+        """Else nobody could be elected: the other one needs its vote, and lacks a record that it has."""
+        story = Story((1, 2), ())
+        removed = story.leader_id
+        other = other_voter(story)
+        story.network.partition([removed], [other])
+        story.ask(remove_voter(removed), removed)
+        story.network.run_for(5)
+        story.network.crash(removed, lose_unsynced=False)
+        story.network.heal()
+        story.network.start(removed)
+        story.network.run_until(lambda: story.sets() == {(other,)}, 5_000)
+        story.settle()
+        assert story.leader_id == other
+
+
+class TestForkedChanges:
+    """A change that never leaves its leader, and one by the next leader: their majorities need not meet, unless the
+    next leader has committed a record of its own before. Four voters: of three, any two majorities of these meet."""
+
+    def run(self, rules: QuorumRules | None) -> Story:
+        story = Story((1, 2, 3, 4), (), rules=rules)
+        network = story.network
+        old = story.leader_id
+        rest = [node for node in (1, 2, 3, 4) if node != old]
+        network.partition([old], rest)
+        network.lose_in_flight()
+        network.run_until(lambda: any(network.node(node).is_leader for node in rest), 5_000)
+        new = next(node for node in rest if network.node(node).is_leader)
+        with_new, with_old = (node for node in rest if node != new)
+        network.lose_in_flight()
+        network.partition([new, with_new], [old, with_old])
+        return self.fork(story, old, new, with_new)
+
+    def fork(self, story: Story, old: int, new: int, with_new: int) -> Story:
+        """The old leader, which has not heard of the new one yet, has removed one of the new leader's side."""
+        network = story.network
+        role: Any = network.node(old)._quorum.role
+        if network.node(old).is_leader:
+            voters = to_record(network.node(old).voters.without(with_new), "CONTROLLER")
+            network.node(old)._leading.change_voters(role, [voters], network.now_ms)
+            network.do(old, network.node(old).tick(network.now_ms))
+        story.ask(remove_voter(old), new)
+        network.run_for(FAST.fetch_timeout_ms * 10)
+        network.heal()
+        story.settle()
+        return story
+
+    def test_the_rules_hold_it_off(self) -> None:
+        assert self.run(None).answered() == "REQUEST_TIMED_OUT"
+
+    def test_a_change_before_the_first_commit_is_noticed(self) -> None:
+        with pytest.raises((Violation, QuorumError)):
+            self.run(ChangesBeforeItsFirstCommit())
+
+
+class TestLog:
+    def test_a_cut_takes_a_set_back(self) -> None:
+        story = Story()
+        old = story.leader_id
+        others = [node for node in (1, 2, 3) if node != old]
+        story.network.partition([old, 4], others)
+        story.ask(add_voter(4), old)
+        story.network.run_for(20)
+        assert story.network.node(old).voters.ids == (1, 2, 3, 4)
+        story.network.run_until(lambda: any(story.network.node(node).is_leader for node in others), 5_000)
+        story.network.heal()
+        story.settle()
+        assert story.sets() == {(1, 2, 3)}
+        assert story.checker.seen["MetadataTruncated"] > 0
+
+    def test_a_snapshot_names_the_voters_of_its_end(self) -> None:
+        story = Story()
+        story.ask(add_voter(4))
+        assert story.answered() == "NONE"
+        story.settle()
+        for node_id in (1, 2, 3, 4):
+            assert story.network.snapshot(node_id) is not None
+        for node_id in (1, 2, 3, 4):
+            story.network.crash(node_id)
+        story.network.start()
+        story.settle()
+        assert story.sets() == {(1, 2, 3, 4)}
+
+    def test_a_late_controller_learns_the_voters_from_a_snapshot(self) -> None:
+        story = Story()
+        story.network.crash(4)
+        story.ask(remove_voter(other_voter(story)))
+        assert story.answered() == "NONE"
+        story.network.run_for(50)
+        for node_id in (1, 2, 3):
+            story.network.snapshot(node_id)
+        machine = story.network.machines[4]
+        machine.log = type(machine.log)()
+        story.network.start(4)
+        story.settle()
+        assert len(story.network.node(4).voters) == 2
+
+    def test_the_history_is_what_the_records_say(self) -> None:
+        history = VoterHistory(VoterSet(voters_of((1,))), "CONTROLLER")
+        assert history.offset is None
+        two = VoterSet([voter_of(1), voter_of(2)])
+        history.add([(4, KRaftVersionRecord(k_raft_version=1)), (5, to_record(two, "CONTROLLER"))])
+        assert (history.voters, history.offset, history.kraft_version) == (two, 5, 1)
+        assert history.as_of(5) == ()
+        assert [type(record).__name__ for record in history.as_of(6)] == ["KRaftVersionRecord", "VotersRecord"]
+        assert history.truncate_to(5)
+        assert history.voters.ids == (1,)
+        assert not history.truncate_to(5)
+        assert history.truncate_to(4)
+        assert history.kraft_version == 0
+
+
+class TestUpdate:
+    def request(self, node_id: int, epoch: int, *, highest: int = 1) -> UpdateRaftVoterRequest:
+        return UpdateRaftVoterRequest(
+            cluster_id=CLUSTER_ID,
+            current_leader_epoch=epoch,
+            voter_id=node_id,
+            voter_directory_id=directory(node_id),
+            listeners=(Listener(name="CONTROLLER", host="elsewhere", port=9000 + node_id),),
+            k_raft_version_feature=KRaftVersionFeature(min_supported_version=0, max_supported_version=highest),
+        )
+
+    def test_a_voter_says_where_it_listens_and_corrects_what_is_wrong(self) -> None:
+        """The set names something wrong; the voter sees that, and corrects it."""
+        story = Story((1, 2, 3), ())
+        leader = story.leader_id
+        other = other_voter(story)
+        story.ask(self.request(other, story.network.node(leader).epoch))
+        assert story.answered() == "NONE"
+        changed = story.network.node(leader).voters.get(other)
+        assert changed is not None
+        assert changed.host == "elsewhere"
+        story.network.run_until(
+            lambda: (
+                {node.node.voters.get(other) for node in story.network.machines.values() if node.node}
+                == {voter_of(other)}
+            ),
+            5_000,
+        )
+
+    def test_refusals(self) -> None:
+        story = Story()
+        epoch = story.network.node(story.leader_id).epoch
+        other = other_voter(story)
+        story.ask(self.request(other, epoch - 1))
+        assert story.answered() == "FENCED_LEADER_EPOCH"
+        story.ask(self.request(other, epoch, highest=0))
+        assert story.answered() == "INVALID_REQUEST"
+        story.ask(self.request(4, epoch))
+        assert story.answered() == "VOTER_NOT_FOUND"
+
+
+class TestKraftVersion:
+    def test_static_voters_become_dynamic(self) -> None:
+        story = Story((1, 2, 3), (), dynamic=False)
+        leader = story.network.node(story.leader_id)
+        reason, effects = leader.upgrade_kraft_version(1, story.network.now_ms)
+        assert reason is None
+        story.network.do(leader.node_id, effects)
+        story.settle()
+        assert {node.node.kraft_version for node in story.network.machines.values() if node.node} == {1}
+        assert {voter.directory_id for voter in leader.voters} == {directory(node_id) for node_id in (1, 2, 3)}
+        story.ask(remove_voter(other_voter(story)))
+        assert story.answered() == "NONE"
+
+    def test_there_is_no_way_back(self) -> None:
+        story = Story()
+        leader = story.network.node(story.leader_id)
+        assert "cannot be downgraded" in str(leader.upgrade_kraft_version(0, story.network.now_ms)[0])
+        assert leader.upgrade_kraft_version(1, story.network.now_ms)[0] is None
+        assert "only supports" in str(leader.upgrade_kraft_version(2, story.network.now_ms)[0])
+
+    def test_only_when_every_voters_directory_is_known(self) -> None:
+        story = Story((1, 2, 3), (), dynamic=False)
+        leader = story.network.node(story.leader_id)
+        role: Any = leader._quorum.role
+        silent = other_voter(story)
+        role.progress.voters[silent].directory_id = ZERO_UUID
+        reason, _ = leader.upgrade_kraft_version(1, story.network.now_ms)
+        assert reason == f"Controller {silent} has not said that it supports kraft.version 1."
+
+
+class TestJoining:
+    def test_a_controller_makes_itself_a_voter(self) -> None:
+        config = replace(CALM, auto_join=True)
+        story = Story((1,), (2, 3), config=config)
+        story.network.run_until(lambda: story.sets() == {(1, 2, 3)}, 10_000)
+
+    def test_and_takes_the_place_of_one_whose_disk_is_gone(self) -> None:
+        config = replace(CALM, auto_join=True)
+        story = Story((1, 2, 3), (), config=config)
+        lost = other_voter(story)
+        entry = story.network.node(story.leader_id).voters.get(lost)
+        assert entry is not None
+        story.network.crash(lost)
+        # The set names another directory of this node than the one that it has.
+        leader = story.network.node(story.leader_id)
+        quorum = leader._quorum
+        role: Any = quorum.role
+        stale = voter_of(lost)
+        stale = type(stale)(lost, directory(50), stale.host, stale.port, stale.listeners)
+        changed = to_record(leader.voters.with_voter(stale), "CONTROLLER")
+        leader._leading.change_voters(role, [changed], story.network.now_ms)
+        story.network.do(leader.node_id, leader.tick(story.network.now_ms))
+        story.network.start(lost)
+        story.network.run_until(lambda: story.network.node(lost).is_voter, 10_000)
+        story.settle()
+        assert story.sets() == {(1, 2, 3)}
