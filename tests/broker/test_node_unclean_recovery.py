@@ -10,7 +10,7 @@ import pytest
 
 from tanist.broker.network.client_connection import ClientConnection
 from tanist.controller.image import MetadataImage, PartitionState
-from tanist.wire.apis import PRIVATE_FROM
+from tanist.wire.apis import ApiKey
 from tanist.wire.errors import ErrorCode, WireError
 from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from tanist.wire.messages.get_replica_log_info_request import GetReplicaLogInfoRequest
@@ -214,48 +214,71 @@ def test_without_the_manager_the_last_leader_is_elected_when_it_returns() -> Non
     assert "t-0 is led by 1" in warnings(cluster)[0]
 
 
-def knows_no_private_requests(monkeypatch: pytest.MonkeyPatch, *node_ids: int) -> None:
-    """As a broker of another version, or of Apache Kafka: it closes the connection."""
+def says_nothing_of_its_logs(monkeypatch: pytest.MonkeyPatch, *node_ids: int) -> None:
+    """As a broker that has neither request: it closes the connection of a controller that asks what it has."""
     served = ClientConnection._general
 
     def serve(connection: ClientConnection, api_key: int, version: int, frame: memoryview) -> None:
         owner: Any = connection._owner
-        if api_key >= PRIVATE_FROM and owner._context.node_id in node_ids:
+        if api_key == ApiKey.API_VERSIONS and owner._context.node_id in node_ids:
             raise WireError(f"api {api_key} is not served")
         served(connection, api_key, version, frame)
 
     monkeypatch.setattr(ClientConnection, "_general", serve)
 
 
-def test_a_replica_that_does_not_know_the_question_is_as_one_that_does_not_answer(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_brokers_with_kafkas_requests_only_are_asked_by_list_offsets_and_fetch() -> None:
     cluster = degraded({"unclean.recovery.timeout.ms": "20000"})
-    knows_no_private_requests(monkeypatch, 3)
+    hosts = cluster.world.hosts
+    for node_id in (1, 2, 3):
+        hosts[node_id].private_requests = False
+    hosts[1].start()
+    hosts[2].start()
+    cluster.until(lambda: state(cluster).has_leader)
+    assert state(cluster).leader == 2
+    hosts[3].start()
+    cluster.until(lambda: set(state(cluster).isr) == {1, 2, 3})
+    assert cluster.values("t") == [b"one", b"two"]
+    assert [line for line in cluster.log if "broker 2 does not have GetReplicaLogInfo" in line]
+    assert not [line for line in cluster.log if "32093 is not served" in line]
+
+
+def test_brokers_of_both_kinds_are_compared() -> None:
+    cluster = degraded()
+    cluster.world.hosts[2].private_requests = False
+    cluster.world.hosts[1].start()
+    cluster.world.hosts[2].start()
+    cluster.until(lambda: state(cluster).has_leader)
+    assert state(cluster).leader == 2
+    assert "{1: epoch 0 end 1, 2: epoch 0 end 2}" in warnings(cluster)[0]
+
+
+def test_a_replica_that_says_nothing_of_its_logs_is_asked_less_and_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = degraded({"unclean.recovery.timeout.ms": "60000"})
+    says_nothing_of_its_logs(monkeypatch, 3)
     cluster.world.hosts[3].start()
     cluster.until(lambda: image(cluster).brokers[3].active)
     for host in (1, 2):
         cluster.world.hosts[host].start()
-    cluster.run(15_000)
+    cluster.run(50_000)
     assert not state(cluster).has_leader  # 3 could have more than 2 has
     cluster.until(lambda: state(cluster).has_leader)
     assert state(cluster).leader == 2
     assert cluster.values("t") == [b"one", b"two"]
-    refused = [line for line in cluster.log if "32093 is not served" in line]
-    assert 0 < len(refused) <= 45  # it is asked again twice a second
+    refused = [line for line in cluster.log if "api 18 is not served" in line]
+    assert 5 <= len(refused) <= 12  # after 0.5, 1, 2, 4, 8 and then each 10 seconds
+    assert len([line for line in cluster.log if "broker 3 does not say where its logs end" in line]) == 1
 
 
-def test_balanced_waits_for_a_member_of_last_known_elr_that_does_not_know_the_question(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_balanced_waits_for_a_member_of_last_known_elr_that_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = degraded({"unclean.recovery.timeout.ms": "5000"})
-    knows_no_private_requests(monkeypatch, 1)
+    says_nothing_of_its_logs(monkeypatch, 1)
     for host in (1, 2, 3):
         cluster.world.hosts[host].start()
     cluster.run(30_000)
     assert 1 in state(cluster).last_known_elr
     assert not state(cluster).has_leader
-    assert elect(cluster, DESIGNATION, 2) == (0, None)  # the way out, until 1 has been upgraded
+    assert elect(cluster, DESIGNATION, 2) == (0, None)  # the way out
     assert state(cluster).leader == 2
 
 

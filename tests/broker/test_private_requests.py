@@ -1,4 +1,4 @@
-"""Requests between nodes of tanist: on the listener between brokers, and offered to nobody."""
+"""Requests between nodes of tanist: on the listener between brokers, and offered to nodes only."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from tanist.broker.metadata.view import endpoint_in
 from tanist.sim.world.world import BROKER_PORT, COMBINED, CONTROLLER_PORT, World
-from tanist.wire.apis import PRIVATE_FROM
+from tanist.wire.apis import NODE_SOFTWARE, PRIVATE_FROM, ApiKey
 from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.messages.get_replica_log_info_request import GetReplicaLogInfoRequest
 from tests.broker.cluster_rig import Cluster
@@ -44,11 +44,23 @@ def test_clients_listeners_close_the_connection_as_for_any_unknown_key() -> None
     assert answer.broker_epoch == cluster.node(1).lifecycle.broker_epoch
 
 
-def test_no_listener_offers_it() -> None:
+def test_no_listener_offers_it_to_a_client() -> None:
     cluster = Cluster(nodes=3, per_node={n: listeners(n, COMBINED) for n in (1, 2, 3)})
     ours = offered(cluster, BROKER_PORT)
     assert ours == offered(cluster, CLIENTS_PORT)
     assert max(ours | offered(cluster, CONTROLLER_PORT)) < min(93, PRIVATE_FROM)
+
+
+def test_a_node_that_asks_by_its_softwares_name_is_offered_it_between_brokers() -> None:
+    cluster = Cluster(nodes=3, per_node={n: listeners(n, COMBINED) for n in (1, 2, 3)})
+    request = ApiVersionsRequest(client_software_name=NODE_SOFTWARE, client_software_version="1")
+
+    def offered_to_a_node(port: int) -> set[int]:
+        return {each.api_key for each in cluster.ask(request, 3, port=port).api_keys}
+
+    assert offered_to_a_node(BROKER_PORT) == offered(cluster, BROKER_PORT) | {int(ApiKey.GET_REPLICA_LOG_INFO)}
+    for port in (CLIENTS_PORT, CONTROLLER_PORT):
+        assert offered_to_a_node(port) == offered(cluster, port)
 
 
 def test_a_listener_that_brokers_share_with_clients_answers_and_does_not_offer_it() -> None:

@@ -300,6 +300,21 @@ def test_who_does_not_answer_is_asked_again() -> None:
     assert sorted(rig.asked()) == [1, 2]
 
 
+def test_who_never_answers_is_asked_less_and_less_often_until_it_registers_anew() -> None:
+    rig = lost()
+    for broker_id in (1, 2, 3):
+        rig.cluster.heartbeat(broker_id)
+    rig.asked()
+    pauses = []
+    for _ in range(7):
+        rig.cluster.controller.replica_answered(1, None, rig.cluster.now_ms)
+        began_ms = rig.cluster.now_ms
+        while 1 not in rig.asked():
+            rig.cluster.advance(500)
+        pauses.append(rig.cluster.now_ms - began_ms)
+    assert pauses == [500, 1_000, 2_000, 4_000, 8_000, 10_000, 10_000]
+
+
 def test_an_answer_to_another_reign_is_ignored() -> None:
     rig = lost()
     for broker_id in (1, 2, 3):

@@ -137,6 +137,18 @@ def test_list_offsets_of_others() -> None:
     assert listed(alone, LATEST_TIMESTAMP, current_leader_epoch=4).error == ErrorCode.FENCED_LEADER_EPOCH
 
 
+def test_a_debugging_client_hears_of_any_replicas_log() -> None:
+    alone = Alone(leader=2, leo=3)
+    anyone: dict[str, object] = {"leader_only": False, "isolation_level": AS_REPLICA}
+    assert listed(alone, LATEST_TIMESTAMP, **anyone) == ListedOffset(offset=3, leader_epoch=5)
+    assert listed(alone, EARLIEST_TIMESTAMP, **anyone).offset == 0
+    assert listed(alone, LATEST_TIMESTAMP, current_leader_epoch=5, **anyone).offset == 3
+    assert listed(alone, LATEST_TIMESTAMP, current_leader_epoch=4, **anyone).error == ErrorCode.FENCED_LEADER_EPOCH
+    assert listed(alone, LATEST_TIMESTAMP, current_leader_epoch=6, **anyone).error == ErrorCode.UNKNOWN_LEADER_EPOCH
+    nowhere = Alone(replicas=(2, 3), leader=2)
+    assert listed(nowhere, LATEST_TIMESTAMP, **anyone).error == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
 @pytest.mark.parametrize(("version", "error"), [(5, "OFFSET_NOT_AVAILABLE"), (4, "LEADER_NOT_AVAILABLE")])
 def test_s19_a_new_leader_does_not_know_the_end_at_once(version: int, error: str) -> None:
     alone = Alone(isr=(1, 2), leo=10, high_watermark=6)

@@ -46,7 +46,9 @@ _MAX_ELECTIONS_A_STEP = 1_000
 _BEHIND_MS = 50
 """The pause when a replica's metadata is older than ours: it will catch up shortly."""
 _RETRY_MS = 500
-"""The pause when a replica did not answer, or has an error for the partition."""
+_RETRY_MAX_MS = 10_000
+"""The pause when a replica did not answer, or has an error for the partition; it doubles until then."""
+_DOUBLINGS = 5
 
 
 class Phase(Enum):
@@ -111,6 +113,8 @@ class UncleanRecoveries:
         self._requested: dict[TopicIdPartition, Strategy] = {}
         """An operator's strategy, which overrides the configuration."""
         self._inquiries: dict[int, _Inquiry] = {}
+        self._failures: dict[int, dict[TopicIdPartition, int]] = {}
+        """By broker: the times that it was asked for a partition in vain, since it last registered."""
         self._timers: list[tuple[int, TopicIdPartition]] = []
         self.finished = 0
         """KIP metric unclean_recovery_finished_count: since the process started."""
@@ -141,6 +145,7 @@ class UncleanRecoveries:
         self._marked.clear()
         self._requested.clear()
         self._inquiries.clear()
+        self._failures.clear()
         self._timers.clear()
 
     def changed(self, image: MetadataImage, delta: ImageDelta) -> None:
@@ -158,6 +163,7 @@ class UncleanRecoveries:
         if delta.configs or delta.features:
             self._marked.update(dict.fromkeys(image.leaderless_partitions()))
         elif delta.brokers:
+            self._ask_soon(delta.brokers)
             for topic_id, partition in self._watched:
                 state = image.partition(topic_id, partition)
                 if state is not None and not delta.brokers.keys().isdisjoint(state.replicas):
@@ -188,9 +194,10 @@ class UncleanRecoveries:
             answer = answers.get(key)
             state = image.partition(*key)
             if answer is None or state is None:
-                inquiry.requested[key] = now_ms + _RETRY_MS
+                inquiry.requested[key] = now_ms + self._retry_ms(broker_id, key)
             elif _fresh(answer, broker_id, state, image):
                 recovery.answers[broker_id] = answer
+                self._failures.get(broker_id, {}).pop(key, None)
                 self._marked[key] = None
             else:
                 inquiry.requested[key] = now_ms + _BEHIND_MS
@@ -200,7 +207,9 @@ class UncleanRecoveries:
         inquiry = self._inquiries.get(broker_id)
         if inquiry is not None:
             asked, inquiry.under_way = inquiry.under_way, ()
-            inquiry.requested.update(dict.fromkeys((key for key in asked if key in self._watched), now_ms + _RETRY_MS))
+            for key in asked:
+                if key in self._watched:
+                    inquiry.requested[key] = now_ms + self._retry_ms(broker_id, key)
 
     # -- time
 
@@ -312,8 +321,23 @@ class UncleanRecoveries:
         if key not in inquiry.under_way:
             inquiry.requested.setdefault(key, now_ms)
 
+    def _retry_ms(self, broker_id: int, key: TopicIdPartition) -> int:
+        """The pause after one more inquiry in vain."""
+        failures = self._failures.setdefault(broker_id, {})
+        times = failures[key] = failures.get(key, 0) + 1
+        return _RETRY_MAX_MS if times > _DOUBLINGS else _RETRY_MS << (times - 1)
+
+    def _ask_soon(self, broker_ids: Iterable[int]) -> None:
+        """Something is new about these brokers: what they were asked in vain is asked again at once."""
+        for broker_id in broker_ids:
+            inquiry = self._inquiries.get(broker_id)
+            if self._failures.pop(broker_id, None) and inquiry is not None:
+                inquiry.requested = dict.fromkeys(inquiry.requested, 0)
+
     def _forget(self, key: TopicIdPartition) -> None:
         """It has a leader, or is gone."""
+        for failures in self._failures.values():
+            failures.pop(key, None)
         self._watched.pop(key, None)
         self._marked.pop(key, None)
         self._requested.pop(key, None)

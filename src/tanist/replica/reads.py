@@ -115,15 +115,18 @@ def list_offsets(
     last_stable_offset: int,
     current_leader_epoch: int = NO_EPOCH,
     version: int = 11,
+    leader_only: bool = True,
 ) -> ListedOffset:
-    """Answer ListOffsets for `timestamp`, a time or one of the negative constants above; only a leader does.
+    """Answer ListOffsets for `timestamp`, a time or one of the negative constants above; as a rule only a leader does.
 
-    `isolation_level` is `AS_REPLICA` for a follower that asks, whose "latest" is the end of the log. `log` is the
-    partition's, as one that can be searched by time.
+    `isolation_level` is `AS_REPLICA` for a replica that asks, and for a debugging client, whose "latest" is the end of
+    the log. Only the latter asks any replica (`leader_only`). `log` is the partition's, as one that can be searched by
+    time.
     """
+    role = partition.role
     error = check_epoch(current_leader_epoch, partition.leader_epoch)
     leader = partition.leader
-    if error or leader is None:
+    if error or role is None or (leader is None and leader_only):
         return ListedOffset(error or _NOT_LEADER_OR_FOLLOWER)
     if timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
         return ListedOffset(offset=log.log_start_offset, leader_epoch=log.epochs.epoch_at(log.log_start_offset))
@@ -132,12 +135,12 @@ def list_offsets(
     if isolation_level == AS_REPLICA:
         end, knows_end = log.log_end_offset, True
     else:
-        end = consumer_fetch_bounds(isolation_level, leader.high_watermark, last_stable_offset)
-        knows_end = leader.knows_what_is_committed()
+        end = consumer_fetch_bounds(isolation_level, role.high_watermark, last_stable_offset)
+        knows_end = leader is not None and leader.knows_what_is_committed()
     if timestamp == LATEST_TIMESTAMP:
         if not knows_end:
             return ListedOffset(_not_available(version))
-        return ListedOffset(offset=end, leader_epoch=leader.leader_epoch)
+        return ListedOffset(offset=end, leader_epoch=role.leader_epoch)
     found = log.max_timestamp() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
     if found is not None and found.offset < end:
         return ListedOffset(timestamp=found.timestamp, offset=found.offset, leader_epoch=found.leader_epoch)

@@ -90,6 +90,9 @@ Apache counts its keys upwards from 0 and has not reached 100; private keys of o
 few hundred that an int16 can hold are far from both.
 """
 
+NODE_SOFTWARE = "tanist-node"
+"""The software name (KIP-511) by which a node asks another for its ApiVersions. Only that answer has private keys."""
+
 
 BROKER_APIS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.PRODUCE: (0, 13),
@@ -145,7 +148,7 @@ BROKER_APIS: dict[ApiKey, tuple[int, int]] = {
 INTER_BROKER_APIS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.GET_REPLICA_LOG_INFO: (0, 0),
 }
-"""Served beside those on the listener between brokers, and advertised nowhere."""
+"""Served beside those on the listener between brokers, and advertised to nodes of tanist only."""
 
 CONTROLLER_APIS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.FETCH: (4, 18),

@@ -12,7 +12,7 @@ from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.client_connection import Call, Handler, Handlers
 from tanist.broker.parts import BrokerParts
 from tanist.controller.features import SUPPORTED_FEATURES
-from tanist.wire.apis import PRIVATE_FROM
+from tanist.wire.apis import NODE_SOFTWARE, PRIVATE_FROM
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.messages.api_versions_response import (
@@ -31,21 +31,20 @@ class ApiVersions:
 
     def handle(self, request: ApiVersionsRequest, call: Call) -> None:
         """Answer with the list of the listener's APIs."""
-        del request
-        call.reply(self._response(call, ErrorCode.NONE))
+        call.reply(self._response(call, ErrorCode.NONE, private=request.client_software_name == NODE_SOFTWARE))
 
     def unsupported(self, call: Call) -> None:
         """Answer a request of a version we do not know, without having read it."""
         call.reply(self._response(call, ErrorCode.UNSUPPORTED_VERSION), version=0)
 
-    def _response(self, call: Call, error: int) -> ApiVersionsResponse:
+    def _response(self, call: Call, error: int, *, private: bool = False) -> ApiVersionsResponse:
         handlers = call.connection.handlers
         image = self.metadata.image
         return ApiVersionsResponse(
             error_code=error,
             api_keys=tuple(
                 ApiVersion(api_key=key, min_version=advertised[0], max_version=advertised[1])
-                for key, advertised in sorted(advertised_versions(handlers).items())
+                for key, advertised in sorted(advertised_versions(handlers, private=private).items())
             ),
             supported_features=tuple(
                 SupportedFeatureKey(name=name, min_version=low, max_version=high)
@@ -64,12 +63,12 @@ def build(parts: BrokerParts) -> Handler:
     return ApiVersions(parts.metadata).handle
 
 
-def advertised_versions(handlers: Handlers) -> dict[int, tuple[int, int]]:
-    """Versions to advertise; private requests are not.
+def advertised_versions(handlers: Handlers, *, private: bool = False) -> dict[int, tuple[int, int]]:
+    """Versions to advertise; private requests only to another node, which asks for the list by its software's name.
 
     Produce says 0 though 3 is the first served: old librdkafka looks for it (KAFKA-18659).
     """
-    advertised = {key: (low, high) for key, (low, high, _) in handlers.items() if key < PRIVATE_FROM}
+    advertised = {key: (low, high) for key, (low, high, _) in handlers.items() if private or key < PRIVATE_FROM}
     if 0 in advertised:
         advertised[0] = (0, advertised[0][1])
     return advertised

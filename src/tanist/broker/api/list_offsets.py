@@ -1,6 +1,7 @@
 """ListOffsets (key 2), versions 1-11: earliest, latest, by timestamp, of the largest timestamp.
 
-Only leaders answer (KIP-207, KIP-734).
+Only leaders answer (KIP-207, KIP-734), but for a debugging client (replica id -2): it hears of the log that is here,
+up to its end, from a replica of any role.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ from tanist.wire.messages.list_offsets_response import (
     ListOffsetsTopicResponse,
 )
 
+_CONSUMER, _DEBUGGING = -1, -2
+"""Replica ids that are no broker's."""
+
 
 @dataclass(frozen=True, slots=True)
 class ListOffsets:
@@ -31,14 +35,15 @@ class ListOffsets:
 
     def handle(self, request: ListOffsetsRequest, call: Call) -> None:
         """Answer for each partition. A search by time reads index files and decodes one batch."""
-        isolation_level = AS_REPLICA if request.replica_id >= 0 else request.isolation_level
+        isolation_level = request.isolation_level if request.replica_id == _CONSUMER else AS_REPLICA
+        leader_only = request.replica_id != _DEBUGGING
         call.reply(
             ListOffsetsResponse(
                 topics=tuple(
                     ListOffsetsTopicResponse(
                         name=topic.name,
                         partitions=tuple(
-                            self._offset(topic.name, wanted, isolation_level, call.version)
+                            self._offset(topic.name, wanted, isolation_level, call.version, leader_only)
                             for wanted in topic.partitions
                         ),
                     )
@@ -48,7 +53,7 @@ class ListOffsets:
         )
 
     def _offset(
-        self, topic: str, wanted: ListOffsetsPartition, isolation_level: int, version: int
+        self, topic: str, wanted: ListOffsetsPartition, isolation_level: int, version: int, leader_only: bool
     ) -> ListOffsetsPartitionResponse:
         index = wanted.partition_index
         hosted = self.replicas.get(topic, index)
@@ -67,6 +72,7 @@ class ListOffsets:
                 last_stable_offset=hosted.log.last_stable_offset(hosted.replica.high_watermark),
                 current_leader_epoch=wanted.current_leader_epoch,
                 version=version,
+                leader_only=leader_only,
             )
         except DamagedBatch as damage:
             self.context.report("ERROR", f"{topic}-{index}: {damage}")

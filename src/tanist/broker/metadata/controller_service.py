@@ -70,7 +70,7 @@ class ControllerService:
         self._epoch = -1
         self._timer: Timer | None = None
         self._probing: dict[int, Probe] = {}
-        self._inquiries = ReplicaLogInfoRequests(context, self._endpoint, self._replica_answered)
+        self.inquiries = ReplicaLogInfoRequests(context, lambda: controller.image, self._replica_answered)
         self._electing: dict[ElectionWait, tuple[Call, Any]] = {}
         """Requests whose elections take questions to the replicas first."""
         self.unclean_elections = 0
@@ -114,7 +114,7 @@ class ControllerService:
         electing, self._electing = self._electing, {}
         for call, request in electing.values():
             call.reply(not_controller_response(request))
-        self._inquiries.close()
+        self.inquiries.close()
         self._arm()
 
     def committed(self) -> None:
@@ -138,7 +138,7 @@ class ControllerService:
         for probe in self._probing.values():
             probe.end()
         self._probing.clear()
-        self._inquiries.close()
+        self.inquiries.close()
 
     # -- requests
 
@@ -212,7 +212,7 @@ class ControllerService:
         if self.controller.active and not self._closed:
             now_ms = self._context.clock.now_ms()
             for question in self.controller.questions(now_ms):
-                self._inquiries.ask(question)
+                self.inquiries.ask(question)
             for wait in self.controller.settled(now_ms) if self._electing else ():
                 call, request = self._electing.pop(wait)
                 self._reply_when_committed(call, wait.response(), request)

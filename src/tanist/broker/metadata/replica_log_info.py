@@ -1,88 +1,211 @@
-"""GetReplicaLogInfo as the controller asks it: one channel to each broker whose logs are to be compared.
+"""The inquiries of the active controller: where the logs of a broker end, for an unclean recovery.
 
-Owns the way from an `AskReplica` to a request on the broker's listener between brokers, and from its response to
-`LogInfo`s. It never asks twice by itself: that is decided by `controller.unclean_recovery`. A broker that does not know
-the request (an older one, or Apache Kafka's) closes the connection: it has not answered.
+Owns the way from an `AskReplica` to requests on the broker's listener between brokers, and from its answers to
+`LogInfo`s. A broker is first asked which requests it has: one with GetReplicaLogInfo gets that, any other (Apache
+Kafka's) is asked by ListOffsets and Fetch (`replica_log_end`). It never asks twice by itself: that is decided by
+`controller.unclean_recovery`.
+
+Only GetReplicaLogInfo has the broker's epoch in its answer. For the others it is inferred: a connection belongs to the
+registration by which it was opened, and is closed when there is another one. An answer carries the epoch of its
+connection's registration, whenever it is read. docs/kip966.md says why that is safe.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Sequence
 from uuid import UUID
 
 from tanist.broker.context import NodeContext
+from tanist.broker.metadata.replica_log_end import ReplicaLogEnds
+from tanist.broker.metadata.view import endpoint_in
 from tanist.broker.network.channel import Channel
+from tanist.controller.image import MetadataImage
 from tanist.controller.unclean_recovery import AskReplica, LogInfo
+from tanist.text import counted
+from tanist.wire.apis import NODE_SOFTWARE, ApiKey
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import TopicIdPartition
+from tanist.wire.messages.api_versions_request import ApiVersionsRequest
+from tanist.wire.messages.api_versions_response import ApiVersionsResponse
 from tanist.wire.messages.get_replica_log_info_request import GetReplicaLogInfoRequest, TopicPartitions
 from tanist.wire.messages.get_replica_log_info_response import GetReplicaLogInfoResponse
 
 _TIMEOUT_MS = 5_000
-"""An answer takes no I/O; who has none after this is stuck or cut off, and is asked again."""
+"""An answer takes no I/O; a broker that gives none until then is stuck or cut off, and is asked again."""
+_API_VERSIONS_VERSION = 3
+_SOFTWARE_VERSION = "1"
 
 OnAnswer = Callable[[int, "dict[TopicIdPartition, LogInfo] | None"], None]
-"""Broker, and what it said of its logs; None: it said nothing."""
+"""The broker, and where its logs end; None: it did not answer."""
+Answered = Callable[["dict[TopicIdPartition, LogInfo] | None"], None]
 
 
 class ReplicaLogInfoRequests:
-    """The questions of one node's controller."""
+    """The inquiries of one node's controller."""
 
-    def __init__(
-        self, context: NodeContext, endpoint: Callable[[int], tuple[str, int] | None], on_answer: OnAnswer
-    ) -> None:
-        """`endpoint`: where a broker listens for other nodes, by its present registration."""
+    def __init__(self, context: NodeContext, image: Callable[[], MetadataImage], on_answer: OnAnswer) -> None:
+        """`image`: the active controller's, with all that it has decided."""
         self._context = context
-        self._endpoint = endpoint
+        self._image = image
         self._on_answer = on_answer
-        self._channels: dict[int, Channel] = {}
+        self._peers: dict[int, _Peer] = {}
+        self._silent: set[int] = set()
+        """Brokers whose silence has been reported, and that have not answered since."""
 
     def ask(self, question: AskReplica) -> None:
-        channel = self._channel(question.broker_id)
-        if channel is None:
-            self._context.clock.call_soon(lambda: self._on_answer(question.broker_id, None))
-            return
-        by_topic: dict[UUID, list[int]] = {}
-        for topic_id, partition in question.partitions:
-            by_topic.setdefault(topic_id, []).append(partition)
-        request = GetReplicaLogInfoRequest(
-            broker_id=question.broker_id,
-            topic_partitions=tuple(
-                TopicPartitions(topic_id=topic_id, partitions=tuple(partitions))
-                for topic_id, partitions in by_topic.items()
-            ),
-        )
-        channel.call(request, 0, _TIMEOUT_MS, partial(self._answered, question.broker_id))
+        broker_id = question.broker_id
+
+        def answered(logs: dict[TopicIdPartition, LogInfo] | None) -> None:
+            self._report(question, logs)
+            self._on_answer(broker_id, logs)
+
+        peer = self._peer(broker_id)
+        if peer is None:
+            self._context.clock.call_soon(lambda: answered(None))
+        else:
+            peer.ask(question.partitions, answered)
 
     def close(self) -> None:
         """This node's controller has nothing to ask any more. Questions under way end without an answer."""
-        channels, self._channels = self._channels, {}
-        for channel in channels.values():
-            channel.close()
+        peers, self._peers = self._peers, {}
+        self._silent.clear()
+        for peer in peers.values():
+            peer.close()
 
-    def _channel(self, broker_id: int) -> Channel | None:
-        """The channel to a broker at the address of its present registration."""
-        endpoint = self._endpoint(broker_id)
-        known = self._channels.get(broker_id)
-        if known is not None and endpoint == (known.host, known.port):
+    def has_last_answer_to_give(self, broker_id: int) -> bool:
+        """Whether the next answer of the broker is the last one of the inquiry under way."""
+        peer = self._peers.get(broker_id)
+        return peer is not None and peer.has_last_answer_to_give
+
+    def _peer(self, broker_id: int) -> _Peer | None:
+        """The connection to a broker by its present registration."""
+        image = self._image()
+        endpoint = endpoint_in(image, broker_id, self._context.config.inter_broker_listener_name)
+        known = self._peers.get(broker_id)
+        if endpoint is not None and known is not None and known.belongs_to(image.brokers[broker_id].epoch, endpoint):
             return known
         if known is not None:
-            del self._channels[broker_id]
+            del self._peers[broker_id]
             known.close()
         if endpoint is None:
             return None
-        channel = self._channels[broker_id] = Channel(
-            self._context.clock,
-            self._context.network,
-            *endpoint,
-            client_id=f"controller-{self._context.node_id}-to-broker-{broker_id}",
-            max_frame_bytes=self._context.config.socket_request_max_bytes,
+        peer = self._peers[broker_id] = _Peer(
+            self._context, self._image, broker_id, image.brokers[broker_id].epoch, endpoint
         )
-        return channel
+        return peer
 
-    def _answered(self, broker_id: int, response: GetReplicaLogInfoResponse | None) -> None:
-        self._on_answer(broker_id, None if response is None else _log_infos(response))
+    def _report(self, question: AskReplica, logs: dict[TopicIdPartition, LogInfo] | None) -> None:
+        """One line when a broker begins to be silent about its logs, however often it is asked."""
+        broker_id = question.broker_id
+        if logs:
+            self._silent.discard(broker_id)
+        elif broker_id not in self._silent:
+            self._silent.add(broker_id)
+            waiting = counted(len(question.partitions), "partition")
+            self._context.report(
+                "WARN",
+                f"broker {broker_id} does not say where its logs end, for the unclean recovery of {waiting}: "
+                "it is asked again, less and less often",
+            )
+
+
+class _Peer:
+    """One registration of a broker, and the connection to it."""
+
+    def __init__(
+        self,
+        context: NodeContext,
+        image: Callable[[], MetadataImage],
+        broker_id: int,
+        broker_epoch: int,
+        endpoint: tuple[str, int],
+    ) -> None:
+        self._context = context
+        self._image = image
+        self._broker_id = broker_id
+        self.broker_epoch = broker_epoch
+        self._endpoint = endpoint
+        self._client_id = f"controller-{context.node_id}-to-broker-{broker_id}"
+        self._has_log_info: bool | None = None
+        """Whether the broker has GetReplicaLogInfo; None: not known yet."""
+        self._conversation: ReplicaLogEnds | None = None
+        self._channel = Channel(
+            context.clock,
+            context.network,
+            *endpoint,
+            client_id=self._client_id,
+            max_frame_bytes=context.config.socket_request_max_bytes,
+        )
+
+    def belongs_to(self, broker_epoch: int, endpoint: tuple[str, int]) -> bool:
+        return (self.broker_epoch, self._endpoint) == (broker_epoch, endpoint)
+
+    def close(self) -> None:
+        self._channel.close()
+
+    @property
+    def has_last_answer_to_give(self) -> bool:
+        """Whether the inquiry under way ends with the next answer."""
+        return bool(self._has_log_info) or (self._conversation is not None and self._conversation.confirming)
+
+    def ask(self, partitions: Sequence[TopicIdPartition], on_answer: Answered) -> None:
+        if self._has_log_info is None:
+            request = ApiVersionsRequest(client_software_name=NODE_SOFTWARE, client_software_version=_SOFTWARE_VERSION)
+            self._channel.call(
+                request,
+                _API_VERSIONS_VERSION,
+                _TIMEOUT_MS,
+                lambda response: self._versions_known(response, partitions, on_answer),
+            )
+        elif self._has_log_info:
+            self._ask_for_log_info(partitions, on_answer)
+        else:
+            self._ask_for_ends(partitions, on_answer)
+
+    def _versions_known(
+        self, response: ApiVersionsResponse | None, partitions: Sequence[TopicIdPartition], on_answer: Answered
+    ) -> None:
+        if response is None or response.error_code:
+            on_answer(None)
+            return
+        self._has_log_info = any(each.api_key == ApiKey.GET_REPLICA_LOG_INFO for each in response.api_keys)
+        if not self._has_log_info:
+            self._context.report(
+                "INFO",
+                f"broker {self._broker_id} does not have GetReplicaLogInfo: "
+                "it is asked for the ends of its logs by ListOffsets and Fetch",
+            )
+        self.ask(partitions, on_answer)
+
+    # -- GetReplicaLogInfo
+
+    def _ask_for_log_info(self, partitions: Sequence[TopicIdPartition], on_answer: Answered) -> None:
+        by_topic: dict[UUID, list[int]] = {}
+        for topic_id, partition in partitions:
+            by_topic.setdefault(topic_id, []).append(partition)
+        request = GetReplicaLogInfoRequest(
+            broker_id=self._broker_id,
+            topic_partitions=tuple(
+                TopicPartitions(topic_id=topic_id, partitions=tuple(indexes)) for topic_id, indexes in by_topic.items()
+            ),
+        )
+        self._channel.call(
+            request, 0, _TIMEOUT_MS, lambda response: on_answer(None if response is None else _log_infos(response))
+        )
+
+    # -- ListOffsets and Fetch
+
+    def _ask_for_ends(self, partitions: Sequence[TopicIdPartition], on_answer: Answered) -> None:
+        image = self._image()
+        asked: dict[TopicIdPartition, tuple[str, int]] = {}
+        for key in partitions:
+            state = image.partition(*key)
+            if state is not None:
+                asked[key] = (image.topics[key[0]].name, state.leader_epoch)
+        self._conversation = ReplicaLogEnds(
+            self._channel, self._client_id, self.broker_epoch, asked, _TIMEOUT_MS, on_answer
+        )
+        self._conversation.begin()
 
 
 def _log_infos(response: GetReplicaLogInfoResponse) -> dict[TopicIdPartition, LogInfo]:

@@ -68,6 +68,7 @@ def config(
     settle_time_ms: int = 30_000,
     latency_us: tuple[int, int] = (50, 300),
     observers: int = 0,
+    plain: tuple[int, ...] = (),
 ) -> ChaosConfig:
     """Three brokers and a separate controller, one partition on all three, and no writer but the script."""
     return ChaosConfig(
@@ -76,6 +77,7 @@ def config(
         min_insync_replicas=min_isr,
         producers=0,
         observers=observers,
+        plain=plain,
         fault_time_ms=fault_time_ms,
         settle_time_ms=settle_time_ms,
         latency_us=latency_us,

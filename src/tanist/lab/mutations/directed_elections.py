@@ -95,9 +95,10 @@ def the_last_one_is_leaving(run: Directed) -> Script:
 def an_answer_from_before_the_loss(run: Directed) -> Script:
     """1 and 2 have crashed and are asked for their logs. 1 answers, and loses its power before the answer is read."""
     yield from nobody_eligible(run)
-    first, second = run.hold(CONTROLLER, 1, "to-broker-1"), run.hold(CONTROLLER, 2, "to-broker-2")
+    second = run.hold(CONTROLLER, 2, "to-broker-2")
     run.host(1).start()
-    yield Until(lambda: not run.fenced(1))
+    yield Until(lambda: _has_its_last_answer_to_give(run, 1))
+    first = run.hold(CONTROLLER, 1, "to-broker-1")
     yield 20
     run.host(1).kill()
     yield Until(lambda: run.fenced(1))
@@ -110,6 +111,12 @@ def an_answer_from_before_the_loss(run: Directed) -> Script:
     yield Until(lambda: run.state.leader >= 0)
     run.unblock(2, 1)
     run.host(3).start()
+
+
+def _has_its_last_answer_to_give(run: Directed, broker_id: int) -> bool:
+    node = run.host(CONTROLLER).node
+    service = None if node is None else node.quorum.controller_service
+    return service is not None and service.inquiries.has_last_answer_to_give(broker_id)
 
 
 def a_controller_alone(run: Directed) -> Script:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from tanist.broker.metadata import replica_log_end, replica_log_info
 from tanist.controller import (
     configs,
     elections,
@@ -24,6 +25,7 @@ from tanist.controller.brokers import Brokers
 from tanist.controller.partition_change import Election
 from tanist.controller.partition_context import PartitionChangeBuilder
 from tanist.controller.recovery_strategy import Strategy
+from tanist.controller.unclean_recovery import LogInfo
 from tanist.lab.mutations.patching import Patch, always, fixed, no_records
 from tanist.replica.leader import LeaderState
 from tanist.wire.metadata import RegisterBrokerRecord
@@ -288,6 +290,30 @@ def _longest_log(answers: Any, replicas: Sequence[int]) -> int:
 
 def _answers_outlive_restarts(answer: Any, _broker_id: int, state: Any, _image: Any) -> bool:
     return bool(answer.leader_epoch == state.leader_epoch)
+
+
+def a40b_inferred_answers_are_of_today() -> tuple[Patch, ...]:
+    ask = replica_log_info._Peer._ask_for_ends
+
+    def tagged_when_read(peer: Any, partitions: Any, on_answer: Any) -> None:
+        def answered(logs: Any) -> None:
+            broker_epoch = peer._image().brokers[peer._broker_id].epoch
+            on_answer(
+                None if logs is None else {key: replace(log, broker_epoch=broker_epoch) for key, log in logs.items()}
+            )
+
+        ask(peer, partitions, answered)
+
+    return (Patch(replica_log_info._Peer, "_ask_for_ends", tagged_when_read),)
+
+
+def a39b_the_partitions_epoch_is_the_logs() -> tuple[Patch, ...]:
+    """An answer to ListOffsets has the replica's leader epoch in it, which is not that of its last record."""
+
+    def info(log: Any, broker_epoch: int) -> LogInfo:
+        return LogInfo(broker_epoch, log.leader_epoch, log.leader_epoch, log.end)
+
+    return (Patch(replica_log_end._Log, "info", info),)
 
 
 a39_longest_log_wins = fixed(unclean_recovery, "_best", _longest_log)

@@ -178,10 +178,22 @@ MUTANTS: Mapping[str, Mutation] = {
     "A39": _directed(
         "the longest log wins, whatever its epoch", controllers.a39_longest_log_wins, elections.the_longest_log_is_old
     ),
+    "A39b": _directed(
+        "the epoch in an answer to ListOffsets is that of the last record",
+        controllers.a39b_the_partitions_epoch_is_the_logs,
+        elections.the_longest_log_is_old,
+        plain=(1, 2, 3),
+    ),
     "A40": _directed(
         "an answer counts after a restart of who gave it",
         controllers.a40_answers_outlive_restarts,
         elections.an_answer_from_before_the_loss,
+    ),
+    "A40b": _directed(
+        "an answer without a broker epoch counts for the present registration",
+        controllers.a40b_inferred_answers_are_of_today,
+        elections.an_answer_from_before_the_loss,
+        plain=(1, 2, 3),
     ),
     "A41": _drawn(
         "Aggressive passes over a member of the ELR that is there",

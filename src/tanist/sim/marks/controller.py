@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from tanist.broker.metadata.replica_log_end import ReplicaLogEnds
 from tanist.controller import controller, elections, unclean_recovery
 from tanist.controller.alter_partition import _IsrChange
 from tanist.controller.brokers import Brokers
@@ -51,6 +52,7 @@ CONTROLLER_SITUATIONS: dict[str, str] = {
     "recovery: answer of an older broker epoch dropped": "U3: who gave it has registered anew since",
     "recovery: answer of another leader epoch dropped": "U3: it may still append; it is asked again",
     "recovery: asked without an answer": "it is asked again",
+    "recovery: log end asked for by ListOffsets and Fetch": "the broker has no GetReplicaLogInfo",
     "recovery: begun anew by another controller": "what the one before knew of it is forgotten",
     "recovery: decided without all live replicas": "the time for answers that are not needed is over",
     "partition: ISR empty with several eligible": "the first to return may lead",
@@ -135,6 +137,10 @@ def _watch_recoveries(marks: Marks) -> None:
         if next(iter(image.leaderless_partitions()), None) is not None:
             marks.hit("recovery: begun anew by another controller")
 
+    def plain(*_: Any) -> None:
+        marks.hit("recovery: log end asked for by ListOffsets and Fetch")
+
+    marks.before(ReplicaLogEnds, "begin", plain)
     marks.after(unclean_recovery, "_phase", lambda result, *_: marks.hit(_PHASES[result]))
     marks.after(unclean_recovery, "_fresh", fresh)
     marks.after(unclean_recovery, "_enough", enough)

@@ -74,6 +74,8 @@ class ChaosRun:
             conditions=NetworkConditions(latency_us=config.latency_us),
             trace=trace,
         )
+        for node_id in config.plain:
+            self.world.hosts[node_id].private_requests = False
         self._set_clocks()
         self.history = History()
         self.checkers = Checkers(self.world, self.history)

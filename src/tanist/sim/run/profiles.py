@@ -30,6 +30,8 @@ class ChaosConfig:
 
     roles: Mapping[int, str] = field(default_factory=lambda: dict.fromkeys((1, 2, 3), COMBINED))
     """Node -> broker, controller, or both."""
+    plain: tuple[int, ...] = ()
+    """Brokers that have Kafka's requests only: they are asked for the ends of their logs as Apache's are."""
     directories: int = 1
     """Log directories of each node."""
     topics: tuple[Topic, ...] = (Topic(TOPIC, 2, 3),)
@@ -87,7 +89,7 @@ class ChaosConfig:
             properties=_properties(rng),
         )
         leaning = rng.choices(list(LEANINGS), weights=list(LEANINGS.values()))[0]
-        return _with_extras(seed, leaning(mixture, rng))
+        return _with_plain_brokers(seed, _with_extras(seed, leaning(mixture, rng)))
 
 
 def _as_it_is(config: ChaosConfig, rng: random.Random) -> ChaosConfig:
@@ -177,6 +179,24 @@ LEANINGS: dict[Leaning, int] = {
     wandering_leaders: 5,
 }
 """Profiles, and their share of a hundred runs."""
+
+
+# -- brokers without private requests
+
+_PLAIN_SHARE = 0.25
+_ALL_PLAIN_SHARE = 0.5
+"""Of those runs."""
+
+
+def _with_plain_brokers(seed: int, config: ChaosConfig) -> ChaosConfig:
+    """Drawn from a random stream of their own: all brokers, or some, have Kafka's requests only."""
+    rng = stream(seed, "plain")
+    if rng.random() >= _PLAIN_SHARE:
+        return config
+    brokers = [node_id for node_id, role in config.roles.items() if "broker" in role]
+    if rng.random() >= _ALL_PLAIN_SHARE:
+        brokers = sorted(rng.sample(brokers, rng.randint(1, len(brokers) - 1)))
+    return replace(config, plain=tuple(brokers))
 
 
 # -- extras

@@ -9,10 +9,13 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Protocol
 
 from tanist.broker.assembly import format_directory
 from tanist.broker.config import NodeConfig
+from tanist.broker.endpoints import Endpoint
+from tanist.broker.network.client_connection import ListenerApis
 from tanist.broker.node import Node
 from tanist.log.checkpoints import CLEAN_SHUTDOWN, decode_clean_shutdown
 from tanist.sim.events import Event
@@ -21,6 +24,7 @@ from tanist.sim.world.disk import SimDisk
 from tanist.sim.world.link_conditions import NetworkConditions
 from tanist.sim.world.network import SimNetwork
 from tanist.sim.world.scheduler import MICROSECONDS, Process, Scheduler
+from tanist.wire.apis import PRIVATE_FROM
 
 BROKER_PORT = 9092
 CONTROLLER_PORT = 9093
@@ -65,6 +69,8 @@ class Host:
         self.process: Process | None = None
         self.clock: SimClock | None = None
         self.lives = 0
+        self.private_requests = True
+        """Whether the node serves requests that only nodes of tanist have; Apache Kafka's brokers do not."""
         self.wall_skew_ms = 0
         self.fatal: str | None = None
         """The reason why the node ended itself, in its last life."""
@@ -122,6 +128,8 @@ class Host:
                 lambda level, message: world.note(self.name, level, message),
                 self._gave_up,
             )
+            if not self.private_requests:
+                _leave_out_private_requests(self.node)
             self.node.start()
 
         world.owners[process] = self
@@ -218,6 +226,18 @@ class Host:
         marks = [f"{path}/{CLEAN_SHUTDOWN}" for path in self.directories]
         epochs = {decode_clean_shutdown(self.disk.content(mark)) if mark in present else None for mark in marks}
         return node.lifecycle.broker_epoch >= 0 and epochs == {node.lifecycle.broker_epoch}
+
+
+def _leave_out_private_requests(node: Node) -> None:
+    """Let the node's listeners be as those of a broker that has only Kafka's requests."""
+    connections = node.parts.connections
+    listen = connections.listen
+
+    def without(endpoint: Endpoint, apis: ListenerApis) -> None:
+        handlers = {key: entry for key, entry in apis.handlers.items() if key < PRIVATE_FROM}
+        listen(endpoint, replace(apis, handlers=handlers))
+
+    connections.listen = without  # type: ignore[method-assign]
 
 
 class World:
