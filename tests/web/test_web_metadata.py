@@ -13,6 +13,7 @@ from tanist.web.metadata_view import EVENTS_MAX, MetadataView
 from tanist.wire.batch import NewRecord, encode_batch
 from tanist.wire.metadata import (
     BrokerRegistrationChangeRecord,
+    ClearElrRecord,
     ConfigRecord,
     FeatureLevelRecord,
     PartitionChangeRecord,
@@ -166,3 +167,71 @@ def test_the_log_of_a_dead_node_as_far_as_its_files_say(tmp_path: Path, damage: 
     assert found.epochs == ((3, 10), (4, 15))
     assert (found.note is None) == (damage == b"")
     assert node.replica("t", 1, None).note == "it has no log of this partition"
+
+
+def test_a_broker_that_dies_moves_ten_thousand_leaders_in_a_few_lines() -> None:
+    view = replayed(beginning(2_000))
+    for index in range(2_000):
+        change = PartitionChangeRecord(topic_id=TOPIC, partition_id=index, isr=(2, 3), leader=2)
+        view.replay(view.next_offset, 2000 + index // 100, change)
+    view.replay(view.next_offset, 2021, fence(1))
+    shown = list(view.events.values())
+    assert [each["text"] for each in shown[-2:]] == ["and 1976 more partitions changed", "broker 1 is fenced"]
+    assert shown[-2]["weight"] == 2
+    assert len(shown) < 50 < EVENTS_MAX
+    # The next burst is shown from its beginning on.
+    view.replay(view.next_offset, 9000, PartitionChangeRecord(topic_id=TOPIC, partition_id=0, isr=(2,)))
+    assert list(view.events.values())[-1]["text"] == "t-0: ISR 2,3 → 2"
+
+
+def test_a_record_that_changes_several_partitions_is_several_events() -> None:
+    view = replayed(beginning(3))
+    for index in range(3):
+        change = PartitionChangeRecord(
+            topic_id=TOPIC, partition_id=index, isr=(1,), eligible_leader_replicas=(2,), last_known_elr=(3,)
+        )
+        view.replay(view.next_offset, 2000, change)
+    offset = view.next_offset
+    view.replay(offset, 5000, ClearElrRecord(topic_name="t"))
+    found = {key: each for key, each in view.events.items() if each["offset"] == offset}
+    assert list(found) == [f"e/{offset}", f"e/{offset}/1", f"e/{offset}/2"]
+    assert [each["text"] for each in found.values()] == [
+        f"t-{index}: ELR 2 → ∅, LastKnownElr 3 → ∅" for index in range(3)
+    ]
+    assert {each["partition"] for each in found.values()} == {0, 1, 2}
+
+
+def test_a_broker_that_is_dead_and_not_fenced_yet_does_not_count() -> None:
+    view = replayed(beginning())
+    found = view.successions("t", 0, gone={2})
+    assert {broker: (each.leader, each.isr) for broker, each in found.items()} == {1: (3, (3,)), 3: (1, (1,))}
+    assert found[1].counted_as_fenced == (2,)
+    # With two of three dead the ELR is what is left: it cannot lead, for it is dead.
+    alone = view.successions("t", 0, gone={2, 3})[1]
+    assert (alone.leader, alone.counted_as_fenced) == (-1, (2, 3))
+    assert list(view.successions("t", 0, gone={2}, of=(3, 7))) == [3]
+    # A fence that has been written is no early one.
+    view.replay(view.next_offset, 2000, fence(2))
+    assert view.successions("t", 0, gone={2})[1].counted_as_fenced == ()
+
+
+def test_the_log_goes_on_in_another_node(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    for folder in (one, two):
+        folder.mkdir()
+    first = beginning()
+    change: list[MetadataRecord] = [PartitionChangeRecord(topic_id=TOPIC, partition_id=0, isr=(1,))]
+    write(one, [first])
+    write(two, [first, change])
+    made: list[MetadataView] = []
+
+    def fresh() -> MetadataView:
+        made.append(MetadataView())
+        return made[-1]
+
+    log = MetadataLog(one, fresh)
+    assert log.follow(len(first) + 5)
+    log.move(two)
+    assert log.follow(len(first) + 5)
+    assert log.view.partitions()["p/t/0"]["isr"] == [1]
+    assert len(made) == 1

@@ -132,3 +132,19 @@ def test_the_history_has_a_bound_and_its_oldest_becomes_its_beginning() -> None:
     history.add(Difference(6_000, {"a": "large"}), 9 << 20)
     assert len(history.later) == 1
     assert history.base == {"a": 4_999}
+
+
+def test_ten_thousand_partitions_come_in_pieces_and_as_one_state(server: Served, source: FakeSource) -> None:
+    wide = {f'p/a "topic"/{each}': {"leader": each % 3, "why": "line\nbreak\u2028"} for each in range(10_000)}
+    source.state |= wide
+    with server.events() as following:
+        _, begin = following()
+        assert (begin["state"], begin["later"]) == ({}, [])
+        _, change = following()
+        assert {key: each for key, each in change["set"].items() if key.startswith("p/")} == wide
+        source.state["p/b/0"] = {"leader": 1}
+        following()
+        with server.events() as also:
+            _, begin = also()
+            assert {key: each for key, each in begin["state"].items() if key.startswith("p/")} == wide
+            assert [each["set"] for each in begin["later"]] == [{"p/b/0": {"leader": 1}}]

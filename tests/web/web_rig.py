@@ -79,13 +79,15 @@ class Served:
         response = connection.getresponse()
 
         def following() -> tuple[str, Any]:
-            name = ""
+            name, data = "", ""
             while True:
                 line = response.readline().decode().rstrip("\n")
                 if line.startswith("event: "):
                     name = line.removeprefix("event: ")
                 elif line.startswith("data: "):
-                    return name, json.loads(line.removeprefix("data: "))
+                    data += line.removeprefix("data: ") + "\n"
+                elif not line and data:
+                    return name, json.loads(data)
 
         try:
             yield following

@@ -2,12 +2,14 @@
 
 Partitions and events come from the metadata log of one of its nodes, as far as a node says it is committed; positions
 from the nodes' own pages, or from the files of those that are dead; states of processes from `cluster.json`. So a look
-at a cluster in which nothing happens asks each node one short question, however many partitions there are.
+at a cluster in which nothing happens asks each node one short question, however many partitions there are. A node that
+does not answer in time is as it was at its last answer for a while: a busy node is not a dead one.
 """
 
 from __future__ import annotations
 
 import shlex
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,12 +18,13 @@ from typing import Any
 from tanist.broker.config import ConfigError, NodeConfig
 from tanist.controller.decision import ControllerSettings
 from tanist.runtime.client.client import Client, KafkaError, Unreachable, Unsupported
-from tanist.runtime.client.salvaged import by_partition, find_entries
+from tanist.runtime.client.salvaged import by_partition
 from tanist.runtime.cluster import layout
 from tanist.runtime.cluster.addresses import addresses_of
 from tanist.runtime.cluster.cluster_file import ClusterError, ClusterFile, NodeEntry, load_existing
 from tanist.runtime.cluster.exit_reasons import exit_reason
 from tanist.runtime.cluster.fault_requests import FaultRequests
+from tanist.runtime.cluster.processes import ProcessMark
 from tanist.runtime.faults.settings import BadDisk
 from tanist.text import counted
 from tanist.web import live_faults, node_pages
@@ -29,8 +32,9 @@ from tanist.web.folders import DeadNode
 from tanist.web.groups import look_at_groups
 from tanist.web.metadata_log import MetadataLog
 from tanist.web.metadata_view import MetadataView
+from tanist.web.node_pages import Pages
 from tanist.web.prices import price_of
-from tanist.web.records import record_texts
+from tanist.web.salvage import look_at_salvage, record_texts, salvage_entries
 from tanist.web.source import Watched
 from tanist.web.standing import positions
 from tanist.web.state import (
@@ -39,11 +43,17 @@ from tanist.web.state import (
     Json,
     NodeState,
     ReplicaPositions,
-    SalvageState,
     plain,
 )
+from tanist.web.traffic import Traffic
 
 _GROUPS_S = 3.0
+_BUSY_S = 5.0
+"""A node may be silent for so long before it is shown as unreachable: one that opens thousands of logs is."""
+_LAG_S = 5.0
+"""The followed node may be behind the others for so long before another node's log is followed."""
+_WHOLE_TOPIC_MAX = 200
+"""Of a topic with no more partitions a node is asked for all at once, if several are watched."""
 
 
 class FolderSource:
@@ -59,6 +69,9 @@ class FolderSource:
         self._frozen: dict[tuple[int, str, int], ReplicaPositions] = {}
         self._kept: dict[str, Json] = {}
         self._quorum_epoch: int | None = None
+        self._heard: dict[int, tuple[float, ProcessMark | None, dict[str, Any]]] = {}
+        self._whole_s = time.monotonic()
+        self._traffic = Traffic()
 
     def close(self) -> None:
         pass
@@ -69,16 +82,20 @@ class FolderSource:
         cluster = load_existing(self.folder)
         if cluster.cluster_id != self._cluster_id:  # after `tanist reset`
             self._log, self._cluster_id = None, cluster.cluster_id
+            self._heard.clear()
         pages = self._ask_nodes(cluster, watched)
         view = self._follow(cluster, pages)
         look: dict[str, Json] = dict(view.partitions())
         look.update(view.events)
         look["cluster"] = self._same("cluster", plain(self._cluster_state(cluster, view, pages)))
+        gone = _gone(cluster)
         for topic, partition in watched:
             key = f"r/{topic}/{partition}"
-            found = self._positions(cluster, view, pages, topic, partition)
+            found = self._positions(cluster, view, pages, topic, partition, gone)
             if found is not None:
                 look[key] = self._same(key, found)
+        traffic = self._traffic.look(view, pages, watched)
+        look.update({key: self._same(key, value) for key, value in traffic.items()})
         return look
 
     def _same(self, key: str, value: Json) -> Json:
@@ -88,38 +105,69 @@ class FolderSource:
         return self._kept[key]
 
     def _ask_nodes(self, cluster: ClusterFile, watched: Watched) -> dict[int, list[dict[str, Any]]]:
-        """The answers of each node that runs: one for each watched partition, and one at least."""
+        """The answers of each node that runs: all watched partitions are in them, and there is one at least."""
         found: dict[int, list[dict[str, Any]]] = {}
+        # No topic has the name "-": the node's own line, without replicas.
+        questions = self._questions(watched)
         for node in cluster.nodes:
             address = layout.metrics_address(cluster, node)
             if address is None or not node.alive or node.paused:
+                self._heard.pop(node.node_id, None)
                 continue
             try:
-                answers = [node_pages.ask(address, *place) for place in watched if node.is_broker]
-                # No topic has this name: the node's own line, without replicas.
-                found[node.node_id] = answers or [node_pages.ask(address, "-", 0)]
+                asked = questions if node.is_broker else []
+                found[node.node_id] = [node_pages.ask(address, *each) for each in asked or [("-", 0)]]
             except node_pages.NoAnswer:
                 continue
+            self._heard[node.node_id] = time.monotonic(), node.process, found[node.node_id][-1]
         return found
 
-    def _follow(self, cluster: ClusterFile, pages: Mapping[int, list[dict[str, Any]]]) -> MetadataView:
+    def _questions(self, watched: Watched) -> list[tuple[str, int | None]]:
+        by_topic: dict[str, list[int]] = {}
+        for topic, partition in watched:
+            by_topic.setdefault(topic, []).append(partition)
+        found: list[tuple[str, int | None]] = []
+        for topic, partitions in by_topic.items():
+            count = 0 if self._log is None else self._log[1].view.partition_count(topic)
+            if len(partitions) > 1 and count <= _WHOLE_TOPIC_MAX:
+                found.append((topic, None))
+            else:
+                found += [(topic, each) for each in partitions]
+        return found
+
+    def _last_answer(self, node: NodeEntry) -> dict[str, Any] | None:
+        """What a node that runs last said, if that was a moment ago."""
+        at_s, process, answer = self._heard.get(node.node_id, (0.0, None, {}))
+        return answer if answer and process == node.process and time.monotonic() - at_s <= _BUSY_S else None
+
+    def _follow(self, cluster: ClusterFile, pages: Pages) -> MetadataView:
         """The metadata log, read up to what the node that knows most says to be committed."""
         applied = {node: int(answers[-1]["metadata_offset"]) for node, answers in pages.items()}
         self._quorum_epoch = max((int(a[-1]["quorum_epoch"]) for a in pages.values()), default=self._quorum_epoch)
         best = max(applied, key=lambda node: applied[node], default=None)
-        if self._log is None or (best is not None and applied.get(self._log[0], -1) < applied[best]):
+        if self._log is None:
             chosen = best if best is not None else cluster.nodes[0].node_id
-            if self._log is None or self._log[1].view.next_offset <= applied.get(chosen, -1):
-                self._log = chosen, self._open(cluster, chosen)
-        log = self._log[1]
-        log.follow(1 << 62 if best is None and not log.view.next_offset else max(applied.values(), default=-1))
+            self._log = chosen, self._open(chosen)
+        followed, log = self._log
+        committed = applied.get(best, -1) if best is not None else -1
+        log.follow(1 << 62 if best is None and not log.view.next_offset else committed)
+        now_s = time.monotonic()
+        if log.view.next_offset > committed:
+            self._whole_s = now_s
+        elif best is not None and best != followed and (followed not in applied or now_s - self._whole_s > _LAG_S):
+            log.move(Path(self._config(best).metadata_log_dir))
+            log.follow(committed)
+            self._log = best, log
         return log.view
 
-    def _open(self, cluster: ClusterFile, node_id: int) -> MetadataLog:
+    def _config(self, node_id: int) -> NodeConfig:
         try:
-            config = NodeConfig.from_text(layout.properties_path(self.folder, node_id).read_text())
+            return NodeConfig.from_text(layout.properties_path(self.folder, node_id).read_text())
         except (OSError, ConfigError) as error:
             raise ClusterError(f"the properties of node {node_id} cannot be read: {error}") from None
+
+    def _open(self, node_id: int) -> MetadataLog:
+        config = self._config(node_id)
         settings = ControllerSettings(
             min_insync_replicas=config.min_insync_replicas,
             unclean_leader_election_enable=config.unclean_leader_election_enable,
@@ -129,20 +177,21 @@ class FolderSource:
 
     # -- the cluster
 
-    def _cluster_state(
-        self, cluster: ClusterFile, view: MetadataView, pages: Mapping[int, list[dict[str, Any]]]
-    ) -> ClusterState:
+    def _cluster_state(self, cluster: ClusterFile, view: MetadataView, pages: Pages) -> ClusterState:
+        answers = {node.node_id: found for node in cluster.nodes if (found := self._last_answer(node)) is not None}
         leaders = {
-            (int(answers[-1]["quorum_epoch"]), int(answers[-1]["quorum_leader"]))
-            for answers in pages.values()
-            if answers[-1]["quorum_leader"] is not None
+            (int(each["quorum_epoch"]), int(each["quorum_leader"]))
+            for each in answers.values()
+            if each["quorum_leader"] is not None
         }
         controller = max(leaders)[1] if leaders else None
-        if controller is not None and controller not in pages:
+        if controller is not None and controller not in answers:
             controller = None  # it is dead or paused, and the others have not noticed yet
-        nodes = tuple(self._node_state(cluster, node, view, pages) for node in cluster.nodes)
+        nodes = tuple(self._node_state(node, view, answers) for node in cluster.nodes)
         problem = None
-        if not pages:
+        if not any(node.alive for node in cluster.nodes):
+            problem = f"the cluster is down: this is what was last committed (tanist up{self._options} starts it)"
+        elif not answers:
             problem = "no node answers: this is what was last committed"
         elif controller is None:
             problem = "no controller is active: no leader can be elected"
@@ -158,9 +207,7 @@ class FolderSource:
             options=self._options,
         )
 
-    def _node_state(
-        self, cluster: ClusterFile, node: NodeEntry, view: MetadataView, pages: Mapping[int, Any]
-    ) -> NodeState:
+    def _node_state(self, node: NodeEntry, view: MetadataView, answers: Mapping[int, Any]) -> NodeState:
         registration = view.image.brokers.get(node.node_id) if node.is_broker else None
         fenced = None if registration is None else registration.fenced
         why: str | None = None
@@ -169,7 +216,9 @@ class FolderSource:
         elif not node.alive:
             state = "stopped" if node.process is None else "crashed"
             why = exit_reason(self.folder, node)
-        elif node.node_id not in pages:
+        elif node.node_id not in answers and self._heard.get(node.node_id, (0, None))[1] == node.process:
+            state, why = "unreachable", "its process runs and does not answer"
+        elif node.node_id not in answers:
             state, why = "starting", "its process runs and does not answer yet"
         else:
             state = "fenced" if fenced else "running"
@@ -195,6 +244,10 @@ class FolderSource:
             return layout.log_directories(self.folder, node_id)
         except ClusterError:
             return []
+
+    def _log_directories(self) -> list[Path]:
+        brokers = load_existing(self.folder).brokers
+        return [Path(each) for node in brokers for each in self._directories(node.node_id)]
 
     def _faults(self, cluster: ClusterFile) -> tuple[FaultState, ...]:
         try:
@@ -222,30 +275,31 @@ class FolderSource:
         self,
         cluster: ClusterFile,
         view: MetadataView,
-        pages: Mapping[int, list[dict[str, Any]]],
+        pages: Pages,
         topic: str,
         partition: int,
+        gone: frozenset[int],
     ) -> Json | None:
         state = view.state(topic, partition)
         if state is None:
             return None
         replicas = [self._replica(cluster, broker, pages, topic, partition) for broker in state.replicas]
-        return plain(positions(topic, partition, state.leader, replicas, view.successions(topic, partition)))
+        successions = view.successions(topic, partition, gone=gone)
+        return plain(positions(topic, partition, state.leader, replicas, successions))
 
     def _replica(
         self,
         cluster: ClusterFile,
         broker: int,
-        pages: Mapping[int, list[dict[str, Any]]],
+        pages: Pages,
         topic: str,
         partition: int,
     ) -> ReplicaPositions:
         place = (broker, topic, partition)
-        for answer in pages.get(broker, ()):
-            for row in answer["replicas"]:
-                if (row["topic"], row["partition"]) == (topic, partition):
-                    self._frozen[place] = node_pages.replica(broker, row)
-                    return self._frozen[place]
+        row = node_pages.row_of(pages.get(broker, ()), topic, partition)
+        if row is not None:
+            self._frozen[place] = node_pages.replica(broker, row)
+            return self._frozen[place]
         try:
             node = cluster.node(broker)
         except ClusterError:
@@ -263,31 +317,11 @@ class FolderSource:
     # -- what changes slowly
 
     def look_around(self) -> Mapping[str, Json]:
-        look: dict[str, Json] = {"salvage": self._same("salvage", self._salvage())}
+        look: dict[str, Json] = {"salvage": self._same("salvage", look_at_salvage(self._log_directories()))}
         groups = self._groups()
         if groups is not None:
             look["groups"] = self._same("groups", groups)
         return look
-
-    def _salvage(self) -> Json:
-        entries, _ = find_entries(self.folder)
-        return plain(
-            [
-                SalvageState(
-                    each.entry_id,
-                    each.manifest.topic,
-                    each.manifest.partition,
-                    each.manifest.broker_id,
-                    each.manifest.from_offset,
-                    each.manifest.to_offset,
-                    each.manifest.why.value,
-                    each.manifest.wall_ms,
-                    each.manifest.leader_epoch,
-                    each.manifest.epochs,
-                )
-                for each in entries
-            ]
-        )
 
     def _groups(self) -> Json | None:
         """None: they cannot be asked for at the moment."""
@@ -303,12 +337,14 @@ class FolderSource:
         try:
             addresses = addresses_of(load_existing(self.folder), self.folder)
             with Client(addresses, timeout_s=_GROUPS_S) as client:
-                return look_at_groups(client, leader_of)
+                groups = look_at_groups(client, leader_of)
         except (Unreachable, KafkaError, Unsupported):
             return None
+        self._traffic.commits(groups)
+        return groups
 
     def salvaged(self, topic: str, partition: int, most: int) -> Json:
-        entries, _ = find_entries(self.folder)
+        entries = salvage_entries(self._log_directories())
         chosen = [each for each in entries if (each.manifest.topic, each.manifest.partition) == (topic, partition)]
         records, count = record_texts(by_partition(chosen), most)
         base = f"tanist salvage export --topic {topic} --to topic"
@@ -338,7 +374,12 @@ class FolderSource:
         def absent(broker: int, topic: str, partition: int) -> ReplicaPositions:
             return self._replica(cluster, broker, {}, topic, partition)
 
-        return price_of(action, node, cluster, view, hosted, absent)
+        return price_of(action, node, cluster, view, hosted, absent, _gone(cluster))
 
     def act(self, action: str, node: int | None) -> str:
         return live_faults.act(self.folder, action, node)
+
+
+def _gone(cluster: ClusterFile) -> frozenset[int]:
+    """Brokers that are dead or paused: the controller fences them in a while, whatever the metadata has now."""
+    return frozenset(each.node_id for each in cluster.brokers if not each.alive or each.paused)

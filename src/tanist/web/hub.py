@@ -12,10 +12,11 @@ import json
 import secrets
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from tanist.web.source import Source, Watched
 from tanist.web.state import Difference, Json, Look, difference
@@ -29,13 +30,15 @@ _HISTORY_BYTES_MAX: Final = 8 << 20
 _QUEUE_MAX: Final = 256
 _WATCHED_MAX: Final = 16
 _BEAT_S: Final = 15.0
+_PIECE: Final = 32 << 10
+"""Characters of a message that are sent together."""
 
 
 @dataclass(slots=True)
 class _Page:
     """One connected page."""
 
-    queue: asyncio.Queue[bytes | None]
+    queue: asyncio.Queue[Difference | None]
     watched: tuple[tuple[str, int], ...] = ()
 
 
@@ -76,6 +79,8 @@ class Hub:
         self._around: Mapping[str, Json] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._wanted = asyncio.Event()
+        self._threads = ThreadPoolExecutor(2, "look")
+        """One for each kind of look: each thread that ever was keeps memory."""
 
     # -- pages
 
@@ -83,25 +88,24 @@ class Hub:
         """A page's stream of events, from the history on; the looking goes on as long as any is read."""
         page_id, page = secrets.token_urlsafe(12), _Page(asyncio.Queue(_QUEUE_MAX))
         history = self._history
-        begin = {
-            "page": page_id,
-            "at": history.base_ms,
-            "state": history.base,
-            "later": [_plain(change) for change, _ in history.later],
-        }
-        first = _event("begin", begin)
+        begin = {"page": page_id, "at": history.base_ms}
+        base, later = dict(history.base), [change for change, _ in history.later]
         self._pages[page_id] = page
         self._start()
         try:
-            yield first
+            for piece in _event("begin", begin, base, later):
+                yield piece
+            del base, later
             while True:
                 try:
-                    message = await asyncio.wait_for(page.queue.get(), _BEAT_S)
+                    change = await asyncio.wait_for(page.queue.get(), _BEAT_S)
                 except TimeoutError:
-                    message = b": the server is there\n\n"
-                if message is None:
+                    yield b": the server is there\n\n"
+                    continue
+                if change is None:
                     return  # it reads too slowly: it begins again
-                yield message
+                for piece in _event("change", {"at": change.at_ms, "gone": change.gone}, change.set):
+                    yield piece
         finally:
             self._pages.pop(page_id, None)
             if not self._pages:
@@ -122,6 +126,7 @@ class Hub:
 
     def close(self) -> None:
         self._stop()
+        self._threads.shutdown(wait=False, cancel_futures=True)
         for page in self._pages.values():
             _drop(page)
 
@@ -153,7 +158,7 @@ class Hub:
 
     async def _or_problem(self, watched: Watched) -> Look:
         try:
-            return await asyncio.to_thread(self.source.look, watched)
+            return await asyncio.get_running_loop().run_in_executor(self._threads, self.source.look, watched)
         except Exception as error:  # a cluster that is taken away under the page must not end the page
             last = {key: value for key, value in self._now.items() if key not in self._around}
             return {**last, "cluster": {**last.get("cluster", {"source": "cluster"}), "problem": str(error)}}
@@ -162,7 +167,8 @@ class Hub:
         while True:
             began = time.monotonic()
             with suppress(Exception):  # the last one stays; `look` says what is wrong
-                self._around = await asyncio.to_thread(self.source.look_around)
+                loop = asyncio.get_running_loop()
+                self._around = await loop.run_in_executor(self._threads, self.source.look_around)
             took_s = time.monotonic() - began
             await asyncio.sleep(max(_AROUND_EVERY_S - took_s, took_s * _SHARE))
 
@@ -171,11 +177,10 @@ class Hub:
         self._now = look
         if not change:
             return
-        message = _event("change", _plain(change))
-        self._history.add(change, len(message))
+        self._history.add(change, sum(map(_size, change.set.items())))
         for page in list(self._pages.values()):
             try:
-                page.queue.put_nowait(message)
+                page.queue.put_nowait(change)
             except asyncio.QueueFull:
                 _drop(page)
 
@@ -186,9 +191,46 @@ def _drop(page: _Page) -> None:
     page.queue.put_nowait(None)
 
 
-def _plain(change: Difference) -> dict[str, Any]:
-    return {"at": change.at_ms, "set": change.set, "gone": list(change.gone)}
+def _size(item: tuple[str, Json]) -> int:
+    """The bytes of a key and its value in a message, about."""
+    return len(item[0]) + len(_text(item[1]))
 
 
-def _event(name: str, content: Json) -> bytes:
-    return f"event: {name}\ndata: {json.dumps(content, separators=(',', ':'), ensure_ascii=False)}\n\n".encode()
+def _text(content: Json) -> str:
+    return json.dumps(content, separators=(",", ":"), ensure_ascii=False)
+
+
+def _event(
+    name: str, first: Mapping[str, Json], state: Mapping[str, Json], later: Sequence[Difference] = ()
+) -> Iterator[bytes]:
+    """A server-sent event in pieces: ten thousand partitions are never one text.
+
+    A line of data is a line of the JSON; the page gets it whole. `first` has its first keys, `state` its state or set.
+    """
+    yield f"event: {name}\ndata: {_text(first)[:-1]},".encode()
+    yield b'"state":' if name == "begin" else b'"set":'
+    yield from _object(state)
+    if name == "begin":
+        yield b',"later":['
+        for number, change in enumerate(later):
+            head = _text({"at": change.at_ms, "gone": change.gone})
+            yield f'{"," if number else ""}{head[:-1]},"set":'.encode()
+            yield from _object(change.set)
+            yield b"}"
+        yield b"]"
+    yield b"}\n\n"
+
+
+def _object(values: Mapping[str, Json]) -> Iterator[bytes]:
+    lines: list[str] = []
+    length = 0
+    before = "{"
+    for key, value in values.items():
+        lines.append(f"{_text(key)}:{_text(value)}")
+        length += len(lines[-1])
+        if length >= _PIECE:
+            yield f"{before}{','.join(lines)}\ndata: ".encode()
+            lines, length, before = [], 0, ","
+    if lines or before == "{":
+        yield f"{before}{','.join(lines)}".encode()
+    yield b"}"

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from tanist.runtime.cluster.cluster import Cluster
 from tanist.runtime.cluster.cluster_file import ClusterError, load_existing
 from tanist.runtime.cluster.fault_requests import FaultRequests
 from tanist.runtime.faults.settings import BadDisk, Partition, Side, Slow, side
 from tanist.text import counted
+
+if TYPE_CHECKING:
+    from tanist.runtime.cluster.cluster import Cluster
 
 SLOW_MS: Final = 200
 
@@ -28,24 +30,30 @@ def act(folder: Path, action: str, node: int | None) -> str:
     return _ACTS[action](folder, node)
 
 
+def _cluster(folder: Path) -> Cluster:
+    from tanist.runtime.cluster.cluster import Cluster  # what starts nodes is loaded when a node is started
+
+    return Cluster(folder)
+
+
 def _crash(folder: Path, node: int) -> str:
-    Cluster(folder).crash(node)
+    _cluster(folder).crash(node)
     return f"node {node} is killed; the page cache still has what it wrote"
 
 
 def _crash_page_cache(folder: Path, node: int) -> str:
-    cuts = Cluster(folder).crash(node, lose_page_cache=True)
+    cuts = _cluster(folder).crash(node, lose_page_cache=True)
     lost = counted(sum(cut.lost_bytes for cut in cuts), "byte")
     return f"node {node} is killed, and {lost} that were not synced are gone"
 
 
 def _stop(folder: Path, node: int) -> str:
-    Cluster(folder).stop(node)
+    _cluster(folder).stop(node)
     return f"node {node} has shut down cleanly"
 
 
 def _start(folder: Path, node: int) -> str:
-    Cluster(folder).start(node)
+    _cluster(folder).start(node)
     return f"node {node} is started"
 
 

@@ -1,8 +1,9 @@
 """Following the metadata log of a cluster on this machine, from the folder of one of its nodes.
 
 Owns the place in the file up to which it was read, and what to do when the log begins elsewhere: a snapshot and what
-follows it. Only offsets that a node says to be committed are taken; a record that is replayed is never taken back. It
-changes nothing. A log that cannot be followed any further is begun again.
+follows it. Only offsets that a node says to be committed are taken; a record that is replayed is never taken back, so
+another node's log goes on where this one's was left. It changes nothing. A log that cannot be followed any further is
+begun again.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from typing import Final
 
 from tanist.controller.image import ImageError
 from tanist.log.names import LOG_SUFFIX, folder_name, offset_of
-from tanist.quorum.snapshots import parse_name
 from tanist.web.metadata_view import MetadataView
 from tanist.web.state import MetadataEvent
 from tanist.wire.batch import HEADER, HEADER_BYTES, BatchHeader, crc_matches, decode_batch
@@ -37,6 +37,11 @@ class MetadataLog:
         self.view = fresh()
         self._segment = -1
         self._position = 0
+
+    def move(self, directory: Path) -> None:
+        """Go on in another node's log: what is committed is the same in each."""
+        self.folder = directory / folder_name(METADATA_TOPIC, 0)
+        self._segment, self._position = -1, 0
 
     def follow(self, committed: int) -> bool:
         """Take what is new, up to and with the offset `committed`; whether anything was."""
@@ -65,16 +70,19 @@ class MetadataLog:
         segments = self._segments()
         if self._segment in segments and self._segment >= 0:
             return
-        if self._segment >= 0:
-            self._restart()
         start = segments[0] if segments else 0
-        if start > 0:
+        if start > self.view.next_offset:
+            self._restart()
             start = self._load_snapshot(start)
+        else:
+            start = max(start, self.view.next_offset)
         self._segment = max((base for base in segments if base <= start), default=start)
         self._position = 0
 
     def _load_snapshot(self, least: int) -> int:
         """The oldest snapshot that the log builds on: the more of the log is shown as changes. Gives its end."""
+        from tanist.quorum.snapshots import parse_name  # 2 MB, and few clusters have one
+
         names = [(name.snapshot_id, path) for path in self.folder.iterdir() if (name := parse_name(path.name))]
         usable = sorted((each.end_offset, path) for each, path in names if each.end_offset >= least and path.exists())
         whole = [(end, path) for end, path in usable if path.suffix == ".checkpoint"]

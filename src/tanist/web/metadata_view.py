@@ -8,20 +8,22 @@ can use it: a live cluster reads them from a node's log, the simulator takes the
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 from uuid import UUID
 
 from tanist.controller.decision import ControllerSettings
 from tanist.controller.delta import ImageDelta
 from tanist.controller.image import BROKER, TOPIC, MetadataImage
-from tanist.controller.partition_change import Intent, merge
+from tanist.controller.partition_change import Intent, merge, partition_change
 from tanist.controller.partition_context import PartitionChangeBuilder
 from tanist.controller.partition_state import PartitionState
 from tanist.controller.recovery_strategy import elr_in_force, recovers_uncleanly, recovery_strategy
 from tanist.controller.registration import BrokerRegistration
 from tanist.runtime.client.explain import Situation, explain
 from tanist.text import counted
+from tanist.web.changes import change_text, weight_of
 from tanist.web.standing import Succession
 from tanist.web.state import Json, MetadataEvent, PartitionView, danger_of, plain
 from tanist.wire.internal_topics import INTERNAL_TOPICS
@@ -36,8 +38,21 @@ from tanist.wire.schema import MetadataRecord
 
 EVENTS_MAX = 400
 _BURST = 24
-"""So many partition changes of one moment are shown one by one: a broker that is fenced may change ten thousand."""
+"""So many partition changes of one burst are shown one by one: a broker that is fenced may change ten thousand."""
+_BURST_MS = 1000
 _UNSET = "its default"
+
+
+@dataclass(slots=True)
+class _Burst:
+    """Partition changes that follow each other closely."""
+
+    began_ms: int = -_BURST_MS
+    number: int = 0
+    weight: int = 0
+    """The highest of those that are not shown one by one."""
+    key: str | None = None
+    """The event that stands for them."""
 
 
 _Pending: TypeAlias = tuple[int, int, MetadataRecord, ImageDelta, Mapping[tuple[UUID, int], PartitionState]]
@@ -55,7 +70,7 @@ class MetadataView:
         self._events: OrderedDict[str, Json] = OrderedDict()
         self._partitions: dict[str, Json] = {}
         self._dirty: dict[tuple[UUID, int], None] = {}
-        self._burst = (-1, 0)
+        self._burst = _Burst()
         self._pending: list[_Pending] = []
 
     # -- growing
@@ -84,8 +99,8 @@ class MetadataView:
         """Words for the records of one moment, once all are applied: a broker's fence stands behind what it causes."""
         pending, self._pending = self._pending, []
         for offset, at_ms, record, delta, states in pending:
-            for event in self._changes(offset, at_ms, record, delta, states):
-                self._add(event)
+            for number, event in enumerate(self._changes(offset, at_ms, record, delta, states)):
+                self._add(event, number)
 
     def note(self, event: MetadataEvent) -> None:
         """An event that is no record of the metadata: a leader of the quorum."""
@@ -93,19 +108,8 @@ class MetadataView:
         self.next_offset = max(self.next_offset, event.offset + 1)
         self._add(event)
 
-    def _add(self, event: MetadataEvent) -> None:
-        key = f"e/{event.offset}"
-        if event.partition is not None and event.weight < 2:
-            moment, number = self._burst
-            number = number + 1 if moment == event.at_ms else 1
-            self._burst = event.at_ms, number
-            if number > _BURST:
-                more = counted(number - _BURST, "more partition")
-                event = MetadataEvent(event.offset, event.at_ms, event.record, f"and {more} changed", weight=1)
-                last = next(reversed(self._events), None)
-                if last is not None and self._events[last]["text"].startswith("and "):
-                    del self._events[last]
-        self._events[key] = plain(event)
+    def _add(self, event: MetadataEvent, number: int = 0) -> None:
+        self._events[f"e/{event.offset}/{number}" if number else f"e/{event.offset}"] = plain(event)
         while len(self._events) > EVENTS_MAX:
             self._events.popitem(last=False)
 
@@ -154,6 +158,10 @@ class MetadataView:
         self._dirty.clear()
         return self._partitions
 
+    def partition_count(self, topic: str) -> int:
+        topic_id = self.image.topic_ids.get(topic)
+        return 0 if topic_id is None else len(self.image.topics[topic_id].partitions)
+
     def state(self, topic: str, partition: int) -> PartitionState | None:
         topic_id = self.image.topic_ids.get(topic)
         return None if topic_id is None else self.image.partition(topic_id, partition)
@@ -189,39 +197,44 @@ class MetadataView:
             internal=name in INTERNAL_TOPICS,
         )
 
-    def successions(self, topic: str, partition: int) -> dict[int, Succession]:
-        """For each live replica: what the controller would decide if it were fenced now."""
+    def successions(
+        self, topic: str, partition: int, *, gone: Collection[int] = (), of: Collection[int] | None = None
+    ) -> dict[int, Succession]:
+        """For each live replica (or those in `of`): what the controller would decide if it were fenced now.
+
+        `gone` are brokers that are dead and that the metadata does not show as fenced yet: they are fenced first.
+        """
         topic_id = self.image.topic_ids.get(topic)
         state = None if topic_id is None else self.image.partition(topic_id, partition)
         if topic_id is None or state is None:
             return {}
-        found = {}
         builder = PartitionChangeBuilder(self.image, self.settings)
-        for broker in state.replicas:
-            registration = self.image.brokers.get(broker)
-            if registration is None or registration.fenced:
-                continue
-            intent = Intent(
-                topic_id=topic_id,
-                partition=partition,
-                target_isr=tuple(each for each in state.isr if each != broker),
-                election=builder.election(topic_id),
-                removed_broker=broker,
-            )
-            record = builder.change(state, intent)
-            after = state if record is None else merge(state, record)
-            why = explain(self._situation(topic, after, without=broker))
-            found[broker] = Succession(after.leader, after.isr, after.elr, why)
+        # The brokers that still count although they are dead, in the order in which they are fenced: any will do.
+        early = [each for each in state.replicas if each in gone and self.unfenced(each)]
+        fenced: list[int] = []
+        for broker in early:
+            fenced.append(broker)
+            state = _without(builder, topic_id, partition, state, broker, fenced)
+        found = {}
+        for broker in state.replicas if of is None else of:
+            if broker in state.replicas and broker not in fenced and self.unfenced(broker):
+                after = _without(builder, topic_id, partition, state, broker, [*fenced, broker])
+                why = explain(self._situation(topic, after, without=(*fenced, broker)))
+                found[broker] = Succession(after.leader, after.isr, after.elr, why, tuple(fenced))
         return found
 
-    def _situation(self, topic: str, state: PartitionState, *, without: int | None = None) -> Situation:
+    def unfenced(self, broker: int) -> bool:
+        registration = self.image.brokers.get(broker)
+        return registration is not None and not registration.fenced
+
+    def _situation(self, topic: str, state: PartitionState, *, without: Collection[int] = ()) -> Situation:
         image = self.image
 
         def serves(broker: int) -> bool:
             registration = image.brokers.get(broker)
             return (
                 registration is not None
-                and broker != without
+                and broker not in without
                 and registration.active
                 and registration.has_online_directory(state.directory_of(broker))
             )
@@ -264,7 +277,10 @@ class MetadataView:
                     continue  # deleted in the same moment
                 for index, before in partitions.items():
                     after = states[topic_id, index]
-                    yield self._partition_event(offset, at_ms, name, topic_id, index, before, after)
+                    if self._shown_alone(at_ms):
+                        yield self._partition_event(offset, at_ms, name, topic_id, index, before, after)
+                    else:
+                        self._count(offset, at_ms, name, weight_of(before, after))
         for broker_id, registered in delta.brokers.items():
             yield self._broker_event(offset, at_ms, record, broker_id, registered)
         if isinstance(record, ConfigRecord):
@@ -275,6 +291,22 @@ class MetadataView:
             yield MetadataEvent(offset, at_ms, name, text, topic=topic)
         elif isinstance(record, FeatureLevelRecord):
             yield MetadataEvent(offset, at_ms, name, f"feature {record.name} is at level {record.feature_level}")
+
+    def _shown_alone(self, at_ms: int) -> bool:
+        burst = self._burst
+        if not 0 <= at_ms - burst.began_ms < _BURST_MS:
+            burst = self._burst = _Burst(at_ms)
+        burst.number += 1
+        return burst.number <= _BURST
+
+    def _count(self, offset: int, at_ms: int, record: str, weight: int) -> None:
+        """One event stands for the rest of a burst, at the place of its last change."""
+        burst = self._burst
+        if burst.key is not None:
+            self._events.pop(burst.key, None)
+        burst.key, burst.weight = f"e/{offset}/more", max(burst.weight, weight)
+        text = f"and {counted(burst.number - _BURST, 'more partition')} changed"
+        self._events[burst.key] = plain(MetadataEvent(offset, at_ms, record, text, weight=burst.weight))
 
     def _partition_event(
         self,
@@ -287,17 +319,15 @@ class MetadataView:
         after: PartitionState,
     ) -> MetadataEvent:
         view = self.view(topic_id, index, after)
-        led = before is None or before.leader != after.leader
-        unclean = after.last_unclean_epoch == after.leader_epoch and led
         return MetadataEvent(
             offset,
             at_ms,
             record,
-            f"{view.topic}-{index}: {_change(before, after)}",
+            f"{view.topic}-{index}: {change_text(before, after)}",
             topic=view.topic,
             partition=index,
             why=view.why,
-            weight=2 if unclean or after.leader < 0 or (led and before is not None) else 1,
+            weight=weight_of(before, after),
             after=view,
         )
 
@@ -327,33 +357,25 @@ class MetadataView:
         return MetadataEvent(offset, at_ms, name, f"broker {broker_id} {text}", broker=broker_id, weight=weight)
 
 
-def _change(before: PartitionState | None, after: PartitionState) -> str:
-    """What is different, in the order in which one looks for it."""
-    if before is None:
-        return f"leader {_broker(after.leader)}, ISR {_set(after.isr)}"
-    said = []
-    if before.leader != after.leader:
-        said.append(f"leader {_broker(before.leader)} → {_broker(after.leader)} in epoch {after.leader_epoch}")
-    if after.last_unclean_epoch != before.last_unclean_epoch:
-        said.append("unclean election")
-    for name, old, new in (
-        ("ISR", before.isr, after.isr),
-        ("ELR", before.elr, after.elr),
-        ("LastKnownElr", before.last_known_elr, after.last_known_elr),
-        ("replicas", before.replicas, after.replicas),
-    ):
-        if set(old) != set(new):
-            said.append(f"{name} {_set(old)} → {_set(new)}")
-    if before.recovering != after.recovering:
-        said.append("recovering" if after.recovering else "recovered")
-    if not said and before.leader_epoch != after.leader_epoch:
-        said.append(f"leader epoch {after.leader_epoch}")
-    return ", ".join(said) or "nothing that shows"
-
-
-def _broker(broker: int) -> str:
-    return "none" if broker < 0 else str(broker)
-
-
-def _set(brokers: tuple[int, ...]) -> str:
-    return ",".join(map(str, brokers)) or "∅"
+def _without(
+    builder: PartitionChangeBuilder,
+    topic_id: UUID,
+    partition: int,
+    state: PartitionState,
+    broker: int,
+    gone: Collection[int],
+) -> PartitionState:
+    """A partition after the controller has fenced `broker`; none of `gone` can lead."""
+    intent = Intent(
+        topic_id=topic_id,
+        partition=partition,
+        target_isr=tuple(each for each in state.isr if each != broker),
+        election=builder.election(topic_id),
+        removed_broker=broker,
+    )
+    context = builder.context(topic_id, state)
+    acceptable = context.acceptable
+    record = partition_change(
+        state, intent, replace(context, acceptable=lambda each: each not in gone and acceptable(each))
+    )
+    return state if record is None else merge(state, record)

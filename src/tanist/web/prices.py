@@ -25,9 +25,10 @@ def price_of(
     view: MetadataView,
     hosted: Mapping[int, Sequence[Mapping[str, Any]]],
     absent: Callable[[int, str, int], ReplicaPositions],
+    gone: frozenset[int] = frozenset(),
 ) -> Json:
     """Sentences, and how many records are destroyed. `hosted`: the replicas of the nodes that answer; `absent` gives
-    one of another node.
+    one of another node; `gone` are brokers that are dead, fenced or not.
     """
     lines = _votes(node, cluster, action)
     if action not in LEAVES:
@@ -43,7 +44,7 @@ def price_of(
             else absent(broker, topic.name, index)
             for broker in state.replicas
         ]
-        successions = view.successions(topic.name, index)
+        successions = view.successions(topic.name, index, gone=gone, of=(node,))
         if node not in successions:
             continue
         found.add(
@@ -51,14 +52,10 @@ def price_of(
             state.leader,
             view.image.min_insync_replicas(topic.name),
             len(state.replicas),
-            next(
-                (
-                    each
-                    for each in positions(topic.name, index, state.leader, standing, {node: successions[node]}).if_dies
-                ),
-                None,
-            ),
+            next(iter(positions(topic.name, index, state.leader, standing, successions).if_dies), None),
         )
+    early = sorted(each for each in gone - {node} if view.unfenced(each))
+    lines += [f"broker {each} is dead and not fenced yet: it counts as fenced here" for each in early]
     return {"lines": [*found.lines(), *lines], "destroys": found.destroyed}
 
 

@@ -23,6 +23,8 @@ class Succession:
     isr: tuple[int, ...]
     elr: tuple[int, ...]
     why: str
+    counted_as_fenced: tuple[int, ...] = ()
+    """Brokers that are dead, and that the metadata does not show as fenced yet."""
 
 
 def positions(
@@ -140,4 +142,12 @@ def _text(broker: int, succession: Succession, only_here: int, missing: int) -> 
         )
     else:
         lost = "nothing is lost"
-    return f"{leads}; {lost}"
+    return f"{leads}; {lost}{_early(succession.counted_as_fenced)}"
+
+
+def _early(brokers: tuple[int, ...]) -> str:
+    if not brokers:
+        return ""
+    names = ", ".join(map(str, brokers))
+    one = len(brokers) == 1
+    return f" (dead and not fenced yet, broker{'' if one else 's'} {names} count{'s' if one else ''} as fenced)"

@@ -6,13 +6,16 @@ differences, and any source can be played back. Nothing here names a file, a pro
 this source does not say.
 
 Keys: `cluster`; `p/TOPIC/N` (a partition); `r/TOPIC/N` (the positions of its replicas, of watched partitions only);
-`e/OFFSET` (a change in the metadata log); `groups`; `salvage`.
+`t/TOPIC/N` (a watched partition's traffic); `b/ID` (a broker's traffic); `e/OFFSET` (a change in the metadata log;
+`e/OFFSET/...` where a record makes several); `groups`; `salvage`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache, lru_cache
+from sys import intern
 from typing import Any, Literal, TypeAlias
 
 Json: TypeAlias = Any
@@ -154,6 +157,30 @@ class PartitionPositions:
 
 
 @dataclass(frozen=True, slots=True)
+class PartitionTraffic:
+    """What a partition's leader appends a second. Consumed bytes are counted by broker only."""
+
+    topic: str
+    partition: int
+    records_in: float
+    bytes_in: float
+    records_out: float | None = None
+    """As groups commit them, all groups together."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerTraffic:
+    """A broker's records and bytes a second: of producers and consumers, and of replication."""
+
+    broker: int
+    records_in: float
+    bytes_in: float
+    bytes_out: float
+    replication_in: float
+    replication_out: float
+
+
+@dataclass(frozen=True, slots=True)
 class MetadataEvent:
     """A change in the metadata log."""
 
@@ -204,12 +231,28 @@ class SalvageState:
 
 
 def plain(value: Any) -> Json:
-    """A value as JSON has it; fields that are None are left out."""
+    """A value as JSON has it; fields that are None are left out. Not to be changed: equal parts are one object."""
+    kind: Any = type(value)
+    if kind is int or kind is bool or value is None or kind is float:
+        return value
+    if kind is str:
+        return intern(value)  # ten thousand partitions have a few topics, and a few sentences
+    if kind is tuple or kind is list:
+        return _plain_ids(value) if kind is tuple and all(type(each) is int for each in value) else [*map(plain, value)]
     if is_dataclass(value):
-        return {each.name: plain(found) for each in fields(value) if (found := getattr(value, each.name)) is not None}
-    if isinstance(value, tuple | list):
-        return [plain(each) for each in value]
+        return {name: plain(found) for name in _names(kind) if (found := getattr(value, name)) is not None}
     return value
+
+
+@lru_cache(4096)
+def _plain_ids(value: tuple[int, ...]) -> list[int]:
+    """Replicas, ISR, ELR: the same few lists again and again."""
+    return list(value)
+
+
+@cache
+def _names(kind: Any) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(kind))
 
 
 def danger_of(

@@ -1,8 +1,8 @@
 """The positions of the replicas that a node hosts, as JSON: `GET /replicas`, `/replicas/TOPIC`, `/replicas/TOPIC/N`.
 
 Owns the form. It is what no Kafka request asks a replica for: how far its log is synced to disk, its own high
-watermark, and which leader epoch begins at which offset. Reads only; what it costs is in proportion to the replicas
-that are asked for.
+watermark, and which leader epoch begins at which offset; and the node's counters of traffic, for rates. Reads only;
+what it costs is in proportion to the replicas that are asked for, and to those that are led, whose records are counted.
 """
 
 from __future__ import annotations
@@ -25,9 +25,21 @@ def positions(parts: BrokerParts, topic: str | None = None, partition: int | Non
         "quorum_leader": quorum.leader_id,
         "quorum_epoch": quorum.raft.epoch,
         "metadata_offset": parts.metadata.applied_offset,
+        "traffic": _traffic(parts) if is_broker else None,
         "replicas": [_position(hosted) for hosted in _wanted(parts.replicas, topic, partition)] if is_broker else [],
     }
     return json.dumps(shown, separators=(",", ":")) + "\n"
+
+
+def _traffic(parts: BrokerParts) -> dict[str, int]:
+    metrics = parts.context.metrics
+    return {
+        "records_in": metrics.records_in_before + sum(each.records_in for each in parts.replicas if each.leader),
+        "bytes_in": metrics.bytes_in,
+        "bytes_out": metrics.bytes_out,
+        "replication_in": metrics.replication_bytes_in,
+        "replication_out": metrics.replication_bytes_out,
+    }
 
 
 def _wanted(replicas: Replicas, topic: str | None, partition: int | None) -> Iterator[HostedPartition]:
@@ -52,5 +64,6 @@ def _position(hosted: HostedPartition) -> dict[str, Any]:
         "high_watermark": None if role is None else role.high_watermark,
         "log_end_offset": log.log_end_offset,
         "synced_offset": log.flushed_offset,
+        "size_bytes": log.size_bytes,
         "epochs": [[entry.epoch, entry.start_offset] for entry in log.epochs.entries],
     }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,6 +45,8 @@ def ui_command(port: int, no_browser: bool, bootstrap: list[Address] | None, fol
     def ready(address: str) -> None:
         click.echo(json.dumps({"url": address}) if as_json else f"the live view is at {address}\nCtrl-C ends it")
         if not no_browser and not as_json:
+            import webbrowser  # half a megabyte, and not for --no-browser
+
             webbrowser.open(address)
 
     try:
