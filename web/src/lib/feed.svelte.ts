@@ -37,22 +37,24 @@ export class Feed {
   connect(): void {
     const source = new EventSource("/api/events");
     source.addEventListener("begin", (message) => {
-      const begin = JSON.parse((message as MessageEvent<string>).data) as {
+      const { data } = message as MessageEvent<string>;
+      const begin = JSON.parse(data) as {
         page: string;
         at: number;
         state: Look;
         later: Change[];
       };
       this.page = begin.page;
-      this.history = new History(begin.at, begin.state, begin.later);
+      this.history = new History(begin.at, begin.state, begin.later, data.length);
       this.now = this.history.last();
       this.connection = "live";
       this.draw(true);
       void this.sendWatched();
     });
     source.addEventListener("change", (message) => {
-      const change = JSON.parse((message as MessageEvent<string>).data) as Change;
-      this.history?.add(change);
+      const { data } = message as MessageEvent<string>;
+      const change = JSON.parse(data) as Change;
+      this.history?.add(change, data.length);
       this.now = { ...this.now, ...change.set };
       for (const key of change.gone) delete this.now[key];
       for (const [key, value] of Object.entries(change.set)) {
@@ -69,6 +71,10 @@ export class Feed {
   show(at: number | null): void {
     this.at = at;
     this.draw(true);
+  }
+
+  series(key: string, from: number, to: number): { at: number; value: unknown }[] {
+    return this.history?.series(key, from, to) ?? [];
   }
 
   watch(wanted: [string, number][]): void {

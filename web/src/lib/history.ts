@@ -4,6 +4,8 @@ import type { Change, Look, MetadataEvent, Partition } from "./state";
 import { place } from "./state";
 
 const CHANGES_MAX = 3600;
+// The server keeps as much; a change is as long as its message.
+const LENGTH_MAX = 8 << 20;
 
 // A point on the time line. `change` is -1 for what only the metadata log tells, from before the looking began.
 export interface Moment {
@@ -22,21 +24,28 @@ export class History {
   private baseAt: number;
   private changes: Change[];
   private dropped = 0;
+  private lengths: number[];
+  private length: number;
 
-  constructor(at: number, state: Look, later: Change[]) {
+  constructor(at: number, state: Look, later: Change[], length = 0) {
     this.base = { ...state };
     this.baseAt = at;
     this.changes = [...later];
+    this.length = later.length ? length : 0;
+    this.lengths = later.map(() => this.length / later.length);
   }
 
-  add(change: Change): void {
+  add(change: Change, length = 0): void {
     if (!this.baseAt) {
       this.base = { ...change.set };
       this.baseAt = change.at;
       return;
     }
     this.changes.push(change);
-    while (this.changes.length > CHANGES_MAX) {
+    this.lengths.push(length);
+    this.length += length;
+    while (this.changes.length > CHANGES_MAX || (this.length > LENGTH_MAX && this.changes.length > 1)) {
+      this.length -= this.lengths.shift() ?? 0;
       const oldest = this.changes.shift();
       if (!oldest) break;
       this.baseAt = oldest.at;
@@ -62,6 +71,20 @@ export class History {
       apply(look, change);
     }
     return look;
+  }
+
+  // The values of one key in a stretch of time, each with the time from which on it held.
+  series(key: string, from: number, to: number): { at: number; value: unknown }[] {
+    const found = [{ at: Math.max(from, this.baseAt), value: this.base[key] }];
+    for (const change of this.changes) {
+      if (change.at > to) break;
+      const here = key in change.set;
+      if (!here && !change.gone.includes(key)) continue;
+      const point = { at: Math.max(from, change.at), value: here ? change.set[key] : undefined };
+      if (change.at <= from) found[0] = point;
+      else found.push(point);
+    }
+    return found;
   }
 
   moments(): Moment[] {

@@ -111,6 +111,23 @@ export interface Positions {
   if_dies: IfDies[];
 }
 
+export interface BrokerTraffic {
+  broker: number;
+  records_in: number;
+  bytes_in: number;
+  bytes_out: number;
+  replication_in: number;
+  replication_out: number;
+}
+
+export interface PartitionTraffic {
+  topic: string;
+  partition: number;
+  records_in: number;
+  bytes_in: number;
+  records_out?: number;
+}
+
 export interface MetadataEvent {
   offset: number;
   at_ms: number;
@@ -165,6 +182,23 @@ export function count(value: number | undefined): string {
 
 export function counted(value: number, one: string, many = one + "s"): string {
   return `${numbers.format(value)} ${value === 1 ? one : many}`;
+}
+
+// A rate in three digits: 0, 12.5, 3,400.
+export function rate(value: number): string {
+  return numbers.format(value >= 100 ? Math.round(value) : Number(value.toPrecision(2)));
+}
+
+const UNITS = ["B", "kB", "MB", "GB", "TB"];
+
+export function bytes(value: number): string {
+  let unit = 0;
+  let left = value;
+  while (left >= 1000 && unit < UNITS.length - 1) {
+    left /= 1000;
+    unit += 1;
+  }
+  return `${left >= 100 ? Math.round(left) : Number(left.toPrecision(2))} ${UNITS[unit]}`;
 }
 
 export function clock(ms: number): string {
