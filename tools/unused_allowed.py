@@ -97,4 +97,7 @@ _.transactional_id_expiration_ms
 
 # Read by `tanist.web.state.plain`, field by field; set for uvicorn, which reads it (tests/web).
 _.quorum_epoch
+_.records_out
+_.replication_in
+_.replication_out
 _.should_exit
