@@ -7,10 +7,12 @@ BIN := .venv/bin
 INSTALL := $(BIN)/python tools/install.py
 SETUP := .venv/.complete
 SPARK := .venv/.spark
+RELEASE := .venv/.release
+SITE := .venv/.site
 DEFAULT_TESTS := not slow and not clients and not interop and not stories and not spark and not interpreters and not ui
 
 .DEFAULT_GOAL := help
-.PHONY: help setup spark-setup up demo test check coverage format bench clients interop stories spark interpreters digests lock wheel web clean
+.PHONY: help setup spark-setup up demo test check coverage format bench clients interop stories spark interpreters digests lock wheel release web site clean
 
 help:
 	@echo "make setup    install everything into .venv (again only when a lock has changed)"
@@ -33,6 +35,8 @@ help:
 	@echo "               (clients, interop, stories, spark and test take TESTS=path to run only some)"
 	@echo "make web      the page of tanist ui, from web/ (needs Node.js 20 and npm; the built page is in git)"
 	@echo "make wheel    dist/*.whl, installed and run in an empty environment"
+	@echo "make release  wheel and sdist, checked and tried under each Python; nothing is uploaded (TRY='--extra none' tries less)"
+	@echo "make site     the pages of docs/ as a static site in build/site/html"
 
 setup: $(SETUP)
 
@@ -113,10 +117,26 @@ wheel: setup
 	build/wheel-venv/bin/tanist --version
 	build/wheel-venv/bin/tanist demo
 
+release: $(RELEASE)
+	$(BIN)/python tools/release.py $(TRY)
+
+$(RELEASE): $(SETUP) requirements/release.lock
+	$(INSTALL) --require-hashes -r requirements/release.lock
+	@touch $@
+
+site: $(SITE)
+	$(BIN)/python -m tools.site
+
+$(SITE): $(SETUP) requirements/site.lock
+	$(INSTALL) --require-hashes -r requirements/site.lock
+	@touch $@
+
 # --no-emit-index-url and no header: a lock must not say where it was made.
 lock: setup
 	cd requirements && $(abspath $(BIN)/uv) pip compile $(LOCK) --extra dev -o dev.lock ../pyproject.toml build.in
 	cd requirements && $(abspath $(BIN)/uv) pip compile $(LOCK) --extra spark -c dev.lock -o spark.lock ../pyproject.toml
+	cd requirements && $(abspath $(BIN)/uv) pip compile $(LOCK) --group ../pyproject.toml:release -c dev.lock -o release.lock
+	cd requirements && $(abspath $(BIN)/uv) pip compile $(LOCK) --group ../pyproject.toml:site -c dev.lock -o site.lock
 	cd requirements && $(abspath $(BIN)/uv) pip compile $(LOCK) -o runtime.lock ../pyproject.toml
 	cd requirements && $(abspath $(BIN)/uv) pip compile $(LOCK) -o uv.lock uv.in
 LOCK := --quiet --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11
