@@ -89,15 +89,14 @@ def build() -> list[Path]:
         one, other = (_export(commit, Path(scratch) / name) for name in ("one", "other"))
         _build(one, epoch)
         _build(other, epoch, "--sdist", "--wheel")
-        made = {file.name: file for file in (one / "dist").iterdir() if file.suffix in (".whl", ".gz")}
-        again = {file.name: file for file in (other / "dist").iterdir() if file.suffix in (".whl", ".gz")}
+        made, again = (sorted((folder / "dist").glob("tanist-*")) for folder in (one, other))
         if {name: _sha256(file) for name, file in made.items()} != {
             name: _sha256(file) for name, file in again.items()
         }:
             raise NotFit(f"two builds differ: {sorted(made)} and {sorted(again)}")
         shutil.rmtree(DIST, ignore_errors=True)
         DIST.mkdir()
-        files = [Path(shutil.copy(file, DIST)) for _, file in sorted(made.items())]
+        files = [Path(shutil.copy(file, DIST)) for file in made]
     for file in files:
         check_contents(file)
     subprocess.run([BIN / "twine", "check", "--strict", *files], check=True)
@@ -138,7 +137,7 @@ def check_contents(file: Path) -> None:
         if missing := [line for line in COMMANDS if line not in points]:
             raise NotFit(f"{file.name}: entry points lack {missing}")
     else:
-        wanted = tuple([*(f"src/{name}" for name in NEEDED), *NEEDED_IN_SDIST])
+        wanted = (*(f"src/{name}" for name in NEEDED), *NEEDED_IN_SDIST)
         stray = [name for name in names if not re.match(r"src/tanist/|[^/]+$", name)]
     if missing := [name for name in wanted if name not in names]:
         raise NotFit(f"{file.name} lacks {missing}")
