@@ -37,7 +37,8 @@ ONE_SEND = '{"process":"p","type":"ok","f":"send","partition":"t-0","value":"a",
 ONE_SCENARIO = """\
 scenarios:
 - {id: one, oracle: ours, source: ours, area: election, kind: builder,
-   state: {replicas: [2, 1, 3], isr: [2, 1, 3], leader: 1}, ctx: {min_isr: 2, elr: true, mv: 4.0-IV1, acceptable: [1, 2]}, change: {election: PREFERRED},
+   state: {replicas: [2, 1, 3], isr: [2, 1, 3], leader: 1},
+   ctx: {min_isr: 2, elr: true, mv: 4.0-IV1, acceptable: [1, 2]}, change: {election: PREFERRED},
    expect: {elected: {leader: 2, unclean: false}}}
 """
 
