@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -153,7 +152,7 @@ def _ask_fish(script: Path) -> list[str]:
 
 
 def import_ms(place: Place, module: str) -> float:
-    """How much longer Python takes with the import than without it: the median of some rounds."""
+    """How much longer Python takes with the import than without it: the least of some rounds."""
 
     def took(code: str) -> float:
         began = time.perf_counter()
@@ -162,8 +161,8 @@ def import_ms(place: Place, module: str) -> float:
 
     took(f"import {module}")
     subprocess.run([place.python, "-m", "compileall", "-q", place.folder], check=False, capture_output=True)
-    bare = statistics.median(took("pass") for _ in range(ROUNDS))
-    return (statistics.median(took(f"import {module}") for _ in range(ROUNDS)) - bare) * 1000
+    bare = min(took("pass") for _ in range(ROUNDS))
+    return (min(took(f"import {module}") for _ in range(ROUNDS)) - bare) * 1000
 
 
 def size_mb(place: Place) -> float:
