@@ -9,10 +9,10 @@ SETUP := .venv/.complete
 SPARK := .venv/.spark
 RELEASE := .venv/.release
 SITE := .venv/.site
-DEFAULT_TESTS := not slow and not clients and not interop and not stories and not spark and not interpreters and not ui
+DEFAULT_TESTS := not slow and not clients and not interop and not stories and not spark and not interpreters and not ui and not docs
 
 .DEFAULT_GOAL := help
-.PHONY: help setup spark-setup up demo test check coverage format bench clients interop stories spark interpreters digests lock wheel release web site clean
+.PHONY: help setup spark-setup up demo test check coverage format bench clients interop stories spark interpreters digests lock wheel release web site tutorial report clean
 
 help:
 	@echo "make setup    install everything into .venv (again only when a lock has changed)"
@@ -36,6 +36,9 @@ help:
 	@echo "make web      the page of tanist ui, from web/ (needs Node.js 20 and npm; the built page is in git)"
 	@echo "make wheel    dist/*.whl, installed and run in an empty environment"
 	@echo "make release  wheel and sdist, checked and tried under each Python; nothing is uploaded (TRY='--extra none' tries less)"
+	@echo "make tutorial"
+	@echo "              the commands of docs/tutorial.md, run and compared"
+	@echo "make report   docs/simulator-report.md: fresh seeds, and each rule broken (REPORT='--draw 50' plays fewer)"
 	@echo "make site     the pages of docs/ as a static site in build/site/html"
 
 setup: $(SETUP)
@@ -123,6 +126,14 @@ release: $(RELEASE)
 $(RELEASE): $(SETUP) requirements/release.lock
 	$(INSTALL) --require-hashes -r requirements/release.lock
 	@touch $@
+
+report: setup
+	$(BIN)/tanist lab report $(REPORT) --out build/report
+	sed 's,(report.svg),(pictures/simulator-report.svg),' build/report/report.md > docs/simulator-report.md
+	cp build/report/report.svg docs/pictures/simulator-report.svg
+
+tutorial: setup
+	$(BIN)/python -m pytest -m docs tests/docs
 
 site: $(SITE)
 	$(BIN)/python -m tools.site

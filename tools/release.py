@@ -97,7 +97,7 @@ def build() -> list[Path]:
         files = [Path(shutil.copy(file, DIST)) for file in made]
     for file in files:
         check_contents(file)
-    subprocess.run([BIN / "twine", "check", "--strict", *files], check=True)
+    subprocess.run([str(BIN / "twine"), "check", "--strict", *map(str, files)], check=True)
     sums = "".join(f"{_sha256(file)}  {file.name}\n" for file in files)
     (DIST / "SHA256SUMS").write_text(sums)
     print(f"commit {commit[:12]}, SOURCE_DATE_EPOCH {epoch}; built twice with the same bytes")
@@ -118,7 +118,7 @@ def _export(commit: str, folder: Path) -> Path:
 
 
 def _build(folder: Path, epoch: str, *kinds: str) -> None:
-    command = [BIN / "uv", "build", "--quiet", "--no-build-isolation", "--python", sys.executable, *kinds]
+    command = [str(BIN / "uv"), "build", "--quiet", "--no-build-isolation", "--python", sys.executable, *kinds]
     subprocess.run(command, cwd=folder, env=os.environ | {"SOURCE_DATE_EPOCH": epoch}, check=True)
 
 
@@ -130,7 +130,8 @@ def check_contents(file: Path) -> None:
     """Raise `NotFit` if the wheel or sdist lacks something, or has something that it must not have."""
     names, read = _names(file), _reader(file)
     if file.suffix == ".whl":
-        wanted, stray = NEEDED, [name for name in names if not re.match(r"tanist(-[^/]+\.dist-info)?/", name)]
+        wanted: tuple[str, ...] = NEEDED
+        stray = [name for name in names if not re.match(r"tanist(-[^/]+\.dist-info)?/", name)]
         points = read(next(name for name in names if name.endswith("entry_points.txt"))).decode()
         if missing := [line for line in COMMANDS if line not in points]:
             raise NotFit(f"{file.name}: entry points lack {missing}")

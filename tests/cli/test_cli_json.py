@@ -117,6 +117,7 @@ CASES = {
     "lab demo": Case(has=("with", "without")),
     "lab mutants": Case("A1 --by model", has=("mutations",)),
     "lab replay": Case("3", has=("moments", "ending")),
+    "lab report": Case("--draw 1 --no-mutants --out {folder}", has=("played", "faults")),
     "lab run": Case("--seeds 1", has=("seeds", "violations")),
     "lab scenarios": Case("{scenarios}"),
     "lab verify": Case("{history}", has=("valid",)),

@@ -48,6 +48,7 @@ NAVIGATION: Mapping[str, tuple[str, ...]] = {
         "changelog",
     ),
     "Explanation": (
+        "last-replica-standing",
         "kip966",
         "comparison",
         "architecture",
