@@ -10,7 +10,7 @@ from tanist.lab.report.facts import Facts, Played
 from tanist.lab.simulation.properties import MEANINGS
 from tanist.lab.simulation.running import Terms, Totals, play_seed
 from tanist.sim.checkers.violation import Violation
-from tanist.sim.run.run import SeedResult
+from tanist.sim.run.chaos_run import SeedResult
 
 
 def facts(*results: SeedResult, mutations: tuple[Row, ...] = ()) -> Facts:
