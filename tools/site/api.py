@@ -91,7 +91,7 @@ def _class(node: ast.ClassDef, module: str) -> str:
     members = [each for each in node.body if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef))]
     made = next((each for each in members if each.name == "__init__"), None)
     signature = _signature(made, bound=True) if made is not None else _fields(node)
-    parts = [_prose(ast.get_docstring(node)), _prose(made and ast.get_docstring(made))]
+    parts = [_prose(ast.get_docstring(node)), _prose(ast.get_docstring(made) if made is not None else None)]
     for each in members:
         if not each.name.startswith("_"):
             parts.append(_member(each))
