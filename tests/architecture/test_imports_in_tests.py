@@ -14,8 +14,6 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = ROOT / "tests"
-STAND_INS = TESTS / "interpreters" / "stand_ins"
-"""Modules that stand in for libraries, in the libraries' own names."""
 
 
 def modules() -> list[Path]:
@@ -23,11 +21,7 @@ def modules() -> list[Path]:
 
 
 def names_of_siblings() -> frozenset[str]:
-    return frozenset(
-        path.stem
-        for path in TESTS.rglob("*.py")
-        if STAND_INS not in path.parents and path.name not in ("conftest.py", "__main__.py")
-    )
+    return frozenset(path.stem for path in TESTS.rglob("*.py") if path.name not in ("conftest.py", "__main__.py"))
 
 
 def wrong_imports(source: str, siblings: frozenset[str]) -> Iterator[str]:

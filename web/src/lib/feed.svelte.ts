@@ -1,14 +1,12 @@
 // The connection to the server, and what the page shows of it: now, or a moment of the past.
 
-import { History, type Moment, events, partitions } from "./history";
+import type { Control, Price, Salvaged } from "./control";
+import { History, type Moment, byDanger, differs, events } from "./history";
 import type { Change, Cluster, Look, MetadataEvent, Partition } from "./state";
-import { DANGERS } from "./state";
-
-const DANGER_ORDER = new Map(DANGERS.map((danger, index) => [danger, index]));
 
 export type Connection = "connecting" | "live" | "lost";
 
-export class Feed {
+export class Feed implements Control {
   connection = $state<Connection>("connecting");
   look = $state.raw<Look>({});
   partitions = $state.raw<Partition[]>([]);
@@ -88,7 +86,23 @@ export class Feed {
     await this.post("/api/watch", { page: this.page, partitions: this.watched }).catch(() => undefined);
   }
 
-  async post(path: string, body: unknown): Promise<{ done?: string }> {
+  get refuses(): string | null {
+    return this.token ? null : "Reading only: the address that `tanist ui` prints has a token, which faults need.";
+  }
+
+  price(action: string, node: number): Promise<Price> {
+    return this.get(`/api/price?action=${action}&node=${node}`);
+  }
+
+  async act(action: string, node: number | null): Promise<string> {
+    return (await this.post("/api/act", { action, node })).done ?? "done";
+  }
+
+  salvaged(topic: string, partition: number): Promise<Salvaged> {
+    return this.get(`/api/salvage?topic=${encodeURIComponent(topic)}&partition=${partition}`);
+  }
+
+  private async post(path: string, body: unknown): Promise<{ done?: string }> {
     const headers: Record<string, string> = { "content-type": "application/json" };
     if (this.token) headers["x-tanist-token"] = this.token;
     const response = await fetch(path, { method: "POST", headers, body: JSON.stringify(body) });
@@ -98,7 +112,7 @@ export class Feed {
     return found;
   }
 
-  async get<T>(path: string): Promise<T> {
+  private async get<T>(path: string): Promise<T> {
     const response = await fetch(path);
     const found = (await response.json()) as T & { error?: string };
     if (!response.ok) throw new Error(found.error ?? `the server answers ${response.status}`);
@@ -127,28 +141,9 @@ export class Feed {
     const look = this.at === null ? this.now : history.at(this.at);
     this.look = look;
     this.moments = history.moments();
-    if (differs(before, look, "p/")) {
-      this.partitions = partitions(look).sort(
-        (one, other) =>
-          (DANGER_ORDER.get(one.danger) ?? 9) - (DANGER_ORDER.get(other.danger) ?? 9) ||
-          Number(one.internal) - Number(other.internal) ||
-          one.topic.localeCompare(other.topic) ||
-          one.partition - other.partition,
-      );
-    }
+    if (differs(before, look, "p/")) this.partitions = byDanger(look);
     if (differs(before, look, "e/")) this.events = events(look);
   }
-}
-
-function differs(before: Look, after: Look, prefix: string): boolean {
-  let known = 0;
-  for (const key in after) {
-    if (!key.startsWith(prefix)) continue;
-    if (before[key] !== after[key]) return true;
-    known += 1;
-  }
-  for (const key in before) if (key.startsWith(prefix)) known -= 1;
-  return known !== 0;
 }
 
 export const feed = new Feed();

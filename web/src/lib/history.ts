@@ -1,7 +1,7 @@
 // What was seen so far: a beginning and the changes since. Any moment of it can be shown again.
 
 import type { Change, Look, MetadataEvent, Partition } from "./state";
-import { place } from "./state";
+import { DANGERS, place } from "./state";
 
 const CHANGES_MAX = 3600;
 // The server keeps as much; a change is as long as its message.
@@ -130,4 +130,29 @@ export function partitions(look: Look): Partition[] {
   const found: Partition[] = [];
   for (const key in look) if (key.startsWith("p/")) found.push(look[key] as Partition);
   return found;
+}
+
+// Whether any value behind the prefix is another one.
+export function differs(before: Look, after: Look, prefix: string): boolean {
+  let known = 0;
+  for (const key in after) {
+    if (!key.startsWith(prefix)) continue;
+    if (before[key] !== after[key]) return true;
+    known += 1;
+  }
+  for (const key in before) if (key.startsWith(prefix)) known -= 1;
+  return known !== 0;
+}
+
+const DANGER_ORDER = new Map(DANGERS.map((danger, index) => [danger, index]));
+
+// The most endangered first.
+export function byDanger(look: Look): Partition[] {
+  return partitions(look).sort(
+    (one, other) =>
+      (DANGER_ORDER.get(one.danger) ?? 9) - (DANGER_ORDER.get(other.danger) ?? 9) ||
+      Number(one.internal) - Number(other.internal) ||
+      one.topic.localeCompare(other.topic) ||
+      one.partition - other.partition,
+  );
 }

@@ -201,7 +201,18 @@ export function bytes(value: number): string {
   return `${left >= 100 ? Math.round(left) : Number(left.toPrecision(2))} ${UNITS[unit]}`;
 }
 
+let ofDay = (ms: number): string => wallClock(ms);
+
+// For a source that has a time of its own.
+export function useClock(form: (ms: number) => string): void {
+  ofDay = form;
+}
+
 export function clock(ms: number): string {
+  return ofDay(ms);
+}
+
+function wallClock(ms: number): string {
   const at = new Date(ms);
   const two = (value: number) => String(value).padStart(2, "0");
   return `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}.${String(at.getMilliseconds()).padStart(3, "0")}`;

@@ -46,6 +46,8 @@ class Nemesis:
         self._rotten = BitRot(world, oracle)
         self.done: list[Fault] = []
         """Faults that were not skipped."""
+        self.taken_down: set[int] = set()
+        """Nodes that others have taken down: they are on no schedule, and start when everything is repaired."""
 
     def start(self) -> None:
         now_us = self._world.now_us
@@ -66,6 +68,8 @@ class Nemesis:
             host.disk.sync_us = (200, 3_000)
             if host.node_id in leave_out:
                 host.kill()
+        for node_id in sorted(self.taken_down):
+            self._start_again(self._world.hosts[node_id])
         for node_id in self._rotten.found():
             self._renew(self._world.hosts[node_id])
 

@@ -18,7 +18,7 @@ Owns the links and listeners; one connection is two `SimConnection`s (`connectio
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from tanist.ports import Connection, ConnectionHandler
 from tanist.sim.world.connection import SimConnection
@@ -75,6 +75,10 @@ class SimNetwork:
         return bool(self._blocked or self._dark) and (
             (source, target) in self._blocked or source in self._dark or target in self._dark
         )
+
+    def blocked_links(self) -> Iterable[tuple[str, str]]:
+        """(from host, to host), in the order in which they were blocked."""
+        return self._blocked.keys()
 
     def was_troubled(self, one: str, other: str, since_us: int) -> bool:
         """Whether a request between the two may have stayed without an answer since then."""

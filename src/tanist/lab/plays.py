@@ -1,0 +1,394 @@
+"""Plays: short stories of replication, acted by whole nodes in virtual time.
+
+Owns the catalogue: each play's settings, its cluster, its steps with a sentence for each, and the sentence about its
+ending. Only the steps are fixed; the cluster decides what follows. Some settings break a rule on purpose, to show what
+the rule is for (`lab/mutations`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+
+from tanist.lab import last_replica_standing
+from tanist.lab.mutations.patching import Breaks, replaced
+from tanist.lab.mutations.rules_of_replicas import a24_looks_for_no_divergence, a25_cuts_at_the_high_watermark
+from tanist.lab.stage import Ending, Setup, Stage, numbers_text
+from tanist.text import counted
+from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
+
+Settings = Mapping[str, str]
+Steps = Iterator[tuple[str, str]]
+"""(title, sentence) of each step, before it is taken."""
+
+TOPIC = "orders"
+_CONFIG = {
+    "broker.session.timeout.ms": "2500",
+    "broker.heartbeat.interval.ms": "500",
+    "replica.lag.time.max.ms": "1500",
+    "tanist.unclean.recovery.grace.ms": "1000",
+}
+_DESIGNATION, _ELECT_LEADERS_VERSION = 4, 3
+_EPOCHS, _HIGH_WATERMARK = "leader epochs", "the high watermark"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A choice before the play begins; the first one is the default."""
+
+    name: str
+    choices: tuple[str, ...]
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Play:
+    """One story."""
+
+    title: str
+    about: str
+    setup: Callable[[Settings], Setup]
+    steps: Callable[[Stage, Settings], Steps]
+    settings: tuple[Setting, ...] = ()
+    seed: int = 1
+    breaks: Callable[[Settings], Breaks | None] = lambda settings: None
+    goes_on: bool = False
+    """It has no end: a client writes until `Stage.until_us`."""
+
+    def chosen(self, given: Settings) -> dict[str, str]:
+        """A value for each setting. `ValueError` for one that is not a choice."""
+        unknown = given.keys() - {each.name for each in self.settings}
+        if unknown:
+            raise ValueError(f"the play has no setting {', '.join(sorted(unknown))}")
+        found = {each.name: given.get(each.name, each.choices[0]) for each in self.settings}
+        for each in self.settings:
+            if found[each.name] not in each.choices:
+                raise ValueError(f"{each.name} is one of {', '.join(each.choices)}, not {found[each.name]}")
+        return found
+
+    def broken(self, settings: Settings) -> AbstractContextManager[None]:
+        """The rule that the settings break is broken while the block runs."""
+        breaks = self.breaks(settings)
+        return nullcontext() if breaks is None else replaced(breaks())
+
+
+@dataclass(slots=True)
+class Acting:
+    """A play under way."""
+
+    play: Play
+    settings: dict[str, str]
+    stage: Stage
+    ending: Ending | None = field(default=None)
+
+    @classmethod
+    def of(cls, name: str, given: Settings, seed: int | None) -> Acting:
+        play = PLAYS[name]
+        settings = play.chosen(given)
+        return cls(play, settings, Stage(play.setup(settings), play.seed if seed is None else seed))
+
+    def steps(self) -> Steps:
+        """Act it. The last sentence says how it ended. `PlayError` if the cluster takes another way."""
+        yield "", "the cluster starts, and the topic is created"
+        self.stage.begin()
+        yield from self.play.steps(self.stage, self.settings)
+        if not self.play.goes_on:
+            self.ending = self.stage.ending()
+            yield "the end", ending_text(self.ending)
+
+
+def ending_text(ending: Ending) -> str:
+    """The fate of the records, as a sentence."""
+    said = f"{counted(ending.acknowledged, 'record')} acknowledged"
+    if ending.refused:
+        said += f", {ending.refused} not"
+    said += f"; a consumer reads {ending.found}: "
+    if not ending.lost:
+        return said + "nothing is lost"
+    said += f"{len(ending.lost)} lost ({numbers_text(ending.lost)})"
+    return said + (f", {ending.salvaged} of them in the salvage" if ending.salvaged else "")
+
+
+def _none(settings: Settings) -> None:
+    return None
+
+
+# -- the Last Replica Standing
+
+
+def _last_replica(stage: Stage, settings: Settings) -> Steps:
+    yield from last_replica_standing.steps(stage)
+
+
+# -- high watermark and leader epochs (KIP-101)
+
+
+def _three(settings: Settings) -> Setup:
+    return Setup(TOPIC, (3, 2, 1), 3, _CONFIG | {"min.insync.replicas": "2"}, {})
+
+
+def _truncation(stage: Stage, settings: Settings) -> Steps:
+    hosts = stage.world.hosts
+    yield "", "10 records are written; broker 3 leads, and all three replicas have them"
+    stage.write(1, 10)
+    stage.world.run_for(500)
+    yield (
+        "acknowledged",
+        "record 11 is on all three, and acknowledged; before broker 1 learns that it is committed, broker 3 loses its "
+        "power",
+    )
+    with stage.when(lambda: _stands(stage, 3, 11, 11) and _stands(stage, 1, 11, 10), hosts[3].lose_power):
+        stage.write(11, 11)
+    yield "the leader fails again", _FOLLOWS[settings["truncation"]]
+    end = 11 if settings["truncation"] == _EPOCHS else 10
+    with stage.when(lambda: _follows(stage, 1, 2, end), hosts[2].kill):
+        pass
+    stage.until(lambda state: state.leader == 1)
+    stage.world.run_for(500)
+    yield "all return", "brokers 2 and 3 return, and follow broker 1: its log is the one that counts"
+    hosts[2].start()
+    hosts[3].start()
+    stage.until(lambda state: len(state.isr) == 3)
+    stage.world.run_for(500)
+
+
+_FOLLOWS = {
+    _EPOCHS: (
+        "broker 2 leads, and broker 1 follows it: their leader epochs agree up to 11, so broker 1 truncates nothing, "
+        "although its high watermark is 10. Then broker 2 is killed, and broker 1 leads"
+    ),
+    _HIGH_WATERMARK: (
+        "broker 2 leads, and broker 1 truncates its log to its own high watermark, 10, as Kafka did before KIP-101. "
+        "Before it has fetched record 11 again, broker 2 is killed, and broker 1 leads"
+    ),
+}
+
+
+def _stands(stage: Stage, broker: int, end: int, high_watermark: int) -> bool:
+    hosted = stage.hosted(broker)
+    return hosted is not None and (hosted.log.log_end_offset, hosted.replica.high_watermark) == (end, high_watermark)
+
+
+def _follows(stage: Stage, broker: int, leader: int, end: int) -> bool:
+    hosted = stage.hosted(broker)
+    follower = None if hosted is None else hosted.follower
+    return follower is not None and follower.leader == leader and follower.log.log_end_offset == end
+
+
+def _two(settings: Settings) -> Setup:
+    return Setup(TOPIC, (2, 1), 2, _CONFIG | {"min.insync.replicas": "1"}, {"flush.messages": "10"})
+
+
+def _divergence(stage: Stage, settings: Settings) -> Steps:
+    hosts = stage.world.hosts
+    yield "", "10 records are written and synced; broker 2 leads, and broker 1 has them too"
+    stage.write(1, 10)
+    stage.world.run_for(500)
+    yield "both fail", "record 11 is acknowledged by both; then broker 1 is killed, and broker 2 loses its power"
+    stage.write(11, 11)
+    hosts[1].kill()
+    stage.until(lambda state: state.isr == (2,))
+    hosts[2].lose_power()
+    stage.until(lambda state: not state.has_leader)
+    yield (
+        "broker 2 returns",
+        "broker 2 was the last leader and returns without record 11: it had not reached its disk. With "
+        "min.insync.replicas 1 no loss is survived. It leads in a new epoch, and writes record 12 at the same offset",
+    )
+    hosts[2].start()
+    stage.until(lambda state: state.leader == 2)
+    stage.wait(lambda: stage.leader() == 2)
+    stage.persist(12)
+    yield "broker 1 returns", _DIVERGES[settings["divergence"]]
+    hosts[1].start()
+    stage.until(lambda state: len(state.isr) == 2)
+    stage.write(13, 14)
+    stage.world.run_for(500)
+    yield "broker 2 fails", _LEADS_NOW[settings["divergence"]]
+    hosts[2].kill()
+    stage.until(lambda state: state.leader == 1)
+    stage.wait(lambda: stage.leader() == 1)
+
+
+_DIVERGES = {
+    "found": (
+        "broker 1 returns with record 11 where broker 2 has record 12. Its fetch names its last leader epoch; broker 2 "
+        "answers where that epoch ended, broker 1 truncates there, and keeps record 11 in its salvage"
+    ),
+    "not found": (
+        "broker 1 returns with record 11 where broker 2 has record 12. Nobody compares leader epochs: its log is as "
+        "long, so it keeps what it has, and the two logs differ from here on"
+    ),
+}
+_LEADS_NOW = {
+    "found": "broker 2 fails, and broker 1 leads: its log is the same to the byte",
+    "not found": "broker 2 fails, and broker 1 leads: consumers now read record 11 where they had read record 12",
+}
+
+
+# -- Unclean Recovery
+
+
+def _recovery_setup(settings: Settings) -> Setup:
+    topic = {"flush.messages": "100", "unclean.recovery.strategy": settings["strategy"]}
+    return Setup(TOPIC, (1, 2, 3), 3, _CONFIG | {"min.insync.replicas": "2"}, topic)
+
+
+def _recovery(stage: Stage, settings: Settings) -> Steps:
+    hosts, strategy = stage.world.hosts, settings["strategy"]
+    yield "", "100 records are written; then broker 3 shuts down, and 50 more are acknowledged by brokers 1 and 2"
+    stage.write(1, 100)
+    hosts[3].stop(lambda: None)
+    stage.until(lambda state: state.isr == (1, 2))
+    stage.write(101, 150)
+    yield "", "broker 2 is killed: what it wrote is still in its page cache, and it stays eligible, in the ELR"
+    hosts[2].kill()
+    stage.until(lambda state: state.isr == (1,))
+    yield "", "broker 1 loses its power, and what was not synced: no leader is left"
+    hosts[1].lose_power()
+    stage.until(lambda state: not state.has_leader)
+    if strategy == "Aggressive":
+        yield (
+            "Aggressive",
+            "broker 3, which was away for the last 50 records, is the first to return: it is elected, although the "
+            "others may have more",
+        )
+        hosts[3].start()
+        stage.until(lambda state: state.leader == 3)
+        yield "the others", "brokers 1 and 2 return; broker 2 had the 50 records, and saves them before it truncates"
+        hosts[1].start()
+        hosts[2].start()
+    elif strategy == "Balanced":
+        yield "Balanced", "brokers 3 and 1 return; a member of LastKnownElr is still missing, so nobody is elected yet"
+        hosts[3].start()
+        hosts[1].start()
+        stage.world.run_for(6_000)
+        yield "all are back", "broker 2 returns: all of LastKnownElr have answered, and the longest log leads"
+        hosts[2].start()
+    else:
+        yield "None", "all return, both members of LastKnownElr after an unclean shutdown: nobody is elected"
+        for broker in (1, 2, 3):
+            hosts[broker].start()
+        stage.world.run_for(6_000)
+        yield "an operator", "an operator knows that broker 2 was only killed, and designates it"
+        wanted = TopicPartitions(topic=TOPIC, partitions=(0,), desired_leaders=(2,))
+        request = ElectLeadersRequest(election_type=_DESIGNATION, topic_partitions=(wanted,), timeout_ms=10_000)
+        stage.insist(request, _ELECT_LEADERS_VERSION)
+    stage.until(lambda state: len(state.isr) == 3)
+    stage.wait(lambda: stage.leader() is not None)
+
+
+# -- Jepsen, 2013
+
+
+_JEPSEN = {
+    "Kafka of 2013": ({"min.insync.replicas": "1", "unclean.leader.election.enable": "true"}, False),
+    "with KIP-966": ({"min.insync.replicas": "2"}, True),
+}
+
+
+def _jepsen_setup(settings: Settings) -> Setup:
+    config, elr = _JEPSEN[settings["cluster"]]
+    return Setup("jepsen", (1, 2, 3, 4, 5), 5, _CONFIG, config, elr)
+
+
+def _jepsen(stage: Stage, settings: Settings) -> Steps:
+    world = stage.world
+    yield "", "five replicas; 50 numbers are written with acks=all, one at a time"
+    stage.write(1, 50)
+    yield (
+        "isolated",
+        "the leader is cut off from the other brokers, not from its client and the controller: it removes them from "
+        "the ISR, which shrinks to itself",
+    )
+    stage.cut_off(1, from_brokers_only=True)
+    first = stage.offer(51)
+    stage.until(lambda state: state.isr == (1,))
+    stage.wait(lambda: bool(first))
+    yield "alone", "39 more are written to the leader alone, in an ISR of one"
+    stage.write(52, 90)
+    yield "killed", "the leader is killed, and the network of the others is whole: what does the controller elect?"
+    world.hosts[1].kill()
+    world.network.heal()
+    world.run_for(5_000)
+    stage.wait(lambda: stage.leader() is not None)
+    yield "the end of the test", "the last 10 are written to the new leader; then the old one returns"
+    stage.write(91, 100)
+    world.hosts[1].start()
+    stage.until(lambda state: len(state.isr) == 5)
+    stage.wait(lambda: stage.leader() is not None)
+
+
+# -- a cluster of your own
+
+
+def _own_setup(settings: Settings) -> Setup:
+    topic = {
+        "min.insync.replicas": settings["min.insync.replicas"],
+        "unclean.recovery.strategy": settings["strategy"],
+        "flush.messages": "50",
+    }
+    return Setup(TOPIC, (1, 2, 3), 3, _CONFIG, topic, settings["elr"] == "on")
+
+
+def _own(stage: Stage, settings: Settings) -> Steps:
+    yield "", "a client writes a record ten times a second, with acks=all; break what you like"
+    while stage.world.now_us < stage.until_us:
+        stage.write(stage.asked + 1, stage.asked + 1)
+        stage.world.run_for(100)
+
+
+_STRATEGY = Setting("strategy", ("Balanced", "Aggressive", "None"), "unclean.recovery.strategy")
+_ELR = Setting("elr", ("on", "off"), "eligible leader replicas")
+
+PLAYS: Mapping[str, Play] = {
+    "last-replica-standing": Play(
+        "The Last Replica Standing",
+        "KIP-966's motivation: the last replica of the ISR loses power, and with it records that were acknowledged.",
+        lambda settings: last_replica_standing.setup(elr=settings["elr"] == "on"),
+        _last_replica,
+        (_ELR,),
+        seed=last_replica_standing.SEED,
+    ),
+    "high-watermark": Play(
+        "High watermark and leader epoch",
+        "A follower learns late that a record is committed. If it truncates to its high watermark, the record is lost.",
+        _three,
+        _truncation,
+        (Setting("truncation", (_EPOCHS, _HIGH_WATERMARK), "a new follower truncates by"),),
+        breaks=lambda settings: a25_cuts_at_the_high_watermark if settings["truncation"] == _HIGH_WATERMARK else None,
+    ),
+    "divergence": Play(
+        "Logs that diverge",
+        "Both replicas fail, and one returns without the last record. The other has another record at that offset.",
+        _two,
+        _divergence,
+        (Setting("divergence", ("found", "not found"), "divergence of leader epochs is"),),
+        breaks=lambda settings: a24_looks_for_no_divergence if settings["divergence"] == "not found" else None,
+    ),
+    "unclean-recovery": Play(
+        "Unclean Recovery",
+        "One unclean shutdown too many: no replica is known to have everything. What is elected depends on the "
+        "strategy.",
+        _recovery_setup,
+        _recovery,
+        (_STRATEGY,),
+        seed=3,
+    ),
+    "jepsen": Play(
+        "Jepsen's test of 2013",
+        "A leader that is cut off goes on alone, and is killed: half of the acknowledged writes were lost.",
+        _jepsen_setup,
+        _jepsen,
+        (Setting("cluster", tuple(_JEPSEN), "the cluster is"),),
+    ),
+    "your-own": Play(
+        "A cluster of your own",
+        "Three brokers, one partition, a client that writes without end: the faults are yours.",
+        _own_setup,
+        _own,
+        (Setting("min.insync.replicas", ("2", "1", "3"), "min.insync.replicas"), _STRATEGY, _ELR),
+        goes_on=True,
+    ),
+}
