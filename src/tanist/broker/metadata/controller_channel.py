@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tanist.broker.context import NodeContext
+from tanist.broker.metadata.envelopes import envelope
 from tanist.broker.metadata.quorum import MetadataQuorum
 from tanist.broker.network.channel import Answer, Channel
 from tanist.broker.network.client_connection import Call
@@ -28,7 +29,6 @@ from tanist.wire.messages.create_partitions_response import CreatePartitionsResp
 from tanist.wire.messages.create_topics_response import CreateTopicsResponse
 from tanist.wire.messages.delete_topics_response import DeleteTopicsResponse
 from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest
-from tanist.wire.messages.envelope_request import EnvelopeRequest
 from tanist.wire.messages.envelope_response import EnvelopeResponse
 
 _RETRY_MS = 25
@@ -191,7 +191,7 @@ class _Forward:
         self._route = route
         self._call = call
         self._amend = amend
-        self._envelope = EnvelopeRequest(request_data=body, request_principal=b"", client_host_address=b"\x7f\0\0\1")
+        self._envelope = envelope(body, call.connection.connection.peer)
         self._retry_ms = _RETRY_MS
         self._may_be_done = False
         self._deadline_ms = context.clock.now_ms() + patience_ms
