@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
 
+from tanist.broker.metadata.features import TANIST_VERSION
 from tanist.broker.network.channel import Channel
 from tanist.sim.world.world import BROKER_PORT, CONTROLLER_PORT
 from tanist.wire.errors import ErrorCode
@@ -239,6 +241,49 @@ def test_the_metadata_log_is_cut_by_snapshots_and_a_node_starts_from_one() -> No
     cluster.until(cluster.world.ready)
     assert len(cluster.node(3).metadata.image.topic_ids) == 30
     cluster.until(lambda: cluster.node(3).metadata.image == cluster.node(1).metadata.image)
+
+
+def test_a_snapshot_is_written_when_the_last_one_is_old_and_something_was_committed() -> None:
+    cluster = Cluster(config={"metadata.log.max.snapshot.interval.ms": "20000"})
+    cluster.create_topic("t")
+    assert all(node.quorum.raft.log.latest_snapshot_id is None for node in cluster.world.nodes())
+    cluster.run(20_000)
+    cluster.create_topic("u")
+    cluster.until(lambda: all(node.quorum.raft.log.latest_snapshot_id is not None for node in cluster.world.nodes()))
+    first = cluster.node(1).quorum.raft.log.latest_snapshot_id
+    cluster.create_topic("v")
+    cluster.run(1_000)
+    assert cluster.node(1).quorum.raft.log.latest_snapshot_id == first
+
+
+def test_brokers_that_may_not_listen_yet_are_fenced_a_moment_later() -> None:
+    """As Apache Kafka's brokers, which do not register as nodes of tanist do."""
+    cluster = Cluster()
+    cluster.create_topic("t", assignment=[[1, 2, 3]])
+    active = cluster.node(1).quorum.leader_id
+    assert active is not None
+    other = next(n for n in (1, 2, 3) if n != active)
+
+    def fenced_after_ms(*, unknown: bool, active: int = active) -> int:
+        service = cluster.node(active).quorum.controller_service
+        assert service is not None
+        controller = service.controller
+        registration = controller.image.brokers[other]
+        assert TANIST_VERSION in registration.features
+        if unknown:
+            controller.image.brokers[other] = replace(
+                registration, features={k: v for k, v in registration.features.items() if k != TANIST_VERSION}
+            )
+        began_ms = cluster.world.now_ms
+        cluster.world.hosts[other].kill()
+        cluster.until(lambda: controller.image.brokers[other].fenced)
+        took_ms = cluster.world.now_ms - began_ms
+        cluster.world.hosts[other].start()
+        cluster.until(lambda: in_sync(cluster, "t", 3))
+        return took_ms
+
+    assert fenced_after_ms(unknown=False) < 100
+    assert 500 <= fenced_after_ms(unknown=True) < 2_000
 
 
 def test_all_nodes_stop_and_start_again_with_everything(cluster: Cluster) -> None:

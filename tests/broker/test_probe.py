@@ -34,9 +34,9 @@ class World:
         view = self.network.view("s", self.server)
         view.listen("s", 1, lambda c: Silent(c, hang_up=self.hang_up), max_frame_bytes=1024)
 
-    def probe(self) -> Probe:
-        view = self.network.view("p", self.process)
-        return Probe(SimClock(self.scheduler, self.process), view, "s", 1, self.answers.append)
+    def probe(self, refused_for_ms: int = 0) -> Probe:
+        view, clock = self.network.view("p", self.process), SimClock(self.scheduler, self.process)
+        return Probe(clock, view, "s", 1, self.answers.append, refused_for_ms=refused_for_ms)
 
     def run(self, ms: int) -> None:
         self.scheduler.run_until(self.scheduler.now_us + ms * 1000)
@@ -47,6 +47,24 @@ def test_nobody_listens() -> None:
     world.probe()
     world.run(10)
     assert world.answers == [True]
+
+
+def test_a_process_that_may_not_listen_yet_is_gone_when_refusals_go_on() -> None:
+    world = World()
+    world.probe(refused_for_ms=500)
+    world.run(450)
+    assert world.answers == []
+    world.run(150)
+    assert world.answers == [True]
+
+
+def test_a_process_that_listens_a_moment_later_lives() -> None:
+    world = World()
+    world.probe(refused_for_ms=500)
+    world.run(200)
+    world.listen()
+    world.run(2_000)
+    assert world.answers == [False]
 
 
 def test_somebody_lives_there() -> None:

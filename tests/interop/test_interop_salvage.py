@@ -78,6 +78,8 @@ def test_apache_starts_beside_a_quarantine_and_leaves_it_alone(java: None, libra
             end(1)
     finally:
         node.stop()
+    output = (tmp_path / "cluster" / "node-1" / "server.log").read_text()
+    assert "stray" not in output.lower()  # nor is a word said of it
     entry = only_entry(data)
     assert {path: path.read_bytes() for path in entry.folder.iterdir()} == before
     assert sorted(path.name for path in data.iterdir() if "salvage" in path.name) == [QUARANTINE]

@@ -24,6 +24,8 @@ class MetadataBatch(NamedTuple):
     epoch: int
     timestamp: int
     values: Sequence[bytes]
+    size_bytes: int = 0
+    """With its head, as it is stored."""
 
 
 class CorruptBatch(Exception):

@@ -7,7 +7,7 @@ it may speak of them. When leadership is lost, what was not committed is dropped
 are answered NOT_CONTROLLER.
 
 A broker whose connection breaks is probed at once, and fenced when nobody listens there any more: fencing early is
-always safe, and waiting for the session to run out costs nine seconds.
+always safe, and waiting for the session to run out costs nine seconds. A broker of Apache Kafka's may not listen yet.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tanist.broker.context import NodeContext
+from tanist.broker.metadata.features import TANIST_VERSION
 from tanist.broker.metadata.replica_log_info import ReplicaLogInfoRequests
 from tanist.broker.metadata.view import MetadataView, endpoint_in
 from tanist.broker.network.client_connection import Call
@@ -33,6 +34,8 @@ from tanist.wire.ids import TopicIdPartition
 from tanist.wire.metadata import PartitionChangeRecord, encode_record, record_version
 
 _MAX_PENDING = 10_000
+_REFUSED_FOR_MS = 500
+"""A broker of Apache Kafka's is unfenced before its listener is open. To fence it then is safe, and helps nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +272,11 @@ class ControllerService:
             return
         epoch = broker.epoch
         self._probing[broker_id] = Probe(
-            self._context.clock, self._context.network, *endpoint, lambda gone: self._probed(broker_id, epoch, gone)
+            self._context.clock,
+            self._context.network,
+            *endpoint,
+            lambda gone: self._probed(broker_id, epoch, gone),
+            refused_for_ms=0 if TANIST_VERSION in broker.features else _REFUSED_FOR_MS,
         )
 
     def _probed(self, broker_id: int, epoch: int, gone: bool) -> None:

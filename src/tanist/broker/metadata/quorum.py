@@ -95,6 +95,7 @@ class MetadataQuorum:
         self._last_epoch = 0
         self._last_timestamp_ms = 0
         self._bytes_since_snapshot = 0
+        self._snapshot_at_ms = context.clock.now_ms()
         self._history_end = log.end_offset
         """Records that the log held when the process started are no news: they are not counted again."""
         self.controller_service: ControllerService | None = None
@@ -322,8 +323,13 @@ class MetadataQuorum:
         self._step(lambda: self.raft.log_synced(end_offset, now_ms))
 
     def _channel_lost(self, node_id: int) -> None:
-        """A connection to a voter broke. If it is the leader, look at once whether its process is gone."""
-        if not self.closed and node_id == self.raft.leader_id and self._probe is None:
+        """A connection to a voter broke. If it is the leader, look at once whether its process is gone.
+
+        A connection that never opened says nothing: a voter of Apache Kafka's votes before its listener is open.
+        """
+        channel = self._channels.get(node_id)
+        opened = channel is not None and channel.lost_open
+        if not self.closed and opened and node_id == self.raft.leader_id and self._probe is None:
             voter = self._voters[node_id]
             self._probe = Probe(
                 self._context.clock,
@@ -363,9 +369,8 @@ class MetadataQuorum:
         host = self.controller_service
         standby = host is not None and not host.active
         for batch in self._log.read_batches(self._next_offset, high_watermark):
-            for value in batch.values:
-                self._bytes_since_snapshot += len(value)
-                records.append(decode_record(value))
+            self._bytes_since_snapshot += batch.size_bytes
+            records += (decode_record(value) for value in batch.values)
             self._last_epoch = batch.epoch
             self._last_timestamp_ms = batch.timestamp
         metrics = self._context.metrics
@@ -389,8 +394,20 @@ class MetadataQuorum:
         if host is not None:
             host.committed()
         self.on_applied()
-        if self._bytes_since_snapshot >= self._context.config.metadata_log_max_record_bytes_between_snapshots:
+        if self._snapshot_is_due():
             self._write_snapshot()
+
+    def _snapshot_is_due(self) -> bool:
+        """By bytes, batches with their heads, or by time: looked at when records are committed, as Kafka does."""
+        config = self._context.config
+        if self._bytes_since_snapshot >= config.metadata_log_max_record_bytes_between_snapshots:
+            return True
+        interval_ms = config.metadata_log_max_snapshot_interval_ms
+        return 0 < interval_ms <= self._context.clock.now_ms() - self._snapshot_at_ms
+
+    def _snapshot_counted(self) -> None:
+        self._bytes_since_snapshot = 0
+        self._snapshot_at_ms = self._context.clock.now_ms()
 
     def _load_snapshot(self) -> None:
         snapshot_id = self._log.latest_snapshot_id
@@ -400,7 +417,7 @@ class MetadataQuorum:
         image = from_records(records, self._context.config.static)
         self._next_offset = snapshot_id.end_offset
         self._last_epoch = snapshot_id.epoch
-        self._bytes_since_snapshot = 0
+        self._snapshot_counted()
         host = self.controller_service
         if host is not None and not host.active:
             host.controller.deactivate(image.copy())
@@ -409,7 +426,7 @@ class MetadataQuorum:
 
     def _write_snapshot(self) -> None:
         """Snapshot what is applied, and let the log be cut below it (KIP-630)."""
-        self._bytes_since_snapshot = 0
+        self._snapshot_counted()
         image: MetadataImage = self._metadata.image
         if image.in_transaction or not self._takes_snapshots:
             return

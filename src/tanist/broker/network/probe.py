@@ -1,7 +1,9 @@
 """Whether a process still runs. One that was killed leaves an address at which nothing listens.
 
 A connection that breaks says little (a restart of the network, a closed channel), so the node that relied on it
-connects to the peer's own address. Refused means that the process is gone. Open and staying open means that it lives.
+connects to the peer's own address. Refused means that the process is gone, or that its listener is not open yet: a node
+of tanist opens it before it says a word, and one of Apache Kafka's a moment later, so there refusals count only when
+they go on for a while. Open and staying open means that it lives.
 Open and closed at once is a process that is dying just now: its sockets are closed one after the other, so the probe
 connects again. Silence means nothing, and the session timeout decides as ever.
 """
@@ -15,18 +17,30 @@ from tanist.ports import REFUSED, Clock, Connection, Network, Timer
 _ANSWER_MS = 1_000
 """How long an attempt may take, and how long an open connection must stay open to count as life."""
 _AGAIN_MS = 5
+_REFUSED_AGAIN_MS = 50
 _ATTEMPTS = 40
 
 
 class Probe:
     """Knocks at `host:port`; calls `done(gone)` once."""
 
-    def __init__(self, clock: Clock, network: Network, host: str, port: int, done: Callable[[bool], None]) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        network: Network,
+        host: str,
+        port: int,
+        done: Callable[[bool], None],
+        *,
+        refused_for_ms: int = 0,
+    ) -> None:
+        """`refused_for_ms`: how long refusals must go on."""
         self._clock = clock
         self._network = network
         self._address = (host, port)
         self._done: Callable[[bool], None] | None = done
         self._attempts = 0
+        self._refused_until_ms = clock.now_ms() + refused_for_ms
         self._connection: Connection | None = None
         self._timer: Timer | None = None
         self._knock()
@@ -46,7 +60,12 @@ class Probe:
         if connection is not self._connection or self._done is None:
             return
         if REFUSED in reason:
-            self._finish(gone=True)
+            now_ms = self._clock.now_ms()
+            if now_ms >= self._refused_until_ms:
+                self._finish(gone=True)
+                return
+            self._let_go()
+            self._timer = self._clock.call_at(now_ms + _REFUSED_AGAIN_MS, self._knock)
             return
         if self._attempts >= _ATTEMPTS:
             self._finish(gone=False)

@@ -5,8 +5,8 @@ partition and epochs of the records, why and when they were dropped, and the siz
 everything, and file names must be those of segments.
 
 The quarantine is a folder of the log directory. Apache Kafka takes every folder there for a partition's and refuses to
-start when it cannot read the name, but for one kind: `NAME-N.ANYTHING-stray`, a log that is not in service, which it
-opens and leaves alone. The quarantine has a name of that kind: to Kafka it is an empty stray log.
+start when it cannot read the name, but it leaves alone those whose topic is the metadata log's, which the quorum opens
+by its own name. The quarantine has a name of that kind, of a partition that does not exist.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from uuid import UUID
 from tanist.log.names import LOG_SUFFIX, offset_of
 from tanist.wire.ids import id_from_text, id_text
 
-QUARANTINE: Final = "tanist-salvage-0.quarantine-stray"
+QUARANTINE: Final = "__cluster_metadata-966.tanist-salvage-stray"
 """The folder, in each log directory."""
 MANIFEST: Final = "manifest.json"
 UNFINISHED_SUFFIX: Final = ".tmp"
