@@ -276,7 +276,8 @@ class ElectionChecks:
             self._fail("U1", f"{oracle.name}: {after.leader} was elected uncleanly, the strategy is None")
         if strategy == AGGRESSIVE or (strategy == FIRST_PHASE and self.promise.anybody_will_do(oracle)):
             counts["Aggressive recoveries" if strategy == AGGRESSIVE else "last known leaders"] += 1
-            eligible = {broker_id for broker_id in eligible if self._is_live(before, broker_id)}
+            # Rule 31: while a member of the ISR is left, though it is down, nobody of the ELR can be elected cleanly.
+            eligible = {broker_id for broker_id in before.isr or before.elr if self._is_live(before, broker_id)}
         else:
             counts["Balanced recoveries" if strategy == BALANCED else "last known leaders"] += 1
         for broker_id in eligible:
