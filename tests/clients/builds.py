@@ -43,9 +43,9 @@ def node_modules(project: Path = KAFKAJS, name: str = "clients-node") -> Path:
 
 
 def franz(program: str) -> Path:
-    """A program of `franz/`, built: `member` or `transactional`."""
-    programs = {"member": ".", "transactional": "./transactional"}
-    sources = [FRANZ / name for name in ("go.mod", "go.sum", "member.go", "transactional/main.go")]
+    """A program of `franz/`, built: `member`, `sender` or `transactional`."""
+    programs = {"member": ".", "sender": "./sender", "transactional": "./transactional"}
+    sources = [FRANZ / name for name in ("go.mod", "go.sum", "member.go", "sender/main.go", "transactional/main.go")]
 
     def fill(folder: Path) -> None:
         for name, package in programs.items():

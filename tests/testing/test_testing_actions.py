@@ -6,7 +6,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import pytest
 import yaml
 
 from tanist.testing import Cluster
+from tests.testing.wheel import build_wheel
 
 ROOT = Path(__file__).resolve().parents[2]
 ACTIONS = sorted((ROOT / "actions").glob("*/action.yml"))
@@ -30,22 +30,6 @@ FEATURE_KEYS = {
     *("privileged", "init", "capAdd", "securityOpt", "entrypoint", "customizations", "dependsOn", "installsAfter"),
     *("legacyIds", "deprecated", "mounts", "onCreateCommand", "postCreateCommand", "postStartCommand"),
 }
-
-
-def wheel() -> Path:
-    """A wheel of this checkout: nothing else of it is needed."""
-    found = ROOT / "build" / "wheel-of-the-tests"
-    command: list[str | Path] = [
-        ROOT / ".venv/bin/uv",
-        "build",
-        "--quiet",
-        "--wheel",
-        "--no-build-isolation",
-        "--python",
-        sys.executable,
-    ]
-    subprocess.run([*command, "--out-dir", found], cwd=ROOT, check=True)
-    return max(found.glob("*.whl"), key=lambda path: path.stat().st_mtime)
 
 
 @pytest.mark.parametrize("path", ACTIONS, ids=lambda path: path.parent.name)
@@ -120,7 +104,7 @@ def pairs(path: str) -> dict[str, str]:
 def test_the_actions_steps(tmp_path: Path) -> None:
     """`cluster`, a failing test's step, and `keep-data`, with what GitHub carries from one to the next."""
     settings = "min.insync.replicas=1\n\nnum.partitions=3\n"
-    inputs = {"INPUT_PACKAGE": str(wheel()), "INPUT_BROKERS": "1", "INPUT_PORT": "0", "INPUT_CONFIG": settings}
+    inputs = {"INPUT_PACKAGE": str(build_wheel()), "INPUT_BROKERS": "1", "INPUT_PORT": "0", "INPUT_CONFIG": settings}
     environment = job(tmp_path) | inputs
     subprocess.run(["bash", ROOT / "actions/cluster/up.sh"], env=environment, cwd=tmp_path, check=True, timeout=300)
     outputs, exported = pairs(environment["GITHUB_OUTPUT"]), pairs(environment["GITHUB_ENV"])
@@ -146,7 +130,7 @@ def test_the_actions_steps(tmp_path: Path) -> None:
 @pytest.mark.clients
 def test_the_feature_installs_and_starts_a_cluster(tmp_path: Path) -> None:
     prefix, data = tmp_path / "usr", tmp_path / "data"
-    options = {"PACKAGE": str(wheel()), "BROKERS": "1", "PREFIX": str(prefix), "DATA": str(data)}
+    options = {"PACKAGE": str(build_wheel()), "BROKERS": "1", "PREFIX": str(prefix), "DATA": str(data)}
     environment = {name: value for name, value in os.environ.items() if not name.startswith("TANIST_")}
     subprocess.run(["sh", FEATURE / "install.sh"], env=environment | options, check=True, timeout=300)
     tanist = prefix / "bin" / "tanist"

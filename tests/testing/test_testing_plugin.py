@@ -166,7 +166,6 @@ def test_the_plugin_costs_nothing_unused() -> None:
 
 
 def test_each_worker_of_xdist_has_a_cluster(pytester: pytest.Pytester) -> None:
-    pytest.importorskip("xdist")
     pytester.makepyfile("""
         import pytest
 
