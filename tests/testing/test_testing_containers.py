@@ -24,6 +24,7 @@ from tanist.runtime.client.admin import create_topic
 from tanist.runtime.client.client import Client
 from tanist.runtime.client.records import Producer, list_offset
 from tanist.wire.batch import NewRecord
+from tests.clients import install
 from tests.interop.cluster import free_ports
 
 ROOTFS = Path(__file__).resolve().parents[2] / "containers" / "rootfs"
@@ -166,6 +167,29 @@ def test_java_s_kafka_container(run: Run, root: Path, ports: tuple[int, int, int
     again.wait_for(FROM_RECOVERY)
     with Client([("localhost", ports[0])], timeout_s=20) as client:
         assert list_offset(client, "orders", 0, -1) == 1
+
+
+@pytest.mark.clients
+def test_a_real_client_at_the_advertised_address(run: Run, root: Path, ports: tuple[int, int, int]) -> None:
+    """confluent-kafka learns the mapped address from the node, and finds its group's coordinator there."""
+    install.activate()
+    from confluent_kafka import Consumer, Producer
+
+    environment = variables(root, ports, CLUSTER_ID=CLUSTER_ID, KAFKA_LOG_DIRS=f"{root}/var/lib/kafka/data")
+    container = run(f"export KAFKA_ADVERTISED_LISTENERS={advertised(ports)}\n/etc/kafka/docker/run \n", environment)
+    container.wait_for(FROM_RECOVERY)
+    settings = {"bootstrap.servers": f"localhost:{ports[0]}", "log_level": 0}
+    producer = Producer(settings)
+    producer.produce("orders", b"order 1")  # the topic is made by the way, as at the image's defaults
+    assert producer.flush(60) == 0
+    assert {broker.port for broker in producer.list_topics(timeout=30).brokers.values()} == {ports[0]}
+    consumer = Consumer(settings | {"group.id": "readers", "auto.offset.reset": "earliest"})
+    consumer.subscribe(["orders"])
+    message = consumer.poll(60)
+    assert message is not None
+    assert message.value() == b"order 1"
+    consumer.commit(message, asynchronous=False)
+    consumer.close()
 
 
 def test_java_s_confluent_container_and_node_s(run: Run, root: Path, ports: tuple[int, int, int]) -> None:
