@@ -7,10 +7,12 @@ BIN := .venv/bin
 INSTALL := $(BIN)/python tools/install.py
 SETUP := .venv/.complete
 SPARK := .venv/.spark
-DEFAULT_TESTS := not slow and not clients and not interop and not stories and not spark and not interpreters and not ui
+RELEASE := .venv/.release
+SITE := .venv/.site
+DEFAULT_TESTS := not slow and not clients and not interop and not stories and not spark and not interpreters and not ui and not docs
 
 .DEFAULT_GOAL := help
-.PHONY: help setup spark-setup up demo test check coverage format bench clients interop stories spark interpreters digests lock wheel web weblab weblab-serve clean
+.PHONY: help setup spark-setup up demo test check coverage format bench clients interop stories spark interpreters digests lock wheel release web weblab weblab-serve site tutorial report clean
 
 help:
 	@echo "make setup    install everything into .venv (again only when a lock has changed)"
@@ -36,6 +38,11 @@ help:
 	@echo "make weblab-serve"
 	@echo "              the same, served on http://127.0.0.1:8000/ (PORT=...)"
 	@echo "make wheel    dist/*.whl, installed and run in an empty environment"
+	@echo "make release  wheel and sdist, checked and tried under each Python; nothing is uploaded (TRY='--extra none' tries less)"
+	@echo "make tutorial"
+	@echo "              the commands of docs/tutorial.md, run and compared"
+	@echo "make report   docs/simulator-report.md: fresh seeds, and each rule broken (REPORT='--draw 50' plays fewer)"
+	@echo "make site     the pages of docs/ as a static site in build/site/html"
 
 setup: $(SETUP)
 
@@ -124,10 +131,34 @@ wheel: setup
 	build/wheel-venv/bin/tanist --version
 	build/wheel-venv/bin/tanist demo
 
+release: $(RELEASE)
+	$(BIN)/python tools/release.py $(TRY)
+
+$(RELEASE): $(SETUP) requirements/release.lock
+	$(INSTALL) --require-hashes -r requirements/release.lock
+	@touch $@
+
+report: setup
+	$(BIN)/tanist lab report $(REPORT) --out build/report
+	sed 's,(report.svg),(pictures/simulator-report.svg),' build/report/report.md > docs/simulator-report.md
+	cp build/report/report.svg docs/pictures/simulator-report.svg
+
+tutorial: setup
+	$(BIN)/python -m pytest -m docs tests/docs
+
+site: $(SITE)
+	$(BIN)/python -m tools.site
+
+$(SITE): $(SETUP) requirements/site.lock
+	$(INSTALL) --require-hashes -r requirements/site.lock
+	@touch $@
+
 # --no-emit-index-url and no header: a lock must not say where it was made.
 lock: setup
 	cd requirements && $(abspath $(BIN)/uv) pip compile $(LOCK) --extra dev -o dev.lock ../pyproject.toml build.in
 	cd requirements && $(abspath $(BIN)/uv) pip compile $(LOCK) --extra spark -c dev.lock -o spark.lock ../pyproject.toml
+	cd requirements && $(abspath $(BIN)/uv) pip compile $(LOCK) --group ../pyproject.toml:release -c dev.lock -o release.lock
+	cd requirements && $(abspath $(BIN)/uv) pip compile $(LOCK) --group ../pyproject.toml:site -c dev.lock -o site.lock
 	cd requirements && $(abspath $(BIN)/uv) pip compile $(LOCK) -o runtime.lock ../pyproject.toml
 	cd requirements && $(abspath $(BIN)/uv) pip compile $(LOCK) -o uv.lock uv.in
 LOCK := --quiet --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11

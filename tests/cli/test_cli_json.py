@@ -117,6 +117,7 @@ CASES = {
     "lab demo": Case(has=("with", "without")),
     "lab mutants": Case("A1 --by model", has=("mutations",)),
     "lab replay": Case("3", has=("moments", "ending")),
+    "lab report": Case("--draw 1 --no-mutants --out {report}", has=("played", "faults")),
     "lab run": Case("--seeds 1", has=("seeds", "violations")),
     "lab scenarios": Case("{scenarios}"),
     "lab verify": Case("{history}", has=("valid",)),
@@ -191,6 +192,7 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
         "history": str(history),
         "scenarios": str(scenarios),
         "jepsen": str(folder / "jepsen"),
+        "report": str(folder / "report"),
         "properties": str(properties),
         "cluster_id": "4L6g3nShT-eMCtK--X86sw",
     }

@@ -6,7 +6,6 @@ SEEDS="chaos:1..60 groups:1..20" plays these, and compares with what the interpr
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from collections.abc import Sequence
 from functools import cache
@@ -16,13 +15,13 @@ import pytest
 
 from tests.clients import builds
 from tests.interpreters import play_seeds, test_digests
+from tools.pythons import VERSIONS, interpreter
 
 pytestmark = pytest.mark.interpreters
 
 HERE = Path(__file__).parent
 PATHS = [HERE.parents[1] / "src", HERE, HERE.parents[1] / "web" / "stand_ins"]
 """The libraries' extension modules are of one interpreter; what stands in for them is Python."""
-VERSIONS = ("3.11", "3.12", "3.13", "3.14")
 PYODIDE = HERE / "pyodide"
 TIMEOUT_S = 3_600
 SEEDS = tuple(os.environ.get("SEEDS", "").split())
@@ -33,22 +32,10 @@ def expected() -> list[str]:
     return list(play_seeds.lines(SEEDS)) if SEEDS else test_digests.written()
 
 
-def interpreter(version: str) -> str | None:
-    """From the PATH, or of pyenv, whose commands do not start what is not the version in use."""
-    on_path = shutil.which(f"python{version}")
-    folder = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    of_pyenv = sorted(folder.glob(f"{version}.*/bin/python{version}"))
-    for found in (on_path, *map(str, reversed(of_pyenv))):
-        if found is not None and _printed([found, "-c", "print(1)"], check=False) == ["1"]:
-            return found
-    return None
-
-
-def _printed(command: Sequence[str], *, check: bool = True) -> list[str]:
+def _printed(command: Sequence[str]) -> list[str]:
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, PATHS)), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
-    if check:
-        assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
 

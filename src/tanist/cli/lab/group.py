@@ -10,6 +10,7 @@ from tanist.cli.lab.check import check_command
 from tanist.cli.lab.demo import demo_command
 from tanist.cli.lab.mutants import mutants_command
 from tanist.cli.lab.replay import replay_command
+from tanist.cli.lab.report import report_command
 from tanist.cli.lab.run import run_command
 from tanist.cli.lab.verify import verify_command
 from tanist.cli.output.tables import print_json
@@ -63,5 +64,6 @@ lab_command.add_command(check_command)
 lab_command.add_command(demo_command)
 lab_command.add_command(mutants_command)
 lab_command.add_command(replay_command)
+lab_command.add_command(report_command)
 lab_command.add_command(run_command)
 lab_command.add_command(verify_command)
