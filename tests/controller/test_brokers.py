@@ -106,8 +106,9 @@ def test_rule_81_directories(log_dirs: tuple[UUID, ...]) -> None:
         ({}, "UNSUPPORTED_VERSION"),
         ({"metadata.version": (7, 30)}, "UNSUPPORTED_VERSION"),  # ELR is finalized and it does not know it
         ({"metadata.version": (7, 29), ELR: (0, 1)}, "UNSUPPORTED_VERSION"),
-        ({ELR: (0, 1)}, "INVALID_REGISTRATION"),
-        ({"metadata.version": (7, 30), ELR: (0, 1), "future.version": (1, 9)}, "NONE"),
+        ({"metadata.version": (7, 30), ELR: (0, 1)}, "UNSUPPORTED_VERSION"),  # so is group.version
+        ({ELR: (0, 1), "group.version": (0, 1)}, "INVALID_REGISTRATION"),
+        ({"metadata.version": (7, 30), ELR: (0, 1), "group.version": (0, 1), "future.version": (1, 9)}, "NONE"),
     ],
 )
 def test_rule_81_features(ranges: dict[str, tuple[int, int]], error: str) -> None:
@@ -552,5 +553,5 @@ def test_controllers_register_from_3_7_on() -> None:
 
 
 def test_supported_features_let_a_broker_register() -> None:
-    assert set(SUPPORTED_FEATURES) == {"metadata.version", ELR}
+    assert set(SUPPORTED_FEATURES) == {"metadata.version", ELR, "group.version"}
     assert isinstance(Cluster().controller, Controller)

@@ -93,8 +93,12 @@ def test_we_begin_with_what_apache_kafka_has_formatted(tmp_path: Path) -> None:
     try:
         at = ("--bootstrap", heir.bootstrap)
         reported = json.loads(tanist("features", "describe", "--json", *at))["features"]
-        assert {each["feature"]: each["level"] for each in reported} == {ELR: 0, "metadata.version": 30}
+        assert {each["feature"]: each["level"] for each in reported} == {
+            ELR: 0,
+            "group.version": 1,
+            "metadata.version": 30,
+        }
         said = (tmp_path / "node-1" / "tanist.log").read_text()
-        assert "group.version 1 is left out" in said
+        assert "transaction.version 2 is kept for brokers that have it" in said
     finally:
         heir.stop()

@@ -78,23 +78,30 @@ ELR_NEEDS: Final = 23
 ELR_DEFAULT_FROM: Final = 26
 """4.1-IV0: a cluster formatted at this level or later has ELR (rule 61)."""
 
+GROUP_VERSION_DEFAULT_FROM: Final = 22
+"""4.0-IV0: a cluster formatted at this level or later has the consumer protocol of KIP-848."""
+
+GROUP_VERSION: Final = "group.version"
+TRANSACTION_VERSION: Final = "transaction.version"
+
 SUPPORTED_FEATURES: Final[Mapping[str, tuple[int, int]]] = {
     METADATA_VERSION: (MINIMUM_METADATA_VERSION, LATEST_METADATA_VERSION),
     ELR_VERSION: (0, 1),
+    GROUP_VERSION: (0, 1),
 }
 """The features of this software, for registrations and ApiVersions."""
 
-TOLERATED_FEATURES: Final[Mapping[str, tuple[int, int]]] = {
-    "group.version": (0, 1),
-    "kraft.version": (0, 1),
+KEPT_FEATURES: Final[Mapping[str, tuple[int, int]]] = {
     "share.version": (0, 1),
     "streams.version": (0, 1),
-    "transaction.version": (0, 2),
+    TRANSACTION_VERSION: (0, 2),
 }
-"""Levels that a metadata log of Apache Kafka may have finalized for features that tanist does not offer.
+"""Features that only brokers act on, and ours do not have. A controller keeps their levels for brokers that do."""
 
-A node registers with them, so that it can take over such a log; they are not advertised to clients.
-"""
+TOLERATED_FEATURES: Final[Mapping[str, tuple[int, int]]] = {"kraft.version": (0, 1)}
+"""Levels that a metadata log of Apache Kafka may have for what tanist does not offer, and that cannot hurt it."""
+
+_OF_CONTROLLERS: Final = {**SUPPORTED_FEATURES, **KEPT_FEATURES}
 
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 
@@ -118,7 +125,12 @@ def metadata_version_name(level: int) -> str:
 
 def default_features(metadata_version: int) -> dict[str, int]:
     """The features that a cluster formatted at this level starts with (rule 61)."""
-    return {ELR_VERSION: 1} if metadata_version >= ELR_DEFAULT_FROM else {}
+    levels = {}
+    if metadata_version >= ELR_DEFAULT_FROM:
+        levels[ELR_VERSION] = 1
+    if metadata_version >= GROUP_VERSION_DEFAULT_FROM:
+        levels[GROUP_VERSION] = 1
+    return levels
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +152,7 @@ def bootstrap_records(bootstrap: Bootstrap, static_min_insync_replicas: int) -> 
         raise ValueError(f"metadata.version {bootstrap.metadata_version} is not supported")
     levels = bootstrap.levels()
     for name, level in levels.items():
-        reason = _not_in_range(name, level, SUPPORTED_FEATURES) or _unmet(name, level, bootstrap.metadata_version)
+        reason = _not_in_range(name, level, _OF_CONTROLLERS) or _unmet(name, level, bootstrap.metadata_version)
         if reason is not None:
             raise ValueError(f"{name} {level}: {reason}")
     records: list[MetadataRecord] = [
@@ -262,7 +274,7 @@ def _unmet(name: str, level: int, metadata_version: int) -> str | None:
 
 def _not_supported(image: MetadataImage, name: str, level: int, node_id: int, voter_ids: Collection[int]) -> str | None:
     """The first registered node that lacks a level, and why: this controller, then brokers, then controllers."""
-    reason = _not_in_range(name, level, SUPPORTED_FEATURES)
+    reason = _not_in_range(name, level, _OF_CONTROLLERS)
     if reason is not None:
         return f"Local controller {node_id} {reason}"
     for broker_id, broker in sorted(image.brokers.items()):
@@ -283,7 +295,7 @@ def _not_supported(image: MetadataImage, name: str, level: int, node_id: int, vo
 def _not_in_range(name: str, level: int, supported: Mapping[str, tuple[int, int]]) -> str | None:
     if name not in supported:
         # What nobody has heard of is off everywhere.
-        return None if level == 0 and name in SUPPORTED_FEATURES else "does not support this feature."
+        return None if level == 0 and name in _OF_CONTROLLERS else "does not support this feature."
     low, high = supported[name]
     if low <= level <= high:
         return None

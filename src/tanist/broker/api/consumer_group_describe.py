@@ -8,8 +8,10 @@ from uuid import UUID
 
 from tanist.broker.api.authorized_operations import GROUP_OPERATIONS, NOT_ASKED
 from tanist.broker.groups.service import Groups
+from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.client_connection import Call, Handler
 from tanist.broker.parts import BrokerParts
+from tanist.controller.features import GROUP_VERSION
 from tanist.coordinator.consumer.group import ConsumerGroup
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
@@ -28,10 +30,16 @@ _CLASSIC_MEMBER, _CONSUMER_MEMBER = 0, 1
 class ConsumerGroupDescribe:
     """The handler of ConsumerGroupDescribe."""
 
+    metadata: MetadataView
     groups: Groups
 
     def handle(self, request: ConsumerGroupDescribeRequest, call: Call) -> None:
-        """Describe each group that is asked for."""
+        """Describe each group that is asked for. There are none before group.version 1."""
+        if self.metadata.image.features.get(GROUP_VERSION, 0) < 1:
+            unsupported = ErrorCode.UNSUPPORTED_VERSION
+            groups = tuple(DescribedGroup(group_id=each, error_code=unsupported) for each in request.group_ids)
+            call.reply(ConsumerGroupDescribeResponse(groups=groups))
+            return
         operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED
         groups = tuple(self._describe(each, operations) for each in request.group_ids)
         call.reply(ConsumerGroupDescribeResponse(groups=groups))
@@ -60,7 +68,7 @@ class ConsumerGroupDescribe:
 
 
 def build(parts: BrokerParts) -> Handler:
-    return ConsumerGroupDescribe(parts.groups).handle
+    return ConsumerGroupDescribe(parts.metadata, parts.groups).handle
 
 
 def _member(group: ConsumerGroup, member_id: str) -> Member:

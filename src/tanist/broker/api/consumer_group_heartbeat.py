@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from tanist.broker.assembly import new_uuid
 from tanist.broker.context import NodeContext
 from tanist.broker.groups.service import Groups
+from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.client_connection import Call, Handler
 from tanist.broker.parts import BrokerParts
 from tanist.broker.turn import Turn
+from tanist.controller.features import GROUP_VERSION
+from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import id_text
 from tanist.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from tanist.wire.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
@@ -23,11 +26,15 @@ class ConsumerGroupHeartbeat:
     """The handler of ConsumerGroupHeartbeat."""
 
     context: NodeContext
+    metadata: MetadataView
     turn: Turn
     groups: Groups
 
     def handle(self, request: ConsumerGroupHeartbeatRequest, call: Call) -> None:
-        """The answer waits until what it says is committed."""
+        """The answer waits until what it says is committed. The protocol is there from group.version 1 on."""
+        if self.metadata.image.features.get(GROUP_VERSION, 0) < 1:
+            call.reply(ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION))
+            return
         coordinator = self.groups.coordinator()
         found = coordinator.find(request.group_id)
         if isinstance(found, int):
@@ -42,4 +49,4 @@ class ConsumerGroupHeartbeat:
 
 
 def build(parts: BrokerParts) -> Handler:
-    return ConsumerGroupHeartbeat(parts.context, parts.turn, parts.groups).handle
+    return ConsumerGroupHeartbeat(parts.context, parts.metadata, parts.turn, parts.groups).handle

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 
 from tanist.broker.endpoints import ConfigError
 from tanist.controller.features import (
+    KEPT_FEATURES,
     LATEST_METADATA_VERSION,
-    SUPPORTED_FEATURES,
     TOLERATED_FEATURES,
     Bootstrap,
     bootstrap_records,
@@ -60,8 +60,10 @@ def read_bootstrap(disk: Disk, folder: str, report: Callable[[str, str], None]) 
     except (CorruptBatch, WireError) as error:
         raise ConfigError(f"{path} is damaged ({error}); format the folder anew") from None
     levels = {record.name: record.feature_level for record in records if isinstance(record, FeatureLevelRecord)}
-    for name in [name for name in levels if name in TOLERATED_FEATURES and name not in SUPPORTED_FEATURES]:
+    for name in [name for name in levels if name in TOLERATED_FEATURES]:
         report("WARN", f"{path}: {name} {levels.pop(name)} is left out; tanist does not have it")
+    for name in [name for name in levels if name in KEPT_FEATURES]:
+        report("WARN", f"{path}: {name} {levels[name]} is kept for brokers that have it; those of tanist do not")
     metadata_version = levels.pop(METADATA_VERSION, None)
     if metadata_version is None:
         raise ConfigError(f"{path} names no metadata.version; format the folder anew")

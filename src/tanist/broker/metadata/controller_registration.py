@@ -13,7 +13,7 @@ from uuid import UUID
 from tanist.broker.context import NodeContext
 from tanist.broker.endpoints import SECURITY_PROTOCOLS
 from tanist.broker.metadata.controller_channel import ControllerChannel
-from tanist.broker.metadata.features import REGISTERED_FEATURES
+from tanist.broker.metadata.features import CONTROLLER_FEATURES
 from tanist.broker.metadata.quorum import MetadataQuorum
 from tanist.broker.metadata.view import MetadataView
 from tanist.controller.snapshot import FIRST_WITH_CONTROLLERS
@@ -77,7 +77,7 @@ class ControllerRegistration:
             ),
             features=tuple(
                 Feature(name=name, min_supported_version=low, max_supported_version=high)
-                for name, (low, high) in sorted(REGISTERED_FEATURES.items())
+                for name, (low, high) in sorted(CONTROLLER_FEATURES.items())
             ),
         )
         self._controller_channel.call(request, _VERSION, _TIMEOUT_MS, self._answered)

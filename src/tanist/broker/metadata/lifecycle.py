@@ -15,7 +15,7 @@ from uuid import UUID
 from tanist.broker.context import NodeContext
 from tanist.broker.log_directories import LogDirectories
 from tanist.broker.metadata.controller_channel import ControllerChannel
-from tanist.broker.metadata.features import REGISTERED_FEATURES
+from tanist.broker.metadata.features import broker_features
 from tanist.broker.metadata.quorum import MetadataQuorum
 from tanist.broker.metadata.view import MetadataView
 from tanist.ports import Timer
@@ -30,6 +30,11 @@ _HEARTBEAT_VERSION = 1
 _STARTING_PACE_MS = 10  # rule 96
 _RETRY_MS = 20
 _RETRY_MAX_MS = 500
+_REFUSED_FOR_NOW = (
+    ErrorCode.DUPLICATE_BROKER_REGISTRATION,
+    ErrorCode.NOT_ENOUGH_REPLICAS,
+    ErrorCode.UNSUPPORTED_VERSION,  # its metadata may not have the cluster's features yet
+)
 
 
 def _nothing() -> None:
@@ -173,7 +178,7 @@ class Lifecycle:
             ),
             features=tuple(
                 Feature(name=name, min_supported_version=low, max_supported_version=high)
-                for name, (low, high) in sorted(REGISTERED_FEATURES.items())
+                for name, (low, high) in sorted(broker_features(self._metadata.image.features).items())
             ),
             rack=self._context.config.broker_rack,
             is_migrating_zk_broker=False,
@@ -192,7 +197,7 @@ class Lifecycle:
             return
         if response.error_code:
             name = ErrorCode(response.error_code).name
-            if response.error_code in (ErrorCode.DUPLICATE_BROKER_REGISTRATION, ErrorCode.NOT_ENOUGH_REPLICAS):
+            if response.error_code in _REFUSED_FOR_NOW:
                 # The session from before a crash ends by itself. Time without a controller does not count: a new one
                 # begins all sessions anew.
                 if self._refused_since_ms is None:
@@ -201,9 +206,12 @@ class Lifecycle:
                     self._context.clock.now_ms() - self._refused_since_ms
                     > self._context.config.initial_broker_registration_timeout_ms
                 ):
-                    self._context.fatal(
-                        f"broker {self._context.node_id} is registered elsewhere ({name}): is another one running?"
+                    reason = (
+                        "the cluster has levels of features that it does not support"
+                        if response.error_code == ErrorCode.UNSUPPORTED_VERSION
+                        else f"it is registered elsewhere ({name}): is another one running?"
                     )
+                    self._context.fatal(f"broker {self._context.node_id} cannot register: {reason}")
                     return
                 self._again()
                 return

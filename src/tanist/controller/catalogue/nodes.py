@@ -62,7 +62,7 @@ metadata.log.dir string - read-only high
     Folder of the metadata log; the first of log.dirs if not set.
 metadata.log.max.record.bytes.between.snapshots long 20971520 read-only high >=1
     Bytes of metadata records after which a snapshot is written.
-metadata.log.max.snapshot.interval.ms long 3600000 read-only high >=0 no-effect
+metadata.log.max.snapshot.interval.ms long 3600000 read-only high >=0
     Longest time between two snapshots; 0 is no limit.
 metadata.log.segment.bytes int 1073741824 read-only high >=8388608
     Size of a segment of the metadata log.
