@@ -55,6 +55,23 @@ def franz(program: str) -> Path:
     return _made("clients-franz", sources, fill) / program
 
 
+def missing_connect() -> str | None:
+    """Kafka Connect is Java's, and comes from Maven Central."""
+    lacking = [name for name in ("java", "mvn") if shutil.which(name) is None]
+    return f"needs Java 17 and Maven ({' and '.join(lacking)} not on PATH)" if lacking else None
+
+
+def connect() -> Path:
+    """The folder of jars that `connect/pom.xml` names."""
+    pom = HERE / "connect" / "pom.xml"
+
+    def fill(folder: Path) -> None:
+        goal = ("mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={folder}")
+        _run(goal, cwd=folder)
+
+    return _made("clients-connect", [pom], fill)
+
+
 def go_environment() -> Mapping[str, str]:
     """A Go that is older than go.mod asks for says so, and does not fetch a newer one."""
     return os.environ | {"GOTOOLCHAIN": "local"}
