@@ -9,6 +9,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -104,11 +105,8 @@ def test_the_file_connectors_go_on_over_a_brokers_death_and_a_restart_of_the_wor
         for name in ("source", "sink"):
             settings = json.loads((folder / f"{name}.json").read_text())
             settings |= {"topic": topic} if name == "source" else {"topics": topic}
-            wait_for(
-                lambda name=name, settings=settings: ask(f"{address}/connectors/{name}/config", json.dumps(settings)),
-                f"connector {name} is taken:\n{_tail(log)}",
-                timeout_s=SETTLE_S,
-            )
+            put = partial(ask, f"{address}/connectors/{name}/config", json.dumps(settings))
+            wait_for(put, f"connector {name}, see {log}", timeout_s=SETTLE_S)
         wait_for(shipped, f"{LINES} lines in {sink}", timeout_s=SETTLE_S)
         victim = cluster.node_ids[0]
         cluster.kill_node(victim)
@@ -123,10 +121,6 @@ def test_the_file_connectors_go_on_over_a_brokers_death_and_a_restart_of_the_wor
         wait_for(shipped, "the lines that were written while the worker was down", timeout_s=SETTLE_S)
         status = ask(f"{address}/connectors/sink/status")
         assert [task["state"] for task in status["tasks"]] == ["RUNNING"]
-
-
-def _tail(log: Path) -> str:
-    return "\n".join(log.read_text(errors="replace").splitlines()[-30:]) if log.exists() else ""
 
 
 def test_the_jars_are_of_the_version_that_is_tested(jars: Path) -> None:

@@ -173,6 +173,8 @@ class Staging:
             for each in files:
                 self._show(path / each.name)
             self._write(name, f"---\norphan: true\n---\n# {path}\n\n{rows}")
+        elif file.suffix == ".md":
+            self._write(name, f"---\norphan: true\n---\n{self._turned(path, name, file.read_text())}")
         else:
             text = file.read_text()
             fence = "`" * max(4, *(len(run) + 1 for run in re.findall("`+", text)), 4)
