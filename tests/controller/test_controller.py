@@ -453,7 +453,7 @@ TestHistories.settings = settings(
 
 def test_it_takes_what_the_node_gives() -> None:
     controller = Controller(
-        1, MetadataImage(), ControllerSettings(), Dice(), cluster_id=CLUSTER_ID, voter_ids=(1, 2, 3)
+        1, MetadataImage(), ControllerSettings(), Dice(), cluster_id=CLUSTER_ID, voter_ids=lambda: (1, 2, 3)
     )
     assert (controller.active, controller.next_deadline_ms) == (False, None)
     controller.replay(FeatureLevelRecord(name="metadata.version", feature_level=30))

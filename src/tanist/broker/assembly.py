@@ -16,7 +16,6 @@ from tanist.broker.metadata.bootstrap import read_bootstrap
 from tanist.broker.metadata.controller_service import ControllerService
 from tanist.broker.metadata.quorum import MetadataQuorum
 from tanist.broker.metadata.view import MetadataView
-from tanist.broker.metadata.voters import voters_in_log
 from tanist.controller.controller import Controller
 from tanist.controller.decision import ControllerSettings
 from tanist.controller.image import MetadataImage
@@ -27,7 +26,8 @@ from tanist.quorum.config import RaftConfig
 from tanist.quorum.log import FOLDER, MetadataLog, MetadataLogConfig
 from tanist.quorum.raft import RaftNode
 from tanist.quorum.store import QuorumStateFile
-from tanist.quorum.voters import Voter
+from tanist.quorum.voter_history import address
+from tanist.quorum.voters import Endpoint, Listener, Voter
 from tanist.wire.schema import ZERO_UUID
 
 META_PROPERTIES = "meta.properties"
@@ -101,13 +101,15 @@ def assemble_quorum(context: NodeContext, metadata: MetadataView, directory_id: 
         wall_ms=context.clock.wall_ms(),
     )
     folder = f"{config.metadata_log_dir}/{FOLDER}"
-    voters, kraft_version = _voters(context, log, folder)
-    store = QuorumStateFile(context.disk, folder, [voter.node_id for voter in voters], version=kraft_version)
+    # Static voters are known by their node ids alone. Where there are none, the metadata log names the voters, or a
+    # bootstrap server does.
+    static = [Voter(each.node_id, ZERO_UUID, each.host, each.port) for each in config.controller_quorum_voters]
+    store = QuorumStateFile(context.disk, folder, [voter.node_id for voter in static])
     raft = RaftNode(
         config.node_id,
         directory_id,
         context.cluster_id,
-        voters,
+        static,
         log,
         store.load(),
         RaftConfig(
@@ -120,10 +122,13 @@ def assemble_quorum(context: NodeContext, metadata: MetadataView, directory_id: 
             fetch_max_bytes=config.controller_quorum_fetch_max_bytes,
             fetch_snapshot_max_bytes=config.controller_quorum_fetch_snapshot_max_bytes,
             listener_name=config.controller_listener_names[0],
+            auto_join=config.controller_quorum_auto_join_enable,
         ),
         context.random,
+        own=_as_voter(config, directory_id),
+        bootstrap=() if static else [Endpoint(*server) for server in config.controller_quorum_bootstrap_servers],
     )
-    quorum = MetadataQuorum(context, metadata, raft, log, store, voters, takes_snapshots=kraft_version == 0)
+    quorum = MetadataQuorum(context, metadata, raft, log, store)
     if config.is_controller:
         controller = Controller(
             config.node_id,
@@ -134,26 +139,18 @@ def assemble_quorum(context: NodeContext, metadata: MetadataView, directory_id: 
             bootstrap=read_bootstrap(context.disk, config.metadata_log_dir, context.report)
             if log.end_offset == 0
             else None,
-            voter_ids=[voter.node_id for voter in voters],
+            voter_ids=lambda: raft.voters.ids,
         )
         quorum.controller_service = ControllerService(context, metadata, quorum, controller)
     return quorum
 
 
-def _voters(context: NodeContext, log: MetadataLog, folder: str) -> tuple[tuple[Voter, ...], int]:
-    """The voters and the `kraft.version` they come by: named in the configuration (0), or in the metadata log (1)."""
-    config = context.config
-    if config.controller_quorum_voters:
-        # Static voters are known by their node ids alone.
-        named = (Voter(each.node_id, ZERO_UUID, each.host, each.port) for each in config.controller_quorum_voters)
-        return tuple(named), 0
-    voters = voters_in_log(context.disk, log, folder, config.controller_listener_names)
-    if not voters:
-        raise ConfigError(
-            "controller.quorum.voters is missing, and the metadata log names no voters; "
-            "name the controllers, for example 1@localhost:9093,2@localhost:9095"
-        )
-    return voters, 1
+def _as_voter(config: NodeConfig, directory_id: UUID) -> Voter | None:
+    """This node as the metadata log names it if it is a voter; None of a node that is no controller."""
+    if not config.is_controller:
+        return None
+    listeners = tuple(Listener(each.name, each.host, each.port) for each in config.controller_endpoints)
+    return Voter(config.node_id, directory_id, *address(listeners, config.controller_listener_names[0]), listeners)
 
 
 def controller_settings(config: NodeConfig) -> ControllerSettings:

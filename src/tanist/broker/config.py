@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from tanist.broker.endpoints import ConfigError, Endpoint, Voter, network, parse_address, quorum
+from tanist.broker.endpoints import ConfigError, Endpoint, Voter, controller_endpoints, network, parse_address, quorum
 from tanist.controller.catalogue import BROKER_SETTINGS, NO_EFFECT_SETTINGS
 from tanist.controller.definitions import Value, split_list
 from tanist.controller.settings import base_name, static_text
@@ -55,6 +55,8 @@ class NodeConfig:
     # The quorum.
     controller_quorum_voters: tuple[Voter, ...]
     controller_quorum_bootstrap_servers: tuple[tuple[str, int], ...]
+    controller_endpoints: tuple[Endpoint, ...]
+    """Where other nodes reach this node's controller; none of a broker."""
     controller_quorum_append_linger_ms: int = _from("controller.quorum.append.linger.ms")
     controller_quorum_auto_join_enable: bool = _from("controller.quorum.auto.join.enable")
     controller_quorum_election_backoff_max_ms: int = _from("controller.quorum.election.backoff.max.ms")
@@ -229,6 +231,7 @@ class NodeConfig:
             inter_broker_listener_name=between_brokers,
             controller_quorum_voters=voters,
             controller_quorum_bootstrap_servers=servers,
+            controller_endpoints=controller_endpoints(static, listeners, controller_names, hostname),
             log_dirs=log_dirs,
             metadata_log_dir=(static.get("metadata.log.dir") or "").strip() or log_dirs[0],
             max_connections_per_ip_overrides=_per_ip(static.get("max.connections.per.ip.overrides", "")),

@@ -187,6 +187,25 @@ def network(
     return listeners, advertised, controller_names, _inter_broker(static, advertised)
 
 
+def controller_endpoints(
+    static: Mapping[str, str], listeners: tuple[Endpoint, ...], controller_names: tuple[str, ...], hostname: str
+) -> tuple[Endpoint, ...]:
+    """Where the other nodes reach this node's controller: as `advertised.listeners` says, else as `listeners` does."""
+    given = {}
+    for item in split_list(static.get("advertised.listeners", "")):
+        match = _LISTENER.fullmatch(item)
+        if match is not None:
+            given[match[1].upper()] = _address(match[2], "advertised.listeners")
+    found = []
+    for name in controller_names:
+        for endpoint in listeners:
+            if endpoint.name == name:
+                host, port = given.get(name, (endpoint.host, endpoint.port))
+                reachable = hostname if host in ("", "0.0.0.0", "::") else host
+                found.append(Endpoint(name, reachable, port, endpoint.security_protocol))
+    return tuple(found)
+
+
 def _advertised(
     static: Mapping[str, str],
     protocols: Mapping[str, str],

@@ -65,7 +65,7 @@ class Controller:
         *,
         cluster_id: str,
         bootstrap: Bootstrap | None = None,
-        voter_ids: Collection[int] = (),
+        voter_ids: Callable[[], Collection[int]] = tuple,
     ) -> None:
         self.node_id = node_id
         self.image = image
@@ -74,7 +74,7 @@ class Controller:
         self.epoch = -1
         self._random = random
         self._bootstrap = bootstrap or Bootstrap()
-        self._voter_ids = frozenset(voter_ids)
+        self._voter_ids = voter_ids
         self._heartbeats = HeartbeatTable(settings.broker_session_timeout_ms)
         self._brokers = Brokers(node_id, cluster_id, settings, self._heartbeats)
         self.recoveries = UncleanRecoveries(settings)
@@ -293,7 +293,7 @@ _DECIDE: dict[type, _Decide] = {
         request,
         static_min_insync_replicas=c.settings.min_insync_replicas,
         node_id=c.node_id,
-        voter_ids=c._voter_ids,
+        voter_ids=c._voter_ids(),
         api_version=version,
     ),
     BrokerRegistrationRequest: lambda c, request, now_ms, offset, version: c._brokers.register(

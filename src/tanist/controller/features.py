@@ -208,13 +208,15 @@ def update_features(
         reason = _refusal(image, name, level, upgrade_type, levels, node_id, voter_ids)
         if reason is not None:
             complaint = f"Invalid update version {level} for feature {name}. {reason}"
-            return Decision(response=_response(request, ErrorCode.INVALID_UPDATE_VERSION, complaint, api_version))
+            return Decision(
+                response=update_features_response(request, ErrorCode.INVALID_UPDATE_VERSION, complaint, api_version)
+            )
         records.append(FeatureLevelRecord(name=name, feature_level=level))
     if request.validate_only:
-        return Decision(response=_response(request, ErrorCode.NONE, None, api_version))
+        return Decision(response=update_features_response(request, ErrorCode.NONE, None, api_version))
     if ELR_VERSION in updates and updates[ELR_VERSION].max_version_level > 0:
         records[:0] = elr_safety_records(image, static_min_insync_replicas)
-    return Decision(tuple(records), _response(request, ErrorCode.NONE, None, api_version))
+    return Decision(tuple(records), update_features_response(request, ErrorCode.NONE, None, api_version))
 
 
 def _upgrade_type(update: FeatureUpdateKey, api_version: int) -> int:
@@ -302,7 +304,7 @@ def _not_in_range(name: str, level: int, supported: Mapping[str, tuple[int, int]
     return f"only supports versions {low}-{high}"
 
 
-def _response(
+def update_features_response(
     request: UpdateFeaturesRequest, error: ErrorCode, message: str | None, api_version: int
 ) -> UpdateFeaturesResponse:
     results: tuple[UpdatableFeatureResult, ...] = ()

@@ -31,7 +31,6 @@ from tanist.wire.control import (
     encode_control_batch,
 )
 from tanist.wire.errors import WireError
-from tanist.wire.ids import ZERO_UUID
 from tanist.wire.messages.leader_change_message import Voter
 
 _RECORD_OVERHEAD_MAX: Final = 24
@@ -63,24 +62,16 @@ def encode_leader_change(
     base_offset: int,
     epoch: int,
     timestamp: int,
-    kraft_version: int = 0,
     more: Sequence[VoterMessage] = (),
 ) -> bytearray:
-    """Rule 143. Version 0 of the message has voters without directories, as kraft.version 0 knows them.
+    """Rule 143. Version 0 of the message, which has voters without directories: Apache Kafka reads no other.
 
     `more` go into the same batch: the voters that so far only the bootstrap snapshot names.
     """
-
-    def named(voter_id: int) -> Voter:
-        voter = voters.get(voter_id)
-        known = voter is not None and kraft_version > 0
-        return Voter(voter_id=voter_id, voter_directory_id=voter.directory_id if voter and known else ZERO_UUID)
-
     message = LeaderChangeMessage(
-        version=1 if kraft_version > 0 else 0,
         leader_id=leader_id,
-        voters=tuple(named(voter.node_id) for voter in voters),
-        granting_voters=tuple(named(voter_id) for voter_id in sorted(granting)),
+        voters=tuple(Voter(voter_id=voter.node_id) for voter in voters),
+        granting_voters=tuple(Voter(voter_id=voter_id) for voter_id in sorted(granting)),
     )
     return encode_control_batch([message, *more], base_offset=base_offset, leader_epoch=epoch, timestamp_ms=timestamp)
 

@@ -266,6 +266,10 @@ class Elections:
         quorum = self._quorum
         if role.leader_id is not None and role.endpoint is not None:
             quorum.become_follower(role.epoch, role.leader_id, now_ms, role.endpoint)
+            if role.leader_id not in quorum.voters:
+                # It was removed and leads no longer than that takes: the others hear so within moments.
+                wait = quorum.config.lost_leader_backoff_ms
+                quorum.role.deadline_ms = now_ms + wait + quorum.random.below(wait + 1)
         else:
             quorum.become_unattached(role.epoch, now_ms)
 

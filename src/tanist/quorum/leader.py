@@ -57,7 +57,6 @@ class QuorumLeader:
             base_offset=quorum.log.end_offset,
             epoch=leader.epoch,
             timestamp=now_ms + self.wall_offset_ms,
-            kraft_version=history.kraft_version,
             more=more,
         )
         self._write_control(leader, batch, now_ms)

@@ -46,11 +46,11 @@ class ReplicaProgress:
 class Progress:
     """The replicas of one leader's epoch. `now_ms` is when the epoch began."""
 
-    __slots__ = ("_fetched_voters", "_own_end", "_own_id", "_voter_set", "observers", "quorum_seen_ms", "voters")
+    __slots__ = ("_fetched_voters", "_voter_set", "observers", "own_id", "own_offset", "quorum_seen_ms", "voters")
 
     def __init__(self, own_id: int, voters: VoterSet, now_ms: int) -> None:
-        self._own_id = own_id
-        self._own_end = -1
+        self.own_id = own_id
+        self.own_offset = -1
         self._voter_set = voters
         self._fetched_voters: set[int] = set()
         self.voters = {voter.node_id: ReplicaProgress(voter.key) for voter in voters}
@@ -60,8 +60,8 @@ class Progress:
 
     def own_end(self, offset: int) -> None:
         """The leader's own log is durable up to `offset`."""
-        self._own_end = offset
-        own = self.voters.get(self._own_id)
+        self.own_offset = offset
+        own = self.voters.get(self.own_id)
         if own is not None:
             own.end_offset = offset
 
@@ -80,11 +80,11 @@ class Progress:
         for removed in before.values():
             self._observe(removed)
         self._fetched_voters &= set(self.voters)
-        self.own_end(self._own_end)
+        self.own_end(self.own_offset)
         self.quorum_seen_ms = now_ms
 
     def _observe(self, replica: ReplicaProgress) -> None:
-        if replica.key.node_id != self._own_id and replica.last_fetch_ms is not None:
+        if replica.key.node_id != self.own_id and replica.last_fetch_ms is not None:
             self.observers[replica.key] = replica
 
     def of(self, key: ReplicaKey) -> ReplicaProgress | None:
@@ -101,10 +101,10 @@ class Progress:
 
     def heard_from(self, key: ReplicaKey, now_ms: int) -> None:
         """Rule 141: a voter has fetched, be it a snapshot. Observers do not count, nor does the leader itself."""
-        if key.node_id == self._own_id or not self._voter_set.is_voter(key):
+        if key.node_id == self.own_id or not self._voter_set.is_voter(key):
             return
         self._fetched_voters.add(key.node_id)
-        needed = self._voter_set.majority - (1 if self._own_id in self._voter_set else 0)
+        needed = self._voter_set.majority - (1 if self.own_id in self._voter_set else 0)
         if len(self._fetched_voters) >= needed:
             self._fetched_voters.clear()
             self.quorum_seen_ms = now_ms
@@ -114,15 +114,15 @@ class Progress:
         ends = [
             -1 if voter.end_offset is None else voter.end_offset
             for node_id, voter in self.voters.items()
-            if node_id != self._own_id
+            if node_id != self.own_id
         ]
         if counts_own:
-            ends.append(self._own_end)
+            ends.append(self.own_offset)
         return sorted(ends, reverse=True)
 
     def successors(self) -> tuple[ReplicaKey, ...]:
         """The other voters, the best replicated first (rule 139)."""
-        others = [voter for node_id, voter in self.voters.items() if node_id != self._own_id]
+        others = [voter for node_id, voter in self.voters.items() if node_id != self.own_id]
         others.sort(key=lambda voter: (voter.end_offset is None, -(voter.end_offset or 0), voter.key.node_id))
         return tuple(voter.key for voter in others)
 
@@ -131,7 +131,7 @@ class Progress:
         return tuple(
             node_id
             for node_id, voter in self.voters.items()
-            if node_id != self._own_id and (voter.last_fetch_ms is None or voter.last_fetch_ms < since_ms)
+            if node_id != self.own_id and (voter.last_fetch_ms is None or voter.last_fetch_ms < since_ms)
         )
 
     def present_observers(self, now_ms: int) -> Iterable[ReplicaProgress]:

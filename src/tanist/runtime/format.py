@@ -15,6 +15,8 @@ from uuid import UUID
 
 from tanist.broker.config import NodeConfig
 from tanist.log.checkpoints import META_PROPERTIES, CheckpointError, MetaProperties
+from tanist.runtime import first_voters
+from tanist.runtime.first_voters import FirstVoters
 from tanist.runtime.ports.files import replace_file, sync_folder
 from tanist.wire.ids import id_from_text, id_text
 
@@ -46,17 +48,21 @@ def format_folders(
     *,
     ignore_formatted: bool = False,
     features: Mapping[str, int] | None = None,
+    voters: FirstVoters | None = None,
 ) -> list[Formatted]:
     """Format what is not formatted yet, for a cluster that begins with these features (else with the defaults).
 
-    All or nothing is written: whatever speaks against it is found first.
+    `voters`: the first ones, where the configuration names none. All or nothing is written: whatever speaks against it
+    is found first.
     """
     # Not before: it brings the quorum along, 50 ms of imports for which most commands have no use, nor has `up` before
     # its launcher runs.
     from tanist.broker.metadata import bootstrap
 
+    levels = dict(features or {})
+    kraft_version = levels.pop("kraft.version", None)
     try:
-        beginning = bootstrap.bootstrap_of(features or {})
+        beginning = bootstrap.bootstrap_of(levels)
     except ValueError as error:
         raise FormatError(str(error)) from None
     try:
@@ -78,12 +84,21 @@ def format_folders(
             found.require(path, cluster_id=cluster_id, node_id=config.node_id)
         except CheckpointError as error:
             raise FormatError(str(error)) from None
+    if formatted[config.metadata_log_dir] is None:
+        try:
+            first_voters.check(config, voters, kraft_version)
+        except first_voters.FirstVotersError as error:
+            raise FormatError(str(error)) from None
     for folder in folders:
         if formatted[folder] is None:
+            directory_id = id_from_text(random_id())
             os.makedirs(folder, exist_ok=True)
+            if voters is not None and folder == config.metadata_log_dir:
+                directory_id = voters.directory_of(config.node_id) or directory_id
+                _write_voters(folder, first_voters.snapshot(config, voters, directory_id, time.time_ns() // 1_000_000))
             content = bootstrap.encode_bootstrap(beginning, time.time_ns() // 1_000_000)
             replace_file(f"{folder}/{bootstrap.FILE_NAME}", content)
-            meta = MetaProperties(cluster_id, config.node_id, id_from_text(random_id()))
+            meta = MetaProperties(cluster_id, config.node_id, directory_id)
             replace_file(f"{folder}/{META_PROPERTIES}", meta.encode())
             sync_folder(os.path.dirname(folder.rstrip("/")))
     return [Formatted(folder, formatted[folder] is None) for folder in folders]
@@ -95,6 +110,15 @@ def formatted_cluster_id(config: NodeConfig) -> str | None:
         if (found := _read(folder)) is not None:
             return found.cluster_id
     return None
+
+
+def _write_voters(folder: str, snapshot: tuple[str, bytes] | None) -> None:
+    if snapshot is None:
+        return
+    path = f"{folder}/{snapshot[0]}"
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    replace_file(path, snapshot[1])
+    sync_folder(folder)
 
 
 def _read(folder: str) -> MetaProperties | None:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tanist.broker.metadata.quorum import MetadataQuorum
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.client_connection import Call, Handler, Handlers
 from tanist.broker.parts import BrokerParts
 from tanist.controller.features import SUPPORTED_FEATURES
+from tanist.quorum.voter_changes import KRAFT_VERSION, LATEST_KRAFT_VERSION
 from tanist.wire.apis import NODE_SOFTWARE, PRIVATE_FROM
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.api_versions_request import ApiVersionsRequest
@@ -28,6 +30,7 @@ class ApiVersions:
     """The handler of ApiVersions."""
 
     metadata: MetadataView
+    quorum: MetadataQuorum
 
     def handle(self, request: ApiVersionsRequest, call: Call) -> None:
         """Answer with the list of the listener's APIs."""
@@ -48,19 +51,21 @@ class ApiVersions:
             ),
             supported_features=tuple(
                 SupportedFeatureKey(name=name, min_version=low, max_version=high)
-                for name, (low, high) in sorted(SUPPORTED_FEATURES.items())
+                for name, (low, high) in sorted(
+                    {**SUPPORTED_FEATURES, KRAFT_VERSION: (0, LATEST_KRAFT_VERSION)}.items()
+                )
             ),
             finalized_features_epoch=max(-1, self.metadata.applied_offset),
             finalized_features=tuple(
                 FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-                for name, level in sorted(image.features.items())
-                if level > 0 and name in SUPPORTED_FEATURES
+                for name, level in sorted({**image.features, KRAFT_VERSION: self.quorum.raft.kraft_version}.items())
+                if level > 0 and (name in SUPPORTED_FEATURES or name == KRAFT_VERSION)
             ),
         )
 
 
 def build(parts: BrokerParts) -> Handler:
-    return ApiVersions(parts.metadata).handle
+    return ApiVersions(parts.metadata, parts.quorum).handle
 
 
 def advertised_versions(handlers: Handlers, *, private: bool = False) -> dict[int, tuple[int, int]]:

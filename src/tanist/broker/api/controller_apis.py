@@ -50,6 +50,7 @@ def build_forward(parts: BrokerParts) -> Handler:
 
 
 def build_quorum(parts: BrokerParts) -> Handler:
-    """Vote, BeginQuorumEpoch, EndQuorumEpoch, Fetch and FetchSnapshot of the metadata log, DescribeQuorum."""
+    """Vote, BeginQuorumEpoch, EndQuorumEpoch, Fetch and FetchSnapshot of the metadata log, DescribeQuorum, and
+    the changes of its voters."""
     receive = parts.quorum.receive
     return lambda request, call: receive(call, request)

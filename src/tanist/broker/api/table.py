@@ -64,6 +64,8 @@ _BROKER: dict[ApiKey, _Builder] = {
     ApiKey.CONSUMER_GROUP_DESCRIBE: ("consumer_group_describe", "build"),
     ApiKey.LIST_CONFIG_RESOURCES: ("list_config_resources", "build"),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: ("describe_topic_partitions", "build"),
+    ApiKey.ADD_RAFT_VOTER: _FORWARD,
+    ApiKey.REMOVE_RAFT_VOTER: _FORWARD,
 }
 
 _INTER_BROKER: dict[ApiKey, _Builder] = {
@@ -97,6 +99,9 @@ _CONTROLLER: dict[ApiKey, _Builder] = {
     ApiKey.ALLOCATE_PRODUCER_IDS: _DECIDE,
     ApiKey.CONTROLLER_REGISTRATION: _DECIDE,
     ApiKey.ASSIGN_REPLICAS_TO_DIRS: _DECIDE,
+    ApiKey.ADD_RAFT_VOTER: _QUORUM,
+    ApiKey.REMOVE_RAFT_VOTER: _QUORUM,
+    ApiKey.UPDATE_RAFT_VOTER: _QUORUM,
 }
 
 _PRODUCE_SERVED_FROM = 3
@@ -142,7 +147,7 @@ class ApiTable:
         """Answer an ApiVersions request of a version that is not known here."""
         from tanist.broker.api.api_versions import ApiVersions
 
-        ApiVersions(self._parts.metadata).unsupported(call)
+        ApiVersions(self._parts.metadata, self._parts.quorum).unsupported(call)
 
 
 def _built_when_called(parts: BrokerParts, module: str, build: str) -> Handler:

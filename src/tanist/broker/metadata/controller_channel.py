@@ -120,7 +120,7 @@ class _Route:
         self._quorum = quorum
         self._name = name
         self._channel: Channel | None = None
-        self._leader_id: int | None = None
+        self._leader: tuple[int, tuple[str, int]] | None = None
         self._closed = False
         self.may_have_arrived = False
         """Whether the request that has just been answered by None was perhaps received."""
@@ -143,7 +143,7 @@ class _Route:
         channel.call(request, version, timeout_ms, answered)
 
     def leader_changed(self) -> None:
-        if self._channel is not None and self._leader_id != self._quorum.leader_id:
+        if self._channel is not None and (self._leader is None or self._leader[0] != self._quorum.leader_id):
             channel, self._channel = self._channel, None
             channel.close()
 
@@ -156,13 +156,13 @@ class _Route:
         leader_id = self._quorum.leader_id
         if self._closed or leader_id is None:
             return None
-        if self._channel is None or leader_id != self._leader_id:
-            endpoint = self._quorum.endpoint(leader_id)
-            if endpoint is None:
-                return None
+        endpoint = self._quorum.endpoint(leader_id)
+        if endpoint is None:
+            return None
+        if self._channel is None or (leader_id, endpoint) != self._leader:
             if self._channel is not None:
                 self._channel.close()
-            self._leader_id = leader_id
+            self._leader = (leader_id, endpoint)
             self._channel = Channel(
                 self._context.clock,
                 self._context.network,

@@ -26,11 +26,15 @@ from tanist.broker.network.probe import Probe
 from tanist.controller.controller import Controller, not_controller_response
 from tanist.controller.decision import Decision
 from tanist.controller.election_wait import ElectionWait
+from tanist.controller.features import update_features_response
 from tanist.controller.image import MetadataImage
 from tanist.controller.partition_state import RECOVERING
 from tanist.controller.unclean_recovery import LogInfo
 from tanist.ports import Timer
+from tanist.quorum.voter_changes import KRAFT_VERSION
+from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import TopicIdPartition
+from tanist.wire.messages.update_features_request import UpdateFeaturesRequest
 from tanist.wire.metadata import PartitionChangeRecord, encode_record, record_version
 
 _MAX_PENDING = 10_000
@@ -59,6 +63,9 @@ class ActiveLog(Protocol):
 
     def append(self, values: Sequence[bytes], *, atomic: bool) -> int:
         """Append controller records; give the offset of the last."""
+
+    def upgrade_kraft_version(self, level: int, *, validate_only: bool) -> str | None:
+        """Why kraft.version cannot go to `level`. None: it can, or its record is in the log."""
 
 
 class ControllerService:
@@ -150,6 +157,14 @@ class ControllerService:
         if not self.controller.active or len(self._pending) >= _MAX_PENDING:
             call.reply(not_controller_response(request))
             return
+        if isinstance(request, UpdateFeaturesRequest):
+            levels = [each.max_version_level for each in request.feature_updates if each.feature == KRAFT_VERSION]
+            if levels:
+                self._update_kraft_version(call, request, levels[-1])
+                return
+        self._decide(call, request)
+
+    def _decide(self, call: Call, request: Any) -> Decision | None:
         decision = self.controller.handle(
             request,
             self._context.clock.now_ms(),
@@ -158,6 +173,30 @@ class ControllerService:
         )
         self._carry_out(decision, call, request)
         self._go_on()
+        return decision
+
+    def _update_kraft_version(self, call: Call, request: UpdateFeaturesRequest, level: int) -> None:
+        """The quorum owns this feature; what is asked for beside it is decided as ever, and both or none are done."""
+        reason = self._quorum.upgrade_kraft_version(level, validate_only=True)
+        if reason is not None:
+            complaint = f"Invalid update version {level} for feature {KRAFT_VERSION}. {reason}"
+            error = ErrorCode.INVALID_UPDATE_VERSION
+            call.reply(update_features_response(request, error, complaint, call.version))
+            return
+        others = tuple(each for each in request.feature_updates if each.feature != KRAFT_VERSION)
+        if others:
+            decision = self._decide(
+                call,
+                UpdateFeaturesRequest(
+                    timeout_ms=request.timeout_ms, feature_updates=others, validate_only=request.validate_only
+                ),
+            )
+            if decision is None or getattr(decision.response, "error_code", None) != ErrorCode.NONE:
+                return
+        else:
+            call.reply(update_features_response(request, ErrorCode.NONE, None, call.version))
+        if not request.validate_only:
+            self._quorum.upgrade_kraft_version(level, validate_only=False)
 
     def _carry_out(self, decision: Decision | None, call: Call | None, request: Any) -> None:
         if decision is None:

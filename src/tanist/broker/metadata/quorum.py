@@ -35,7 +35,7 @@ from tanist.quorum.effects import (
 from tanist.quorum.log import MetadataLog
 from tanist.quorum.raft import RaftNode
 from tanist.quorum.store import QuorumStateFile
-from tanist.quorum.voters import SnapshotId, Voter
+from tanist.quorum.voters import Endpoint, SnapshotId
 from tanist.wire.apis import ApiKey
 from tanist.wire.ids import KNOWS_NOTHING_MS
 from tanist.wire.messages.fetch_response import FetchResponse
@@ -49,6 +49,10 @@ _VERSIONS = {
     ApiKey.END_QUORUM_EPOCH: 1,
     ApiKey.FETCH: 18,
     ApiKey.FETCH_SNAPSHOT: 1,
+    ApiKey.API_VERSIONS: 4,
+    ApiKey.ADD_RAFT_VOTER: 1,
+    ApiKey.REMOVE_RAFT_VOTER: 0,
+    ApiKey.UPDATE_RAFT_VOTER: 0,
 }
 _HAND_OVER_PATIENCE_MS = 500
 _NEVER_COMMITTED = 1 << 62
@@ -69,9 +73,6 @@ class MetadataQuorum:
         raft: RaftNode,
         log: MetadataLog,
         store: QuorumStateFile,
-        voters: Sequence[Voter],
-        *,
-        takes_snapshots: bool = True,
     ) -> None:
         self._context = context
         self._metadata = metadata
@@ -82,10 +83,7 @@ class MetadataQuorum:
         self.raft = raft
         self._log = log
         self._store = store
-        self._voters = {voter.node_id: voter for voter in voters}
-        self._takes_snapshots = takes_snapshots
-        """Not where the log itself names the voters (kraft.version 1): our snapshots would not."""
-        self._channels: dict[int, Channel] = {}
+        self._channels: dict[int, tuple[Endpoint, Channel]] = {}
         self._timer: Timer | None = None
         self._armed_at_ms = -1
         self._queue: list[Effect] = []
@@ -131,7 +129,7 @@ class MetadataQuorum:
             self.controller_service.close()
         if self._timer is not None:
             self._timer.cancel()
-        for channel in self._channels.values():
+        for _, channel in self._channels.values():
             channel.close()
         if self._probe is not None:
             self._probe.end()
@@ -175,22 +173,29 @@ class MetadataQuorum:
     @property
     def requests_under_way(self) -> int:
         """To the one node to which there are most."""
-        return max((channel.requests_under_way for channel in self._channels.values()), default=0)
+        return max((channel.requests_under_way for _, channel in self._channels.values()), default=0)
 
     @property
     def voter_count(self) -> int:
-        return len(self._voters)
+        return len(self.raft.voters)
 
     @property
     def leader_id(self) -> int | None:
         return self.raft.leader_id
 
     def voter_endpoints(self) -> list[tuple[int, tuple[str, int]]]:
-        return [(voter.node_id, (voter.host, voter.port)) for voter in self._voters.values()]
+        return [(voter.node_id, (voter.host, voter.port)) for voter in self.raft.voters]
 
     def endpoint(self, node_id: int) -> tuple[str, int] | None:
-        voter = self._voters.get(node_id)
-        return None if voter is None else (voter.host, voter.port)
+        return self.raft.endpoint_of(node_id)
+
+    def upgrade_kraft_version(self, level: int, *, validate_only: bool) -> str | None:
+        """Why kraft.version cannot go to `level`. None: it can, or its record is in the log."""
+        reason, effects = self.raft.upgrade_kraft_version(
+            level, self._context.clock.now_ms(), validate_only=validate_only
+        )
+        self._step(lambda: effects)
+        return reason
 
     def append(self, values: Sequence[bytes], *, atomic: bool) -> int:
         """Append controller records; give the offset of the last. Only for the active controller."""
@@ -291,18 +296,25 @@ class MetadataQuorum:
 
     def _send(self, effect: Send) -> None:
         request_id = effect.request_id
-        channel = self._channels.get(effect.to)
-        if channel is None:
-            voter = self._voters[effect.to]
-            channel = self._channels[effect.to] = Channel(
+        endpoint = effect.endpoint
+        if endpoint is None:
+            return  # no answer comes, and the request is given up
+        known = self._channels.get(effect.to)
+        if known is not None and known[0] == endpoint:
+            channel = known[1]
+        else:
+            if known is not None:
+                known[1].close()
+            channel = Channel(
                 self._context.clock,
                 self._context.network,
-                voter.host,
-                voter.port,
+                endpoint.host,
+                endpoint.port,
                 client_id=f"raft-{self._context.node_id}",
                 max_frame_bytes=self._context.config.socket_request_max_bytes,
                 on_lost=lambda reason, to=effect.to: self._channel_lost(to),  # type: ignore[misc]
             )
+            self._channels[effect.to] = (endpoint, channel)
         version = _VERSIONS[ApiKey(effect.request.API_KEY)]
         timeout_ms = self._context.config.controller_quorum_request_timeout_ms
         channel.call(effect.request, version, timeout_ms, lambda response: self._answered(request_id, response))
@@ -327,15 +339,16 @@ class MetadataQuorum:
 
         A connection that never opened says nothing: a voter of Apache Kafka's votes before its listener is open.
         """
-        channel = self._channels.get(node_id)
-        opened = channel is not None and channel.lost_open
-        if not self.closed and opened and node_id == self.raft.leader_id and self._probe is None:
-            voter = self._voters[node_id]
+        known = self._channels.get(node_id)
+        if self.closed or known is None or node_id != self.raft.leader_id or self._probe is not None:
+            return
+        endpoint, channel = known
+        if channel.lost_open:
             self._probe = Probe(
                 self._context.clock,
                 self._context.network,
-                voter.host,
-                voter.port,
+                endpoint.host,
+                endpoint.port,
                 lambda gone: self._probed(node_id, gone),
             )
 
@@ -428,14 +441,18 @@ class MetadataQuorum:
         """Snapshot what is applied, and let the log be cut below it (KIP-630)."""
         self._snapshot_counted()
         image: MetadataImage = self._metadata.image
-        if image.in_transaction or not self._takes_snapshots:
+        if image.in_transaction:
             return
         version = image.metadata_version
         values = [encode_record(record, record_version(type(record), version)) for record in to_records(image)]
         snapshot_id = SnapshotId(self._next_offset, self._last_epoch)
         now_ms, wall_ms = self._context.clock.now_ms(), self._context.clock.wall_ms()
         if self._log.create_snapshot(
-            snapshot_id, values, wall_ms=wall_ms, last_contained_log_timestamp=self._last_timestamp_ms
+            snapshot_id,
+            values,
+            wall_ms=wall_ms,
+            last_contained_log_timestamp=self._last_timestamp_ms,
+            voters=self.raft.snapshot_voters(snapshot_id.end_offset),
         ):
             self._do(self.raft.snapshot_created(snapshot_id, now_ms, wall_ms))
         self._context.report("INFO", f"metadata snapshot at offset {self._next_offset}")

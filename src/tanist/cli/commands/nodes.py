@@ -9,6 +9,7 @@ import click
 from tanist.broker.config import ConfigError, PropertiesError
 from tanist.cli.options import feature_option, json_option, key_value
 from tanist.cli.output.tables import print_json
+from tanist.runtime.first_voters import Choice, FirstVoters, FirstVotersError, parse_controllers
 from tanist.runtime.format import format_folders, random_id
 
 
@@ -28,9 +29,24 @@ def _load(path: str, overrides: dict[str, str]) -> Any:
 @click.option("-t", "--cluster-id", required=True, help="The cluster's id: the same for all nodes. See `random-uuid`.")
 @click.option("-g", "--ignore-formatted", is_flag=True, help="Skip folders that are formatted already.")
 @feature_option("A feature and its level in a new cluster; 0: off. Repeatable.  [default: the latest of all]")
+@click.option("-s", "--standalone", is_flag=True, help="This controller is the only voter, at first.")
+@click.option(
+    "-I",
+    "--initial-controllers",
+    metavar="ID@HOST:PORT:DIRECTORY-ID,...",
+    help="The first voters: the same list for each of them. `random-uuid` makes directory ids.",
+)
+@click.option("-N", "--no-initial-controllers", is_flag=True, help="This controller joins the voters later.")
 @json_option
 def format_command(
-    path: str, cluster_id: str, ignore_formatted: bool, features: tuple[tuple[str, int], ...], as_json: bool
+    path: str,
+    cluster_id: str,
+    ignore_formatted: bool,
+    features: tuple[tuple[str, int], ...],
+    standalone: bool,
+    initial_controllers: str | None,
+    no_initial_controllers: bool,
+    as_json: bool,
 ) -> None:
     """Prepare a node's log folders, as `kafka-storage format`.
 
@@ -39,13 +55,32 @@ def format_command(
 
     With --feature eligible.leader.replicas.version=0 a new cluster behaves as Kafka before KIP-966. Give all
     controllers the same features; `tanist features` changes those of an existing cluster.
+
+    A controller whose file has no controller.quorum.voters needs one of --standalone, --initial-controllers and
+    --no-initial-controllers: its cluster can add and remove voters while it runs (KIP-853).
     """
-    done = format_folders(_load(path, {}), cluster_id, ignore_formatted=ignore_formatted, features=dict(features))
+    voters = _first_voters(standalone, initial_controllers, no_initial_controllers)
+    done = format_folders(
+        _load(path, {}), cluster_id, ignore_formatted=ignore_formatted, features=dict(features), voters=voters
+    )
     if as_json:
         print_json([{"folder": item.folder, "formatted": item.fresh} for item in done])
         return
     for item in done:
         click.echo(f"{item.folder}: {'formatted' if item.fresh else 'was formatted already'}")
+
+
+def _first_voters(standalone: bool, listed: str | None, none_yet: bool) -> FirstVoters | None:
+    if standalone + (listed is not None) + none_yet > 1:
+        raise click.UsageError("choose one of --standalone, --initial-controllers and --no-initial-controllers")
+    if listed is not None:
+        try:
+            return parse_controllers(listed)
+        except FirstVotersError as error:
+            raise click.BadParameter(str(error), param_hint="--initial-controllers") from None
+    if standalone:
+        return FirstVoters(Choice.STANDALONE)
+    return FirstVoters(Choice.NONE_YET) if none_yet else None
 
 
 @click.command("random-uuid")

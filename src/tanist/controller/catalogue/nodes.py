@@ -38,7 +38,7 @@ _QUORUM = read(
     """
 controller.quorum.append.linger.ms int 25 read-only medium >=0
     How long the leader gathers records for one batch.
-controller.quorum.auto.join.enable boolean false read-only low no-effect
+controller.quorum.auto.join.enable boolean false read-only low
     Whether a controller adds itself to the voters.
 controller.quorum.bootstrap.servers list "" read-only high
     Controllers, as host:port, to ask first when the voters are kept in the metadata log.

@@ -148,6 +148,8 @@ _ALL = (
     ),
 )
 
+_ALL_FETCH = ("fetch 2 from 1", "fetch 3 from 1", "fetch 2 from 1", "fetch 3 from 1")
+
 _QUORUM = (
     QuorumConfiguration(
         name="quorum",
@@ -183,6 +185,45 @@ _QUORUM = (
             "timeout 3",
             "ask 3 the pre-vote of 2",
             "ask 3 the vote of 2",
+        ),
+    ),
+    QuorumConfiguration(
+        name="quorum-voter-changes",
+        about="two controllers and a third that is no voter: one is added or removed while leaders change",
+        voters=2,
+        outside=1,
+        budget=QuorumBudget(timeouts=3, changes=1),
+    ),
+    QuorumConfiguration(
+        name="quorum-two-changes",
+        about="three voters, one of which leads: two of them are removed, and another leader is elected",
+        outside=0,
+        budget=QuorumBudget(timeouts=2, changes=2),
+        start=("timeout 1", "ask 1 the pre-vote of 2", "ask 1 the vote of 2", *_ALL_FETCH),
+    ),
+    QuorumConfiguration(
+        name="quorum-forked-changes",
+        about="four voters: a removal that never left its leader, and a second leader that has committed nothing yet",
+        voters=4,
+        outside=0,
+        budget=QuorumBudget(timeouts=1, changes=1),
+        start=(
+            "timeout 1",
+            "ask 1 the pre-vote of 2",
+            "ask 1 the pre-vote of 3",
+            "ask 1 the vote of 2",
+            "ask 1 the vote of 3",
+            *("fetch 2 from 1", "fetch 3 from 1", "fetch 4 from 1") * 2,
+            "change 1 removes 4",
+            "timeout 2",
+            "timeout 3",
+            "timeout 4",
+            "ask 4 the pre-vote of 2",
+            "ask 4 the pre-vote of 3",
+            "ask 4 the vote of 2",
+            "ask 4 the vote of 3",
+            "timeout 1",
+            "timeout 1",
         ),
     ),
 )

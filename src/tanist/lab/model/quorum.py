@@ -12,7 +12,7 @@ twice; E11 a candidate has a majority's pre-votes for its epoch; E12 a voter tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import permutations
@@ -20,7 +20,7 @@ from typing import NamedTuple, TypeAlias
 
 from tanist.lab.model.components import Permutation
 from tanist.lab.model.interning import Table
-from tanist.lab.model.quorum_member import Member, MetadataLog, SentVoteRequest, Turn
+from tanist.lab.model.quorum_member import Member, MetadataLog, SentVoteRequest, Turn, voters_in
 from tanist.lab.model.quorum_nodes import Quorum
 from tanist.lab.model.quorum_state import BUDGET, GHOSTS, MEMBERS, STALE, Ghosts
 from tanist.lab.model.quorum_trace_format import QuorumTraceFormat
@@ -44,6 +44,8 @@ class QuorumBudget(NamedTuple):
     """Restarts that find only the durable log. Without these, a log is durable at once."""
     stale_asks: int = 0
     """Vote requests that arrive after their sender has changed its role."""
+    changes: int = 0
+    """Voters added or removed (KIP-853)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,8 @@ class QuorumConfiguration:
     about: str
     budget: QuorumBudget
     voters: int = 3
+    outside: int | None = None
+    """Controllers that are no voters at first, where voters can be added and removed; None: the voters are static."""
     batch_a_fetch: bool = False
     """Whether a fetch is answered with one batch, or with all batches."""
     start: tuple[str, ...] = ()
@@ -65,18 +69,20 @@ class QuorumModel:
     def __init__(self, configuration: QuorumConfiguration, unwatched: frozenset[str] = frozenset()) -> None:
         self.configuration = configuration
         self._unwatched = unwatched
-        self._voters = configuration.voters
+        self._voters = configuration.voters + (configuration.outside or 0)
+        self._first = (1 << configuration.voters) - 1
         self._writes = configuration.budget.writes
         self.members: Table[Member] = Table()
         self.ghosts: Table[Ghosts] = Table()
         self.stale: Table[tuple[SentVoteRequest, ...]] = Table()
         self.budgets: Table[QuorumBudget] = Table()
-        self.trace_format = QuorumTraceFormat(self.members, self.ghosts, configuration.voters)
+        self.trace_format = QuorumTraceFormat(self.members, self.ghosts, self._voters)
         self.turns: Table[Turn] = Table()
         self._quorum = Quorum(
             configuration.voters,
             syncs_at_once=not configuration.budget.losses,
             batch_a_fetch=configuration.batch_a_fetch,
+            outside=configuration.outside,
         )
         self._remember_answers()
         self._traits: Table[tuple[object, ...]] = Table()
@@ -93,6 +99,7 @@ class QuorumModel:
 
         self._timeout = cache(lambda voter, number: one(quorum.timeout(voter, at(number))))
         self._append = cache(lambda voter, number, payload: one(quorum.append(voter, at(number), payload)))
+        self._change = cache(lambda voter, number, target: one(quorum.change(voter, at(number), target)))
         self._sync = cache(lambda voter, number: one(quorum.sync(voter, at(number))))
         self._restart = cache(lambda voter, number, keep: one(quorum.restart(voter, at(number), keep)))
         self._asks = cache(lambda voter, number: quorum.asks(voter, at(number)))
@@ -113,7 +120,12 @@ class QuorumModel:
         """No voter has run yet; then the directed start is taken."""
         budget, start = self.configuration.budget, self.configuration.start
         members = tuple(self.members.number(self._quorum.born(voter)) for voter in range(self._voters))
-        plenty = budget if not start else QuorumBudget(budget.timeouts + len(start), budget.writes + len(start))
+        more = len(start)
+        plenty = budget
+        if start:
+            plenty = QuorumBudget(
+                budget.timeouts + more, budget.writes + more, changes=budget.changes and budget.changes + more
+            )
         self._writes = plenty.writes
         nobody = (self.stale.number(()), self.ghosts.number(Ghosts((), ())))
         state = directed(self, (*nobody, self.budgets.number(plenty), *members), start)
@@ -137,6 +149,13 @@ class QuorumModel:
                 written = self._append(voter, number, self._writes - budget.writes)
                 if written != _NO_TURN:
                     self._step(state, Label("append", voter), ((voter, written),), steps, price="writes")
+            if budget.changes and member.role == "Leader":
+                for target in range(self._voters):
+                    changed = self._change(voter, number, target)
+                    if changed != _NO_TURN:
+                        verb = "removes" if voters_in(member.log, self._first) >> target & 1 else "adds"
+                        label = Label("change", voter, f"{verb} {target + 1}")
+                        self._step(state, label, ((voter, changed),), steps, price="changes")
             if member.durable < whole:
                 self._step(state, Label("sync", voter), ((voter, self._sync(voter, number)),), steps)
             if budget.crashes:
@@ -211,7 +230,7 @@ class QuorumModel:
     def _settle(self, voter: int, was: int, turn: int, ghosts: int) -> tuple[int, int, Violation | None]:
         """A node's turn: its new state, the new ghosts, and the violation if there is one."""
         made, known = self.turns[turn], self.ghosts[ghosts]
-        wrong = self._watched(_judge(voter, self._voters, self.members[was], made, known))
+        wrong = self._watched(_judge(voter, self._first, self.members[was], made, known))
         return self.members.number(made.member), self.ghosts.number(_remember(voter, made.member, known)), wrong
 
     def _leave_asks(self, state: State, after: State, label: Label, turns: Turns, steps: list[Step]) -> None:
@@ -240,19 +259,29 @@ class QuorumModel:
 
     def _wrong(self, state: State) -> Iterator[Violation]:
         members, ghosts = state[MEMBERS:], state[GHOSTS]
-        holders = sum([self._holds(number, ghosts) for number in members])
-        if holders <= self._voters // 2:
+        holders = [self._holds(number, ghosts) for number in members]
+        if not any(_is_majority(holders, mask) for mask in self._sets(members, ghosts)):
             whole = len(self.ghosts[ghosts].committed)
-            yield Violation("E9", f"{whole} records were committed, and only {holders} would still have them all")
+            yield Violation("E9", f"{whole} records were committed, and only {sum(holders)} would still have them all")
         for at, one in enumerate(members, 1):
             for two in members[at:]:
                 yield from self._match(one, two)
+
+    def _sets(self, members: State, ghosts: int) -> set[int]:
+        """The last committed set of voters, and those that may come after it: a majority of one is one of the other."""
+        committed = self.ghosts[ghosts].committed
+        sets = {voters_in(committed, self._first)}
+        if self.configuration.outside is not None:
+            logs = (self.members[number].log for number in members)
+            sets |= {voters_in(log, self._first) for log in logs if log[: len(committed)] == committed}
+        return sets
 
     # -- names
 
     def representative(self, state: State) -> State:
         """Members in the order of their anonymous traits; equal ones in each order."""
-        traits = [self._trait_of(number) for number in state[MEMBERS:]]
+        # Those that are voters at first keep the first names.
+        traits = [(not self._first >> at & 1, self._trait_of(number)) for at, number in enumerate(state[MEMBERS:])]
         order = sorted(traits)
         if len(set(order)) == len(order):
             return state if order == traits else self.rename(state, tuple([order.index(each) for each in traits]))
@@ -273,7 +302,11 @@ class QuorumModel:
         return self.stale.number(tuple(sorted(ask.renamed(to) for ask in self.stale[number])))
 
 
-def _judge(voter: int, voters: int, before: Member, turn: Turn, ghosts: Ghosts) -> Iterator[Violation]:
+def _is_majority(holders: Sequence[bool], mask: int) -> bool:
+    return sum([holds for at, holds in enumerate(holders) if mask >> at & 1]) > mask.bit_count() // 2
+
+
+def _judge(voter: int, first: int, before: Member, turn: Turn, ghosts: Ghosts) -> Iterator[Violation]:
     """E1-E4, E6-E8 and E10-E12, of one node's turn."""
     after, name = turn.member, voter + 1
     if turn.fatal:
@@ -303,7 +336,9 @@ def _judge(voter: int, voters: int, before: Member, turn: Turn, ghosts: Ghosts) 
         )
     stands = after.role == "Candidate" and after.epoch > before.epoch
     # The pre-vote that makes the majority comes with this turn.
-    if stands and (before.role != "Prospective" or before.granted.bit_count() + 1 <= voters // 2):
+    if stands and (
+        before.role != "Prospective" or before.granted.bit_count() + 1 <= voters_in(before.log, first).bit_count() // 2
+    ):
         yield Violation("E11", f"{name} stands for epoch {after.epoch}, and no majority has said that it may")
     hears_leader = before.role == "Follower" and before.has_fetched and not before.leader_lost
     if turn.pre_vote_granted and hears_leader and after.epoch == before.epoch:

@@ -10,7 +10,42 @@ from typing import NamedTuple, TypeAlias
 from tanist.lab.model.components import Permutation, rename_mask, rename_one
 
 MetadataLog: TypeAlias = tuple[tuple[int, int], ...]
-"""The epoch and payload of each record: -1 for the record with which an epoch begins."""
+"""The epoch and payload of each record: -1 for the record with which an epoch begins, less for a set of voters."""
+
+_SETS_BELOW = -1
+
+
+def payload_of_set(mask: int) -> int:
+    """The payload of a record that names these voters."""
+    return _SETS_BELOW - 1 - mask
+
+
+def set_of_payload(payload: int) -> int | None:
+    """The voters that a record names, as a mask; None if it is another record."""
+    return _SETS_BELOW - 1 - payload if payload < _SETS_BELOW else None
+
+
+def voters_in(log: MetadataLog, first: int) -> int:
+    """The set in force, as a mask: the last one in the log, or the first of all."""
+    return next((_SETS_BELOW - 1 - payload for _, payload in reversed(log) if payload < _SETS_BELOW), first)
+
+
+def renamed_log(log: MetadataLog, to: Permutation) -> MetadataLog:
+    if all(payload >= _SETS_BELOW for _, payload in log):
+        return log
+    return tuple(
+        (epoch, payload if (mask := set_of_payload(payload)) is None else payload_of_set(rename_mask(mask, to)))
+        for epoch, payload in log
+    )
+
+
+def _nameless_log(log: MetadataLog) -> MetadataLog:
+    if all(payload >= _SETS_BELOW for _, payload in log):
+        return log
+    return tuple(
+        (epoch, payload if (mask := set_of_payload(payload)) is None else payload_of_set(mask.bit_count()))
+        for epoch, payload in log
+    )
 
 
 class Saved(NamedTuple):
@@ -41,7 +76,7 @@ class Member(NamedTuple):
     """Of a leader: its committed offset in its own epoch, -1 for none."""
     announced: bool
     ends: tuple[int, ...]
-    """Of a leader: each voter's end offset, -1 where it is unknown."""
+    """Of a leader: each controller's end offset, -1 where it is unknown."""
     log: MetadataLog
     durable: int
     """The offset up to which it knows the log to be durable. A new process begins with 0."""
@@ -66,6 +101,7 @@ class Member(NamedTuple):
             granted=rename_mask(self.granted, to),
             rejected=rename_mask(self.rejected, to),
             ends=ends,
+            log=renamed_log(self.log, to),
         )
 
     def anonymous(self) -> tuple[object, ...]:
@@ -80,7 +116,7 @@ class Member(NamedTuple):
             self.leader_lost,
             self.epoch_start,
             self.committed,
-            self.log,
+            _nameless_log(self.log),
             self.durable,
             self.on_disk,
             self.high_watermark,

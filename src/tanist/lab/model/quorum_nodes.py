@@ -16,7 +16,16 @@ from dataclasses import replace
 from typing import TypeAlias
 from uuid import UUID
 
-from tanist.lab.model.quorum_member import Member, MetadataLog, Saved, SentVoteRequest, Turn
+from tanist.lab.model.quorum_member import (
+    Member,
+    MetadataLog,
+    Saved,
+    SentVoteRequest,
+    Turn,
+    payload_of_set,
+    set_of_payload,
+    voters_in,
+)
 from tanist.quorum import (
     Effect,
     Elected,
@@ -32,12 +41,21 @@ from tanist.quorum import (
     Send,
     SyncLog,
     Voter,
+    VoterSet,
 )
 from tanist.quorum import messages as quorum_messages
+from tanist.quorum.batches import encode_leader_change, encode_values, encode_voters
 from tanist.quorum.progress import Progress
 from tanist.quorum.roles import Candidate, Follower, Leader, Prospective, Resigned, Role, Tally, Unattached
-from tanist.quorum.voters import LogEnd
+from tanist.quorum.voter_history import FROM_BOOTSTRAP, to_record
+from tanist.quorum.voters import Listener, LogEnd
+from tanist.wire.control import KRaftVersionRecord, VotersRecord
+from tanist.wire.messages import add_raft_voter_request
+from tanist.wire.messages.add_raft_voter_request import AddRaftVoterRequest
+from tanist.wire.messages.api_versions_request import ApiVersionsRequest
+from tanist.wire.messages.api_versions_response import ApiVersionsResponse, SupportedFeatureKey
 from tanist.wire.messages.fetch_request import FetchRequest
+from tanist.wire.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from tanist.wire.messages.vote_request import VoteRequest
 from tanist.wire.messages.vote_response import VoteResponse
 from tanist.wire.schema import Request, Response
@@ -89,12 +107,20 @@ class Node(RaftNode):
 class Quorum:
     """The events of one configuration's voters. Logs are kept by their content."""
 
-    def __init__(self, voters: int, *, syncs_at_once: bool, batch_a_fetch: bool = False) -> None:
-        self.voters = voters
+    def __init__(
+        self, voters: int, *, syncs_at_once: bool, batch_a_fetch: bool = False, outside: int | None = None
+    ) -> None:
+        """`outside`: kraft.version 1, and so many more controllers, which are no voters at first."""
+        self.voters = voters + (outside or 0)
+        self._dynamic = outside is not None
         whole = RaftConfig(fetch_max_wait_ms=0)
         self._config = replace(whole, fetch_max_bytes=1) if batch_a_fetch else whole
         self._syncs_at_once = syncs_at_once
-        self._set = tuple(Voter(number + 1, _directory(number), "host", 9093) for number in range(voters))
+        listeners = (Listener(self._config.listener_name, "host", 9093),) if self._dynamic else ()
+        self._all = tuple(
+            Voter(number + 1, _directory(number), "host", 9093, listeners) for number in range(self.voters)
+        )
+        self._first = self._all[:voters]
         self._logs: dict[MetadataLog, MemoryLog] = {(): MemoryLog()}
 
     def born(self, voter: int) -> Member:
@@ -129,11 +155,16 @@ class Quorum:
 
     def fetches(self, voter: int, member: Member, peer: int) -> bool:
         """Whether it would fetch from this peer."""
-        return bool(_fetches(self._node(voter, member, _asking(voter, peer)), peer))
+        return bool(_fetches(self._node(voter, member, self._asking(voter, member, peer)), peer))
+
+    def _asking(self, voter: int, member: Member, peer: int) -> FixedChoice:
+        """A voter without a leader asks one of the other voters, which are in order: make it ask this one."""
+        mask = voters_in(member.log, (1 << len(self._first)) - 1) & ~(1 << voter)
+        return FixedChoice(pick=(mask & ((1 << peer) - 1)).bit_count())
 
     def fetch(self, voter: int, member: Member, peer: int, peer_state: Member) -> tuple[Turn, Turn] | None:
         """The leader's turn, and the follower's if the answer arrives. None: it does not fetch from there."""
-        node = self._node(voter, member, _asking(voter, peer))
+        node = self._node(voter, member, self._asking(voter, member, peer))
         sent = _fetches(node, peer)
         if not sent:
             return None
@@ -170,6 +201,39 @@ class Quorum:
         value = b"%d" % payload
         return self._turn(voter, member, node, lambda: node.append([value], NOW_MS, NOW_MS).effects)
 
+    def change(self, voter: int, member: Member, target: int) -> Turn | None:
+        """The leader adds or removes a voter. None: it refuses, or the new voter has not caught up."""
+        if member.role != Leader.NAME:
+            return None
+        node = self._node(voter, member)
+        key = self._all[target]
+        request: Request
+        if target + 1 in node.voters:
+            request = RemoveRaftVoterRequest(
+                cluster_id=CLUSTER, voter_id=target + 1, voter_directory_id=key.directory_id
+            )
+        else:
+            listener = add_raft_voter_request.Listener(name=self._config.listener_name, host=key.host, port=key.port)
+            request = AddRaftVoterRequest(
+                cluster_id=CLUSTER,
+                timeout_ms=1000,
+                voter_id=target + 1,
+                voter_directory_id=key.directory_id,
+                listeners=(listener,),
+            )
+
+        def changed() -> list[Effect]:
+            effects = list(node.receive("administrator", request, NOW_MS, api_version=1))
+            feature = SupportedFeatureKey(name="kraft.version", min_version=0, max_version=1)
+            for send in _sends(effects):
+                if isinstance(send.request, ApiVersionsRequest):
+                    answer = ApiVersionsResponse(supported_features=(feature,))
+                    effects += node.response(send.request_id, answer, NOW_MS)
+            return effects
+
+        turn = self._turn(voter, member, node, changed)
+        return None if turn.member.log == member.log and not turn.fatal else turn
+
     def sync(self, voter: int, member: Member) -> Turn:
         """Its log has become durable."""
         node = self._node(voter, member)
@@ -178,24 +242,51 @@ class Quorum:
 
     def restart(self, voter: int, member: Member, keep: int) -> Turn:
         """A new process finds the saved state, and the first `keep` records."""
-        log = self._logs[member.log].crashed(keep)
+        log = self._log(member.log).crashed(keep)
         return self._start(voter, member.saved, log, member.on_disk, vote=(member.epoch, member.cast))
 
     # -- between tuples and objects
 
     def _start(self, voter: int, saved: Saved, log: MemoryLog, on_disk: int, vote: tuple[int, int]) -> Turn:
-        node = Node(
-            voter + 1, _directory(voter), CLUSTER, self._set, log, _election_state(saved), self._config, FixedChoice()
-        )
+        node = self._made(voter, log, _election_state(saved), FixedChoice())
         epoch, cast = vote
         before = Member(saved, "", epoch, -1, -1, 0, 0, False, False, 0, -1, False, (), (), 0, on_disk, 0, cast)
         return self._turn(voter, before, node, lambda: node.start(NOW_MS, NOW_MS))
 
     def _node(self, voter: int, member: Member, rng: FixedChoice | None = None) -> Node:
-        log = self._logs[member.log].crashed(len(member.log))
+        log = self._log(member.log).crashed(len(member.log))
         stored = ElectionState(member.epoch, _id(member.leader), _key(member.voted))
-        node = Node(voter + 1, _directory(voter), CLUSTER, self._set, log, stored, self._config, rng or FixedChoice())
+        node = self._made(voter, log, stored, rng or FixedChoice())
         node.resume(self._role(voter, member, node), member.high_watermark, member.durable)
+        return node
+
+    def _log(self, content: MetadataLog) -> MemoryLog:
+        """The log of this content. One that differs from a known one in names only is made anew."""
+        if content not in self._logs:
+            log = self._logs[content] = MemoryLog()
+            for offset, (epoch, payload) in enumerate(content):
+                mask = set_of_payload(payload)
+                if mask is not None:
+                    voters = VoterSet(voter for at, voter in enumerate(self._all) if mask >> at & 1)
+                    batch = encode_voters(
+                        [to_record(voters, self._config.listener_name)],
+                        base_offset=offset,
+                        epoch=epoch,
+                        timestamp=NOW_MS,
+                    )
+                elif payload < 0:
+                    first = VoterSet(self._first)
+                    batch = encode_leader_change(1, first, (), base_offset=offset, epoch=epoch, timestamp=NOW_MS)
+                else:
+                    batch = encode_values([b"%d" % payload], base_offset=offset, epoch=epoch, timestamp=NOW_MS)
+                log.append(memoryview(batch), epoch)
+        return self._logs[content]
+
+    def _made(self, voter: int, log: MemoryLog, stored: ElectionState, rng: FixedChoice) -> Node:
+        own = self._all[voter] if self._dynamic else None
+        node = Node(voter + 1, _directory(voter), CLUSTER, self._first, log, stored, self._config, rng, own=own)
+        if self._dynamic:
+            node._quorum.history.add([(FROM_BOOTSTRAP, KRaftVersionRecord(k_raft_version=1))])
         return node
 
     def _role(self, voter: int, member: Member, node: Node) -> Role:
@@ -204,7 +295,7 @@ class Quorum:
             case Unattached.NAME:
                 return Unattached(epoch=epoch, leader_id=leader, voted=voted, deadline_ms=NEVER_MS)
             case Follower.NAME:
-                endpoint = self._set[member.leader].endpoint
+                endpoint = self._all[member.leader].endpoint
                 return Follower(
                     epoch=epoch,
                     leader_id=member.leader + 1,
@@ -220,18 +311,20 @@ class Quorum:
                     leader_id=leader,
                     voted=voted,
                     deadline_ms=NEVER_MS,
-                    tally=self._tally(voter, member),
-                    endpoint=None if member.leader < 0 else self._set[member.leader].endpoint,
+                    tally=self._tally(voter, member, node),
+                    endpoint=None if member.leader < 0 else self._all[member.leader].endpoint,
                 )
             case Candidate.NAME:
                 own = ReplicaKey(voter + 1, _directory(voter))
-                tally = self._tally(voter, member)
+                tally = self._tally(voter, member, node)
                 return Candidate(epoch=epoch, voted=own, deadline_ms=NEVER_MS, tally=tally)
             case Resigned.NAME:
                 return Resigned(epoch=epoch, leader_id=voter + 1, voted=voted, deadline_ms=NEVER_MS)
         progress = Progress(voter + 1, node._quorum.voters, NOW_MS)
         for other, end in enumerate(member.ends):
-            progress.voters[other + 1].end_offset = None if end < 0 else end
+            if end >= 0 and other != voter:
+                progress.fetched(self._all[other].key, end, end, NOW_MS)
+        progress.own_end(member.ends[voter])
         return Leader(
             epoch=epoch,
             leader_id=voter + 1,
@@ -244,10 +337,11 @@ class Quorum:
             begin_quorum_ms=NEVER_MS,
         )
 
-    def _tally(self, voter: int, member: Member) -> Tally:
-        ids = tuple(each.node_id for each in self._set)
+    def _tally(self, voter: int, member: Member, node: Node) -> Tally:
+        ids = node.voters.ids
         tally = Tally(ids, len(ids) // 2 + 1, voter + 1)
-        for other, number in enumerate(ids):
+        for number in ids:
+            other = number - 1
             if member.granted >> other & 1:
                 tally.record(number, True)
             elif member.rejected >> other & 1:
@@ -312,11 +406,7 @@ class Quorum:
             epoch_start=0 if leader is None else leader.epoch_start_offset,
             committed=-1 if leader is None or leader.committed is None else leader.committed,
             announced=leader is not None and leader.announced,
-            ends=()
-            if leader is None
-            else tuple(
-                -1 if each.end_offset is None else each.end_offset for _, each in sorted(leader.progress.voters.items())
-            ),
+            ends=() if leader is None else self._ends(leader.progress),
             log=self._kept(node),
             durable=node.durable_end,
             on_disk=max(on_disk, node.durable_end),
@@ -324,12 +414,24 @@ class Quorum:
             cast=voted if voted >= 0 else remembered,
         )
 
+    def _ends(self, progress: Progress) -> tuple[int, ...]:
+        known = [progress.of(each.key) for each in self._all]
+        ends = [-1 if each is None or each.end_offset is None else each.end_offset for each in known]
+        ends[progress.own_id - 1] = progress.own_offset
+        return tuple(ends)
+
     def _kept(self, node: Node) -> MetadataLog:
         log = node.log
         if not isinstance(log, MemoryLog):
             raise TypeError("a node of the model stands on a MemoryLog")
+        sets = {
+            offset: payload_of_set(_mask(voter.voter_id for voter in message.voters))
+            for offset, message in (log.voter_records(0) if self._dynamic else ())
+            if isinstance(message, VotersRecord)
+        }
         content = tuple(
-            (batch.epoch, int(batch.values[0]) if batch.values else -1) for batch in log.read_batches(0, log.end_offset)
+            (batch.epoch, int(batch.values[0]) if batch.values else sets.get(batch.offset, -1))
+            for batch in log.read_batches(0, log.end_offset)
         )
         if content not in self._logs:
             self._logs[content] = log.crashed(log.end_offset)
@@ -338,7 +440,7 @@ class Quorum:
     def _vote_request(self, ask: SentVoteRequest) -> VoteRequest:
         me = ReplicaKey(ask.candidate + 1, _directory(ask.candidate))
         end = LogEnd(ask.last_epoch, ask.end_offset)
-        return quorum_messages.vote(CLUSTER, me, self._set[ask.voter], ask.epoch, end, pre_vote=ask.pre_vote)
+        return quorum_messages.vote(CLUSTER, me, self._all[ask.voter], ask.epoch, end, pre_vote=ask.pre_vote)
 
 
 def _directory(voter: int) -> UUID:
@@ -371,11 +473,6 @@ def _saved(state: ElectionState) -> Saved:
 
 def _sends(effects: Iterable[Effect]) -> list[Send]:
     return [effect for effect in effects if isinstance(effect, Send)]
-
-
-def _asking(voter: int, peer: int) -> FixedChoice:
-    """A voter without a leader asks one of the others, which are in order: make it ask this one."""
-    return FixedChoice(pick=peer - (peer > voter))
 
 
 def _fetches(node: Node, peer: int) -> list[Send]:

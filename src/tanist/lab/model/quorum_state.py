@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tanist.lab.model.components import Permutation
-from tanist.lab.model.quorum_member import MetadataLog
+from tanist.lab.model.quorum_member import MetadataLog, renamed_log
 
 STALE, GHOSTS, BUDGET, MEMBERS = range(4)
 """The places in a state: vote requests of former candidates, ghosts, budget, then each member."""
@@ -22,4 +22,7 @@ class Ghosts(NamedTuple):
     committed: MetadataLog
 
     def renamed(self, to: Permutation) -> Ghosts:
-        return self._replace(leaders=tuple((epoch, to[leader]) for epoch, leader in self.leaders))
+        return self._replace(
+            leaders=tuple((epoch, to[leader]) for epoch, leader in self.leaders),
+            committed=renamed_log(self.committed, to),
+        )

@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 from tanist.lab.model.interning import Table
-from tanist.lab.model.quorum_member import Member, MetadataLog
+from tanist.lab.model.quorum_member import Member, MetadataLog, set_of_payload
 from tanist.lab.model.quorum_state import GHOSTS, MEMBERS, Ghosts
 from tanist.lab.model.steps import Label, State
 
@@ -93,6 +93,7 @@ _SENTENCES = {
     "ask": "{who} asks for {detail}",
     "fetch": "{who} fetches {detail}",
     "claim": "{who} tells {detail} what it is",
+    "change": "{who} {detail}",
     "stale_ask": "An ask of {who}, which it has forgotten, arrives: the vote {detail}",
 }
 
@@ -115,4 +116,11 @@ def _role(member: Member) -> str:
 
 
 def _log(log: MetadataLog) -> str:
-    return "[" + " ".join(f"{'-' if value < 0 else value}@{epoch}" for epoch, value in log) + "]"
+    return "[" + " ".join(f"{_payload(value)}@{epoch}" for epoch, value in log) + "]"
+
+
+def _payload(value: int) -> str:
+    mask = set_of_payload(value)
+    if mask is None:
+        return "-" if value < 0 else str(value)
+    return "{" + ",".join(str(number + 1) for number in range(mask.bit_length()) if mask >> number & 1) + "}"

@@ -132,5 +132,33 @@ QUORUM_MUTATIONS: Mapping[str, Mutation] = {
             "E3",
             _rule("may_ask_for_votes", _always(True)),
         ),
+        (
+            "E-O",
+            "a leader counts with the set of voters from before a change",
+            "quorum-two-changes",
+            "E3 E9",
+            _rule("counted_voters", lambda _, before, _latest: before),
+        ),
+        (
+            "E-P",
+            "a second change of the voters before the first is committed",
+            "quorum-two-changes",
+            "E1 E3 E4 E5 E8 E9",
+            _rule("is_change_done", _always(True)),
+        ),
+        (
+            "E-Q",
+            "a change of the voters before the leader has committed a record of its epoch",
+            "quorum-forked-changes",
+            "E1 E3 E4 E9",
+            _rule("is_fenced", _always(True)),
+        ),
+        (
+            "E-R",
+            "a leader that is no voter any more goes on counting itself",
+            "quorum-two-changes",
+            "E3 E9",
+            _rule("counts_own_end", _always(True)),
+        ),
     )
 }
