@@ -15,6 +15,7 @@ EXHAUSTED_SLOWLY = {
     "min-isr-3": 40_815,
     "two-outside": 44_808,
     "quorum-old-epoch": 56_098,
+    "quorum-voter-changes": 30_939,
 }
 
 KNOWN_FAULTS = {"min-isr-changes": "S3"}

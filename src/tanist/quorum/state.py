@@ -68,7 +68,7 @@ class Quorum:
         self.cluster_id = cluster_id
         self.history = VoterHistory(voters, config.listener_name)
         self.history.load(log)
-        self.voters = self.history.voters
+        self.voters = rules.counted_voters(voters, self.history.voters)
         """The set in force: the last one in the log, be it committed or not."""
         # Kafka's ids of bootstrap servers begin at -2, too.
         self.bootstrap = {

@@ -137,7 +137,7 @@ QUORUM_MUTATIONS: Mapping[str, Mutation] = {
             "a leader counts with the set of voters from before a change",
             "quorum-two-changes",
             "E3 E9",
-            _rule("counted_voters", lambda _, before, _latest: before),
+            _rule("counted_voters", lambda _, before, latest: before or latest),
         ),
         (
             "E-P",
