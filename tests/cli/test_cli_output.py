@@ -12,8 +12,8 @@ from tanist.cli.output.tables import print_table
 
 HEADER = ("NODE", "ROLES", "ADDRESS", "STATE", "PID", "RACK", "METRICS")
 ROWS = [
-    (number, "broker+controller", f"127.0.0.1:{21300 + number}", "running, controller", 31337, None, "127.0.0.1:23300")
-    for number in (1, 2)
+    (number, "broker+controller*", f"127.0.0.1:{21300 + number}", state, 31337, None, "127.0.0.1:23300")
+    for number, state in ((1, "running"), (2, "crashed, and not started again"))
 ]
 
 
@@ -35,8 +35,15 @@ def shown(columns: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_an_address_is_never_broken(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = shown(columns, monkeypatch)
     assert max(map(len, lines)) <= columns
-    for word in ("127.0.0.1:21301", "127.0.0.1:21302", "127.0.0.1:23300", "broker+controller", "31337"):
+    for word in ("127.0.0.1:21301", "127.0.0.1:21302", "127.0.0.1:23300", "broker+controller*", "31337"):
         assert any(word in line.split() for line in lines), lines
+
+
+def test_the_nodes_of_a_healthy_cluster_take_a_line_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"{__name__}.ROWS", [(number, *ROWS[0][1:]) for number in (1, 2, 3)])
+    lines = shown(80, monkeypatch)
+    assert max(map(len, lines)) <= 80
+    assert [line.split()[0] for line in lines] == ["NODE", "1", "2", "3"]
 
 
 def test_where_not_even_the_words_have_space_the_terminal_breaks_lines(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,9 +75,12 @@ _MASKS: tuple[tuple[str, str], ...] = (
     (r'("(?:isr|elr|replicas)":) \[[^]]*\]', r"\1 [...]"),
     (r"\b(Leader|Replicas|Isr|Elr): [\d,]+", r"\1: N"),
     (r"\b[Bb]roker \d+", "broker N"),
-    (r"\n +controller *(?=\n)", ""),
-    (r"running(, controller|,)?", "running"),
+    (r"\* node \d+ is the active controller\n", ""),
+    (r"controller\*", "controller"),
     (r"(running +)\d+\b *", r"\1PID  "),
+    # The gap between columns is as narrow as the length of process ids makes it.
+    (r"NODE +ROLES +ADDRESS +STATE +PID +RACK +METRICS", "NODE  ROLES  ADDRESS  STATE  PID  RACK  METRICS"),
+    (r"broker\+controller +ADDRESS +(\w+) +(PID|-) +- +ADDRESS", r"broker+controller  ADDRESS  \1  \2  -  ADDRESS"),
     (r"\b\d\d:\d\d:\d\d\b", "TIME"),
 )
 

@@ -152,6 +152,15 @@ def test_nohup_is_respected(up: Up, folder: Path) -> None:
     assert processes(folder) == []
 
 
+def test_a_reset_is_no_end_of_all_nodes(up: Up, folder: Path) -> None:
+    process = up("--brokers", "1")
+    run("reset", "--yes", folder=folder)
+    process.send_signal(signal.SIGTERM)
+    out, _ = process.communicate(timeout=60)
+    assert "all nodes are down" not in out
+    assert out.splitlines()[-1] == "stopped"
+
+
 def titles_about(folder: Path) -> list[str]:
     """The command lines of the processes that name the folder, but for ours."""
     found = []

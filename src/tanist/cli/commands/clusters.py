@@ -17,7 +17,7 @@ from tanist.cli.output.cluster_status import status_json
 from tanist.cli.output.tables import print_json
 from tanist.cli.settings import unknown_setting
 from tanist.runtime.cluster.cluster import HOST, PORT, Cluster
-from tanist.runtime.cluster.cluster_file import ClusterFile, load, load_existing
+from tanist.runtime.cluster.cluster_file import ClusterFile, is_locked, load, load_existing
 from tanist.runtime.cluster.exit_reasons import exit_reason
 from tanist.runtime.cluster.wiping import size_of
 from tanist.text import counted
@@ -165,6 +165,7 @@ def _attend(cluster: Cluster, *, err: bool) -> None:
     began_with = load_existing(cluster.folder)
     alive = {node.node_id for node in began_with.running}
     entries: ClusterFile | None = began_with
+    all_down = False
     while entries is not None and entries.owner == began_with.owner:
         now = {node.node_id for node in entries.running}
         for node_id in sorted(alive - now):
@@ -172,7 +173,10 @@ def _attend(cluster: Cluster, *, err: bool) -> None:
             _say(f"node {node_id} is down{f': {reason}' if reason else ''}", err)
         for node_id in sorted(now - alive):
             _say(f"node {node_id} is up", err)
-        if alive and not now:
+        # A `reset` stops all nodes, too, and starts them again.
+        all_down = (all_down or bool(alive)) and not now
+        if all_down and not is_locked(cluster.folder):
+            all_down = False
             _say("all nodes are down: `tanist start ID` starts one, Ctrl-C here ends the cluster", err)
         alive = now
         time.sleep(_LOOK_EVERY_S)

@@ -70,6 +70,9 @@ def list_command(bootstrap: list[Address] | None, folder: Path, as_json: bool) -
     if as_json:
         print_json([{"topic": name, "partitions": count, "internal": internal} for name, count, internal in found])
         return
+    if not found:
+        click.echo("there are no topics: `tanist topics create NAME` makes one")
+        return
     print_table(("TOPIC", "PARTITIONS"), [(name, count) for name, count, _ in found])
 
 

@@ -21,9 +21,9 @@ def print_status(status: ClusterStatus, news: Sequence[SalvageNews], folder: Pat
     rows = [
         (
             node.node_id,
-            "+".join(node.roles),
+            "+".join(node.roles) + ("*" if node.node_id == status.controller else ""),
             f"{node.host}:{node.port}",
-            node.state + (", controller" if node.node_id == status.controller else ""),
+            node.state,
             node.pid,
             node.rack,
             node.metrics,
@@ -31,6 +31,8 @@ def print_status(status: ClusterStatus, news: Sequence[SalvageNews], folder: Pat
         for node in status.nodes
     ]
     print_table(("NODE", "ROLES", "ADDRESS", "STATE", "PID", "RACK", "METRICS"), rows)
+    if status.controller is not None:
+        click.echo(f"* node {status.controller} is the active controller")
     for node in status.nodes:
         if node.why is not None:
             click.echo(f"node {node.node_id} {'has' if node.state == CRASHED else 'is'} {node.state}: {node.why}")

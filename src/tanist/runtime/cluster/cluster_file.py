@@ -165,6 +165,18 @@ def _open_lock(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_CREAT, 0o644)
 
 
+def is_locked(folder: Path) -> bool:
+    """Whether another command is changing what is in the folder."""
+    try:
+        with open(folder / LOCK_NAME, "rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
+
+
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Keep other commands from changing what is in the folder meanwhile; the folder is made if it is not there."""
