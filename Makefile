@@ -12,7 +12,7 @@ SITE := .venv/.site
 DEFAULT_TESTS := not slow and not clients and not interop and not stories and not spark and not interpreters and not ui and not docs
 
 .DEFAULT_GOAL := help
-.PHONY: help setup spark-setup up demo test check coverage format bench clients interop stories spark interpreters digests lock wheel release web weblab weblab-serve site tutorial report clean
+.PHONY: help setup spark-setup up demo test check coverage format bench clients interop stories spark interpreters digests lock wheel release web ui weblab weblab-serve site tutorial report clean
 
 help:
 	@echo "make setup    install everything into .venv (again only when a lock has changed)"
@@ -37,6 +37,7 @@ help:
 	@echo "make weblab   the lab in the browser, as a static folder: build/weblab (needs Node.js 20 and npm)"
 	@echo "make weblab-serve"
 	@echo "              the same, served on http://127.0.0.1:8000/ (PORT=...)"
+	@echo "make ui       the live view in Chromium (says what is missing where it cannot be driven)"
 	@echo "make wheel    dist/*.whl, installed and run in an empty environment"
 	@echo "make release  wheel and sdist, checked and tried under each Python; nothing is uploaded (TRY='--extra none' tries less)"
 	@echo "make tutorial"
@@ -118,6 +119,13 @@ weblab: setup web/node_modules/.package-lock.json
 
 weblab-serve: weblab
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/weblab $(or $(PORT),8000)
+
+# A line where it cannot be tried: no Node.js, no Chromium.
+ui: setup
+	@! command -v npm > /dev/null || test -d web/node_modules || (cd web && npm ci --no-fund --no-audit --loglevel=error) || true
+	@missing=`$(BIN)/python -c 'from tests.web.browser import missing; print(missing() or "")'`; \
+		if [ -n "$$missing" ]; then echo "the live view is not tried: $$missing"; \
+		else $(BIN)/python -m pytest -m "ui and not slow" $(or $(TESTS),tests/web); fi
 
 web/node_modules/.package-lock.json: web/package-lock.json
 	cd web && npm ci --no-fund --no-audit

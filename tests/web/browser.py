@@ -25,7 +25,10 @@ def missing() -> str | None:
 
 
 def _chromium() -> str | None:
-    return os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+    found = [os.environ.get("CHROMIUM"), *map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))]
+    cache = Path(os.environ.get("PLAYWRIGHT_BROWSERS_PATH") or Path.home() / ".cache" / "ms-playwright")
+    found += map(str, sorted(cache.glob("chromium-*/chrome-linux*/chrome")))
+    return next((each for each in found if each), None)
 
 
 class Browser:

@@ -235,3 +235,20 @@ def test_the_log_goes_on_in_another_node(tmp_path: Path) -> None:
     assert log.follow(len(first) + 5)
     assert log.view.partitions()["p/t/0"]["isr"] == [1]
     assert len(made) == 1
+
+
+def test_of_a_long_log_the_last_changes_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tanist.web.metadata_log._SHOWN_MAX", 2)
+    first = beginning()
+    sets: list[tuple[int, ...]] = [(1,), (1, 2), (1, 3), (1, 2, 3)]
+    changes: list[MetadataRecord] = [PartitionChangeRecord(topic_id=TOPIC, partition_id=0, isr=each) for each in sets]
+    write(tmp_path, [first, changes])
+    log = MetadataLog(tmp_path, MetadataView)
+    assert log.end_offset() == len(first) + 3
+    assert log.follow(log.end_offset())
+    assert log.view.partitions()["p/t/0"]["isr"] == [1, 2, 3]
+    assert [each["text"] for each in log.view.events.values()] == [
+        "t-0: ISR 1 → 1,2",
+        "t-0: ISR 1,2 → 1,3",
+        "t-0: ISR 1,3 → 1,2,3",
+    ]

@@ -150,7 +150,7 @@ class FolderSource:
             self._log = chosen, self._open(chosen)
         followed, log = self._log
         committed = applied.get(best, -1) if best is not None else -1
-        log.follow(1 << 62 if best is None and not log.view.next_offset else committed)
+        log.follow(log.end_offset() if best is None and not log.view.next_offset else committed)
         now_s = time.monotonic()
         if log.view.next_offset > committed:
             self._whole_s = now_s
