@@ -205,3 +205,64 @@ def test_what_a_bootstrap_address_can_show(folder: Path, browser: Browser) -> No
     finally:
         process.terminate()
         process.wait(30)
+
+
+def test_rates_and_names_as_long_as_kafka_lets_them_be_on_a_narrow_page(folder: Path, browser: Browser) -> None:
+    longest = "a-name." + "x" * 242
+    if not load_existing(folder).node(3).alive:
+        Cluster(folder).start(3)
+    with client(folder) as asking:
+        admin.create_topic(asking, longest, assignment=[[1, 2, 3]])
+        admin.create_topic(asking, "short-lived", assignment=[[1, 2, 3]])
+    with ui(folder) as url:
+        browser.do("open", url=f"{url}#p={longest}/0", width=360, height=800)
+        browser.wait_for("healthy", "#partition-title")
+        browser.wait_for("0 records/s in", ".traffic")
+        for _ in range(100):
+            send(folder, longest, range(200))
+            if browser.text(".traffic .numbers span") != "0 records/s in":
+                break
+        else:
+            raise AssertionError(browser.text(".traffic"))
+        assert browser.do("eval", expression="document.documentElement.scrollWidth") <= 360
+        accessible(browser)
+        shot(browser, "long-narrow", full=True)
+        browser.do("look", width=1280, height=900, scheme="dark")
+        accessible(browser)
+        shot(browser, "traffic-dark", full=True)
+
+        browser.do("click", selector='.row:has-text("short-lived-0")')
+        browser.wait_for("short-lived-0", "#partition-title")
+        with client(folder) as asking:
+            admin.delete_topic(asking, "short-lived")
+        browser.wait_for("topic short-lived was deleted", ".partition")
+        assert browser.do("heard") == []
+
+
+def test_a_bootstrap_address_at_which_nothing_listens(browser: Browser) -> None:
+    command = [*TANIST, "ui", "--bootstrap", "127.0.0.1:1", "--no-browser", "--json"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        browser.do("open", url=json.loads(process.stdout.readline())["url"])
+        browser.wait_for("127.0.0.1:1: Connection refused", ".problem")
+        assert browser.do("heard") == []
+        accessible(browser)
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def test_a_cluster_that_goes_down_and_comes_back(folder: Path, browser: Browser) -> None:
+    with ui(folder) as url:
+        browser.do("open", url=f"{url}#p=orders/0")
+        browser.wait_for("3 of 3 brokers", ".status", timeout_s=60)
+        Cluster(folder).down()
+        browser.wait_for("the cluster is down: this is what was last committed", ".problem")
+        browser.wait_for("0 of 3 brokers", ".status")
+        browser.wait_for("stopped", ".rails")
+        accessible(browser)
+        Cluster(folder).up(ends_with_us=True)
+        browser.do("wait", expression="document.querySelector('.problem') === null", timeout_ms=60000)
+        browser.wait_for("3 of 3 brokers", ".status", timeout_s=60)
+        assert browser.do("heard") == []

@@ -148,3 +148,13 @@ def test_ten_thousand_partitions_come_in_pieces_and_as_one_state(server: Served,
             _, begin = also()
             assert {key: each for key, each in begin["state"].items() if key.startswith("p/")} == wide
             assert [each["set"] for each in begin["later"]] == [{"p/b/0": {"leader": 1}}]
+
+
+def test_a_cluster_that_was_never_seen_has_the_form_of_one(server: Served, source: FakeSource) -> None:
+    source.broken = ClusterError("127.0.0.1:1: Connection refused")
+    with server.events() as following:
+        following()
+        _, change = following()
+        cluster = change["set"]["cluster"]
+        assert cluster["problem"] == "127.0.0.1:1: Connection refused"
+        assert (cluster["nodes"], cluster["faults"], cluster["actions"], cluster["absent"]) == ([], [], [], [])

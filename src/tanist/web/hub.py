@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tanist.web.source import Source, Watched
-from tanist.web.state import Difference, Json, Look, difference
+from tanist.web.state import ClusterState, Difference, Json, Look, difference, plain
 
 LOOK_EVERY_S: Final = 1.0
 _AROUND_EVERY_S: Final = 2.0
@@ -161,7 +161,8 @@ class Hub:
             return await asyncio.get_running_loop().run_in_executor(self._threads, self.source.look, watched)
         except Exception as error:  # a cluster that is taken away under the page must not end the page
             last = {key: value for key, value in self._now.items() if key not in self._around}
-            return {**last, "cluster": {**last.get("cluster", {"source": "cluster"}), "problem": str(error)}}
+            text = str(error) or type(error).__name__
+            return {**last, "cluster": {**last.get("cluster", plain(ClusterState("cluster"))), "problem": text}}
 
     async def _keep_looking_around(self) -> None:
         while True:

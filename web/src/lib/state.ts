@@ -176,6 +176,11 @@ export function place(topic: string, partition: number): string {
 
 const numbers = new Intl.NumberFormat("en-US");
 
+// A name that is too long for a list keeps its beginning, and its end with the partition's number.
+export function short(name: string): string {
+  return name.length > 64 ? `${name.slice(0, 40)}…${name.slice(-20)}` : name;
+}
+
 export function count(value: number | undefined): string {
   return value === undefined ? "?" : numbers.format(value);
 }
