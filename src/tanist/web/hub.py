@@ -162,7 +162,8 @@ class Hub:
         except Exception as error:  # a cluster that is taken away under the page must not end the page
             last = {key: value for key, value in self._now.items() if key not in self._around}
             text = str(error) or type(error).__name__
-            return {**last, "cluster": {**last.get("cluster", plain(ClusterState("cluster"))), "problem": text}}
+            cluster: dict[str, Json] = last.get("cluster") or plain(ClusterState("cluster"))
+            return {**last, "cluster": {**cluster, "problem": text}}
 
     async def _keep_looking_around(self) -> None:
         while True:
