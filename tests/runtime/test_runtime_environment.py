@@ -92,7 +92,7 @@ def test_a_controller_without_a_quorum_is_one_by_itself(more: dict[str, str], vo
     ("more", "message"),
     [
         ({"KAFKA_ZOOKEEPER_CONNECT": "localhost:2181"}, "KAFKA_ZOOKEEPER_CONNECT: tanist has no ZooKeeper"),
-        ({"KAFKA_CONTROLLER_QUORUM_BOOTSTRAP_SERVERS": "a:1,b:1"}, "names 2 controllers, and tanist has no dynamic"),
+        ({"KAFKA_CONTROLLER_QUORUM_BOOTSTRAP_SERVERS": "a:1,b:1"}, "names 2 controllers, and no first voters"),
         (
             {
                 "KAFKA_LISTENERS": "SECURE://:9092,CONTROLLER://:9094",

@@ -94,7 +94,7 @@ def _stand_alone(properties: dict[str, str]) -> None:
     servers = split_list(properties.get("controller.quorum.bootstrap.servers", ""))
     if len(servers) > 1:
         raise ConfigError(
-            f"controller.quorum.bootstrap.servers names {len(servers)} controllers, and tanist has no dynamic quorum; "
+            f"controller.quorum.bootstrap.servers names {len(servers)} controllers, and no first voters; "
             "set KAFKA_CONTROLLER_QUORUM_VOTERS=1@host:port,2@host:port"
         )
     node_id = properties.get("node.id") or properties.get("broker.id")
