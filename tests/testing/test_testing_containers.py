@@ -1,7 +1,7 @@
 """The scripts of `containers/` as Testcontainers runs them, without a container: a folder stands for its root.
 
 Each case is a module of Testcontainers: the variables that it sets, the script that it copies into the container, and
-the line that it waits for. A container engine is not used here.
+the line that it waits for. A container engine is not used here: docs/testing.md says what was tried with one.
 """
 
 from __future__ import annotations
