@@ -87,6 +87,7 @@ controller.quorum.voters LIST read-only
 default.replication.factor INT read-only 1
 delete.topic.enable BOOLEAN read-only true
 fetch.max.bytes INT read-only 57671680
+follower.replication.throttled.rate LONG cluster-wide null
 group.consumer.assignors LIST read-only uniform,range
 group.consumer.heartbeat.interval.ms INT read-only 5000
 group.consumer.max.size INT read-only 2147483647
@@ -99,6 +100,7 @@ group.min.session.timeout.ms INT read-only 6000
 initial.broker.registration.timeout.ms INT read-only 60000
 inter.broker.listener.name STRING read-only null
 leader.imbalance.check.interval.seconds LONG read-only 300
+leader.replication.throttled.rate LONG cluster-wide null
 listener.security.protocol.map STRING per-broker \
 SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT
 listeners LIST per-broker PLAINTEXT://:9092
@@ -265,7 +267,7 @@ def test_what_has_no_effect_says_so_and_why() -> None:
         "ssl.keystore.location",
         "num.io.threads",
         "group.share.max.size",
-        "follower.replication.throttled.rate",
+        "replica.alter.log.dirs.io.max.bytes.per.second",
     ):
         setting = BROKER_SETTINGS[name]
         assert not setting.has_effect

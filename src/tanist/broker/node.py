@@ -150,6 +150,8 @@ class Node:
     def _metadata_changed(self, delta: ImageDelta) -> None:
         parts = self.parts
         if self.is_broker:
+            if delta.configs:
+                parts.quotas.configs_changed()
             self.replicas.metadata_changed(delta)
             if delta.brokers:
                 parts.fetchers.endpoints_changed()

@@ -27,6 +27,7 @@ from tanist.broker.replication.fetcher import Fetchers
 from tanist.broker.replication.isr_changes import IsrChanges
 from tanist.broker.replication.leadership import Leadership
 from tanist.broker.replication.purgatory import Purgatory
+from tanist.broker.replication.quotas import ReplicationQuotas
 from tanist.broker.replication.replica_effects import ReplicaEffects
 from tanist.broker.replication.replicas import Replicas
 from tanist.broker.storage.cleaning import LogCleaner
@@ -63,6 +64,7 @@ class BrokerParts:
     directory_assignments: DirectoryAssignments
     producer_ids: ProducerIds
     leadership: Leadership
+    quotas: ReplicationQuotas
     fetchers: Fetchers
     fetch_sessions: FetchSessions
     salvage: Salvage
@@ -93,7 +95,8 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> BrokerPa
     isr_changes = IsrChanges(context, metadata, controller_channel, lifecycle, effects)
     directory_assignments = DirectoryAssignments(context, controller_channel, lifecycle)
     leadership = Leadership(context, metadata, lifecycle, purgatory)
-    fetchers = Fetchers(context, metadata, lifecycle, effects, turn)
+    quotas = ReplicationQuotas(context, configs)
+    fetchers = Fetchers(context, metadata, lifecycle, effects, turn, quotas.follower)
     deletions = Deletions(context)
     salvage = Salvage(context, configs, effects, fetchers, deletions, directories)
     replicas = Replicas(
@@ -136,6 +139,7 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> BrokerPa
         directory_assignments=directory_assignments,
         producer_ids=ProducerIds(context, controller_channel, lifecycle),
         leadership=leadership,
+        quotas=quotas,
         fetchers=fetchers,
         fetch_sessions=FetchSessions(
             context.random, config.max_incremental_fetch_session_cache_slots, _FETCH_SESSION_EVICTION_MS

@@ -147,7 +147,9 @@ class Fetch:
         self._turn = parts.turn
         self._by_topic = parts.replicas.by_topic
         self._absent_error = parts.replicas.absent_error
-        self._reads = PartitionReads(parts.effects, rack_aware=parts.context.config.rack_aware_reads)
+        self._reads = PartitionReads(
+            parts.effects, parts.quotas.leader, rack_aware=parts.context.config.rack_aware_reads
+        )
         self._sessions = parts.fetch_sessions
         self._purgatory = parts.purgatory
         self._metadata = parts.metadata

@@ -7,6 +7,7 @@ that fails is the node's affair, too.
 from __future__ import annotations
 
 from tanist.broker.replication.hosted_partition import HostedPartition
+from tanist.broker.replication.quotas import Quota
 from tanist.broker.replication.replica_effects import ReplicaEffects
 from tanist.log.log import OffsetOutOfRange
 from tanist.replica.leader import FollowerFetch
@@ -22,10 +23,12 @@ _FOLLOWER_READS_VERSION = 11  # KIP-392: older consumers are served by leaders o
 class PartitionReads:
     """Reads for Fetch. `rack_aware`: consumers are sent to a replica in their rack (KIP-392)."""
 
-    __slots__ = ("_effects", "_rack_aware")
+    __slots__ = ("_effects", "_quota", "_rack_aware")
 
-    def __init__(self, effects: ReplicaEffects, *, rack_aware: bool) -> None:
+    def __init__(self, effects: ReplicaEffects, quota: Quota, *, rack_aware: bool) -> None:
+        """`quota`: of the bytes that go to followers."""
         self._effects = effects
+        self._quota = quota
         self._rack_aware = rack_aware
 
     def for_follower(
@@ -73,7 +76,8 @@ class PartitionReads:
         else:
             high_watermark = leader.high_watermark
         records = None
-        if left > 0 or first:
+        counts = self._quota.active and self._quota.holds_for(hosted, call.replica_id)
+        if (left > 0 or first) and not (counts and self._quota.exceeded):
             limit = target.max_bytes if target.max_bytes < left else left
             try:
                 piece = log.read(target.fetch_offset, limit, log.log_end_offset, first)
@@ -84,6 +88,8 @@ class PartitionReads:
                 return FetchedPartition(index, ErrorCode.KAFKA_STORAGE_ERROR, -1, -1, -1, None)
             if piece is not None:
                 records = piece.chunk
+                if counts:
+                    self._quota.record(records.length)
         return FetchedPartition(index, 0, high_watermark, high_watermark, start, records)
 
     def for_consumer(

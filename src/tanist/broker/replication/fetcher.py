@@ -16,6 +16,7 @@ from tanist.broker.metadata.lifecycle import Lifecycle
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.channel import Channel
 from tanist.broker.replication.hosted_partition import HostedPartition
+from tanist.broker.replication.quotas import PAUSE_MS, Quota
 from tanist.broker.replication.replica_effects import ReplicaEffects
 from tanist.log.scan import DamagedBatch
 from tanist.replica.effects import AskOffsets
@@ -58,11 +59,13 @@ class Fetcher:
         lifecycle: Lifecycle,
         effects: ReplicaEffects,
         turn: FetcherTurn,
+        quota: Quota,
         leader_id: int,
         host: str,
         port: int,
     ) -> None:
         self._context = context
+        self._quota = quota
         self._lifecycle = lifecycle
         self._effects = effects
         self._turn = turn
@@ -127,9 +130,14 @@ class Fetcher:
         by_topic: dict[UUID, list[FetchTarget]] = {}
         positions: _Positions = {}
         wake_ms: int | None = None
+        throttling = self._quota.active and self._quota.exceeded
         for key, hosted in self._partitions.items():
             follower = hosted.follower
             if follower is None or hosted.stale:
+                continue
+            if throttling and self._quota.holds_for(hosted, self._context.node_id):
+                again_ms = now_ms + PAUSE_MS
+                wake_ms = again_ms if wake_ms is None else min(wake_ms, again_ms)
                 continue
             if not follower.may_fetch(now_ms):
                 if follower.retry_at_ms > now_ms:
@@ -236,6 +244,8 @@ class Fetcher:
             hosted.disk_failed(failure)
             return
         if answer.records:
+            if self._quota.active and self._quota.holds_for(hosted, self._context.node_id):
+                self._quota.record(len(answer.records))  # type: ignore[arg-type]  # a memoryview
             self._turn.mark_dirty(hosted)
             self._context.metrics.replication_bytes_in += len(answer.records)  # type: ignore[arg-type]  # a memoryview
         for effect in effects:
@@ -303,8 +313,10 @@ class Fetchers:
         lifecycle: Lifecycle,
         effects: ReplicaEffects,
         turn: FetcherTurn,
+        quota: Quota,
     ) -> None:
         self._context = context
+        self._quota = quota
         self._metadata = metadata
         self._lifecycle = lifecycle
         self._effects = effects
@@ -342,7 +354,7 @@ class Fetchers:
         fetcher.add(hosted)
 
     def _fetcher(self, leader_id: int, endpoint: tuple[str, int]) -> Fetcher:
-        return Fetcher(self._context, self._lifecycle, self._effects, self._turn, leader_id, *endpoint)
+        return Fetcher(self._context, self._lifecycle, self._effects, self._turn, self._quota, leader_id, *endpoint)
 
     def stop(self, hosted: HostedPartition) -> None:
         """Stop fetching a partition; a fetcher without work goes."""

@@ -68,15 +68,13 @@ queued.max.request.bytes long -1 read-only medium
 server.max.startup.time.ms long 9223372036854775807 read-only medium >=0 internal
 socket.connection.setup.timeout.max.ms long 30000 read-only medium
 """,
-    "there are no quotas and throttles": """
+    "there are no quotas of clients": """
 alter.log.dirs.replication.quota.window.num int 11 read-only low >=1
 alter.log.dirs.replication.quota.window.size.seconds int 1 read-only low >=1
 client.quota.callback.class class - read-only low
 controller.quota.window.num int 11 read-only low >=1
 controller.quota.window.size.seconds int 1 read-only low >=1
 max.connection.creation.rate int 2147483647 cluster-wide medium >=0
-follower.replication.throttled.rate long - cluster-wide medium >=0 internal
-leader.replication.throttled.rate long - cluster-wide medium >=0 internal
 replica.alter.log.dirs.io.max.bytes.per.second long - cluster-wide medium >=0 internal
 quota.window.num int 11 read-only low >=1
 quota.window.size.seconds int 1 read-only low >=1

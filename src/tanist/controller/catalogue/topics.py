@@ -27,13 +27,13 @@ flush.messages long 9223372036854775807 medium >=1 from:log.flush.interval.messa
     Force the log to disk after this many records; 1 means before every acknowledgement.
 flush.ms long 9223372036854775807 medium >=0 from:log.flush.interval.ms,log.flush.scheduler.interval.ms
     Force the log to disk when its oldest unforced record is this old.
-follower.replication.throttled.replicas list "" medium throttled-replicas no-effect
+follower.replication.throttled.replicas list "" medium throttled-replicas
     Replicas whose incoming replication is throttled: partition:broker pairs, or * for all.
 index.interval.bytes int 4096 medium >=0 from:log.index.interval.bytes
     Bytes of log between two entries of the offset index.
 internal.segment.bytes int - medium internal no-effect
     Segment size below the public minimum, for tests of segment rolling.
-leader.replication.throttled.replicas list "" medium throttled-replicas no-effect
+leader.replication.throttled.replicas list "" medium throttled-replicas
     Replicas whose outgoing replication is throttled: partition:broker pairs, or * for all.
 local.retention.bytes long -2 medium >=-2 no-effect from:log.local.retention.bytes
     Local part of retention.bytes under tiered storage; -2 follows retention.bytes.

@@ -1,0 +1,93 @@
+"""Replication throttles (KIP-73): a reassignment takes as long as its rate says, by either side's, and ends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tanist.wire.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from tanist.wire.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from tests.broker.cluster_rig import Cluster
+
+TOPIC, BROKER = 2, 4
+RECORDS, RECORD_BYTES = 40, 10_000
+RATE = 20_000
+"""400 kB: ten seconds are free, as the rate is that of ten seconds, and the rest takes ten."""
+
+
+def configure(cluster: Cluster, kind: int, name: str, values: Mapping[str, str]) -> None:
+    configs = tuple(AlterableConfig(name=key, config_operation=0, value=value) for key, value in values.items())
+    resource = AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
+    to = int(name) if kind == BROKER and name else 1
+    answer: Any = cluster.ask(IncrementalAlterConfigsRequest(resources=(resource,)), 1, to=to)
+    assert [each.error_code for each in answer.responses] == [0]
+
+
+def loaded() -> Cluster:
+    """A topic on broker 1, to be copied to 2 in pieces."""
+    cluster = Cluster(nodes=3, config={"replica.fetch.max.bytes": "15000"})
+    cluster.create_topic("t", assignment=[[1]])
+    for number in range(RECORDS):
+        assert cluster.produce("t", [b"%d" % number + bytes(RECORD_BYTES)]).error_code == 0
+    return cluster
+
+
+def move_ms(cluster: Cluster) -> int:
+    """Add 2 as a replica; the virtual time until it is in sync and nothing is pending."""
+    part = ReassignablePartition(partition_index=0, replicas=(1, 2))
+    topic = ReassignableTopic(name="t", partitions=(part,))
+    began_ms = cluster.world.now_ms
+    assert cluster.ask(AlterPartitionReassignmentsRequest(topics=(topic,), timeout_ms=5_000), 0).error_code == 0
+
+    def moved() -> bool:
+        image = cluster.node(1).metadata.image
+        state = image.partition(image.topic_ids["t"], 0)
+        return state is not None and set(state.isr) == {1, 2} and not state.reassigning
+
+    cluster.until(moved, within_ms=90_000)
+    return cluster.world.now_ms - began_ms
+
+
+def test_without_a_rate_it_is_fast() -> None:
+    cluster = loaded()
+    configure(cluster, TOPIC, "t", {"leader.replication.throttled.replicas": "0:1"})
+    assert move_ms(cluster) < 3_000
+
+
+@pytest.mark.parametrize(("side", "throttled", "replica"), [("leader", 1, "0:1"), ("follower", 2, "0:2")])
+def test_a_throttled_move_is_slow_and_ends(side: str, throttled: int, replica: str) -> None:
+    cluster = loaded()
+    configure(cluster, TOPIC, "t", {f"{side}.replication.throttled.replicas": replica})
+    configure(cluster, BROKER, str(throttled), {f"{side}.replication.throttled.rate": str(RATE)})
+    assert 8_000 <= move_ms(cluster) < 30_000
+    assert len(cluster.values("t")) == RECORDS
+
+
+@pytest.mark.parametrize("replicas", ["1:1", "0:3"])
+def test_replicas_that_are_not_named_are_not_throttled(replicas: str) -> None:
+    cluster = loaded()
+    configure(cluster, TOPIC, "t", {"leader.replication.throttled.replicas": replicas})
+    configure(cluster, BROKER, "1", {"leader.replication.throttled.rate": str(RATE)})
+    assert move_ms(cluster) < 3_000
+
+
+def test_a_replica_in_sync_is_never_throttled() -> None:
+    cluster = Cluster(nodes=3)
+    cluster.create_topic("t", assignment=[[1, 2]], config={"min.insync.replicas": "2"})
+    for side in ("leader", "follower"):
+        configure(cluster, TOPIC, "t", {f"{side}.replication.throttled.replicas": "*"})
+        configure(cluster, BROKER, "", {f"{side}.replication.throttled.rate": "1"})
+    began_ms = cluster.world.now_ms
+    for number in range(20):
+        assert cluster.produce("t", [b"%d" % number + bytes(RECORD_BYTES)]).error_code == 0
+    assert cluster.world.now_ms - began_ms < 2_000
