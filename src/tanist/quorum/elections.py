@@ -103,7 +103,7 @@ class Elections:
                 )
                 role.deadline_ms = now_ms + wait
                 # The leader itself says that it is leaving, so a pre-vote request does not disturb it.
-                role.leader_lost = True
+                role.leader_lost = role.leader_left = True
         quorum.emit(Reply(source, messages.end_reply(quorum, quorum.role.leader_id, quorum.epoch, error)))
 
     def _position(self, preferred: tuple[ReplicaKey, ...]) -> int:

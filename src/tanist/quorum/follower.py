@@ -126,6 +126,8 @@ class QuorumFollower:
 
     def _leader_lives(self, role: Follower, now_ms: int) -> None:
         role.has_fetched = True
+        if role.leader_left:
+            return
         role.leader_lost = False
         role.deadline_ms = now_ms + self._quorum.config.fetch_timeout_ms
         self._quorum.lost_in_a_row = 0

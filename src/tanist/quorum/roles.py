@@ -121,6 +121,8 @@ class Follower(Role):
     """The leader has answered a fetch in this epoch, so it lives and is ours."""
     leader_lost: bool = False
     """The leader's process was seen to be gone since it last answered (`RaftNode.peer_lost`)."""
+    leader_left: bool = False
+    """The leader has ended its epoch (EndQuorumEpoch): an answer that it sent before may still arrive."""
     download: Download | None = None
 
     def grants(self, ask: VoteAsk, up_to_date: bool) -> bool:
