@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from time import monotonic
 
 import pytest
 
 from tests.interop import apache
 from tests.interop.cluster import wait_in_sync
-from tests.interop.tanist_cluster import tanist
+from tests.interop.tanist_cluster import TanistCluster, tanist
+from tests.interop.waiting import wait_for
 
 pytestmark = [pytest.mark.interop, pytest.mark.usefixtures("java")]
 
@@ -60,3 +62,37 @@ def test_plans_are_exchanged_with_kafkas_tool(cluster: apache.ApacheCluster, tmp
     assert {row["state"] for row in rows} == {"complete"}
     assert all(set(row["replicas"]) == {2, 3} for row in rows)
     assert tanist("reassign", "cancel", "--all", *at) == "nothing is under way\n"
+
+
+def test_kafkas_tool_throttles_a_move_of_ours_and_takes_the_throttle_back(tmp_path: Path) -> None:
+    """Some 15 MB at 1 MB a second: ten seconds' worth are free, the rest takes its time."""
+    ours = TanistCluster(tmp_path / "ours", nodes=3, properties={"replica.fetch.max.bytes": "262144"})
+    ours.start()
+    try:
+        at = ("--bootstrap", ours.bootstrap)
+        common = ("--bootstrap-server", ours.bootstrap)
+        tanist("topics", "create", TOPIC, "--replica-assignment", "1", *at)
+        apache.tool(
+            apache.PRODUCER_PERFORMANCE, "--topic", TOPIC, "--num-records", "15000", "--record-size", "1000",
+            "--throughput", "-1", "--bootstrap-server", ours.bootstrap,
+        )  # fmt: skip
+        plan = tmp_path / "plan.json"
+        moves = {"version": 1, "partitions": [{"topic": TOPIC, "partition": 0, "replicas": [2, 3]}]}
+        plan.write_text(json.dumps(moves))
+        file = ("--reassignment-json-file", str(plan))
+        began_s = monotonic()
+        apache.tool(apache.REASSIGN_PARTITIONS, *common, *file, "--execute", "--throttle", "1000000")
+        assert "1000000" in tanist("configs", "describe", "--broker", "1", *at)
+
+        def complete() -> bool:
+            rows = json.loads(tanist("reassign", "list", str(plan), "--json", *at))
+            return all(row["state"] == "complete" for row in rows)
+
+        wait_for(complete, "the throttled move is complete", timeout_s=120)
+        # Two copies leave broker 1: 30 MB, of which 10 are free.
+        assert monotonic() - began_s > 12
+        reported = apache.tool(apache.REASSIGN_PARTITIONS, *common, *file, "--verify").stdout
+        assert "is completed" in reported
+        assert "throttled.rate" not in tanist("configs", "describe", "--broker", "1", *at)
+    finally:
+        ours.stop()
