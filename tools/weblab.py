@@ -3,7 +3,7 @@
     python tools/weblab.py build/weblab web/node_modules/pyodide
 
 tanist's part is one archive: the modules that the simulator's view imports, found by importing it, and what stands in
-for extension modules. Its bytes depend on its sources only.
+for extension modules, compiled for Pyodide's Python. Its bytes depend on its sources only.
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ def main(folder: Path, pyodide: Path) -> None:
     for name in RUNTIME:
         shutil.copyfile(pyodide / name, python / name)
     write_archive(python / "tanist.zip")
+    subprocess.run(["node", str(ROOT / "web" / "precompile.mjs"), str(python)], check=True)
     total = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     modules_bytes = (python / "tanist.zip").stat().st_size
     print(f"{folder}: {total / 1e6:.1f} MB, {modules_bytes / 1e6:.2f} MB of it tanist's modules")

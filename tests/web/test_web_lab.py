@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -72,7 +73,8 @@ def browser(address: str) -> Iterator[Browser]:
 
 def go(browser: Browser, hash_: str) -> None:
     """To another run, in the page that is open, and wait for its end."""
-    browser.do("eval", expression=f"location.hash = {hash_!r}; document.body.dataset.waits = 1; 0")
+    heard = "addEventListener('hashchange', () => done(0), {once: true})"
+    browser.do("eval", expression=f"new Promise((done) => {{ {heard}; location.hash = {hash_!r} }})")
     browser.do(
         "wait",
         expression="document.querySelector('.connection').innerText === 'whole run recorded'",
@@ -81,8 +83,6 @@ def go(browser: Browser, hash_: str) -> None:
 
 
 def to_hash(request: dict[str, Any], **more: object) -> str:
-    from urllib.parse import urlencode
-
     fields = {"s": request["name"], **request.get("settings", {}), **more}
     return urlencode(fields)
 
@@ -112,3 +112,102 @@ def test_seeds_have_the_digests_of_the_command_line(browser: Browser) -> None:
         go(browser, f"s=seed&seed={seed}&t=0")
         browser.wait_for(digest, ".digest")
         assert browser.text(".status").startswith(f"digest {digest}\n{int(events):,} events")
+
+
+def shown(browser: Browser) -> dict[str, str]:
+    """What a page shows of a moment."""
+    return {
+        each: browser.text(each) for each in (".digest", ".said", ".partition", ".player .moment", ".lane", ".faults")
+    }
+
+
+def test_a_link_shows_the_same_moment_in_another_browser(browser: Browser, address: str) -> None:
+    go(browser, "s=your-own&min.insync.replicas=2&strategy=None&elr=on&t=3000")
+    browser.do("click", selector='input[name="node"][value="1"]')
+    browser.do("click", selector='.faults > .buttons button:text-is("crash and lose page cache")')
+    browser.do("wait", expression="document.querySelector('dialog[open] ul li') !== null")
+    assert "orders-0: " in browser.text("dialog[open]")
+    accessible(browser)
+    browser.do("click", selector="dialog[open] button.danger")
+    browser.wait_for("whole run recorded", ".connection", timeout_s=LOAD_S)
+    browser.wait_for("node 1 loses its power, and what was not synced is gone", ".steps")
+    browser.do("click", selector='.steps button:has-text("node 1 loses its power")')
+    browser.do("press", keys=[","])
+    browser.do("wait", expression="new URLSearchParams(location.hash.slice(1)).get('t') > 3000")
+    link = browser.do("eval", expression="location.href")
+    assert "a=3000000.crash-page-cache.1" in link
+    here = shown(browser)
+    assert "crashed" in here[".partition"]
+    with Browser() as another:
+        another.do("open", url=link)
+        another.wait_for("whole run recorded", ".connection", timeout_s=LOAD_S)
+        another.do("click", selector='input[name="node"][value="1"]')
+        assert shown(another) == here
+        assert another.do("eval", expression="location.href") == link
+        assert another.do("heard") == []
+
+
+_STEPS = "[...document.querySelectorAll('.steps button')].map((each) => each.innerText)"
+_SLOWEST = """(() => {
+    const speed = document.querySelector('.speed select');
+    speed.selectedIndex = 0;
+    speed.dispatchEvent(new Event('change', {bubbles: true}));
+})()"""
+
+
+def slowest(browser: Browser) -> None:
+    browser.do("eval", expression=_SLOWEST)
+
+
+def test_keys_move_through_the_run(browser: Browser) -> None:
+    go(browser, "s=divergence&divergence=found&t=0")
+    browser.do("eval", expression="document.activeElement.blur()")
+    steps = browser.do("eval", expression="document.querySelectorAll('.steps button').length")
+    seen = []
+    for _ in range(steps):
+        browser.do("press", keys=["]"])
+        seen.append(browser.text(".steps button[aria-current]"))
+    assert seen == browser.do("eval", expression=_STEPS)
+    at_the_end = browser.text(".player .moment")
+    browser.do("press", keys=[","])
+    before = browser.text(".player .moment")
+    assert before != at_the_end
+    browser.do("press", keys=["."])
+    assert browser.text(".player .moment") == at_the_end
+    slowest(browser)
+    browser.do("press", keys=["[", "[", "k"])
+    assert browser.text(".player .play") == "pause"
+    browser.do("press", keys=["k"])
+    assert browser.text(".player .play") == "play"
+
+
+def test_the_page_is_legible_to_everyone(browser: Browser) -> None:
+    go(browser, "s=last-replica-standing&elr=off&t=6600")
+    for scheme in ("light", "dark"):
+        for width, height in ((1280, 900), (360, 800)):
+            browser.do("look", width=width, height=height, scheme=scheme)
+            browser.do("wait", expression=f"innerWidth === {width}")
+            accessible(browser)
+            assert browser.do("eval", expression="document.documentElement.scrollWidth") <= width
+            shot(browser, f"lab-{scheme}-{width}", full=width < 500)
+    browser.do("look", width=1280, height=900, scheme="light")
+    go(browser, "s=last-replica-standing&elr=off&t=3600000")
+    browser.do("click", selector="[aria-labelledby='salvage-title'] button")
+    browser.wait_for("150", "[aria-labelledby='salvage-title'] table")
+    accessible(browser)
+    shot(browser, "lab-salvage", full=True)
+    go(browser, "s=seed&seed=3&t=9000")
+    accessible(browser)
+    shot(browser, "lab-seed", full=True)
+
+
+def test_it_plays_to_the_end_by_itself(browser: Browser) -> None:
+    go(browser, "s=high-watermark")
+    browser.wait_for("nothing is lost", ".said", timeout_s=LOAD_S)
+    assert browser.text(".player .play") == "play"
+    assert browser.do("heard") == []
+
+
+def test_a_link_to_nothing_says_so(browser: Browser) -> None:
+    go(browser, "s=hamlet")
+    browser.wait_for("there is no play 'hamlet'", ".status")

@@ -11,7 +11,7 @@ import pytest
 from tanist.lab.plays import PLAYS
 from tanist.web.simulated.faults import ActionError
 from tanist.web.simulated.recording import GROUPS, SEED, Request, catalogue, play
-from tests.interpreters import test_digests
+from tests.interpreters import play_seeds, test_digests
 
 ENDS = {
     ("last-replica-standing", "on"): "150 records acknowledged, 10 not; a consumer reads 150: nothing is lost",
@@ -78,6 +78,9 @@ def test_a_look_has_what_the_rails_need() -> None:
     assert positions["acknowledged"] == 100
     assert look["p/orders/0"]["leader"] == 3
     assert {(each["broker"], each["start"], each["end"]) for each in look["salvage"]} == SALVAGED
+    records = look["salvaged/orders/0"]
+    assert [each["value"] for each in records["records"]] == [str(number) for number in range(101, 151)]
+    assert records["count"] == 50
     assert look["cluster"]["source"] == "simulator"
     assert [each["state"] for each in look["cluster"]["nodes"]] == ["running"] * 4
 
@@ -88,6 +91,12 @@ def test_a_recorded_seed_has_its_digest() -> None:
         run = last_look(recorded({"name": name, "seed": seed}))["run"]
         kind = "chaos" if name == SEED else "groups"
         assert f"{run['events']} events {run['digest']}" == written[f"{kind}:{seed}"]
+
+
+def test_a_node_that_truncates_its_metadata_log_behind_a_snapshot_hides_no_record() -> None:
+    run = last_look(recorded({"name": SEED, "seed": 7}))["run"]
+    (line,) = play_seeds.lines(["chaos:7"])
+    assert f"chaos:7 {run['events']} events {run['digest']}" == line
 
 
 def test_the_same_request_gives_the_same_lines() -> None:

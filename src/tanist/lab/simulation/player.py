@@ -38,7 +38,7 @@ _RETOLD = re.compile(r": ISR is now |^quorum leader is \d|^registered broker|^br
 """Reports of nodes that their actions already show."""
 _BEGINS = re.compile(r"life (\d+) begins")
 _NODE = re.compile(r"\bnode(\d+)\b")
-_FAULT_WORDS = {
+FAULT_WORDS = {
     "killed": "killed (SIGKILL); what it wrote stays in the page cache",
     "lost power": "loses its power, and what was not synced with it",
     "frozen": "frozen: nothing runs, its connections stay",
@@ -189,7 +189,7 @@ class _Player:
         elif level == "FAULT":
             alive = False if message in _ENDS else None
             weight = Weight.PART if message.startswith(_NOT_A_TURN) else Weight.TURN
-            self._tell(lane, _FAULT_WORDS.get(message, self._with_lanes(message)), weight=weight, alive=alive)
+            self._tell(lane, FAULT_WORDS.get(message, self._with_lanes(message)), weight=weight, alive=alive)
         elif level == "FATAL":
             self._tell(lane, f"gives up: {message}", weight=Weight.TURN, alive=False)
         elif not _RETOLD.search(message):

@@ -5,17 +5,21 @@ It reads the virtual disk past its faults, and changes nothing.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import cast
+from typing import Final, cast
 
 from tanist.log.names import LOG_SUFFIX, folder_name, offset_of
 from tanist.log.salvage.manifest import MANIFEST, QUARANTINE, Manifest, ManifestError
 from tanist.sim.world.clock import EPOCH_MS
 from tanist.sim.world.page_cache import Folder, Inode
 from tanist.sim.world.world import Host
+from tanist.web.salvage import text_of
 from tanist.web.state import Json, SalvageState, plain
-from tanist.wire.batch import crc_matches, iterate_headers
+from tanist.wire.batch import crc_matches, decode_batch, iterate_headers
 from tanist.wire.errors import WireError
+
+RECORDS_MAX: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,34 +70,76 @@ def _read(folder: Folder) -> DeadReplica | None:
     return DeadReplica(start, end, synced, tuple(epochs))
 
 
-def salvage_of(host: Host) -> list[Json]:
-    """The entries of the host's quarantines."""
-    found: list[Json] = []
+@dataclass(frozen=True, slots=True)
+class Salvaged:
+    """An entry of a quarantine, and its records."""
+
+    state: SalvageState
+    records: tuple[Json, ...]
+
+
+def salvage_of(host: Host) -> tuple[Salvaged, ...]:
+    """The entries of the host's quarantines, but for one that is being written."""
+    found: list[Salvaged] = []
     for directory in host.directories:
         quarantine = host.disk.find(f"{directory}/{QUARANTINE}")
         if not isinstance(quarantine, Folder):
             continue
         for name, entry in sorted(quarantine.entries.items()):
             manifest = entry.entries.get(MANIFEST) if isinstance(entry, Folder) else None
-            if isinstance(manifest, Inode):
+            if isinstance(entry, Folder) and isinstance(manifest, Inode):
                 try:
                     decoded = Manifest.decode(bytes(manifest.data), name)
                 except ManifestError:
-                    continue  # it is being written
-                found.append(
-                    plain(
-                        SalvageState(
-                            decoded.entry_id,
-                            decoded.topic,
-                            decoded.partition,
-                            decoded.broker_id,
-                            decoded.from_offset,
-                            decoded.to_offset,
-                            decoded.why.value,
-                            decoded.wall_ms - EPOCH_MS,
-                            decoded.leader_epoch,
-                            decoded.epochs,
-                        )
-                    )
-                )
+                    continue
+                found.append(Salvaged(_state(decoded), tuple(_records(entry, decoded))))
+    return tuple(found)
+
+
+def _state(manifest: Manifest) -> SalvageState:
+    return SalvageState(
+        manifest.entry_id,
+        manifest.topic,
+        manifest.partition,
+        manifest.broker_id,
+        manifest.from_offset,
+        manifest.to_offset,
+        manifest.why.value,
+        manifest.wall_ms - EPOCH_MS,
+        manifest.leader_epoch,
+        manifest.epochs,
+    )
+
+
+def _records(entry: Folder, manifest: Manifest) -> Iterator[Json]:
+    for file in manifest.files:
+        inode = entry.entries.get(file.name)
+        if not isinstance(inode, Inode):
+            continue
+        view = memoryview(bytes(inode.data))
+        try:
+            for position, header in iterate_headers(view):
+                for record in decode_batch(view[position : position + header.size_bytes]):
+                    yield {
+                        "offset": record.offset,
+                        "epoch": header.partition_leader_epoch,
+                        "key": text_of(record.key),
+                        "value": text_of(record.value),
+                    }
+        except WireError:
+            continue  # bit rot
+
+
+def salvage_keys(entries: Iterable[Salvaged]) -> dict[str, Json]:
+    """All entries, and the first records of each partition, each once: replicas may have dropped the same ones."""
+    entries = list(entries)
+    records: dict[str, dict[tuple[int, int], Json]] = {}
+    for each in entries:
+        of = records.setdefault(f"salvaged/{each.state.topic}/{each.state.partition}", {})
+        of.update({(record["epoch"], record["offset"]): record for record in each.records})
+    found: dict[str, Json] = {
+        key: {"records": [of[at] for at in sorted(of)[:RECORDS_MAX]], "count": len(of), "commands": []}
+        for key, of in records.items()
+    }
+    found["salvage"] = [plain(each.state) for each in entries]
     return found

@@ -14,10 +14,11 @@ from tanist.broker.config import NodeConfig
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.controller.decision import ControllerSettings
 from tanist.quorum.raft_log import RaftLog
+from tanist.quorum.voters import SnapshotId
 from tanist.sim.events import Event
 from tanist.sim.world.world import Host, World
 from tanist.web.metadata_view import MetadataView
-from tanist.web.simulated.disks import DeadReplica, dead_replica, salvage_of
+from tanist.web.simulated.disks import DeadReplica, Salvaged, dead_replica, salvage_keys, salvage_of
 from tanist.web.simulated.faults import ACTIONS, Links
 from tanist.web.standing import Succession, positions
 from tanist.web.state import ClusterState, Json, MetadataEvent, NodeState, ReplicaPositions, plain
@@ -61,7 +62,7 @@ class SimulatedLook:
         self._nodes: tuple[Any, ...] = ()
         self._changed: dict[_Place, None] = {}
         """Partitions whose replicas moved since they were last shown."""
-        self._salvage: dict[int, list[Json]] = {}
+        self._salvage: dict[int, tuple[Salvaged, ...]] = {}
         world.watchers.append(self)
 
     @property
@@ -101,7 +102,7 @@ class SimulatedLook:
         if node is None:
             return
         if self._down.pop(host.node_id, None) is not None:
-            self._successions.clear()
+            self._has_started(host.node_id)
         raft = node.quorum.raft
         if raft.is_leader and raft.epoch not in self._controllers:
             self._controllers[raft.epoch] = host.node_id
@@ -115,19 +116,41 @@ class SimulatedLook:
             for hosted in node.replicas:
                 self._look_at_replica(host, hosted)
 
+    def _has_started(self, broker: int) -> None:
+        """Its logs are on its disk, and it opens them when it has metadata."""
+        self._successions.clear()
+        for place, replicas in self._replicas.items():
+            if broker in replicas:
+                note = "its process runs and has not opened this log yet"
+                replicas[broker] = replace(replicas[broker], role="offline", alive=True, since_ms=None, note=note)
+                self._changed[place] = None
+
     def _follow(self, log: RaftLog, applied: int) -> None:
         """Take the records that this node is the first to have applied."""
         start = self._applied + 1
-        if log.start_offset > start:  # it has cut them off behind a snapshot in this very turn
-            others = (each.node.quorum.raft.log for each in self.world.hosts.values() if each.node is not None)
-            log = next((each for each in others if each.start_offset <= start), log)
-        at_ms = round(self.now_ms)
-        for batch in log.read_batches(max(start, log.start_offset), applied + 1):
-            for number, value in enumerate(batch.values):
-                self.view.replay(batch.offset + number, at_ms, decode_record(value))
+        if log.start_offset > start:  # it has truncated them behind a snapshot in this very turn
+            self._read(self._log_with(log.earliest_snapshot_id), start, log.start_offset)
+            start = log.start_offset
+        self._read(log, start, applied + 1)
         self._applied = applied
         self._successions.clear()
         self._show_metadata()
+
+    def _log_with(self, snapshot: SnapshotId | None) -> RaftLog:
+        """The log of a node that still has all records of the snapshot: a majority has had them."""
+        logs = [host.node.quorum.raft.log for host in self.world.hosts.values() if host.node is not None]
+        for log in logs:
+            if snapshot is not None and log.start_offset <= self._applied + 1:
+                end = log.end_of_epoch(snapshot.epoch)
+                if end.epoch == snapshot.epoch and end.offset >= snapshot.end_offset:
+                    return log
+        raise ValueError(f"no node has the metadata records from {self._applied + 1} on")
+
+    def _read(self, log: RaftLog, start: int, end: int) -> None:
+        at_ms = round(self.now_ms)
+        for batch in log.read_batches(start, end):
+            for number, value in enumerate(batch.values):
+                self.view.replay(batch.offset + number, at_ms, decode_record(value))
 
     def _show_metadata(self) -> None:
         events, partitions = self.view.events, self.view.partitions()
@@ -190,7 +213,7 @@ class SimulatedLook:
 
     def _look_for_salvage(self, host: Host) -> None:
         self._salvage[host.node_id] = salvage_of(host)
-        self._set({"salvage": [each for _, found in sorted(self._salvage.items()) for each in found]})
+        self._set(salvage_keys(each for _, found in sorted(self._salvage.items()) for each in found))
 
     # -- all of them
 
@@ -221,7 +244,9 @@ class SimulatedLook:
         ]
         return (
             max(controllers, default=None),
-            tuple((host.up, host.frozen, host.lives, host.fatal) for host in self.world.hosts.values()),
+            tuple(
+                (host.up, host.frozen, host.lives, host.fatal, _is_starting(host)) for host in self.world.hosts.values()
+            ),
             tuple((each.id, each.fenced) for each in self.view.image.brokers.values()),
             self.links.signature(),
         )
@@ -251,7 +276,7 @@ class SimulatedLook:
                 why = "it lost its power, and what was not synced"
         elif host.frozen:
             state = "paused"
-        elif fenced is None and host.is_broker:
+        elif _is_starting(host):
             state = "starting"
         else:
             state = "fenced" if fenced else "running"
@@ -266,6 +291,11 @@ class SimulatedLook:
             for key in gone:
                 self._sent.pop(key, None)
             self._emit(self.now_ms, changed, gone)
+
+
+def _is_starting(host: Host) -> bool:
+    """Its process runs, and the broker is not registered in this life yet."""
+    return host.is_broker and (host.node is None or host.node.lifecycle.broker_epoch < 0)
 
 
 def _alive(broker: int, hosted: HostedPartition) -> ReplicaPositions:

@@ -7,11 +7,13 @@ own keys are `story` (the present step and its sentence) and `run` (how it goes;
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from tanist.lab.plays import PLAYS, Acting
+from tanist.lab.simulation.player import FAULT_WORDS
 from tanist.lab.simulation.properties import breach, readable
 from tanist.lab.stage import PlayError
 from tanist.sim.run.group_profiles import GroupConfig
@@ -206,7 +208,7 @@ def _run_seed(wanted: Request, recording: _Recording) -> None:
 
 
 class _Narrator:
-    """A seed's story: its faults and its operators."""
+    """The steps of a seed: its faults and its operators."""
 
     def __init__(self, recording: _Recording, world: World) -> None:
         self._recording = recording
@@ -214,6 +216,18 @@ class _Narrator:
 
     def noted(self, now_us: int, who: str, level: str, message: str) -> None:
         """`sim.world.Trace`."""
-        if level in ("FAULT", "DOES", "LOSS"):
-            name = self._names.get(who, who)
-            self._recording.step("" if level == "FAULT" else "operator", f"{name}: {message}")
+        if level == "FAULT" and message != _FIRST_LIFE:
+            text = FAULT_WORDS.get(message, _LIFE.sub(r"starts again (life \1)", message))
+            self._recording.step("", f"{self._names.get(who, who)}: {self._with_names(text)}")
+        elif level == "DOES":
+            self._recording.step(who, f"{who} {self._with_names(message)}")
+        elif level == "LOSS":
+            self._recording.step("records are lost", self._with_names(message))
+
+    def _with_names(self, text: str) -> str:
+        return _NODE.sub(lambda found: self._names.get(found[0], found[0]), text)
+
+
+_FIRST_LIFE: Final = "life 1 begins"
+_LIFE: Final = re.compile(r"life (\d+) begins")
+_NODE: Final = re.compile(r"\bnode\d+\b")
