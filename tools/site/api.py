@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -148,8 +149,8 @@ def _prose(text: str | None) -> str:
         return ""
     blocks = []
     for block in text.split("\n\n"):
-        if block.startswith("    "):
-            blocks.append("```text\n" + "\n".join(line[4:] for line in block.splitlines()) + "\n```")
+        if block.startswith("  "):
+            blocks.append(f"```python\n{textwrap.dedent(block)}\n```")
         else:
             blocks.append(re.sub(r"(?m)^\\b$\n?", "", block))
     return "\n\n".join(blocks)

@@ -57,13 +57,13 @@ def report_command(ctx: click.Context, count: int, mutants: bool, jobs: int | No
     from tanist.lab.simulation.properties import MEANINGS
     from tanist.lab.simulation.running import Terms
 
-    jobs = jobs or os.cpu_count() or 1
+    jobs, commit = jobs or os.cpu_count() or 1, _commit()
     played = [
         _played("clusters", "", count, Terms(), jobs),
         _played("consumer groups", " --groups", max(1, count // _GROUPS_OF), Terms(groups=True), jobs),
     ]
     rows = _mutants(jobs) if mutants else []
-    facts = Facts(__version__, _commit(), f"{datetime.now(UTC):%Y-%m-%d}", played, MEANINGS, rows)
+    facts = Facts(__version__, commit, f"{datetime.now(UTC):%Y-%m-%d}", played, MEANINGS, rows)
     out.mkdir(parents=True, exist_ok=True)
     seeds = sum(each.totals.seeds for each in played)
     drawing = picture.draw(facts.faults(), f"Faults in {counted(seeds, 'seed', separator=',')}, by kind")
