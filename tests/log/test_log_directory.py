@@ -281,3 +281,45 @@ def test_previous_broker_epoch(epochs: list[int | str | None], previous: int) ->
             restarted.failed = OSError("offline")
         directories.append(restarted)
     assert read_previous_broker_epoch(directories) == previous
+
+
+HIGH_WATERMARKS = "/d/replication-offset-checkpoint"
+
+
+def test_a_high_watermark_does_not_outlive_the_records_that_a_loss_of_power_took() -> None:
+    """Else the records that take their place would count as committed at the next start (seed 295877075592)."""
+    disk, directory = filled()
+    directory.checkpoint_high_watermarks({("t", 0): 3, ("t", 1): 5})
+    for log in directory.logs.values():
+        log.write_pending()
+    lost = disk.copy()
+    lost.files["/d/t-1/00000000000000000000.log"].data.clear()  # not synced, unlike the checkpoint
+    again = loaded(lost)
+    assert ends(again)["t-1"] == 0
+    assert f"sync {HIGH_WATERMARKS}" in lost.journal
+    assert lost.content(HIGH_WATERMARKS) == b"0\n2\nt 0 3\nt 1 0\n"
+    add(again.logs["t", 1], 2)
+    again.logs["t", 1].write_pending()
+    assert loaded(lost.copy()).high_watermark_checkpoint("t", 1) == 0
+
+
+def test_a_high_watermark_goes_down_before_its_records_are_cut() -> None:
+    disk, directory = filled()
+    directory.checkpoint_high_watermarks({("t", 0): 2, ("t", 1): 5})
+    log = directory.logs["t", 1]
+    disk.journal.clear()
+    log.truncate_to(4)
+    assert f"sync {HIGH_WATERMARKS}" in disk.journal
+    assert disk.content(HIGH_WATERMARKS) == b"0\n2\nt 0 2\nt 1 0\n"  # the batch that has offset 4 goes as a whole
+    add(log, 1)
+    disk.journal.clear()
+    log.truncate_to(0)  # nothing that counts as committed
+    assert not any(HIGH_WATERMARKS in line for line in disk.journal)
+
+
+def test_a_new_log_does_not_inherit_a_high_watermark() -> None:
+    disk, directory = filled()
+    directory.checkpoint_high_watermarks({("t", 0): 2, ("t", 1): 5})
+    directory.delete_log("t", 1)
+    directory.create_log("t", 1, ID, CONFIG, 0)
+    assert disk.content(HIGH_WATERMARKS) == b"0\n1\nt 0 2\n"

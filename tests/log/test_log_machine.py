@@ -216,7 +216,8 @@ class LogMachine(RuleBasedStateMachine):
         # What is below the recovery point is durable: this is what recovery relies on.
         assert self.point <= self.log.flushed_offset
 
-    def lower(self, log: Log) -> None:
+    def lower(self, log: Log, end_offset: int) -> None:
+        assert log.flushed_offset <= end_offset
         self.point = min(self.point, log.recovery_point)
 
     @rule()

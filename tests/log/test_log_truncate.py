@@ -238,7 +238,7 @@ def test_a_recovery_point_goes_down_before_the_cut() -> None:
     assert log.recovery_point == 4
     seen: list[tuple[int, int]] = []
     path = f"{FOLDER}/{0:020d}.log"
-    log.before_cut = lambda each: seen.append((each.recovery_point, len(disk.content(path))))
+    log.before_cut = lambda each, end_offset: seen.append((each.recovery_point, len(disk.content(path))))
     log.truncate_to(3)
     assert seen == [(2, 5 * SIZE)]
 

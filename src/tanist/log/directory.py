@@ -55,6 +55,8 @@ class LogDirectory:
         self._written: dict[str, bytes] = {}
         """The content of each checkpoint, as far as this run has written it."""
         self._high_watermarks: dict[tuple[str, int], int] = {}
+        self._high_watermarks_found: dict[tuple[str, int], int] = {}
+        """The highest that a start may find after a loss of power: files since the last that was synced."""
         self._recovery_points: dict[tuple[str, int], int] = {}
         """As they are on the disk."""
 
@@ -88,6 +90,7 @@ class LogDirectory:
         recovery_points = self._recovery_points = self._read_offsets(RECOVERY_POINT_CHECKPOINT)
         log_starts = self._read_offsets(LOG_START_CHECKPOINT)
         self._high_watermarks = self._read_offsets(HIGH_WATERMARK_CHECKPOINT)
+        self._high_watermarks_found = dict(self._high_watermarks)
         for name in self._disk.list(self.path):
             path = self._file(name)
             if folder_mark(name) == DELETE_SUFFIX:
@@ -118,6 +121,7 @@ class LogDirectory:
         if any(recovery_points.get(key, 0) > log.recovery_point for key, log in self.logs.items()):
             # What was repaired is not durable yet: until it is, a crash must find it to be looked at again.
             self.checkpoint_recovery_points(sync=True)
+        self._lower_high_watermarks({key: log.log_end_offset for key, log in self.logs.items()})
         return list(self.logs.values())
 
     def _forget_clean_shutdown(self) -> None:
@@ -165,6 +169,8 @@ class LogDirectory:
         key = TopicPartition(topic, partition)
         if key in self.logs:
             raise ValueError(f"{self.path} has a log of {key}")
+        self._high_watermarks.pop(key, None)
+        self._lower_high_watermarks({key: 0})
         try:
             log = Log.open(
                 self._disk,
@@ -181,7 +187,6 @@ class LogDirectory:
         except OSError as error:
             self.failed = error
             raise
-        self._high_watermarks.pop(key, None)
         self._adopt(log)
         return log
 
@@ -225,7 +230,26 @@ class LogDirectory:
         """As given by the replicas; of logs that have none given, what was known stays."""
         known = {key: offset for key, offset in self._high_watermarks.items() if key in self.logs}
         self._high_watermarks = {**known, **high_watermarks}
+        found = self._high_watermarks_found
+        for key, offset in self._high_watermarks.items():
+            if offset > found.get(key, 0):
+                found[key] = offset
         self._write_offsets(HIGH_WATERMARK_CHECKPOINT, self._high_watermarks, sync=False)
+
+    def _lower_high_watermarks(self, ends: Offsets) -> None:
+        """Before a log that ends here is appended to: an older, higher high watermark, bounded by the log's end alone,
+        would count the new records as committed at the next start (rule 117).
+        """
+        lowered = {key: end for key, end in ends.items() if self._high_watermarks_found.get(key, 0) > end}
+        if lowered:
+            known = {key: offset for key, offset in self._high_watermarks.items() if key not in lowered}
+            self._high_watermarks = known | {
+                key: min(end, self._high_watermarks[key])
+                for key, end in lowered.items()
+                if key in self._high_watermarks
+            }
+            self._write_offsets(HIGH_WATERMARK_CHECKPOINT, self._high_watermarks, sync=True)
+            self._high_watermarks_found = dict(self._high_watermarks)
 
     def checkpoint_log_starts(self) -> None:
         """For logs whose start is within a segment: records deleted on request must not come back."""
@@ -236,7 +260,8 @@ class LogDirectory:
         }
         self._write_offsets(LOG_START_CHECKPOINT, starts, sync=True)
 
-    def _before_cut(self, log: Log) -> None:
+    def _before_cut(self, log: Log, end_offset: int) -> None:
+        self._lower_high_watermarks({log.topic_partition: end_offset})
         if self._recovery_points.get(log.topic_partition, 0) > log.recovery_point:
             self.checkpoint_recovery_points(sync=True)
 

@@ -91,9 +91,10 @@ class Log:
         self.recovery: RecoveryReport = loaded.report
         self.flushed_offset = self.recovery_point = loaded.recovery_point
         self.on_truncate: Callable[[TruncatedTail], None] | None = None
-        self.before_cut: Callable[[Log], None] | None = None
-        """Called before a cut, with the recovery point lowered: a higher checkpoint must go down first, because it
-        would keep recovery from reading the records that replace those that were cut.
+        self.before_cut: Callable[[Log, int], None] | None = None
+        """Called before a cut with the offset at which the log will end, with the recovery point lowered: higher
+        checkpoints must go down first. Of the recovery point because it would keep recovery from reading the records
+        that replace those that were cut, of the high watermark because they would count as committed.
         """
         self._last_flush_ms = 0
         self._cut_since_cleaned: int | None = None
@@ -358,7 +359,7 @@ class Log:
             self._cut_since_cleaned = base_offset
         self.recovery_point = min(self.recovery_point, max(base_offset, end - 1))
         if self.before_cut is not None:
-            self.before_cut(self)
+            self.before_cut(self, end)
 
     def _reload_producers(self) -> None:
         """Producers as of the log's end, from the latest snapshot before it and the batches since."""
