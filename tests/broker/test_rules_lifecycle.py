@@ -60,7 +60,7 @@ class Rig:
         )
         self.lifecycle = Lifecycle(
             context,  # type: ignore[arg-type]
-            SimpleNamespace(image=SimpleNamespace(brokers=self.brokers), applied_offset=7),  # type: ignore[arg-type]
+            SimpleNamespace(image=SimpleNamespace(brokers=self.brokers, features={}), applied_offset=7),  # type: ignore[arg-type]
             SimpleNamespace(leader_id=1),  # type: ignore[arg-type]
             SimpleNamespace(  # type: ignore[arg-type]
                 call=lambda request, version, timeout_ms, answered: self.asked.append((self.now_ms, request, answered))
@@ -225,7 +225,9 @@ def test_a_broker_that_is_refused_for_as_long_as_its_registration_may_take_gives
         if not rig.fatal:
             duplicate(rig)
             rig.run(1_000)
-    assert rig.fatal == ["broker 1 is registered elsewhere (DUPLICATE_BROKER_REGISTRATION): is another one running?"]
+    assert rig.fatal == [
+        "broker 1 cannot register: it is registered elsewhere (DUPLICATE_BROKER_REGISTRATION): is another one running?"
+    ]
     assert 60_000 < rig.now_ms < 63_000
 
 

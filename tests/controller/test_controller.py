@@ -96,7 +96,8 @@ def test_the_life_of_a_small_cluster() -> None:
 
 def test_an_empty_log_begins_with_the_bootstrap_records() -> None:
     cluster = Cluster()
-    assert cluster.written(0) == ["FeatureLevelRecord", "FeatureLevelRecord", "ConfigRecord"]
+    assert cluster.written(0) == ["FeatureLevelRecord", "FeatureLevelRecord", "FeatureLevelRecord", "ConfigRecord"]
+    assert cluster.image.features.keys() == {"metadata.version", "eligible.leader.replicas.version", "group.version"}
     assert cluster.decisions[0].atomic
     cluster.controller.deactivate(cluster.image)
     assert cluster.controller.activate(2, cluster.now_ms, len(cluster.log)).records == ()
@@ -104,7 +105,10 @@ def test_an_empty_log_begins_with_the_bootstrap_records() -> None:
 
 def test_bootstrap_is_what_the_node_was_formatted_with() -> None:
     cluster = Cluster(bootstrap=Bootstrap(metadata_version=25), min_insync_replicas=2)
-    assert cluster.log == [FeatureLevelRecord(name="metadata.version", feature_level=25)]
+    assert cluster.log == [
+        FeatureLevelRecord(name="metadata.version", feature_level=25),
+        FeatureLevelRecord(name="group.version", feature_level=1),
+    ]
     cluster = Cluster(min_insync_replicas=2)
     assert cluster.image.configs == {(4, ""): {"min.insync.replicas": "2"}}
 
