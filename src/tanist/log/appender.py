@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from struct import Struct
 from typing import Final, Protocol
 
@@ -76,6 +77,14 @@ class LogOffsets(Protocol):
     """The offset of the next record; queued batches count."""
 
 
+@dataclass(slots=True)
+class _LastOffsets:
+    """Those of a log that is closed."""
+
+    log_start_offset: int
+    log_end_offset: int
+
+
 class Appender:
     """The appending part of a `Log`, with the write state that appends change.
 
@@ -108,6 +117,11 @@ class Appender:
         """Whether the epoch checkpoint on disk is synced."""
         self.now_ms = 0
         self.set_config(config)
+
+    def close(self) -> None:
+        """Close the files. The log and this hold each other until then: open files are counted as long as they live."""
+        self.segments.close()
+        self._offsets = _LastOffsets(self._offsets.log_start_offset, self._offsets.log_end_offset)
 
     def set_config(self, config: LogConfig) -> None:
         """Use another configuration from the next append on."""

@@ -136,7 +136,11 @@ class Log:
         ).load()
         log = cls(disk, directory, TopicPartition(topic, partition), topic_id, config, loaded)
         log._appender.now_ms = log._last_flush_ms = now_ms
-        log._appender.write_epochs(sync=log.recovery.cut_at_offset is not None)
+        try:
+            log._appender.write_epochs(sync=log.recovery.cut_at_offset is not None)
+        except OSError:
+            log.abandon()  # with too many open files each one counts
+            raise
         return log
 
     def assign_topic_id(self, topic_id: UUID) -> None:
@@ -527,8 +531,8 @@ class Log:
         self.recovery_point = self.log_end_offset
         if self.log_end_offset > max(self._snapshots.latest, self.log_start_offset):
             self._snapshots.write(self.log_end_offset, self.producers.entries.values(), sync=True)
-        self._segments.close()
+        self._appender.close()
 
     def abandon(self) -> None:
         """Close the files as they are: the disk has failed, or the folder is about to go."""
-        self._segments.close()
+        self._appender.close()
