@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from tanist.lab.mutations.patching import Patch, always, fixed
+from tanist.log.directory import LogDirectory
 from tanist.replica.effects import HighWatermarkSet
 from tanist.replica.follower import FollowerState
 from tanist.replica.history_checks import divergence
@@ -58,7 +59,15 @@ def a19_commits_by_count() -> tuple[Patch, ...]:
 
 a33_min_isr_beyond_replicas = fixed(LeaderState, "_effective_min_isr", lambda leader: leader.config.min_insync_replicas)
 a34_knows_the_end_at_once = fixed(LeaderState, "knows_what_is_committed", always(True))
-a35_trusts_the_checkpoint = fixed(Partition, "_recovered_high_watermark", lambda _partition, checkpointed: checkpointed)
+
+
+def a35_trusts_the_checkpoint() -> tuple[Patch, ...]:
+    """Both defences: the log's directory lowers a checkpoint that is above the log's end, and the replica bounds it."""
+    return (
+        Patch(Partition, "_recovered_high_watermark", lambda _partition, checkpointed: checkpointed),
+        Patch(LogDirectory, "_lower_high_watermarks", lambda _directory, _ends: None),
+    )
+
 
 # -- the ISR
 
