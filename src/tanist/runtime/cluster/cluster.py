@@ -201,6 +201,8 @@ class Cluster:
                 if node.alive:
                     raise ClusterError(f"node {node.node_id} is running already")
             controllers = sum(1 for other in cluster.controllers if other.alive or other in nodes)
+            # On a disk that is full this fails before a node has taken the mark of its clean shutdown away.
+            cluster.save(self.folder)
             try:
                 with self._starter.launcher() as (launcher, readiness):
                     self._starter.launch(launcher, cluster, nodes)
