@@ -11,10 +11,12 @@ Rules for every implementation:
 * Nothing here blocks but `File.read`, `File.write` and the directory operations, which touch the page cache; a sync
   never blocks, it reports through its `done` callback.
 * Failures of the disk are `OSError`; failures of the network are `on_close(reason)`. Nothing else is raised.
+* An `OSError` that `is_descriptor_shortage` is no failure of the disk: too many files are open.
 """
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, TypeVar
@@ -23,6 +25,14 @@ T = TypeVar("T")
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 """What can be written to a file or a socket without being copied first."""
+
+
+_SHORTAGE = frozenset({errno.EMFILE, errno.ENFILE})
+
+
+def is_descriptor_shortage(error: BaseException) -> bool:
+    """Whether the process, or the system, has as many files open as it may. The disk is sound."""
+    return isinstance(error, OSError) and error.errno in _SHORTAGE
 
 
 class Timer(Protocol):

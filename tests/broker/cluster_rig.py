@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.sim.workload.clients import SimClient
 from tanist.sim.workload.history import History
 from tanist.sim.world.scheduler import Process
-from tanist.sim.world.world import BROKER_PORT, DATA, World
+from tanist.sim.world.world import BROKER_PORT, DATA, Host, World
 from tanist.wire.batch import NewRecord, decode_batch, encode_batch, iterate_headers
 from tanist.wire.messages.create_topics_request import (
     CreatableReplicaAssignment,
@@ -202,3 +203,20 @@ def put(cluster: Cluster, topic: str, key: bytes | None, value: bytes | None, **
     request = ProduceRequest(acks=-1, timeout_ms=5_000, topic_data=data)
     response = cluster.ask(request, 9, to=cluster.leader(topic) or 1)
     return response.responses[0].partition_responses[0]
+
+
+def out_of_descriptors(host: Host, folder: str) -> Callable[[], None]:
+    """From now on no file below the folder can be opened; gives what ends that."""
+    check = host.disk.check
+
+    def short(path: str, *, writing: bool = False) -> None:
+        if path.startswith(folder):
+            raise OSError(errno.EMFILE, "Too many open files", path)
+        check(path, writing=writing)
+
+    host.disk.check = short  # type: ignore[method-assign]
+
+    def enough() -> None:
+        host.disk.check = check  # type: ignore[method-assign]
+
+    return enough

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tanist.sim.world.scheduler import Process
+from tanist.text import counted
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from tanist.wire.messages.delete_topics_request import DeleteTopicsRequest
 from tanist.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from tests.broker.cluster_rig import Cluster
+from tests.broker.cluster_rig import Cluster, out_of_descriptors
 
 
 def test_a_replica_in_a_failed_directory_is_answered_for_by_a_storage_error() -> None:
@@ -133,3 +134,52 @@ def test_new_replicas_wait_while_too_many_files_are_open(monkeypatch: pytest.Mon
     assert node.replicas.get("gone", 0) is None
     assert cluster.produce("t", [b"x"], to=cluster.leader("t") or 0).error_code == ErrorCode.NONE
     cluster.until(lambda: cluster.values("t", to=1) == [b"x"] or cluster.leader("t") != 1)
+
+
+def test_a_flush_without_a_descriptor_ends_the_node_and_is_not_taken_for_a_failed_disk() -> None:
+    cluster = Cluster(config={"log.dirs": "/data,/more", "log.flush.interval.messages": "2"})
+    cluster.create_topic("t", assignment=[[1, 2, 3]] * 2)
+    node, host = cluster.node(1), cluster.world.hosts[1]
+    lost = next(n for n in range(2) if node.replicas.get("t", n).directory.path == "/more")
+    assert cluster.produce("t", [b"x"], partition=lost, to=1).error_code == 0
+    enough = out_of_descriptors(host, f"/more/t-{lost}/leader-epoch-checkpoint")
+    cluster.produce("t", [b"y"], partition=lost, to=1, timeout_ms=100)
+    cluster.until(lambda: not host.up)
+    assert host.fatal == "files in /more could not be opened: Too many open files"
+    assert node.replicas.directories.offline_ids() == ()
+    assert not any("offline" in line for line in cluster.log)
+    enough()
+    host.start()
+    cluster.until(lambda: set(cluster.hosted("t", lost)) == {1, 2, 3})
+    assert cluster.node(1).replicas.get("t", lost).directory.path == "/more"
+    assert cluster.values("t", partition=lost)[:1] == [b"x"]
+
+
+def test_a_start_without_descriptors_ends_and_says_how_many_logs_it_had() -> None:
+    cluster = Cluster(config={"log.dirs": "/data,/more"})
+    cluster.create_topic("t", assignment=[[1, 2, 3]] * 4)
+    host = cluster.world.hosts[1]
+    here = len(cluster.node(1).replicas.directories[0].logs)
+    host.kill()
+    enough = out_of_descriptors(host, "/more/t-")
+    host.start()
+    cluster.until(lambda: not host.up)
+    assert here > 0
+    assert host.fatal == f"only {counted(here, 'log')} could be opened: Too many open files"
+    assert not any("offline" in line for line in cluster.log)
+    enough()
+    host.start()
+    cluster.until(lambda: set(cluster.hosted("t")) == {1, 2, 3})
+
+
+def test_a_new_replica_for_which_there_was_no_descriptor_waits() -> None:
+    cluster = Cluster(config={"min.insync.replicas": "2"})
+    enough = out_of_descriptors(cluster.world.hosts[1], "/data/t-0/0000")
+    cluster.create_topic("t", assignment=[[2, 1, 3]])
+    cluster.run(3_000)
+    assert set(cluster.hosted("t")) == {2, 3}
+    assert not cluster.node(1).replicas.offline_count
+    assert any("too many open files: t-0 and later replicas must wait" in line for line in cluster.log)
+    enough()
+    cluster.until(lambda: set(cluster.hosted("t")) == {1, 2, 3})
+    assert cluster.world.hosts[1].up

@@ -16,7 +16,7 @@ from tanist.wire.messages.incremental_alter_configs_request import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from tests.broker.cluster_rig import Cluster
+from tests.broker.cluster_rig import Cluster, out_of_descriptors
 
 ROOT = f"/data/{QUARANTINE}"
 UNCLEAN = {"unclean.leader.election.enable": "true", "min.insync.replicas": "1"}
@@ -196,6 +196,19 @@ def test_or_waits_if_it_was_reported_to() -> None:
     assert story.cluster.values("t") == [b"common", b"after", b"meanwhile"]
 
 
+def test_while_descriptors_are_short_it_waits_whatever_was_asked_for() -> None:
+    story = Story()
+    story.elect_uncleanly()
+    enough = out_of_descriptors(story.world.hosts[4], ROOT)
+    story.world.hosts[4].start()
+    story.cluster.until(lambda: story.said("are NOT saved (unclean-recovery), the replica waits"))
+    assert story.cluster.hosted("t")[4].log.log_end_offset == 11
+    enough()
+    story.cluster.until(lambda: len(story.leader_state().isr) == 2)
+    (manifest,) = story.entries()
+    assert story.saved(manifest) == LOST
+
+
 def test_one_who_waits_is_let_go_when_salvage_is_switched_off() -> None:
     story = Story(tanist_salvage_on_failure="wait")
     story.elect_uncleanly()
@@ -303,3 +316,26 @@ def test_a_start_that_must_not_lose_takes_the_directory_offline_instead() -> Non
     host.start()
     cluster.until(lambda: cluster.leader("t") == 1)
     assert cluster.values("t") == LOST[:4]
+
+
+def test_a_start_that_has_no_descriptor_to_save_with_drops_nothing() -> None:
+    cluster = Cluster(nodes=1, config={"min.insync.replicas": "1"})
+    cluster.create_topic("t", factor=1)
+    for value in LOST:
+        cluster.produce("t", [value])
+    host = cluster.world.hosts[1]
+    host.kill()
+    path = f"/data/t-0/{0:020d}.log"
+    size = len(host.disk.content(path)) // len(LOST)
+    host.disk.corrupt(path, 4 * size + size - 1)
+    before = host.disk.content(path)
+    enough = out_of_descriptors(host, ROOT)
+    host.start()
+    cluster.until(lambda: not host.up)
+    assert host.fatal == "only 0 logs could be opened: Too many open files"
+    assert host.disk.content(path) == before
+    enough()
+    host.start()
+    cluster.until(lambda: cluster.leader("t") == 1)
+    assert cluster.values("t") == LOST[:4]
+    assert len(host.disk.view(cluster.client.process).list(ROOT)) == 2  # the entry, and README.txt

@@ -232,3 +232,27 @@ def test_a_node_that_runs_out_of_open_files_goes_on(tmp_path: Path) -> None:
         if node.process is not None:
             node.process.signal(signal.SIGTERM)
             assert wait_until(lambda: not node.alive, 60)
+
+
+def test_a_killed_node_with_as_many_logs_as_its_limit_lets_it_have_starts_again(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    assert "ready in" in up(folder, before=limited(800)).stdout
+    log = folder / "node-1" / "node.log"
+    try:
+        run("topics", "create", "many", "--partitions", "320", "--replication-factor", "1", folder=folder)
+        assert "320 records sent" in run("produce", "many", folder=folder, stdin="x\n" * 320)
+        run("crash", "1", folder=folder)
+        assert "ready in" in up(folder, before=limited(800)).stdout
+        assert "1 record sent" in run("produce", "many", folder=folder, stdin="x\n")
+        assert "ERROR" not in log.read_text()
+
+        run("crash", "1", folder=folder)
+        failed = up(folder, before=limited(NEEDED))
+        assert failed.returncode == 1
+        assert "could be opened: Too many open files (the limit is 256: raise it with `ulimit -n`)" in failed.stderr
+        assert "offline" not in log.read_text()
+        assert "ready in" in up(folder, before=limited(800)).stdout
+        said = run("consume", "many", "--from-beginning", "--max-messages", "321", folder=folder)
+        assert said.count("x\n") == 321
+    finally:
+        run("down", folder=folder)

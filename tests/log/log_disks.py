@@ -1,7 +1,8 @@
-"""Two `Disk` ports for the tests of this package: one in memory that counts and fails on demand, one on real files."""
+"""A `Disk` port for the tests of this package, in memory: it counts, fails on demand, and has a limit of open files."""
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -66,7 +67,9 @@ class _Inode:
 
 
 class MemoryDisk:
-    """Files in a dict. `fail` makes the next writes raise; `reads` and `writes` count calls."""
+    """Files in a dict. `fail` makes the next writes raise; `reads` and `writes` count calls. With `descriptors` files
+    open the next one raises EMFILE; with `crowded_at` it says that it is crowded.
+    """
 
     def __init__(self) -> None:
         self.files: dict[str, _Inode] = {}
@@ -76,6 +79,8 @@ class MemoryDisk:
         self.writes = 0
         self.read_bytes_max = 0
         self.open_files = 0
+        self.most_open_files = 0
+        self.descriptors = self.crowded_at = 10**9
         self.journal: list[str] = []
 
     def check(self) -> None:
@@ -92,7 +97,14 @@ class MemoryDisk:
         twin.files = {path: _Inode(inode.data) for path, inode in self.files.items()}
         return twin
 
+    def need_descriptor(self) -> None:
+        """One more open file, if only for a moment."""
+        if self.open_files >= self.descriptors:
+            raise OSError(errno.EMFILE, "Too many open files")
+        self.most_open_files = max(self.most_open_files, self.open_files + 1)
+
     def open(self, path: str, *, create: bool = True) -> MemoryFile:
+        self.need_descriptor()
         if path not in self.files:
             if not create:
                 raise FileNotFoundError(path)
@@ -105,6 +117,7 @@ class MemoryDisk:
         return path in self.files or path in self.folders
 
     def list(self, path: str) -> list[str]:
+        self.need_descriptor()
         if path not in self.folders:
             raise FileNotFoundError(path)
         inside = [each for each in (*self.files, *self.folders) if each.startswith(path + "/")]
@@ -114,7 +127,7 @@ class MemoryDisk:
         return path in self.folders
 
     def crowded(self) -> bool:
-        return False
+        return self.open_files >= self.crowded_at
 
     def make_directory(self, path: str) -> None:
         while path:
@@ -122,6 +135,7 @@ class MemoryDisk:
             path = path.rpartition("/")[0]
 
     def remove(self, path: str) -> None:
+        self.need_descriptor()
         self.journal.append(f"remove {path}")
         self.files.pop(path, None)
         if path in self.folders:
@@ -141,11 +155,13 @@ class MemoryDisk:
         self.folders.add(target)
 
     def read_file(self, path: str) -> bytes:
+        self.need_descriptor()
         if path not in self.files:
             raise FileNotFoundError(path)
         return bytes(self.files[path].data)
 
     def write_file(self, path: str, data: Buffer, *, sync: bool = True) -> None:
+        self.need_descriptor()
         self.check()
         self.journal.append(f"{'sync' if sync else 'write'} {path}")
         self.files[path] = _Inode(data)

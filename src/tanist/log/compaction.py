@@ -98,4 +98,5 @@ def grouped(segments: Sequence[Segment], config: LogConfig, end_offset: int) -> 
         size += segment.size
         offset_entries += segment.offset_index.entries
         time_entries += segment.time_index.entries
+        segment.ease()
     return [tuple(group) for group in groups]

@@ -4,12 +4,14 @@ Owns the checkpoints, the mark of a clean stop (rules 86-89), and the creation a
 moment must leave a folder that never claims too much: the mark is invalidated, durably, before anything else changes
 (A4); a recovery point that has to go down goes down on disk before the log is cut.
 
-An `OSError` of any method means that the disk has failed: it is kept in `failed`, and everything here is offline.
+An `OSError` of any method means that the disk has failed: it is kept in `failed`, and everything here is offline. Only
+a shortage of descriptors (`is_descriptor_shortage`) is not the disk's: the caller ends the node, or tries again later.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from uuid import UUID
 
@@ -29,7 +31,7 @@ from tanist.log.config import LogConfig
 from tanist.log.log import Log
 from tanist.log.names import DELETE_SUFFIX, delete_folder_name, folder_mark, folder_name, parse_folder
 from tanist.log.recovery import Rescue
-from tanist.ports import Disk
+from tanist.ports import Disk, is_descriptor_shortage
 from tanist.wire.ids import METADATA_TOPIC, ZERO_UUID, TopicPartition
 
 Offsets = Mapping[tuple[str, int], int]
@@ -66,6 +68,10 @@ class LogDirectory:
     def _file(self, name: str) -> str:
         return f"{self.path}/{name}"
 
+    def _disk_failed(self, error: OSError) -> None:
+        if not is_descriptor_shortage(error):
+            self.failed = error
+
     # -- start and stop
 
     def read_broker_epoch(self) -> int | None:
@@ -80,7 +86,7 @@ class LogDirectory:
         try:
             return self._load(now_ms, wall_ms, configs_for)
         except OSError as error:
-            self.failed = error
+            self._disk_failed(error)
             raise
 
     def _load(self, now_ms: int, wall_ms: int, configs_for: Callable[[str], LogConfig]) -> list[Log]:
@@ -157,7 +163,7 @@ class LogDirectory:
             self.checkpoint_log_starts()
             self._disk.write_file(self._file(CLEAN_SHUTDOWN), encode_clean_shutdown(broker_epoch), sync=True)
         except OSError as error:
-            self.failed = error
+            self._disk_failed(error)
             raise
 
     # -- logs
@@ -165,16 +171,19 @@ class LogDirectory:
     def create_log(
         self, topic: str, partition: int, topic_id: UUID, config: LogConfig, now_ms: int, wall_ms: int | None = None
     ) -> Log:
-        """Make the log of a replica that was placed here."""
+        """Make the log of a replica that was placed here. A shortage of descriptors leaves nothing of it."""
         key = TopicPartition(topic, partition)
         if key in self.logs:
             raise ValueError(f"{self.path} has a log of {key}")
         self._high_watermarks.pop(key, None)
         self._lower_high_watermarks({key: 0})
+        path = self._file(folder_name(topic, partition))
+        new = False
         try:
+            new = not self._disk.exists(path)
             log = Log.open(
                 self._disk,
-                self._file(folder_name(topic, partition)),
+                path,
                 topic,
                 partition,
                 topic_id,
@@ -185,7 +194,10 @@ class LogDirectory:
                 wall_ms=wall_ms,
             )
         except OSError as error:
-            self.failed = error
+            self._disk_failed(error)
+            if new and is_descriptor_shortage(error):
+                with suppress(OSError):
+                    self._disk.remove(path)  # the caller tries again, perhaps in another directory
             raise
         self._adopt(log)
         return log
@@ -207,7 +219,7 @@ class LogDirectory:
                 target = self._file(delete_folder_name(topic, partition, f"{unique:032x}"))
             self._disk.rename(source, target)
         except OSError as error:
-            self.failed = error
+            self._disk_failed(error)
             raise
         return [target]
 
@@ -272,7 +284,7 @@ class LogDirectory:
         try:
             self._disk.write_file(self._file(name), data, sync=sync)
         except OSError as error:
-            self.failed = error
+            self._disk_failed(error)
             raise
         self._written[name] = data
 

@@ -9,8 +9,8 @@
 
 Entries are found by bounded reads; a new one waits in memory until 4 KB are full or the segment rolls or closes. That
 loses nothing: only the indexes of segments from the recovery point on can lack entries after a crash, and those are
-rebuilt. Kafka makes the index of an active segment 10 MB long and cuts it later; such zeros at the end are read over,
-and never written.
+rebuilt. `park` closes the file and keeps those entries; the next use opens it again. Kafka makes the index of an
+active segment 10 MB long and cuts it later; such zeros at the end are read over, and never written.
 
 An index is never trusted: an entry that does not ascend, or lies outside its segment, raises `CorruptIndexError`, and
 the index is rebuilt.
@@ -28,6 +28,8 @@ from tanist.ports import Disk, File
 _BLOCK_ENTRIES = 512
 _WRITE_BEHIND_BYTES = 4096
 _INT_MAX = 2**31 - 1
+_UNKNOWN = -1
+"""Entries in a file that has not been opened yet."""
 
 
 class CorruptIndexError(Exception):
@@ -69,7 +71,7 @@ class _SortedIndex:
     def __init__(self, disk: Disk, path: str, base_offset: int, max_bytes: int) -> None:
         self._disk = disk
         self._file: File | None = None
-        self._count = 0
+        self._count = _UNKNOWN
         self._tail = bytearray()
         self.path = path
         self.base_offset = base_offset
@@ -79,12 +81,14 @@ class _SortedIndex:
 
     @property
     def entries(self) -> int:
-        self._load()
+        if self._count < 0:
+            self._load()
         return self._count + len(self._tail) // self._entry.size
 
     @property
     def full(self) -> bool:
-        self._load()
+        if self._count < 0:
+            self._load()
         return self.entries_left <= 0
 
     @property
@@ -99,6 +103,9 @@ class _SortedIndex:
     def _load(self) -> File:
         if self._file is None:
             file = self._disk.open(self.path)
+            if self._count >= 0:
+                self._file = file
+                return file
             size = self._entry.size
             if file.size % size:
                 file.close()
@@ -110,6 +117,7 @@ class _SortedIndex:
                 self._check()
             except CorruptIndexError:
                 self._file = None
+                self._count = _UNKNOWN
                 file.close()
                 raise
         return self._file
@@ -149,7 +157,8 @@ class _SortedIndex:
 
     def _floor(self, key: int) -> int:
         """Number of the last entry whose key is <= `key`, -1 when there is none."""
-        file = self._load()
+        if self._count < 0:
+            self._load()
         size, field = self._entry.size, self._key
         if self._tail and self._raw(self._count)[field] <= key:
             keys = [entry[field] for entry in self._entry.iter_unpack(self._tail)]
@@ -164,7 +173,7 @@ class _SortedIndex:
         if low == 0:
             return -1
         start = (low - 1) * _BLOCK_ENTRIES
-        data = file.read(start * size, min(_BLOCK_ENTRIES, self._count - start) * size)
+        data = self._load().read(start * size, min(_BLOCK_ENTRIES, self._count - start) * size)
         keys = [entry[field] for entry in self._entry.iter_unpack(data[: len(data) // size * size])]
         return start + bisect_right(keys, key) - 1
 
@@ -172,7 +181,7 @@ class _SortedIndex:
         self.entries_left = self.max_entries - self._spare - self._count - len(self._tail) // self._entry.size
 
     def _append(self, first: int, second: int) -> None:
-        if self._file is None:
+        if self._count < 0:
             self._load()
         tail = self._tail
         tail += self._entry.pack(first, second)
@@ -182,17 +191,18 @@ class _SortedIndex:
 
     def write(self) -> None:
         """Hand the entries that wait in memory, and no zeros after them, to the file."""
-        if self._file is None:
+        if self._file is None and not self._tail:
             return
+        file = self._load()
         size = self._entry.size
         end = self._count * size
         if self._tail:
-            self._file.write(end, (self._tail,))
+            file.write(end, (self._tail,))
             self._count += len(self._tail) // size
             end += len(self._tail)
             self._tail = bytearray()
-        if self._file.size > end:
-            self._file.truncate(end)
+        if file.size > end:
+            file.truncate(end)
 
     def _cut(self, entries: int) -> None:
         self.write()
@@ -224,9 +234,17 @@ class _SortedIndex:
         self._recount()
 
     def release(self) -> File | None:
-        """Give the open file away, to be closed once nobody reads it any more."""
+        """Give the open file away, to be closed once nobody reads it any more. Entries that wait in memory are lost."""
         file, self._file = self._file, None
+        self._tail = bytearray()
+        self._count = _UNKNOWN
         return file
+
+    def park(self) -> None:
+        """Close the file until the next use, and keep what is known of it and the entries that wait in memory."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
     def close(self) -> None:
         self.write()
@@ -374,7 +392,8 @@ class TransactionIndex:
         file, self._file = self._file, None
         return file
 
-    def close(self) -> None:
+    def park(self) -> None:
+        """Close the file until the next use."""
         file = self.release()
         if file is not None:
             file.close()

@@ -7,6 +7,9 @@ batches are rebuilt on the way.
 
 Hostile files never crash it: unknown names are skipped, numbers are checked before they are used, and no more than
 `scan.CHUNK_BYTES` of a segment is in memory at once.
+
+A start opens thousands of logs, so indexes are open only while they are used: a log that is loaded has one open file
+for each segment. If a load fails, none of its files stays open.
 """
 
 from __future__ import annotations
@@ -116,9 +119,20 @@ class LogLoader:
         self._producers = ProducerStates()
 
     def load(self) -> LoadedLog:
+        try:
+            return self._load()
+        except BaseException:
+            for segment in self._segments:
+                self._released += segment.release()
+            for file in dict.fromkeys(self._released):  # one that failed while it was dropped is there twice
+                file.close()
+            raise
+
+    def _load(self) -> LoadedLog:
         names = tidy(self._disk, self._directory, self._reasons)
         bases = sorted(base for name in names if (base := offset_of(name, LOG_SUFFIX)) is not None)
-        self._segments = [self._segment(base, names) for base in bases]
+        for base in bases:
+            self._segments.append(self._segment(base, names))
         epochs_known = self._read_epochs(names)
         self._snapshots = SnapshotFiles(self._disk, self._directory, names)
         self._snapshots.remove_strays(bases)
@@ -139,6 +153,8 @@ class LogLoader:
         self._epochs.truncate_from_end(end)
         self._epochs.truncate_from_start(start)
         self._finish_producers(start, end)
+        for segment in self._segments:
+            segment.park()
         return LoadedLog(
             self._segments,
             self._epochs,
@@ -190,6 +206,7 @@ class LogLoader:
             first = max(0, bisect_right(bases, self._recovery_point) - 1)
         for index, segment in enumerate(self._segments[:first]):
             reason = self._index_fault(segment, names)
+            segment.park()
             if reason is not None:
                 self._reasons.append(reason)
                 return index
@@ -242,6 +259,7 @@ class LogLoader:
                 self._bytes_cut += cut
                 self._cut = True
                 self._drop_from(index if segment.size == 0 and self._is_hole(segment.base_offset) else index + 1)
+            segment.park()
             index += 1
 
     def _is_hole(self, offset: int) -> bool:
@@ -387,3 +405,4 @@ def _batches_between(segments: list[Segment], start: int, end: int) -> Iterator[
                 return
             if batch_at.header.base_offset >= start:
                 yield batch_at, segment.file
+        segment.park()

@@ -60,6 +60,7 @@ class Segment:
         "_max_known",
         "_positions",
         "_since_index",
+        "_syncing",
         "_written",
         "base_offset",
         "created_ms",
@@ -87,8 +88,8 @@ class Segment:
     ) -> None:
         """Open or make the segment; `names` are those in the folder.
 
-        The indexes are opened when they are first used. With a `mark` behind their names, the files are no segment's
-        yet: what a cleaning writes.
+        The indexes are opened when they are first used, and closed by `park`. With a `mark` behind their names, the
+        files are no segment's yet: a cleaning writes them, off the loop.
         """
         self._disk = disk
         self._directory = directory
@@ -112,6 +113,8 @@ class Segment:
         self._index_interval = config.index_interval_bytes
         self._indexed_timestamp = _NEVER
         self._since_index = 0
+        self._syncing = False
+        """The indexes may be among files that are about to be synced."""
         self._firsts = array("q")
         self._lasts = array("q")
         self._positions = array("q")
@@ -155,6 +158,7 @@ class Segment:
                 self._indexed_timestamp = self.max_timestamp
             self.index_full = self.offset_index.entries_left <= 0 or self.time_index.entries_left <= 0
             self._since_index = 0
+            self.ease()
         self._since_index += size
 
     def write(self) -> None:
@@ -184,9 +188,25 @@ class Segment:
         for index in (self.offset_index, self.time_index):
             index.open()
             index.write()
+        self.ease()
+
+    def park(self) -> None:
+        """Close the indexes until they are used again. Nobody syncs them now."""
+        self._syncing = False
+        self.offset_index.park()
+        self.time_index.park()
+        self.txn_index.park()
+
+    def ease(self) -> None:
+        """After a use of the indexes: close them if too many files are open. Those of a cleaning stay open, for it uses
+        them off the loop.
+        """
+        if not self._mark and not self._syncing and self._disk.crowded():
+            self.park()
 
     def files(self) -> list[File]:
-        """The files to sync for the segment to survive, once sealed."""
+        """The files to sync for the segment to survive, once sealed. The indexes are open until `park`."""
+        self._syncing = True
         files = [self.file, self.offset_index.file, self.time_index.file]
         transactions = self.txn_index.file
         return files if transactions is None else [*files, transactions]
@@ -271,6 +291,8 @@ class Segment:
             return min(self.offset_index.lookup(offset).position, self.size)
         except CorruptIndexError:
             return 0
+        finally:
+            self.ease()
 
     def walk(self, offset: int) -> Iterator[BatchAt]:
         """The batches from somewhere at or before the one that holds `offset` to the end of the segment."""
@@ -282,6 +304,7 @@ class Segment:
         if start and not self._starts_batch(start, offset):
             self.rebuild_indexes()
             start = self.offset_index.lookup(offset).position
+        self.ease()
         return self._batches(start)
 
     def _batches(self, start: int) -> Iterator[BatchAt]:
@@ -321,6 +344,7 @@ class Segment:
             if last.timestamp > self.max_timestamp:
                 self.max_timestamp, self.max_timestamp_offset = last
             self._max_known = True
+            self.ease()
         return TimestampOffset(self.max_timestamp, self.max_timestamp_offset)
 
     def first_timestamp(self) -> int:
@@ -356,6 +380,7 @@ class Segment:
         self.latest_timestamp()
         self._indexed_timestamp = self.time_index.last_entry.timestamp
         self.index_full = self.offset_index.full or self.time_index.full
+        self.ease()
         _, first = next(scan_headers(self.file, 0, self.size))
         self.rolling_timestamp = first.max_timestamp
         return next_offset

@@ -141,6 +141,7 @@ class Segments:
                     found.append(transaction)
                 if transaction.last_stable_offset >= upper_offset:
                     return found
+            segment.ease()
         return found
 
     def first_bases(self, count: int) -> list[int]:
@@ -286,6 +287,7 @@ class Segments:
             if any(file.synced < file.size for file in segment.files()):
                 return self._within(segment, offset, log_end_offset)
             del self._unsynced[0]
+            segment.park()  # it is read at most from now on
         return self._within(self.active, offset, log_end_offset)
 
     def _within(self, segment: Segment, offset: int, log_end_offset: int) -> int:

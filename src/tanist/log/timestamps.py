@@ -44,6 +44,7 @@ def _search_from(segment: Segment, timestamp: int, start_offset: int) -> int:
     except CorruptIndexError:
         segment.rebuild_indexes()
         indexed = segment.time_index.lookup(timestamp)
+    segment.ease()
     # The entry's batch is the first to reach its timestamp, so nothing before that batch is as late as we look for.
     return max(indexed.offset, start_offset, segment.base_offset)
 

@@ -18,7 +18,7 @@ from tanist.broker.network.client_connection import Call
 from tanist.broker.network.probe import Probe
 from tanist.controller.image import ImageError, MetadataImage
 from tanist.controller.snapshot import from_records, to_records
-from tanist.ports import FileRange, Timer
+from tanist.ports import FileRange, Timer, is_descriptor_shortage
 from tanist.quorum.effects import (
     Effect,
     Elected,
@@ -240,7 +240,9 @@ class MetadataQuorum:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._context.fatal(f"the metadata log's disk has failed: {failure.strerror or failure}")
+        short = is_descriptor_shortage(failure)
+        what = "the metadata log cannot be used" if short else "the metadata log's disk has failed"
+        self._context.fatal(f"{what}: {failure.strerror or failure}")
 
     def _do(self, effects: Sequence[Effect]) -> None:
         """Carry out effects in order; what they cause queues behind them, so nothing here is re-entered."""

@@ -25,8 +25,10 @@ from tanist.controller.image_changes import local_changes
 from tanist.controller.partition_state import PartitionState
 from tanist.log.directory import LogDirectory
 from tanist.log.log import Log
+from tanist.ports import is_descriptor_shortage
 from tanist.replica.metadata import PartitionMetadata, ReplicaConfig
 from tanist.replica.partition import Partition
+from tanist.text import counted
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import ZERO_UUID
 
@@ -113,6 +115,10 @@ class Replicas:
                     self._context.clock.now_ms(), self._context.clock.wall_ms(), self._configs.log_config
                 )
             except OSError as failure:
+                if is_descriptor_shortage(failure):
+                    opened = counted(sum(len(each.logs) for each in self.directories), "log")
+                    self._context.fatal(f"only {opened} could be opened: {failure.strerror}")
+                    return
                 self._context.report("ERROR", f"log directory {directory.path} is offline: {failure}")
                 continue
             for complaint in directory.complaints:
@@ -254,6 +260,9 @@ class Replicas:
                     name, index, topic_id, config, self._context.clock.now_ms(), self._context.clock.wall_ms()
                 )
             except OSError as failure:
+                if is_descriptor_shortage(failure):
+                    self._wait_for_descriptors(name, topic_id, index)
+                    return None
                 # The beginning of a log may be there, so none may be made elsewhere. And we may be the leader: the
                 # controller must hear that this replica is lost, which it never knew to be in that directory.
                 self._offline[(topic_id, index)] = directory
@@ -377,7 +386,14 @@ class Replicas:
     # -- disks
 
     def directory_failed(self, directory: LogDirectory, failure: OSError) -> None:
-        """I/O failed: the directory goes offline with all its partitions (rule 48); without any, the node goes down."""
+        """I/O failed: the directory goes offline with all its partitions (rule 48); without any, the node goes down.
+
+        If descriptors are short, the disk is sound, and other replicas must not take over for it: the node goes down,
+        and its next start finds all that is there.
+        """
+        if is_descriptor_shortage(failure):
+            self._context.fatal(f"files in {directory.path} could not be opened: {failure.strerror}")
+            return
         if directory in self._reported:
             return
         self._reported.add(directory)

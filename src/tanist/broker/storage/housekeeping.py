@@ -23,6 +23,8 @@ from tanist.ports import Timer
 _FLUSH_CHECK_MS = 1000
 _ROLL_CHECK_MS = 1000
 _IDLE_CHECK_MS = 30_000
+_SYNCING_MAX = 64
+"""Logs that are synced at once while too many files are open: a sync of a rolled segment opens its indexes."""
 
 
 class Housekeeping:
@@ -111,6 +113,8 @@ class Housekeeping:
         for hosted in list(self._replicas):
             if hosted in self._syncing:
                 continue
+            if len(self._syncing) >= _SYNCING_MAX and self._context.disk.crowded():
+                return
             log = hosted.log
             if log.flush_due(now_ms):
                 self._sync(hosted)

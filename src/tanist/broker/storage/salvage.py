@@ -6,7 +6,8 @@ are saved on the spot. It never touches the path of a produce or fetch: without 
 check of the quarantine's bounds.
 
 If saving fails, the truncation goes on by default, for a replica that cannot follow is one less to have the records
-that are not lost; with `tanist.salvage.on.failure=wait` it does not. Either way it is said, loudly.
+that are not lost; with `tanist.salvage.on.failure=wait` it does not, nor while descriptors are short, which will pass.
+Either way it is said, loudly.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from tanist.log.salvage.manifest import Manifest, SalvageReason
 from tanist.log.salvage.quarantine import Quarantine, QuarantineTooSmall, RecordsToSave, Removed, pieces_of
 from tanist.log.salvage.reading import sound_batches
 from tanist.log.scan import DamagedBatch
-from tanist.ports import FileRange
+from tanist.ports import FileRange, is_descriptor_shortage
 from tanist.replica.effects import SalvageFirst
 from tanist.replica.follower import FollowerState
 from tanist.wire.ids import TopicPartition
@@ -136,9 +137,9 @@ class Salvage:
     def _number(self, name: str) -> int:
         return int(self._configs.broker_value(name) or -1)
 
-    @property
-    def _waits_on_failure(self) -> bool:
-        return self._configs.broker_value(ON_FAILURE) == "wait"
+    def _waits_after(self, failure: Exception) -> bool:
+        """Whether the replica keeps records that could not be saved. A shortage of descriptors will pass."""
+        return is_descriptor_shortage(failure) or self._configs.broker_value(ON_FAILURE) == "wait"
 
     # -- a follower is about to cut
 
@@ -212,8 +213,9 @@ class Salvage:
             request.moved += 1
             self._save(request)
             return
-        self._report_failed(dropped, result)
-        if not self._waits_on_failure:
+        waits = self._waits_after(result)
+        self._report_failed(dropped, result, waits)
+        if not waits:
             self._go_on(request)
             return
         clock = self._context.clock
@@ -264,8 +266,11 @@ class Salvage:
             try:
                 saved = self._quarantines[directory].save_now(dropped, wall_ms, self._number(RETENTION_BYTES))
             except (OSError, QuarantineTooSmall) as failure:
-                self._report_failed(dropped, failure)
-                if self._waits_on_failure:
+                waits = self._waits_after(failure)
+                self._report_failed(dropped, failure, waits)
+                if is_descriptor_shortage(failure):
+                    raise
+                if waits:
                     raise OSError(
                         f"{of} is not opened, for what is behind its damage cannot be saved ({failure}), and "
                         f"{ON_FAILURE} is wait"
@@ -319,9 +324,9 @@ class Salvage:
                 f"to {unsaved.to_offset} are NOT saved: {RETENTION_BYTES} has no space for them",
             )
 
-    def _report_failed(self, dropped: RecordsToSave, failure: Exception) -> None:
+    def _report_failed(self, dropped: RecordsToSave, failure: Exception, waits: bool) -> None:
         self.failures += 1
-        what = "the replica waits" if self._waits_on_failure else "they are dropped"
+        what = "the replica waits" if waits else "they are dropped"
         self._context.report(
             "ERROR",
             f"{dropped.topic}-{dropped.partition}: {dropped.size_bytes} bytes from offset {dropped.from_offset} on are "

@@ -19,6 +19,8 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from tanist.ports import is_descriptor_shortage
+
 T = TypeVar("T")
 
 NEEDED = 256
@@ -30,7 +32,6 @@ _RESERVED = 24
 _OTHERS = 32
 """The process's own, and its connections to other nodes."""
 _REFILL_EVERY_S = 0.2
-_OUT = frozenset({errno.EMFILE, errno.ENFILE})
 
 
 def limits() -> tuple[int, int]:
@@ -58,10 +59,6 @@ def too_few() -> str | None:
     return f"the limit of open files is {highest}, and a node needs {NEEDED}: `ulimit -n {PLENTY}`, then try again"
 
 
-def is_shortage(error: BaseException) -> bool:
-    return isinstance(error, OSError) and error.errno in _OUT
-
-
 class Reserve:
     """Descriptors kept back. May be used from any thread: it only ever appends to a list and pops from it."""
 
@@ -80,7 +77,7 @@ class Reserve:
             try:
                 return call()
             except OSError as error:
-                if error.errno not in _OUT or not self._give_back():
+                if not is_descriptor_shortage(error) or not self._give_back():
                     raise
 
     @property
@@ -114,7 +111,7 @@ class Reserve:
             while len(self._spare) < self._size:
                 self._spare.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
         except OSError as error:
-            if error.errno not in _OUT:
+            if not is_descriptor_shortage(error):
                 raise
 
 
@@ -132,8 +129,13 @@ def keep_reserve(number: int, on_short: Callable[[], None]) -> None:
 
 
 def opening(call: Callable[[], T]) -> T:
-    """See `Reserve.opening`. Without a reserve it is just the call."""
-    return _reserve.opening(call)
+    """See `Reserve.opening`. Without a reserve it is just the call. The error names the limit."""
+    try:
+        return _reserve.opening(call)
+    except OSError as error:
+        if error.errno == errno.EMFILE:
+            error.strerror = f"Too many open files (the limit is {limits()[0]}: raise it with `ulimit -n`)"
+        raise
 
 
 def is_crowded(files: int) -> bool:

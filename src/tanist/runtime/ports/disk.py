@@ -49,8 +49,6 @@ class RealDisk:
                 raise
             fd = opening(lambda: os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644))
             new = True
-        except OSError as error:
-            raise _explained(error, path) from None
         status = os.fstat(fd)
         if stat.S_ISDIR(status.st_mode):
             os.close(fd)
@@ -168,12 +166,3 @@ def _of_this_disk(file: File) -> DiskFile:
     if not isinstance(file, DiskFile):
         raise TypeError(f"cannot sync a {type(file).__name__}: it is not a file of the real disk")
     return file
-
-
-def _explained(error: OSError, path: str) -> OSError:
-    if error.errno == errno.EMFILE:
-        import resource
-
-        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        return OSError(errno.EMFILE, f"too many open files (the limit is {limit}: raise it with `ulimit -n`)", path)
-    return error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 
+from tanist.ports import is_descriptor_shortage
 from tanist.runtime.ports import descriptors
 
 _REMEDIES = {
@@ -21,7 +22,7 @@ _REMEDIES = {
 
 def remedy(error: OSError) -> str | None:
     """The cause and the remedy, in one line without a full stop; None of an error that is not known here."""
-    if descriptors.is_shortage(error):
+    if is_descriptor_shortage(error):
         limit = descriptors.limits()[0]
         return f"too many open files; the limit is {limit}: `ulimit -n {descriptors.PLENTY}`, then try again"
     if error.errno not in _REMEDIES:
