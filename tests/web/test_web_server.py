@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import time
+import asyncio
 from collections.abc import Iterator
 
 import pytest
 
 from tanist.runtime.cluster.cluster_file import ClusterError
-from tanist.web.hub import History
+from tanist.runtime.cluster.processes import wait_until
+from tanist.web.hub import History, Hub
 from tanist.web.state import Difference
 from tests.web.web_rig import FakeSource, Served, served
 
@@ -109,16 +110,37 @@ def test_a_page_gets_the_state_and_then_what_changes(server: Served, source: Fak
 
 
 def test_nobody_looks_without_a_page(server: Served, source: FakeSource) -> None:
+    assert not server.hub.looking
+    assert source.looks == 0
     with server.events() as following:
         following()
         following()
-    ends = time.monotonic() + 20
-    looks = -1
-    while looks != source.looks:  # until no look has come for longer than the interval
-        assert time.monotonic() < ends
-        looks = source.looks
-        time.sleep(1.5)
-    assert looks >= 1
+        assert server.hub.looking
+    assert wait_until(lambda: not server.hub.looking, 20)
+    with server.events() as following:
+        following()
+        assert server.hub.looking
+
+
+def test_nothing_of_the_looking_is_left_when_the_last_page_goes(source: FakeSource) -> None:
+    async def two_pages() -> None:
+        hub = Hub(source, every_s=0.01)
+        before = asyncio.all_tasks()
+        first, second = hub.connect(), hub.connect()
+        await anext(first)
+        await anext(second)
+        await first.aclose()
+        assert hub.looking
+        while source.looks < 3:
+            await asyncio.sleep(0)
+        await second.aclose()
+        assert not hub.looking
+        tasks = asyncio.all_tasks() - before
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert all(task.cancelled() for task in tasks)
+        hub.close()
+
+    asyncio.run(asyncio.wait_for(two_pages(), 20))
 
 
 def test_the_history_has_a_bound_and_its_oldest_becomes_its_beginning() -> None:

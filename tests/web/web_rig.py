@@ -11,6 +11,7 @@ from typing import Any
 
 from tanist.runtime.cluster.cluster_file import ClusterError
 from tanist.web import serving
+from tanist.web.hub import Hub
 from tanist.web.source import Watched
 from tanist.web.state import Json
 
@@ -52,10 +53,11 @@ class FakeSource:
 
 
 class Served:
-    """A running server, and requests to it."""
+    """A running server, its hub, and requests to it."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, hub: Hub) -> None:
         self.url = url
+        self.hub = hub
         self.host, _, self.token = url.removeprefix("http://").partition("/?token=")
 
     def ask(
@@ -112,7 +114,7 @@ def served(source: Any) -> Iterator[Served]:
     thread.start()
     try:
         assert ready.wait(20)
-        yield Served(reported[0])
+        yield Served(reported[0], servers[0].hub)
     finally:
         for server in servers:
             server.should_exit = True

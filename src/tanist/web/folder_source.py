@@ -28,6 +28,7 @@ from tanist.runtime.cluster.processes import ProcessMark
 from tanist.runtime.faults.settings import BadDisk
 from tanist.text import counted
 from tanist.web import live_faults, node_pages
+from tanist.web.actions import ACTIONS
 from tanist.web.folders import DeadNode
 from tanist.web.groups import look_at_groups
 from tanist.web.metadata_log import MetadataLog
@@ -203,7 +204,7 @@ class FolderSource:
             nodes=nodes,
             faults=self._faults(cluster),
             problem=problem,
-            actions=live_faults.ACTIONS,
+            actions=ACTIONS,
             options=self._options,
         )
 

@@ -12,7 +12,7 @@ import json
 import secrets
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -84,7 +84,7 @@ class Hub:
 
     # -- pages
 
-    async def connect(self) -> AsyncIterator[bytes]:
+    async def connect(self) -> AsyncGenerator[bytes, None]:
         """A page's stream of events, from the history on; the looking goes on as long as any is read."""
         page_id, page = secrets.token_urlsafe(12), _Page(asyncio.Queue(_QUEUE_MAX))
         history = self._history
@@ -131,6 +131,11 @@ class Hub:
             _drop(page)
 
     # -- looking
+
+    @property
+    def looking(self) -> bool:
+        """Whether a page is there to look for."""
+        return bool(self._tasks)
 
     def _start(self) -> None:
         if not self._tasks:

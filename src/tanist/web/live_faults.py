@@ -10,18 +10,17 @@ from tanist.runtime.cluster.cluster_file import ClusterError, load_existing
 from tanist.runtime.cluster.fault_requests import FaultRequests
 from tanist.runtime.faults.settings import BadDisk, Partition, Side, Slow, side
 from tanist.text import counted
+from tanist.web.actions import ACTIONS, ALL_HEALED, SLOW_MS, done
 
 if TYPE_CHECKING:
     from tanist.runtime.cluster.cluster import Cluster
-
-SLOW_MS: Final = 200
 
 
 def act(folder: Path, action: str, node: int | None) -> str:
     """Carry it out, and say what was done. `ClusterError` if it cannot be."""
     if action == "heal" and node is None:
         FaultRequests(folder).heal()
-        return "all faults are healed"
+        return ALL_HEALED
     if action not in _ACTS:
         raise ClusterError(f"there is no fault {action!r} here")
     if node is None:
@@ -38,7 +37,7 @@ def _cluster(folder: Path) -> Cluster:
 
 def _crash(folder: Path, node: int) -> str:
     _cluster(folder).crash(node)
-    return f"node {node} is killed; the page cache still has what it wrote"
+    return done("crash", node)
 
 
 def _crash_page_cache(folder: Path, node: int) -> str:
@@ -54,12 +53,12 @@ def _stop(folder: Path, node: int) -> str:
 
 def _start(folder: Path, node: int) -> str:
     _cluster(folder).start(node)
-    return f"node {node} is started"
+    return done("start", node)
 
 
 def _pause(folder: Path, node: int) -> str:
     FaultRequests(folder).pause(node)
-    return f"node {node} is paused"
+    return done("pause", node)
 
 
 def _others(folder: Path, node: int) -> Side:
@@ -71,34 +70,28 @@ def _others(folder: Path, node: int) -> Side:
 
 def _cut_off(folder: Path, node: int) -> str:
     FaultRequests(folder).set(Partition(side([node]), _others(folder, node)))
-    return f"node {node} is cut off from all other nodes"
+    return done("cut-off", node)
 
 
 def _slow(folder: Path, node: int) -> str:
     FaultRequests(folder).set(Slow(side([node]), _others(folder, node), latency_ms=SLOW_MS))
-    return f"the links of node {node} take {SLOW_MS} ms each way"
+    return done("slow", node)
 
 
 def _disk_full(folder: Path, node: int) -> str:
     FaultRequests(folder).set(BadDisk(node, "disk_full"))
-    return f"the disk of node {node} is full"
+    return done("disk-full", node)
 
 
 def _heal(folder: Path, node: int) -> str:
     FaultRequests(folder).heal({node})
-    return f"the faults of node {node} are healed"
+    return done("heal", node)
 
 
-_ACTS: Final[dict[str, Callable[[Path, int], str]]] = {
-    "crash": _crash,
-    "crash-page-cache": _crash_page_cache,
-    "pause": _pause,
-    "cut-off": _cut_off,
-    "slow": _slow,
-    "disk-full": _disk_full,
-    "stop": _stop,
-    "start": _start,
-    "heal": _heal,
-}
-
-ACTIONS: Final = tuple(_ACTS)
+_ACTS: Final[dict[str, Callable[[Path, int], str]]] = dict(
+    zip(
+        ACTIONS,
+        (_crash, _crash_page_cache, _pause, _cut_off, _slow, _disk_full, _stop, _start, _heal),
+        strict=True,
+    )
+)

@@ -20,10 +20,10 @@ class _Server(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config, hub: Hub) -> None:
         super().__init__(config)
-        self._hub = hub
+        self.hub = hub
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._hub.close()
+        self.hub.close()
         await super().shutdown(sockets)
 
 

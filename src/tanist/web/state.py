@@ -72,11 +72,17 @@ class ClusterState:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionView:
-    """A partition as the metadata has it, and what that means."""
+class OfPartition:
+    """Something of one partition."""
 
     topic: str
     partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionView(OfPartition):
+    """A partition as the metadata has it, and what that means."""
+
     leader: int
     leader_epoch: int
     replicas: tuple[int, ...]
@@ -144,11 +150,9 @@ class IfDies:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionPositions:
+class PartitionPositions(OfPartition):
     """A watched partition's replicas, and what follows from where they stand."""
 
-    topic: str
-    partition: int
     replicas: tuple[ReplicaPositions, ...]
     acknowledged: int | None = None
     """Records below are acknowledged to producers with acks=all: the high watermark."""
@@ -157,11 +161,9 @@ class PartitionPositions:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionTraffic:
+class PartitionTraffic(OfPartition):
     """What a partition's leader appends a second. Consumed bytes are counted by broker only."""
 
-    topic: str
-    partition: int
     records_in: float
     bytes_in: float
     records_out: float | None = None
@@ -198,9 +200,9 @@ class MetadataEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupPartition:
-    topic: str
-    partition: int
+class GroupPartition(OfPartition):
+    """A group's committed offset, and the end of the log if it is known."""
+
     committed: int
     end: int | None = None
 

@@ -12,9 +12,9 @@ from typing import Final
 
 from tanist.sim.events import DirectoryFailed
 from tanist.sim.world.world import Host, World
+from tanist.web.actions import ACTIONS, ALL_HEALED, SLOW_MS, done
 from tanist.web.state import FaultState
 
-SLOW_MS: Final = 200
 _AT_MAX_US: Final = 3_600_000_000
 
 
@@ -44,20 +44,20 @@ class Action:
         return cls(int(at), kind, int(node) if node else None)
 
 
-def schedule(world: World, actions: Sequence[Action], done: Callable[[Action, str], None]) -> None:
-    """Each action at its time, after all events of that microsecond; `done` gets what it did, as text."""
+def schedule(world: World, actions: Sequence[Action], report: Callable[[Action, str], None]) -> None:
+    """Each action at its time, after all events of that microsecond; `report` gets what it did, as text."""
     for action in actions:
         if action.node is not None and action.node not in world.hosts:
             raise ActionError(f"there is no node {action.node}")
-        world.scheduler.at(action.at_us + 1, _acting(world, action, done))
+        world.scheduler.at(action.at_us + 1, _acting(world, action, report))
 
 
-def _acting(world: World, action: Action, done: Callable[[Action, str], None]) -> Callable[[], None]:
+def _acting(world: World, action: Action, report: Callable[[Action, str], None]) -> Callable[[], None]:
     def act() -> None:
         hosts = [host for node_id, host in world.hosts.items() if action.node in (None, node_id)]
         texts = [text for host in hosts if (text := _ACTS[action.kind](world, host)) is not None]
         if texts:
-            done(action, "all faults are healed" if action.node is None else texts[0])
+            report(action, ALL_HEALED if action.node is None else texts[0])
 
     return act
 
@@ -66,7 +66,7 @@ def _crash(world: World, host: Host) -> str | None:
     if not host.up:
         return None
     host.kill()
-    return f"node {host.node_id} is killed; the page cache still has what it wrote"
+    return done("crash", host.node_id)
 
 
 def _crash_page_cache(world: World, host: Host) -> str | None:
@@ -80,7 +80,7 @@ def _pause(world: World, host: Host) -> str | None:
     if not host.up or host.frozen:
         return None
     host.freeze()
-    return f"node {host.node_id} is paused"
+    return done("pause", host.node_id)
 
 
 def _links(world: World, host: Host) -> list[tuple[str, str]]:
@@ -92,13 +92,13 @@ def _cut_off(world: World, host: Host) -> str | None:
     for link in _links(world, host):
         world.network.block(*link)
     world.note(host.name, "FAULT", "cut off from all other nodes")
-    return f"node {host.node_id} is cut off from all other nodes; clients still reach it"
+    return f"{done('cut-off', host.node_id)}; clients still reach it"
 
 
 def _slow(world: World, host: Host) -> str | None:
     world.network.conditions.slow_links.update(dict.fromkeys(_links(world, host), SLOW_MS * 1000))
     world.note(host.name, "FAULT", "its links are slow")
-    return f"the links of node {host.node_id} take {SLOW_MS} ms more each way"
+    return done("slow", host.node_id)
 
 
 def _disk_full(world: World, host: Host) -> str | None:
@@ -108,7 +108,7 @@ def _disk_full(world: World, host: Host) -> str | None:
     for path in host.directories:
         world.emit(DirectoryFailed(host.node_id, path))
     world.note(host.name, "FAULT", "the disk is full")
-    return f"the disk of node {host.node_id} is full"
+    return done("disk-full", host.node_id)
 
 
 def _stop(world: World, host: Host) -> str | None:
@@ -122,7 +122,7 @@ def _start(world: World, host: Host) -> str | None:
     if host.up:
         return None
     host.start()
-    return f"node {host.node_id} is started"
+    return done("start", host.node_id)
 
 
 def _heal(world: World, host: Host) -> str | None:
@@ -134,24 +134,16 @@ def _heal(world: World, host: Host) -> str | None:
     host.disk.full = False
     host.disk.failing.clear()
     world.note(host.name, "FAULT", "healed")
-    return f"the faults of node {host.node_id} are healed"
+    return done("heal", host.node_id)
 
 
-_ACTS: Final[dict[str, Callable[[World, Host], str | None]]] = {
-    "crash": _crash,
-    "crash-page-cache": _crash_page_cache,
-    "pause": _pause,
-    "cut-off": _cut_off,
-    "slow": _slow,
-    "disk-full": _disk_full,
-    "stop": _stop,
-    "start": _start,
-    "heal": _heal,
-}
-
-ACTIONS: Final = tuple(_ACTS)
-DOWN: Final = ("crash", "crash-page-cache", "stop", "disk-full")
-"""After these a node is down, or may be."""
+_ACTS: Final[dict[str, Callable[[World, Host], str | None]]] = dict(
+    zip(
+        ACTIONS,
+        (_crash, _crash_page_cache, _pause, _cut_off, _slow, _disk_full, _stop, _start, _heal),
+        strict=True,
+    )
+)
 
 
 class Links:
@@ -180,9 +172,9 @@ class Links:
         ]
         for host in self._world.hosts.values():
             if host.frozen:
-                found.append(FaultState("freeze", (host.node_id,), f"node {host.node_id} is paused"))
+                found.append(FaultState("freeze", (host.node_id,), done("pause", host.node_id)))
             if host.disk.full:
-                found.append(FaultState("disk_full", (host.node_id,), f"the disk of node {host.node_id} is full"))
+                found.append(FaultState("disk_full", (host.node_id,), done("disk-full", host.node_id)))
             if host.disk.failing:
                 found.append(FaultState("disk_error", (host.node_id,), f"the disk of node {host.node_id} fails"))
         return tuple(found)

@@ -17,9 +17,10 @@ from tanist.quorum.raft_log import RaftLog
 from tanist.quorum.voters import SnapshotId
 from tanist.sim.events import Event
 from tanist.sim.world.world import Host, World
+from tanist.web.actions import ACTIONS
 from tanist.web.metadata_view import MetadataView
 from tanist.web.simulated.disks import DeadReplica, Salvaged, dead_replica, salvage_keys, salvage_of
-from tanist.web.simulated.faults import ACTIONS, Links
+from tanist.web.simulated.faults import Links
 from tanist.web.standing import Succession, positions
 from tanist.web.state import ClusterState, Json, MetadataEvent, NodeState, ReplicaPositions, plain
 from tanist.wire.metadata import decode_record

@@ -21,7 +21,8 @@ from tanist.sim.run.group_run import begin
 from tanist.sim.run.profiles import ChaosConfig
 from tanist.sim.world.world import World
 from tanist.text import counted
-from tanist.web.simulated.faults import DOWN, Action, schedule
+from tanist.web.actions import DOWN
+from tanist.web.simulated.faults import Action, schedule
 from tanist.web.simulated.look import SimulatedLook
 from tanist.web.state import Json
 
