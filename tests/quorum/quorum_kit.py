@@ -36,6 +36,7 @@ from tanist.wire.schema import Request, Response
 from tests.quorum.quorum_network import CLUSTER_ID, Rng, directory, voters_of
 
 ME = 0
+SELF = ReplicaKey(ME, directory(ME))
 WALL_MS = 1_700_000_000_000
 
 
@@ -343,3 +344,28 @@ def error_of(response: Response) -> str:
     if code == 0:
         code = part_of(response).error_code
     return ErrorCode(code).name
+
+
+def leader(epoch: int = 5, *, log: MemoryLog | None = None, **options: Any) -> Kit:
+    kit = Kit(stored=ElectionState(epoch, None, SELF), log=log, **options)
+    kit.become_leader()
+    return kit
+
+
+def elected(epoch: int = 5, **options: Any) -> Kit:
+    kit = leader(epoch, **options)
+    kit.commit_all()
+    return kit
+
+
+def records_of(response: Any) -> list[bytes]:
+    view = memoryview(part_of(response).records)
+    found = [
+        quorum_batches.decode_values(view[at : at + header.size_bytes], header)
+        for at, header in quorum_batches.read_headers(view)
+    ]
+    return [value for batch in found for value in batch.values]
+
+
+def key(node_id: int) -> ReplicaKey:
+    return ReplicaKey(node_id, directory(node_id))

@@ -1,10 +1,9 @@
-"""Getting a leader: rules 133-140, and what this package adds for a leader that is known to be gone."""
+"""Getting a leader: how a node starts, stands for election and changes its role (rules 133, 134)."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import pytest
 
@@ -14,40 +13,28 @@ from tanist.quorum import (
     IllegalTransition,
     LeaderChanged,
     NotLeader,
-    QuorumInconsistent,
     RaftConfig,
     ReplicaKey,
-    Reply,
     SaveElectionState,
     Send,
 )
 from tanist.quorum.roles import TRANSITIONS, Leader, Tally, diagram, is_allowed
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import ZERO_UUID
-from tanist.wire.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
-from tanist.wire.messages.end_quorum_epoch_request import EndQuorumEpochRequest
 from tanist.wire.messages.fetch_request import FetchRequest
 from tanist.wire.messages.vote_request import VoteRequest
 from tanist.wire.messages.vote_response import VoteResponse
 from tests.quorum.quorum_kit import (
     ME,
+    SELF,
     Kit,
-    begin,
-    end,
-    error_of,
-    fetched,
     granted,
+    key,
     log_of,
     part_of,
     vote,
 )
 from tests.quorum.quorum_network import directory
-
-SELF = ReplicaKey(ME, directory(ME))
-
-
-def key(node_id: int) -> ReplicaKey:
-    return ReplicaKey(node_id, directory(node_id))
 
 
 class TestStart:
@@ -278,335 +265,6 @@ class TestElection:
         kit.respond(kit.sent(VoteRequest)[0], granted(5, leader_id=2, grant=False))
         assert (kit.node.role, kit.node.leader_id) == ("Follower", 2)
         assert kit.node.leader_endpoint == ("node2", 9002)
-
-
-class TestVoteRequest:
-    """Rules 135 and 136; the grant table itself is in scenarios.yaml."""
-
-    def test_checks_in_order(self) -> None:
-        kit = Kit(stored=ElectionState(5), log=log_of([(5, 3)]))
-        assert error_of(kit.ask(vote(6, 1, 5, 3, cluster_id="another"))) == "INCONSISTENT_CLUSTER_ID"
-        assert error_of(kit.ask(vote(6, 1, 5, 3, topic="orders"))) == "INVALID_REQUEST"
-        assert error_of(kit.ask(vote(6, 1, 5, 3, partition=1))) == "INVALID_REQUEST"
-        assert error_of(kit.ask(vote(6, 1, 5, -1))) == "INVALID_REQUEST"
-        assert error_of(kit.ask(vote(6, 1, -1, 3))) == "INVALID_REQUEST"
-        assert error_of(kit.ask(vote(6, 1, 6, 3))) == "INVALID_REQUEST"
-        assert error_of(kit.ask(vote(5, 1, 6, 3, pre_vote=True))) == "INVALID_REQUEST"
-        assert kit.node.epoch == 5
-        assert error_of(kit.ask(vote(4, 1, 3, 3))) == "FENCED_LEADER_EPOCH"
-        assert error_of(kit.ask(vote(5, 1, 5, 3, pre_vote=True))) == "NONE"
-
-    def test_no_cluster_id_is_accepted(self) -> None:
-        assert error_of(Kit(stored=ElectionState(5)).ask(vote(6, 1, 0, 0, cluster_id=None))) == "NONE"
-
-    @pytest.mark.parametrize(("to_id", "to_directory"), [(2, directory(2)), (ME, directory(9))])
-    def test_a_vote_for_another_voter_raises_the_epoch_and_is_refused(self, to_id: int, to_directory: UUID) -> None:
-        kit = Kit(stored=ElectionState(5))
-        response = kit.ask(vote(6, 1, 0, 0, to_id=to_id, to_directory=to_directory))
-        assert error_of(response) == "INVALID_VOTER_KEY"
-        assert (kit.node.epoch, part_of(response).vote_granted) == (6, False)
-
-    def test_version_zero_does_not_say_which_voter_it_is_for(self) -> None:
-        assert error_of(Kit(stored=ElectionState(5)).ask(vote(6, 1, 0, 0, to_id=-1))) == "NONE"
-
-    def test_a_higher_epoch_unseats_a_leader_even_if_the_vote_is_refused(self) -> None:
-        kit = Kit(stored=ElectionState(5, None, SELF), log=log_of([(4, 3)]))
-        kit.become_leader()
-        response = kit.ask(vote(8, 1, 0, 0))
-        assert (kit.node.role, kit.node.epoch) == ("Unattached", 8)
-        assert not part_of(response).vote_granted
-        assert part_of(response).leader_epoch == 8
-
-    @pytest.mark.parametrize(
-        ("last_epoch", "last_offset", "grant"),
-        [(4, 99, False), (5, 2, False), (5, 3, True), (5, 4, True), (6, 1, True)],
-    )
-    @pytest.mark.parametrize("pre_vote", [False, True])
-    def test_logs_are_compared_by_epoch_and_then_by_offset(
-        self, last_epoch: int, last_offset: int, grant: bool, pre_vote: bool
-    ) -> None:
-        kit = Kit(stored=ElectionState(5), log=log_of([(5, 3)]))
-        response = kit.ask(vote(7, 1, last_epoch, last_offset, pre_vote=pre_vote))
-        assert part_of(response).vote_granted == grant
-
-    def test_a_granted_vote_is_saved_before_it_is_reported_and_waits_for_the_candidate(self) -> None:
-        kit = Kit(stored=ElectionState(5))
-        kit.now_ms = 900
-        effects = kit.receive(vote(6, 1, 0, 0))
-        saved = [effect.state for effect in effects if isinstance(effect, SaveElectionState)]
-        assert saved[-1] == ElectionState(6, None, key(1))
-        kinds = [type(effect) for effect in effects]
-        assert kinds.index(Reply) > max(i for i, kind in enumerate(kinds) if kind is SaveElectionState)
-        assert (kit.node._quorum.role.deadline_ms or 0) >= 900 + 1000
-
-    def test_a_pre_vote_stores_nothing(self) -> None:
-        kit = Kit(stored=ElectionState(5))
-        effects = kit.receive(vote(5, 1, 0, 0, pre_vote=True))
-        assert [type(effect) for effect in effects] == [Reply]
-        assert part_of(kit.ask(vote(5, 2, 0, 0))).vote_granted
-
-    def test_one_vote_an_epoch_by_id_and_directory(self) -> None:
-        kit = Kit(stored=ElectionState(5))
-        assert part_of(kit.ask(vote(6, 1, 0, 0))).vote_granted
-        assert part_of(kit.ask(vote(6, 1, 0, 0))).vote_granted
-        assert not part_of(kit.ask(vote(6, 2, 0, 0))).vote_granted
-        assert not part_of(kit.ask(vote(6, 1, 0, 0, from_directory=directory(8)))).vote_granted
-
-    def test_a_prospective_node_votes_and_asks_on(self) -> None:
-        kit = Kit(stored=ElectionState(5))
-        kit.role_timeout()
-        effects = kit.receive(vote(5, 1, 0, 0))
-        assert SaveElectionState(ElectionState(5, None, key(1))) in effects
-        assert (kit.node.role, kit.node.stored.voted) == ("Prospective", key(1))
-
-    def test_an_observer_may_ask_and_be_asked(self) -> None:
-        assert part_of(Kit((1, 2), node_id=ME, stored=ElectionState(5)).ask(vote(6, 1, 0, 0))).vote_granted
-        assert part_of(Kit(stored=ElectionState(5)).ask(vote(6, 77, 0, 0))).vote_granted
-
-    def test_nobody_votes_for_a_namesake(self) -> None:
-        kit = Kit(stored=ElectionState(5))
-        response = kit.ask(vote(6, ME, 0, 0, from_directory=directory(9)))
-        assert (error_of(response), part_of(response).vote_granted) == ("INVALID_REQUEST", False)
-        assert kit.node.stored.voted is None
-
-    def test_a_follower_that_hears_its_leader_refuses_pre_votes(self) -> None:
-        kit = Kit(stored=ElectionState(5, 1))
-        assert part_of(kit.ask(vote(5, 2, 0, 0, pre_vote=True))).vote_granted
-        kit.respond(kit.last_sent(FetchRequest), fetched(1, 5))
-        response = kit.ask(vote(5, 2, 0, 0, pre_vote=True))
-        assert not part_of(response).vote_granted
-        assert (part_of(response).leader_id, response.node_endpoints[0].host) == (1, "node1")
-
-
-class TestBeginQuorumEpoch:
-    """Rule 138."""
-
-    def test_checks(self) -> None:
-        kit = Kit(stored=ElectionState(5))
-        assert error_of(kit.ask(begin(1, 5, cluster_id="another"))) == "INCONSISTENT_CLUSTER_ID"
-        assert error_of(kit.ask(begin(1, 4))) == "FENCED_LEADER_EPOCH"
-        assert error_of(kit.ask(begin(3, 5))) == "INVALID_REQUEST"
-        assert kit.node.role == "Unattached"
-
-    def test_a_follower_keeps_its_vote(self) -> None:
-        kit = Kit(stored=ElectionState(5, None, key(1)))
-        effects = kit.receive(begin(1, 5))
-        assert SaveElectionState(ElectionState(5, 1, key(1))) in effects
-        assert (kit.node.role, kit.node.leader_id) == ("Follower", 1)
-
-    def test_two_leaders_in_one_epoch_are_fatal_and_change_nothing(self) -> None:
-        kit = Kit(stored=ElectionState(5, 1))
-        with pytest.raises(QuorumInconsistent):
-            kit.receive(begin(2, 5))
-        assert (kit.node.role, kit.node.leader_id, kit.node.epoch) == ("Follower", 1, 5)
-
-    def test_anyone_reports_them(self) -> None:
-        kit = Kit(stored=ElectionState(5, 1))
-        with pytest.raises(QuorumInconsistent):
-            kit.respond(kit.last_sent(FetchRequest), fetched(2, 5, error=ErrorCode.NOT_LEADER_OR_FOLLOWER))
-        assert (kit.node.role, kit.node.leader_id) == ("Follower", 1)
-
-    def test_a_node_does_not_follow_itself(self) -> None:
-        kit = Kit(stored=ElectionState(5))
-        with pytest.raises(QuorumInconsistent):
-            kit.receive(begin(ME, 5))
-
-    def test_for_another_voter(self) -> None:
-        kit = Kit(stored=ElectionState(5))
-        assert error_of(kit.ask(begin(1, 6, to_id=2))) == "INVALID_VOTER_KEY"
-        assert kit.node.leader_id == 1
-
-    def test_a_leader_tells_all_voters_and_then_those_that_do_not_fetch(self) -> None:
-        kit = Kit(stored=ElectionState(5, None, SELF))
-        kit.become_leader()
-        assert sorted(send.to for send in kit.sent(BeginQuorumEpochRequest)) == [1, 2]
-        part = part_of(kit.last_sent(BeginQuorumEpochRequest).request)
-        assert (part.leader_id, part.leader_epoch) == (ME, 5)
-        for send in kit.sent(BeginQuorumEpochRequest):
-            kit.respond(send, None)
-        before = len(kit.sent(BeginQuorumEpochRequest))
-        period = kit.config.fetch_timeout_ms // 2
-        kit.pass_time(period - 10)
-        kit.commit_all([1])
-        kit.pass_time(10)
-        assert [send.to for send in kit.sent(BeginQuorumEpochRequest)[before:]] == [2]
-
-
-class TestEndQuorumEpoch:
-    """Rules 139 and 140."""
-
-    def test_the_first_preferred_asks_at_once(self) -> None:
-        kit = Kit(stored=ElectionState(5, 1))
-        kit.receive(end(1, 5, [ME, 2]))
-        assert kit.node.role == "Prospective"
-
-    def test_the_others_wait_by_their_place(self) -> None:
-        for preferred, wait in (([2, ME], 500), ([2], 1000), ([], 1000), ([2, 3, 4, ME], 500)):
-            kit = Kit(stored=ElectionState(5, 1))
-            kit.receive(end(1, 5, preferred))
-            assert (kit.node.role, kit.node._quorum.role.deadline_ms) == ("Follower", wait), preferred
-
-    def test_a_node_that_knew_no_leader_heeds_it_too(self) -> None:
-        kit = Kit(stored=ElectionState(5))
-        kit.receive(end(1, 5, [ME, 2]))
-        assert kit.node.role == "Prospective"
-
-    def test_of_an_older_epoch(self) -> None:
-        kit = Kit(stored=ElectionState(5, 1))
-        assert error_of(kit.ask(end(2, 4, [ME]))) == "FENCED_LEADER_EPOCH"
-        assert error_of(kit.ask(end(1, 5, [ME], cluster_id="another"))) == "INCONSISTENT_CLUSTER_ID"
-        assert kit.node.role == "Follower"
-
-    def test_a_leader_that_leaves_says_so_until_it_is_heard(self) -> None:
-        kit = Kit(stored=ElectionState(5, None, SELF))
-        kit.become_leader()
-        kit.take(kit.node.resign(kit.now_ms))
-        assert (kit.node.role, kit.node.leader_id) == ("Resigned", None)
-        one, two = kit.sent(EndQuorumEpochRequest)
-        request: Any = one.request
-        assert request.leader_endpoints[0].host == "node0"
-        kit.respond(one, Kit(stored=ElectionState(5, ME), node_id=1).ask(end(ME, 5, [1, 2])))
-        kit.respond(two, None)
-        kit.pass_time(kit.config.retry_backoff_ms)
-        assert [send.to for send in kit.sent(EndQuorumEpochRequest)] == [1, 2, 2]
-
-    def test_it_moves_on_to_an_epoch_of_nobody(self) -> None:
-        kit = Kit(stored=ElectionState(5, leader_id=ME))
-        assert part_of(kit.ask(vote(5, 1, 0, 0))).leader_id == ME
-        effects = kit.role_timeout()
-        assert (kit.node.role, kit.node.epoch) == ("Unattached", 6)
-        assert SaveElectionState(ElectionState(6)) in effects
-
-    def test_refuses_votes_of_its_own_epoch_only(self) -> None:
-        kit = Kit(stored=ElectionState(5, leader_id=ME))
-        assert not part_of(kit.ask(vote(5, 1, 0, 0))).vote_granted
-        assert part_of(kit.ask(vote(6, 1, 0, 0))).vote_granted
-
-    def test_followers_do_not_resign(self) -> None:
-        with pytest.raises(NotLeader):
-            Kit(stored=ElectionState(5, 1)).node.resign(0)
-
-    def test_a_node_that_shuts_down_hands_over_and_stands_for_nothing(self) -> None:
-        kit = Kit(stored=ElectionState(5, None, SELF))
-        kit.become_leader()
-        kit.take(kit.node.shutdown(kit.now_ms))
-        assert (kit.node.role, kit.node.has_handed_over) == ("Resigned", False)
-        kit.pass_time(60_000)
-        assert (kit.node.role, kit.node.epoch) == ("Resigned", 5)
-        kit.receive(begin(1, 6))
-        assert kit.node.has_handed_over
-        kit.pass_time(60_000)
-        assert kit.node.role == "Follower"
-
-    def test_who_is_elected_while_shutting_down_leaves_at_once(self) -> None:
-        kit = Kit(stored=ElectionState(5, None, SELF))
-        kit.take(kit.node.shutdown(0))
-        effects = kit.respond(kit.sent(VoteRequest)[0], granted(5))
-        assert (kit.node.role, kit.node.epoch) == ("Resigned", 5)
-        assert [effect.request.API_KEY for effect in effects if isinstance(effect, Send)] == [54, 54]
-
-
-class TestCheckQuorum:
-    """Rule 141."""
-
-    def test_a_leader_that_nobody_fetches_from_resigns(self) -> None:
-        kit = Kit(stored=ElectionState(5, None, SELF))
-        kit.become_leader()
-        kit.commit_all()
-        kit.pass_time(2999)
-        assert kit.node.is_leader
-        kit.pass_time(1)
-        assert kit.node.role == "Resigned"
-        assert [part_of(send.request).leader_epoch for send in kit.sent(EndQuorumEpochRequest)] == [5, 5]
-
-    def test_an_only_voter_does_not(self) -> None:
-        kit = Kit((ME,))
-        kit.pass_time(1_000_000)
-        assert kit.node.is_leader
-
-    def test_of_five_two_others_must_fetch(self) -> None:
-        kit = Kit((0, 1, 2, 3, 4), stored=ElectionState(5, None, SELF))
-        kit.become_leader()
-        for _ in range(3):
-            kit.pass_time(1400)
-            kit.commit_all([1])
-        assert kit.node.role == "Resigned"
-
-    def test_who_fetches_by_turns_keeps_it(self) -> None:
-        kit = Kit((0, 1, 2, 3, 4), stored=ElectionState(5, None, SELF))
-        kit.become_leader()
-        for turn in range(12):
-            kit.pass_time(1400)
-            kit.commit_all([1 + turn % 4])
-        assert kit.node.is_leader
-
-
-class TestLostLeader:
-    """Ours: a follower whose leader's process is gone need not wait for the fetch timeout."""
-
-    def test_pre_votes_within_the_bound(self) -> None:
-        for seed in range(20):
-            kit = Kit(stored=ElectionState(5, 1), seed=seed)
-            kit.take(kit.node.peer_lost(1, 0))
-            kit.pass_time(kit.config.lost_leader_backoff_ms)
-            assert kit.node.role == "Prospective"
-
-    def test_followers_take_turns(self) -> None:
-        """Of the two that are left, the first to ask asks in the first half of the bound, the other in the second."""
-        for seed in range(20):
-            first = Kit(stored=ElectionState(5, 2), seed=seed)
-            second = Kit(stored=ElectionState(5, 2), node_id=1, seed=seed)
-            for kit in (first, second):
-                kit.take(kit.node.peer_lost(2, 0))
-            sooner, later = (kit.node._quorum.role.deadline_ms for kit in (first, second))
-            assert sooner is not None
-            assert later is not None
-            assert sooner < 50 <= later < 100
-
-    def test_anyone_also_lost_it_grants_the_pre_vote(self) -> None:
-        kit = Kit(stored=ElectionState(5, 1))
-        kit.respond(kit.last_sent(FetchRequest), fetched(1, 5))
-        assert not part_of(kit.ask(vote(5, 2, 0, 0, pre_vote=True))).vote_granted
-        kit.take(kit.node.peer_lost(1, 0))
-        assert part_of(kit.ask(vote(5, 2, 0, 0, pre_vote=True))).vote_granted
-        assert not part_of(kit.ask(vote(5, 2, 0, 0))).vote_granted, "only a pre-vote: this epoch has its leader"
-
-    def test_a_leader_that_answers_again_is_not_lost(self) -> None:
-        kit = Kit(stored=ElectionState(5, 1))
-        kit.take(kit.node.peer_lost(1, 0))
-        kit.now_ms = kit.config.retry_backoff_ms
-        kit.node._quorum.role.deadline_ms = 1000
-        kit.take(kit.node.tick(kit.now_ms))
-        kit.respond(kit.last_sent(FetchRequest), fetched(1, 5))
-        assert not part_of(kit.ask(vote(5, 2, 0, 0, pre_vote=True))).vote_granted
-        assert kit.node._quorum.role.deadline_ms == kit.now_ms + kit.config.fetch_timeout_ms
-
-    def test_who_is_cut_off_from_a_leader_that_others_see_does_not_pester_them(self) -> None:
-        kit = Kit(stored=ElectionState(5, 1))
-        asked_at = []
-        while kit.now_ms < 20_000:
-            kit.take(kit.node.peer_lost(1, kit.now_ms))
-            before = len(kit.sent(VoteRequest))
-            kit.pass_time(20)
-            new = kit.sent(VoteRequest)[before:]
-            if new:
-                asked_at.append(kit.now_ms)
-            for send in new:
-                kit.respond(send, granted(5, leader_id=1, grant=False))
-        assert 5 < len(asked_at) < 25
-        assert kit.node.epoch == 5
-
-    def test_others_being_lost_means_nothing(self) -> None:
-        kit = Kit(stored=ElectionState(5, 1))
-        before = kit.node._quorum.role.deadline_ms
-        kit.take(kit.node.peer_lost(2, 0))
-        assert (kit.node.role, kit.node._quorum.role.deadline_ms) == ("Follower", before)
-
-    def test_a_leader_that_says_goodbye_is_lost_to_all_it_reported(self) -> None:
-        kit = Kit(stored=ElectionState(5, 1))
-        kit.respond(kit.last_sent(FetchRequest), fetched(1, 5))
-        kit.receive(end(1, 5, [2, ME]))
-        assert part_of(kit.ask(vote(5, 2, 0, 0, pre_vote=True))).vote_granted
 
 
 class TestRoles:

@@ -21,8 +21,9 @@ from hypothesis.stateful import (
 )
 
 from tanist.replica.partition import Partition
+from tests.replica.replica_controller import Violation
 from tests.replica.replica_mutants import MUTANTS
-from tests.replica.replica_stage import LAG_MS, Stage, Violation
+from tests.replica.replica_stage import LAG_MS, Stage
 
 MESSAGES_MAX = 12
 brokers = st.integers(1, 3)

@@ -15,8 +15,9 @@ from tanist.replica.effects import ProposeIsr
 from tanist.replica.memory import Entry, MemoryLog
 from tanist.replica.metadata import PartitionMetadata
 from tanist.replica.reads import READ_UNCOMMITTED, list_offsets
+from tests.replica.replica_controller import AbstractController, Violation
 from tests.replica.replica_mutants import MUTANTS
-from tests.replica.replica_stage import AbstractController, FetchInFlight, ProposalInFlight, Stage, Violation
+from tests.replica.replica_stage import FetchInFlight, ProposalInFlight, Stage
 
 Play = Callable[[Stage], None]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.replica.replica_controller import Violation
 from tests.replica.replica_mutants import MUTANTS
-from tests.replica.replica_stage import Violation
 from tests.replica.replica_walk import walk
 
 STEPS = 200

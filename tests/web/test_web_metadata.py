@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -65,6 +66,10 @@ def replayed(records: list[MetadataRecord], view: MetadataView | None = None) ->
 
 def fence(broker: int) -> MetadataRecord:
     return BrokerRegistrationChangeRecord(broker_id=broker, broker_epoch=broker, fenced=1)
+
+
+def unfence(broker: int) -> MetadataRecord:
+    return BrokerRegistrationChangeRecord(broker_id=broker, broker_epoch=broker, fenced=-1)
 
 
 def test_a_partition_and_its_successions() -> None:
@@ -177,11 +182,30 @@ def test_a_broker_that_dies_moves_ten_thousand_leaders_in_a_few_lines() -> None:
     view.replay(view.next_offset, 2021, fence(1))
     shown = list(view.events.values())
     assert [each["text"] for each in shown[-2:]] == ["and 1976 more partitions changed", "broker 1 is fenced"]
-    assert shown[-2]["weight"] == 2
+    assert (shown[-2]["weight"], shown[-2]["worse"], shown[-1]["worse"]) == (2, True, True)
     assert len(shown) < 50 < EVENTS_MAX
     # The next burst is shown from its beginning on.
     view.replay(view.next_offset, 9000, PartitionChangeRecord(topic_id=TOPIC, partition_id=0, isr=(2,)))
     assert list(view.events.values())[-1]["text"] == "t-0: ISR 2,3 → 2"
+
+
+def test_news_are_bad_good_or_neither() -> None:
+    view = replayed(beginning(1))
+
+    def worse(record: MetadataRecord) -> Any:
+        view.replay(view.next_offset, 2000 + view.next_offset, record)
+        return list(view.events.values())[-1].get("worse")
+
+    def change(**fields: Any) -> PartitionChangeRecord:
+        return PartitionChangeRecord(topic_id=TOPIC, partition_id=0, **fields)
+
+    assert worse(change(leader=2)) is None
+    assert worse(change(leader=3, isr=(2, 3))) is True
+    assert worse(fence(1)) is True
+    assert worse(unfence(1)) is False
+    assert worse(change(isr=(1, 2, 3))) is False
+    assert worse(change(leader=-1, isr=())) is True
+    assert worse(change(leader=1, isr=(1,))) is False
 
 
 def test_a_record_that_changes_several_partitions_is_several_events() -> None:

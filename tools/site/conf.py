@@ -17,6 +17,7 @@ suppress_warnings = ["misc.highlighting_failure", "myst.header"]
 
 html_theme = "furo"
 html_title = f"tanist {version}"
+html_favicon = "../../web/public/icon.svg"
 html_static_path: list[str] = []
 html_css_files: list[str] = []
 html_show_sourcelink = False

@@ -1,4 +1,4 @@
-"""The change of a partition in words, and how much it weighs on the time line."""
+"""The change of a partition in words, how much it weighs on the time line, and whether it is for the worse."""
 
 from __future__ import annotations
 
@@ -9,6 +9,22 @@ def weight_of(before: PartitionState | None, after: PartitionState) -> int:
     led = before is None or before.leader != after.leader
     unclean = after.last_unclean_epoch == after.leader_epoch and led
     return 2 if unclean or after.leader < 0 or (led and before is not None) else 1
+
+
+def is_worse(before: PartitionState | None, after: PartitionState) -> bool | None:
+    """Whether the partition is worse off than before; False: it is better off; None: neither."""
+    if before is None:
+        return None
+    if after.last_unclean_epoch != before.last_unclean_epoch:
+        return True
+    for old, new in (
+        (before.leader >= 0, after.leader >= 0),
+        (len(before.isr), len(after.isr)),
+        (not before.recovering, not after.recovering),
+    ):
+        if old != new:
+            return new < old
+    return None
 
 
 def change_text(before: PartitionState | None, after: PartitionState) -> str:

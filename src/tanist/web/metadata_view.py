@@ -23,7 +23,7 @@ from tanist.controller.recovery_strategy import elr_in_force, recovers_uncleanly
 from tanist.controller.registration import BrokerRegistration
 from tanist.runtime.client.explain import Situation, explain
 from tanist.text import counted
-from tanist.web.changes import change_text, weight_of
+from tanist.web.changes import change_text, is_worse, weight_of
 from tanist.web.standing import Succession
 from tanist.web.state import Json, MetadataEvent, PartitionView, danger_of, plain
 from tanist.wire.internal_topics import INTERNAL_TOPICS
@@ -51,6 +51,8 @@ class _Burst:
     number: int = 0
     weight: int = 0
     """The highest of those that are not shown one by one."""
+    worse: bool | None = None
+    """Whether any of those is for the worse, or all that are one or the other for the better."""
     key: str | None = None
     """The event that stands for them."""
 
@@ -280,7 +282,7 @@ class MetadataView:
                     if self._shown_alone(at_ms):
                         yield self._partition_event(offset, at_ms, name, topic_id, index, before, after)
                     else:
-                        self._count(offset, at_ms, name, weight_of(before, after))
+                        self._count(offset, at_ms, name, weight_of(before, after), is_worse(before, after))
         for broker_id, registered in delta.brokers.items():
             yield self._broker_event(offset, at_ms, record, broker_id, registered)
         if isinstance(record, ConfigRecord):
@@ -299,14 +301,17 @@ class MetadataView:
         burst.number += 1
         return burst.number <= _BURST
 
-    def _count(self, offset: int, at_ms: int, record: str, weight: int) -> None:
+    def _count(self, offset: int, at_ms: int, record: str, weight: int, worse: bool | None) -> None:
         """One event stands for the rest of a burst, at the place of its last change."""
         burst = self._burst
         if burst.key is not None:
             self._events.pop(burst.key, None)
         burst.key, burst.weight = f"e/{offset}/more", max(burst.weight, weight)
+        if not burst.worse and worse is not None:
+            burst.worse = worse
         text = f"and {counted(burst.number - _BURST, 'more partition')} changed"
-        self._events[burst.key] = plain(MetadataEvent(offset, at_ms, record, text, weight=burst.weight))
+        event = MetadataEvent(offset, at_ms, record, text, weight=burst.weight, worse=burst.worse)
+        self._events[burst.key] = plain(event)
 
     def _partition_event(
         self,
@@ -328,6 +333,7 @@ class MetadataView:
             partition=index,
             why=view.why,
             weight=weight_of(before, after),
+            worse=is_worse(before, after),
             after=view,
         )
 
@@ -335,13 +341,13 @@ class MetadataView:
         self, offset: int, at_ms: int, record: MetadataRecord, broker_id: int, before: BrokerRegistration | None
     ) -> MetadataEvent:
         after = self.image.brokers.get(broker_id)
-        weight = 2
+        weight, worse = 2, None
         if after is None:
             text = "is unregistered"
         elif isinstance(record, RegisterBrokerRecord):
             text, weight = f"registers with broker epoch {after.epoch}", 1
         elif before is not None and before.fenced != after.fenced:
-            text = "is fenced" if after.fenced else "is unfenced"
+            text, worse = "is fenced" if after.fenced else "is unfenced", after.fenced
         elif after.in_controlled_shutdown:
             text = "shuts down in a controlled way"
         else:
@@ -352,9 +358,10 @@ class MetadataView:
             and after is not None
             and len(after.directories) < len(before.directories)
         ):
-            text, weight = f"loses {counted(len(before.directories) - len(after.directories), 'log directory')}", 2
-        name = type(record).__name__
-        return MetadataEvent(offset, at_ms, name, f"broker {broker_id} {text}", broker=broker_id, weight=weight)
+            lost = counted(len(before.directories) - len(after.directories), "log directory")
+            text, weight, worse = f"loses {lost}", 2, True
+        name, text = type(record).__name__, f"broker {broker_id} {text}"
+        return MetadataEvent(offset, at_ms, name, text, broker=broker_id, weight=weight, worse=worse)
 
 
 def _without(

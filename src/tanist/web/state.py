@@ -196,6 +196,8 @@ class MetadataEvent:
     why: str | None = None
     weight: int = 1
     """0: of little interest; 2: a turning point."""
+    worse: bool | None = None
+    """Something is worse off than before; False: it is better off."""
     after: PartitionView | None = None
 
 

@@ -138,6 +138,7 @@ export interface MetadataEvent {
   broker?: number;
   why?: string;
   weight: number;
+  worse?: boolean;
   after?: Partition;
 }
 

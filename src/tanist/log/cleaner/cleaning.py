@@ -189,7 +189,7 @@ class LogCleaning:
             yield Job(partial(_seal, cleaned))
             yield Sync(cleaned.files())
             before_bytes, after_bytes = sum(segment.size for segment in group), cleaned.size
-        except Exception:
+        except Exception:  # any at all: a failed job of another thread is raised here too; the cause goes on
             self._discard(cleaned)
             raise
         if not log.swap_in(cleaned, group, self._now_ms):

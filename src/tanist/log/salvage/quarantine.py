@@ -183,7 +183,7 @@ class Quarantine:
                 file.close()
             # Not synced: an entry that is complete but for its name is recognised (`tidy`).
             disk.rename(folder, f"{self.path}/{name}")
-        except Exception:
+        except Exception:  # any at all: a failed copy in another thread is raised here too; the cause goes on
             disk.remove(folder)
             raise
         return manifest
