@@ -88,12 +88,9 @@ _.metadata_log_max_snapshot_interval_ms
 _.queued_max_requests
 _.replica_socket_receive_buffer_bytes
 _.socket_listen_backlog_size
-_.transaction_max_timeout_ms
-_.transaction_state_log_min_isr
-_.transaction_state_log_num_partitions
-_.transaction_state_log_replication_factor
-_.transaction_state_log_segment_bytes
-_.transactional_id_expiration_ms
+
+# A state of Apache Kafka's that is never written.
+_.PREPARE_EPOCH_FENCE
 
 # Read by `tanist.web.state.plain`, field by field; set for uvicorn, which reads it (tests/web).
 _.quorum_epoch

@@ -19,6 +19,7 @@ SEVERAL = {
     "__init__": "the package",
     "table": "all of them",
     "controller_apis": "every request that the active controller decides",
+    "produce_transactional": "the part of Produce that waits for coordinators",
     "authorized_operations": "a field that several answers have",
 }
 """Modules of `broker/api` that are not about one API."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tanist.broker.metadata.features import CONTROLLER_FEATURES, TANIST_VERSION, broker_features
-from tanist.controller.features import GROUP_VERSION, TRANSACTION_VERSION
+from tanist.controller.features import GROUP_VERSION
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from tanist.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
@@ -28,8 +28,8 @@ def test_the_consumer_protocol_is_there_from_group_version_1_on() -> None:
 
 
 def test_a_broker_names_no_level_that_it_does_not_have_unless_the_cluster_has_it() -> None:
-    assert broker_features({})[TRANSACTION_VERSION] == (0, 0)
-    assert broker_features({TRANSACTION_VERSION: 2})[TRANSACTION_VERSION] == (0, 2)
-    assert broker_features({TRANSACTION_VERSION: 9})[TRANSACTION_VERSION] == (0, 2)
-    assert CONTROLLER_FEATURES[TRANSACTION_VERSION] == (0, 2)
+    assert broker_features({})["share.version"] == (0, 0)
+    assert broker_features({"share.version": 1})["share.version"] == (0, 1)
+    assert broker_features({"share.version": 9})["share.version"] == (0, 1)
+    assert CONTROLLER_FEATURES["share.version"] == (0, 1)
     assert TANIST_VERSION in broker_features({})

@@ -1,7 +1,4 @@
-"""Transactional producers of each library: where there are no transactions yet, each says so at once and for good.
-
-On Apache Kafka the same producers commit a record.
-"""
+"""Transactional producers of each library commit, abort and are fenced; committed records alone are read."""
 
 from __future__ import annotations
 
@@ -9,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,22 +15,14 @@ import pytest
 
 from tests.clients import builds, install
 from tests.clients.topics import create_topics
-from tests.interop import apache, target
+from tests.interop import apache
 from tests.interop.cluster import Cluster
 
 pytestmark = [pytest.mark.clients, pytest.mark.usefixtures("libraries")]
 
 PATIENCE_S = 60.0
 """Of the whole process, on a busy machine."""
-AT_ONCE_S = 10.0
-"""A client that asks again takes 30 s or more before it gives up."""
-REFUSED = {
-    "confluent": "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
-    "kafka-python": "TransactionalIdAuthorizationFailedError",
-    "aiokafka": "TransactionalIdAuthorizationFailed",
-    "kafkajs": "KafkaJSGroupCoordinatorNotFound",
-    "franz": "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
-}
+LIBRARIES = ["confluent", "kafka-python", "aiokafka", "kafkajs", "franz"]
 
 
 def reported(library: str, bootstrap: str, topic: str) -> dict[str, Any]:
@@ -63,32 +53,77 @@ def reported(library: str, bootstrap: str, topic: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("library", list(REFUSED))
-def test_a_transactional_producer_hears_at_once(library: str, cluster: Cluster, topic_name: str) -> None:
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_transactional_producer_commits(library: str, cluster: Cluster, topic_name: str) -> None:
     create_topics(cluster, topic_name, partitions=1)
     found = reported(library, cluster.bootstrap, topic_name)
-    if target.chosen() == "apache":
-        assert found["error"] is None
-        return
-    assert REFUSED[library] in found["error"]
-    assert found["fatal"] is not False
-    assert found["seconds"] < AT_ONCE_S
-    if library == "confluent":
-        assert found["fatal"]
-        assert "tanist has no transactions yet" in found["error"]
+    assert found["error"] is None, found
+    assert committed_values(cluster.bootstrap, topic_name, 1) == [b"value"]
 
 
 @pytest.mark.usefixtures("java")
-def test_javas_transactional_producer_hears_at_once(cluster: Cluster, topic_name: str) -> None:
-    create_topics(cluster, topic_name, partitions=1)
+def test_javas_transactional_producer_commits(cluster: Cluster, topic_name: str) -> None:
+    create_topics(cluster, topic_name, partitions=3)
     done = apache.try_tool(
         apache.PRODUCER_PERFORMANCE, "--bootstrap-server", cluster.bootstrap, "--topic", topic_name,
-        "--num-records", "1", "--record-size", "10", "--throughput", "-1",
-        "--transactional-id", "tx-java", "--transaction-duration-ms", "100",
-        timeout_s=AT_ONCE_S + 20,
+        "--num-records", "5000", "--record-size", "100", "--throughput", "-1",
+        "--transactional-id", f"tx-{topic_name}", "--transaction-duration-ms", "50",
+        timeout_s=PATIENCE_S,
     )  # fmt: skip
-    if target.chosen() == "apache":
-        assert done.returncode == 0, done
-        return
-    assert done.returncode != 0
-    assert "TransactionalIdAuthorizationException" in done.stdout + done.stderr, done
+    assert done.returncode == 0, done
+    assert len(committed_values(cluster.bootstrap, topic_name, 5000)) == 5000
+
+
+def test_what_is_aborted_is_not_read_and_the_next_producer_fences_the_last(cluster: Cluster, topic_name: str) -> None:
+    from confluent_kafka import KafkaException, Producer
+
+    create_topics(cluster, topic_name, partitions=1)
+    config = {"bootstrap.servers": cluster.bootstrap, "transactional.id": f"tx-{topic_name}"}
+    first = Producer(config)
+    first.init_transactions(30)
+    for number, ends in enumerate((first.commit_transaction, first.abort_transaction, first.commit_transaction)):
+        first.begin_transaction()
+        for index in range(10):
+            first.produce(topic_name, f"{number}-{index}".encode())
+        ends(30)
+    first.begin_transaction()
+    first.produce(topic_name, b"open")
+    first.flush(30)
+    second = Producer(config)
+    second.init_transactions(30)  # aborts it
+    with pytest.raises(KafkaException) as refused:
+        first.commit_transaction(30)
+    assert refused.value.args[0].fatal(), refused.value
+    expected = [f"{number}-{index}".encode() for number in (0, 2) for index in range(10)]
+    assert committed_values(cluster.bootstrap, topic_name, 20) == expected
+
+
+def committed_values(bootstrap: str, topic: str, count: int) -> list[bytes]:
+    """Records of partition 0 to 2 that a reader of committed ones gets, once there are so many, and no more come."""
+    from confluent_kafka import Consumer
+
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": f"reader-{topic}",
+            "auto.offset.reset": "earliest",
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+        }
+    )
+    values: list[bytes] = []
+    ended: set[int] = set()
+    deadline = time.monotonic() + PATIENCE_S
+    try:
+        consumer.subscribe([topic])
+        while time.monotonic() < deadline and (len(values) < count or not ended):
+            message = consumer.poll(1.0)
+            if message is None:
+                continue
+            if message.error():
+                ended.add(message.partition())
+            else:
+                values.append(message.value())
+    finally:
+        consumer.close()
+    return values

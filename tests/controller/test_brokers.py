@@ -100,6 +100,9 @@ def test_rule_81_directories(log_dirs: tuple[UUID, ...]) -> None:
     assert _error(cluster, log_dirs=(UUID(int=100), directory(1, 5))) == "NONE"
 
 
+BOTH = {ELR: (0, 1), "group.version": (0, 1)}
+
+
 @pytest.mark.parametrize(
     ("ranges", "error"),
     [
@@ -107,8 +110,9 @@ def test_rule_81_directories(log_dirs: tuple[UUID, ...]) -> None:
         ({"metadata.version": (7, 30)}, "UNSUPPORTED_VERSION"),  # ELR is finalized and it does not know it
         ({"metadata.version": (7, 29), ELR: (0, 1)}, "UNSUPPORTED_VERSION"),
         ({"metadata.version": (7, 30), ELR: (0, 1)}, "UNSUPPORTED_VERSION"),  # so is group.version
-        ({ELR: (0, 1), "group.version": (0, 1)}, "INVALID_REGISTRATION"),
-        ({"metadata.version": (7, 30), ELR: (0, 1), "group.version": (0, 1), "future.version": (1, 9)}, "NONE"),
+        ({"metadata.version": (7, 30), **BOTH}, "UNSUPPORTED_VERSION"),  # and transaction.version
+        ({**BOTH, "transaction.version": (0, 2)}, "INVALID_REGISTRATION"),
+        ({"metadata.version": (7, 30), **BOTH, "transaction.version": (0, 2), "future.version": (1, 9)}, "NONE"),
     ],
 )
 def test_rule_81_features(ranges: dict[str, tuple[int, int]], error: str) -> None:
@@ -553,5 +557,5 @@ def test_controllers_register_from_3_7_on() -> None:
 
 
 def test_supported_features_let_a_broker_register() -> None:
-    assert set(SUPPORTED_FEATURES) == {"metadata.version", ELR, "group.version"}
+    assert set(SUPPORTED_FEATURES) == {"metadata.version", ELR, "group.version", "transaction.version"}
     assert isinstance(Cluster().controller, Controller)

@@ -59,6 +59,8 @@ unclean.leader.election.enable BOOLEAN false
 
 # name, type, how it is updated, default; read off AbstractKafkaConfig.CONFIG_DEF and DynamicBrokerConfig.
 KAFKA_BROKER = """
+add.partitions.to.txn.retry.backoff.max.ms INT read-only 100
+add.partitions.to.txn.retry.backoff.ms INT read-only 20
 advertised.listeners LIST read-only null
 auto.create.topics.enable BOOLEAN read-only true
 auto.leader.rebalance.enable BOOLEAN read-only true
@@ -184,7 +186,10 @@ socket.listen.backlog.size INT read-only 50
 socket.receive.buffer.bytes INT read-only 102400
 socket.request.max.bytes INT read-only 104857600
 socket.send.buffer.bytes INT read-only 102400
+transaction.abort.timed.out.transaction.cleanup.interval.ms INT read-only 10000
 transaction.max.timeout.ms INT read-only 900000
+transaction.partition.verification.enable BOOLEAN cluster-wide true
+transaction.remove.expired.transaction.cleanup.interval.ms INT read-only 3600000
 transaction.state.log.min.isr INT read-only 2
 transaction.state.log.num.partitions INT read-only 50
 transaction.state.log.replication.factor SHORT read-only 3

@@ -96,8 +96,13 @@ def test_the_life_of_a_small_cluster() -> None:
 
 def test_an_empty_log_begins_with_the_bootstrap_records() -> None:
     cluster = Cluster()
-    assert cluster.written(0) == ["FeatureLevelRecord", "FeatureLevelRecord", "FeatureLevelRecord", "ConfigRecord"]
-    assert cluster.image.features.keys() == {"metadata.version", "eligible.leader.replicas.version", "group.version"}
+    assert cluster.written(0) == [*["FeatureLevelRecord"] * 4, "ConfigRecord"]
+    assert cluster.image.features.keys() == {
+        "metadata.version",
+        "eligible.leader.replicas.version",
+        "group.version",
+        "transaction.version",
+    }
     assert cluster.decisions[0].atomic
     cluster.controller.deactivate(cluster.image)
     assert cluster.controller.activate(2, cluster.now_ms, len(cluster.log)).records == ()
@@ -108,6 +113,7 @@ def test_bootstrap_is_what_the_node_was_formatted_with() -> None:
     assert cluster.log == [
         FeatureLevelRecord(name="metadata.version", feature_level=25),
         FeatureLevelRecord(name="group.version", feature_level=1),
+        FeatureLevelRecord(name="transaction.version", feature_level=2),
     ]
     cluster = Cluster(min_insync_replicas=2)
     assert cluster.image.configs == {(4, ""): {"min.insync.replicas": "2"}}

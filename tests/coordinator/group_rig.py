@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from tanist.coordinator.effects import Answer, Append, Effect
+from tanist.coordinator.effects import Answer, Append, Effect, MarkerAppend
 from tanist.coordinator.group import JoinContext
 from tanist.coordinator.rebalance import GroupSettings
 from tanist.coordinator.shard import Shard
-from tanist.wire.group_records import decode_group_record, encode_key, encode_value
+from tanist.wire.coordinator_records import encode_key, encode_value
+from tanist.wire.group_records import decode_group_record
 from tanist.wire.messages.heartbeat_request import HeartbeatRequest
 from tanist.wire.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
 from tanist.wire.messages.leave_group_request import MemberIdentity
@@ -65,7 +66,11 @@ class Rig:
         self.now_ms = 1_000
         self.commits = commits
         self.log: list[tuple[bytes, bytes | None]] = []
-        self.uncommitted: list[Append] = []
+        self.uncommitted: list[Append | MarkerAppend] = []
+        self.transactional: dict[int, int] = {}
+        """Positions in the log of records of transactions, and their producers."""
+        self.ended: dict[int, list[tuple[int, bool]]] = {}
+        """The markers before a position of the log: their producers, and whether they commit."""
         self.answers: dict[object, Any] = {}
         self._tickets = 0
         self._members = 0
@@ -89,10 +94,19 @@ class Rig:
     def commit_all(self) -> None:
         while self.uncommitted:
             append = self.uncommitted.pop(0)
-            for key, value in append.records:
-                self.log.append((encode_key(key), None if value is None else encode_value(value)))
+            if isinstance(append, MarkerAppend):
+                self.ended.setdefault(len(self.log), []).append((append.producer_id, append.committed))
+            else:
+                for key, value in append.records:
+                    if append.producer is not None:
+                        self.transactional[len(self.log)] = append.producer[0]
+                    self.log.append((encode_key(key), None if value is None else encode_value(value)))
             self.shard.apply(append)
             self.carry_out(self.shard.written(append, 0, self.now_ms))
+
+    def _replay_marker(self, position: int) -> None:
+        for producer_id, committed in self.ended.get(position, ()):
+            self.shard.replay_marker(producer_id, committed=committed)
 
     def fail(self, error: int) -> None:
         self.carry_out(self.shard.written(self.uncommitted.pop(0), error, self.now_ms))
@@ -100,10 +114,16 @@ class Rig:
     def failover(self) -> None:
         """Another broker takes over: it has what was committed, and none of the requests that waited."""
         self.shard = Shard(self.settings, self.topics)
-        for key, value in self.log:
+        for position, (key, value) in enumerate(self.log):
+            self._replay_marker(position)
             decoded = decode_group_record(key, value)
             assert decoded is not None
-            self.shard.replay(*decoded)
+            producer_id = self.transactional.get(position)
+            if producer_id is None:
+                self.shard.replay(*decoded)
+            else:
+                self.shard.replay_pending(producer_id, *decoded)
+        self._replay_marker(len(self.log))
         self.uncommitted.clear()
         self.carry_out(self.shard.loaded(self.now_ms))
 

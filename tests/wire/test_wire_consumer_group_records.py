@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tanist.wire import consumer_group_records as records
-from tanist.wire.group_record import GroupRecordKey
-from tanist.wire.group_records import decode_group_record, encode_key, encode_value
+from tanist.wire.coordinator_records import CoordinatorKey, encode_key, encode_value
+from tanist.wire.group_records import decode_group_record
 from tanist.wire.schema import ZERO_UUID, Array, Field
 from tests.interop import apache
 
@@ -119,7 +119,7 @@ def test_fields_are_apaches(name: str) -> None:
     ],
     ids=lambda each: type(each).__name__,
 )
-def test_what_is_written_is_read(key: GroupRecordKey, value: Any) -> None:
+def test_what_is_written_is_read(key: CoordinatorKey, value: Any) -> None:
     assert decode_group_record(encode_key(key), encode_value(value)) == (key, value)
     assert decode_group_record(encode_key(key), None) == (key, None)
 

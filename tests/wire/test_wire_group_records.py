@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tanist.wire.codec import UnsupportedVersion, WireError
+from tanist.wire.coordinator_records import encode_key, encode_value
 from tanist.wire.group_records import (
     GroupMetadataKey,
     GroupMetadataMember,
@@ -17,8 +18,6 @@ from tanist.wire.group_records import (
     OffsetCommitKey,
     OffsetCommitValue,
     decode_group_record,
-    encode_key,
-    encode_value,
 )
 
 OFFSET_KEY = "00010006677275707065000574c3a4737400000007"

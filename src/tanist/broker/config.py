@@ -42,6 +42,8 @@ class NodeConfig:
     # Identity.
     node_id: int
     roles: frozenset[str]
+    add_partitions_to_txn_retry_backoff_max_ms: int = _from("add.partitions.to.txn.retry.backoff.max.ms")
+    add_partitions_to_txn_retry_backoff_ms: int = _from("add.partitions.to.txn.retry.backoff.ms")
     broker_rack: str | None = _from("broker.rack")
 
     # Where it is.
@@ -160,7 +162,14 @@ class NodeConfig:
     offsets_topic_replication_factor: int = _from("offsets.topic.replication.factor")
     offsets_topic_segment_bytes: int = _from("offsets.topic.segment.bytes")
     producer_id_expiration_ms: int = _from("producer.id.expiration.ms")
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: int = _from(
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms"
+    )
     transaction_max_timeout_ms: int = _from("transaction.max.timeout.ms")
+    transaction_partition_verification_enable: bool = _from("transaction.partition.verification.enable")
+    transaction_remove_expired_transaction_cleanup_interval_ms: int = _from(
+        "transaction.remove.expired.transaction.cleanup.interval.ms"
+    )
     transaction_state_log_min_isr: int = _from("transaction.state.log.min.isr")
     transaction_state_log_num_partitions: int = _from("transaction.state.log.num.partitions")
     transaction_state_log_replication_factor: int = _from("transaction.state.log.replication.factor")

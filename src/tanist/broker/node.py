@@ -113,6 +113,7 @@ class Node:
         for hosted in self.replicas:
             hosted.leadership_lost()
         parts.groups.close()
+        parts.transactions.close()
         parts.leadership.close()
         parts.connections.close_broker()
         self.replicas.close(self.lifecycle.broker_epoch)

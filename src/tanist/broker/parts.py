@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from tanist.broker.assembly import assemble_quorum, open_directories
 from tanist.broker.context import NodeContext
+from tanist.broker.coordinator_runtime.parts import RuntimeParts
 from tanist.broker.groups.service import Groups
 from tanist.broker.metadata.awaited_topics import AwaitedTopics
 from tanist.broker.metadata.configs import ResolvedConfigs
@@ -34,9 +35,11 @@ from tanist.broker.storage.cleaning import LogCleaner
 from tanist.broker.storage.deletions import Deletions
 from tanist.broker.storage.housekeeping import Housekeeping
 from tanist.broker.storage.salvage import Salvage
+from tanist.broker.transactions.service import Transactions
 from tanist.broker.turn import Turn
 from tanist.controller.image import MetadataImage
 from tanist.log.checkpoints import MetaProperties
+from tanist.wire.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
 if TYPE_CHECKING:
     from tanist.broker.groups.coordinator import Coordinator
@@ -71,6 +74,7 @@ class BrokerParts:
     replicas: Replicas
     housekeeping: Housekeeping
     groups: Groups
+    transactions: Transactions
 
 
 def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> BrokerParts:
@@ -113,15 +117,19 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> BrokerPa
     )
     cleaner = LogCleaner(context, configs, replicas, deletions)
 
+    runtime_parts = RuntimeParts(context, metadata, replicas, leadership, effects, purgatory, turn)
+
     def make_coordinator() -> Coordinator:
         from tanist.broker.groups.coordinator import Coordinator
 
-        return Coordinator(context, metadata, replicas, leadership, effects, purgatory, turn)
+        return Coordinator(runtime_parts)
 
     groups = Groups(make_coordinator)
+    producer_ids = ProducerIds(context, controller_channel, lifecycle)
+    transactions = Transactions(runtime_parts, controller_channel, lifecycle, producer_ids, groups)
     effects.isr_changes = isr_changes
     effects.salvage = salvage
-    effects.group_leadership_changed = groups.role_changed
+    effects.coordinators = {OFFSETS_TOPIC: groups.role_changed, TRANSACTIONS_TOPIC: transactions.role_changed}
     return BrokerParts(
         context=context,
         turn=turn,
@@ -137,7 +145,7 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> BrokerPa
         controller_registration=registration,
         isr_changes=isr_changes,
         directory_assignments=directory_assignments,
-        producer_ids=ProducerIds(context, controller_channel, lifecycle),
+        producer_ids=producer_ids,
         leadership=leadership,
         quotas=quotas,
         fetchers=fetchers,
@@ -148,4 +156,5 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> BrokerPa
         replicas=replicas,
         housekeeping=Housekeeping(context, replicas, effects, salvage, deletions, connections, cleaner),
         groups=groups,
+        transactions=transactions,
     )

@@ -81,6 +81,9 @@ ELR_DEFAULT_FROM: Final = 26
 GROUP_VERSION_DEFAULT_FROM: Final = 22
 """4.0-IV0: a cluster formatted at this level or later has the consumer protocol of KIP-848."""
 
+TRANSACTION_VERSION_DEFAULT_FROM: Final = 24
+"""4.0-IV2: a cluster formatted at this level or later has the transactions of KIP-890's second part."""
+
 GROUP_VERSION: Final = "group.version"
 TRANSACTION_VERSION: Final = "transaction.version"
 
@@ -88,13 +91,13 @@ SUPPORTED_FEATURES: Final[Mapping[str, tuple[int, int]]] = {
     METADATA_VERSION: (MINIMUM_METADATA_VERSION, LATEST_METADATA_VERSION),
     ELR_VERSION: (0, 1),
     GROUP_VERSION: (0, 1),
+    TRANSACTION_VERSION: (0, 2),
 }
 """The features of this software, for registrations and ApiVersions."""
 
 KEPT_FEATURES: Final[Mapping[str, tuple[int, int]]] = {
     "share.version": (0, 1),
     "streams.version": (0, 1),
-    TRANSACTION_VERSION: (0, 2),
 }
 """Features that only brokers act on, and ours do not have. A controller keeps their levels for brokers that do."""
 
@@ -130,6 +133,8 @@ def default_features(metadata_version: int) -> dict[str, int]:
         levels[ELR_VERSION] = 1
     if metadata_version >= GROUP_VERSION_DEFAULT_FROM:
         levels[GROUP_VERSION] = 1
+    if metadata_version >= TRANSACTION_VERSION_DEFAULT_FROM:
+        levels[TRANSACTION_VERSION] = 2
     return levels
 
 

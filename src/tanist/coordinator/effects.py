@@ -1,4 +1,4 @@
-"""The effects of a group: answers to send, and records to append to its partition of `__consumer_offsets`.
+"""The effects of a coordinator's shard: answers to send, and records to append to its partition.
 
 A ticket is an opaque value that the caller passes with a request, to find the client again.
 """
@@ -9,10 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from tanist.wire.coordinator_records import CoordinatorKey, CoordinatorValue
 from tanist.wire.errors import ErrorCode
-from tanist.wire.group_record import GroupRecordKey, GroupRecordValue
 
-GroupRecord: TypeAlias = tuple[GroupRecordKey, GroupRecordValue | None]
+GroupRecord: TypeAlias = tuple[CoordinatorKey, CoordinatorValue | None]
 """A key and a value; no value is a tombstone. The appender fills in its times of day."""
 
 
@@ -24,8 +24,28 @@ class Answer:
     response: Any
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogAppend:
+    """Something for the log of the shard's partition."""
+
+    producer: tuple[int, int] | None = None
+    """The producer id and epoch of the transaction that the records belong to; None if they count once committed."""
+
+
 @dataclass(frozen=True, slots=True)
-class Append:
+class MarkerAppend(LogAppend):
+    """Append the marker that ends a transaction in this partition."""
+
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    committed: bool
+    ticket: object
+    """Gets the error code, 0 when the marker is committed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Append(LogAppend):
     """Append these records, in one batch. Once they are committed: `Shard.apply`; then, or on failure: `Shard.written`.
 
     An append that was reported as failed may be committed all the same, and is applied then.
@@ -36,7 +56,7 @@ class Append:
     purpose: Purpose
 
 
-Effect: TypeAlias = Answer | Append
+Effect: TypeAlias = Answer | Append | MarkerAppend
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from tanist.coordinator.deadlines import NEVER_MS
 from tanist.coordinator.effects import (
     Answer,
     Append,
@@ -28,7 +29,6 @@ from tanist.coordinator.rebalance import (
     COMPLETING,
     DEAD,
     EMPTY,
-    NEVER_MS,
     PREPARING,
     STABLE,
     GroupSettings,

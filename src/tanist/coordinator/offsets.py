@@ -9,7 +9,7 @@ KIP-1251 (commits of an older member epoch).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 from uuid import UUID
 
 from tanist.coordinator.consumer.groups import ConsumerGroups
@@ -26,7 +26,9 @@ from tanist.coordinator.effects import (
 )
 from tanist.coordinator.group import Group
 from tanist.coordinator.membership import GroupState
+from tanist.coordinator.pending_offsets import PendingOffsets
 from tanist.coordinator.rebalance import GroupSettings
+from tanist.wire.coordinator_records import CoordinatorKey, CoordinatorValue
 from tanist.wire.errors import ErrorCode
 from tanist.wire.group_records import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
 from tanist.wire.messages.offset_commit_request import OffsetCommitRequest
@@ -41,9 +43,16 @@ from tanist.wire.messages.offset_delete_response import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
+from tanist.wire.messages.txn_offset_commit_request import TxnOffsetCommitRequest
+from tanist.wire.messages.txn_offset_commit_response import (
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
 from tanist.wire.schema import ZERO_UUID
 
 _NO_ERROR: Final = int(ErrorCode.NONE)
+_CommitResponse = TypeVar("_CommitResponse", OffsetCommitResponse, TxnOffsetCommitResponse)
 
 
 class Committed(NamedTuple):
@@ -69,23 +78,33 @@ class GroupOffsets:
         """Those of the consumer protocol (KIP-848). A group is in one of the two."""
         self.offsets: dict[str, dict[tuple[str, int], Committed]] = {}
         """By group, then by topic and partition."""
+        self.pending: PendingOffsets[Committed] = PendingOffsets()
+        """Those of open transactions."""
 
     def apply_offset(self, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
         """Apply a committed record: an offset, or a tombstone."""
         place = (key.topic, key.partition)
         if value is not None:
-            self.offsets.setdefault(key.group, {})[place] = Committed(
-                value.offset,
-                value.leader_epoch,
-                value.metadata,
-                value.commit_timestamp,
-                value.topic_id,
-                value.expire_timestamp,
-            )
-        elif key.group in self.offsets:
+            self.offsets.setdefault(key.group, {})[place] = _committed(value)
+            self.pending.plain_commit(key.group, place)
+            return
+        self.pending.removed(key.group, place)
+        if key.group in self.offsets:
             self.offsets[key.group].pop(place, None)
             if not self.offsets[key.group]:
                 del self.offsets[key.group]
+
+    def replay_pending(self, producer_id: int, key: CoordinatorKey, value: CoordinatorValue | None) -> None:
+        """Apply a committed record of a transaction that may still be open."""
+        if isinstance(key, OffsetCommitKey) and isinstance(value, OffsetCommitValue):
+            self.pending.add(producer_id, key.group, (key.topic, key.partition), _committed(value))
+
+    def replay_marker(self, producer_id: int, *, committed: bool) -> None:
+        """Apply the end of a producer's transaction."""
+        self.pending.end(producer_id, committed=committed, apply=self._apply_pending)
+
+    def _apply_pending(self, group_id: str, place: tuple[str, int], committed: Committed) -> None:
+        self.offsets.setdefault(group_id, {})[place] = committed
 
     # -- requests
 
@@ -134,6 +153,55 @@ class GroupOffsets:
         if not records:
             return [Answer(ticket, response)]
         return [Append(request.group_id, tuple(records), OffsetsStored(ticket, response))]
+
+    def txn_commit(
+        self, request: TxnOffsetCommitRequest, topic_ids: Mapping[str, UUID], ticket: object
+    ) -> list[Effect]:
+        """Commit offsets within a transaction (KIP-447): they count with its marker. `topic_ids`: those known here."""
+        error = self._txn_commit_error(request)
+        records: list[GroupRecord] = []
+        topics: list[TxnOffsetCommitResponseTopic] = []
+        for topic in request.topics:
+            results: list[TxnOffsetCommitResponsePartition] = []
+            topic_id = topic_ids.get(topic.name)
+            for each in topic.partitions:
+                metadata = each.committed_metadata or ""
+                fault = error
+                if not fault and topic_id is None:
+                    fault = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                if not fault and len(metadata.encode()) > self._settings.offset_metadata_max_bytes:
+                    fault = ErrorCode.OFFSET_METADATA_TOO_LARGE
+                results.append(TxnOffsetCommitResponsePartition(partition_index=each.partition_index, error_code=fault))
+                if not fault:
+                    key = OffsetCommitKey(group=request.group_id, topic=topic.name, partition=each.partition_index)
+                    value = OffsetCommitValue(
+                        offset=each.committed_offset,
+                        leader_epoch=each.committed_leader_epoch,
+                        metadata=metadata,
+                        topic_id=topic_id or ZERO_UUID,
+                    )
+                    records.append((key, value))
+            topics.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=tuple(results)))
+        response = TxnOffsetCommitResponse(topics=tuple(topics))
+        if not records:
+            return [Answer(ticket, response)]
+        producer = (request.producer_id, request.producer_epoch)
+        return [Append(request.group_id, tuple(records), OffsetsStored(ticket, response), producer=producer)]
+
+    def _txn_commit_error(self, request: TxnOffsetCommitRequest) -> int:
+        """Only the present member may commit; a producer that names no member is trusted, as before KIP-447."""
+        if not request.group_id:
+            return ErrorCode.INVALID_GROUP_ID
+        unnamed = request.generation_id < 0 and not request.member_id and request.group_instance_id is None
+        consumers = self.consumers.groups.get(request.group_id)
+        if consumers is not None:
+            return _NO_ERROR if unnamed else consumers.txn_commit_error(request.member_id, request.generation_id)
+        group = self.groups.get(request.group_id)
+        if group is None:
+            return _NO_ERROR if request.generation_id < 0 else int(ErrorCode.ILLEGAL_GENERATION)
+        if unnamed and group.state is not GroupState.DEAD:
+            return _NO_ERROR
+        return group.commit_error(request.member_id, request.group_instance_id, request.generation_id)
 
     def committed(self, group_id: str) -> dict[tuple[str, int], Committed]:
         """The committed offsets of a group, none if it is unknown. The caller must not change them."""
@@ -185,7 +253,7 @@ class GroupOffsets:
             committed = self.committed(group_id)
             old = self._expired(group_id, committed, wall_ms, retention_ms)
             group, consumers = self.groups.get(group_id), self.consumers.groups.get(group_id)
-            over = len(old) == len(committed)
+            over = len(old) == len(committed) and not self.pending.has_group(group_id)
             if consumers is not None and over and not consumers.members:
                 effects += self.consumers.delete(group_id, tombstones_of(group_id, old), None)
                 continue
@@ -220,9 +288,20 @@ class GroupOffsets:
         for place, offset in committed.items():
             last_used_ms = max(since_ms, offset.commit_timestamp)
             expires_ms = offset.expire_timestamp if offset.expire_timestamp >= 0 else last_used_ms + retention_ms
-            if place[0] not in in_use and expires_ms <= wall_ms:
+            if place[0] not in in_use and expires_ms <= wall_ms and not self.pending.is_unstable(group_id, place):
                 old.append(place)
         return old
+
+
+def _committed(value: OffsetCommitValue) -> Committed:
+    return Committed(
+        value.offset,
+        value.leader_epoch,
+        value.metadata,
+        value.commit_timestamp,
+        value.topic_id,
+        value.expire_timestamp,
+    )
 
 
 def tombstones_of(group_id: str, places: Iterable[tuple[str, int]]) -> tuple[GroupRecord, ...]:
@@ -242,7 +321,7 @@ def offsets_written(purpose: OffsetsStored | OffsetsDeleted, error: int) -> list
     return [Answer(purpose.ticket, purpose.response)]
 
 
-def _with_error(response: OffsetCommitResponse, error: int) -> OffsetCommitResponse:
+def _with_error(response: _CommitResponse, error: int) -> _CommitResponse:
     for topic in response.topics:
         for partition in topic.partitions:
             partition.error_code = partition.error_code or error

@@ -12,13 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from tanist.coordinator.deadlines import NEVER_MS
 from tanist.coordinator.effects import Answer, Append, Effect, GroupEmptied
 from tanist.coordinator.membership import GroupState, Member, Membership
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.join_group_response import JoinGroupResponse, JoinGroupResponseMember
 from tanist.wire.messages.sync_group_response import SyncGroupResponse
 
-NEVER_MS: Final = 1 << 62
 _LEAST_EXTENSION_MS: Final = 1_000
 """The least wait of a rebalance that no member has joined: a timeout of 0 must not make it spin."""
 

@@ -16,6 +16,7 @@ from typing import Final
 from tanist.coordinator.consumer.group import ConsumerGroup
 from tanist.coordinator.consumer.tables import CONSUMER_KEYS
 from tanist.coordinator.consumer.topics import Topics
+from tanist.coordinator.deadlines import NEVER_MS
 from tanist.coordinator.effects import (
     Answer,
     Append,
@@ -23,6 +24,7 @@ from tanist.coordinator.effects import (
     Effect,
     GroupDeleted,
     GroupRecord,
+    MarkerAppend,
     OffsetsDeleted,
     OffsetsStored,
     group_error,
@@ -30,9 +32,9 @@ from tanist.coordinator.effects import (
 from tanist.coordinator.group import Group, JoinContext
 from tanist.coordinator.membership import GroupState
 from tanist.coordinator.offsets import GroupOffsets, offsets_written, tombstones_of
-from tanist.coordinator.rebalance import NEVER_MS, GroupSettings, join_refused, sync_refused
+from tanist.coordinator.rebalance import GroupSettings, join_refused, sync_refused
+from tanist.wire.coordinator_records import CoordinatorKey, CoordinatorValue
 from tanist.wire.errors import ErrorCode
-from tanist.wire.group_record import GroupRecordKey, GroupRecordValue
 from tanist.wire.group_records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
 from tanist.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from tanist.wire.messages.delete_groups_response import DeletableGroupResult
@@ -58,13 +60,18 @@ class Shard(GroupOffsets):
 
     # -- records
 
-    def replay(self, key: GroupRecordKey, value: GroupRecordValue | None) -> None:
+    def replay(self, key: CoordinatorKey, value: CoordinatorValue | None) -> None:
         """A record of the log, while the partition is loaded."""
         if isinstance(key, GroupMetadataKey) and isinstance(value, GroupMetadataValue):
             group = self.groups[key.group] = Group(key.group, self._settings)
             group.restore(value)
         else:
             self._apply(key, value)
+
+    def replay_pending(self, producer_id: int, key: CoordinatorKey, value: CoordinatorValue | None) -> None:
+        if isinstance(key, OffsetCommitKey) and key.group not in self.consumers.groups:
+            self._group(key.group)
+        super().replay_pending(producer_id, key, value)
 
     def loaded(self, now_ms: int) -> list[Effect]:
         """All records were replayed: from now on members' session timeouts run."""
@@ -77,14 +84,22 @@ class Shard(GroupOffsets):
             self._queue(consumer_group)
         return effects
 
-    def apply(self, append: Append) -> None:
-        """A decision of this coordinator is committed."""
+    def apply(self, append: Append | MarkerAppend) -> list[Effect]:
+        """A decision of this coordinator is committed, or the end of a transaction."""
+        if isinstance(append, MarkerAppend):
+            self.replay_marker(append.producer_id, committed=append.committed)
+            return []
+        if append.producer is not None:
+            for pending_key, pending_value in append.records:
+                self.replay_pending(append.producer[0], pending_key, pending_value)
+            return []
         ahead = isinstance(append.purpose, ConsumerGroupChanged)
         for key, value in append.records:
             if not ahead or isinstance(key, OffsetCommitKey):  # the rest was applied when it was decided
                 self._apply(key, value)
+        return []
 
-    def _apply(self, key: GroupRecordKey, value: GroupRecordValue | None) -> None:
+    def _apply(self, key: CoordinatorKey, value: CoordinatorValue | None) -> None:
         if isinstance(key, OffsetCommitKey):
             if isinstance(value, OffsetCommitValue) and key.group not in self.consumers.groups:
                 self._group(key.group)
@@ -101,8 +116,10 @@ class Shard(GroupOffsets):
             self.consumers.replay(key, key.group, value)
         # The group in memory already has the state of its other records.
 
-    def written(self, append: Append, error: int, now_ms: int) -> list[Effect]:
+    def written(self, append: Append | MarkerAppend, error: int, now_ms: int) -> list[Effect]:
         """An append is committed (and was applied), or was refused, or has taken too long: answer, once."""
+        if isinstance(append, MarkerAppend):
+            return [Answer(append.ticket, error)]
         purpose = append.purpose
         if isinstance(purpose, ConsumerGroupChanged):
             answers = self.consumers.written(purpose, error, now_ms)
@@ -258,7 +275,8 @@ class Shard(GroupOffsets):
 
     def _settle(self, group: Group) -> None:
         """After an event: queue the group's next deadline, or forget an unused group."""
-        if group.is_forgettable and group.group_id not in self.offsets:
+        unused = group.group_id not in self.offsets and not self.pending.has_group(group.group_id)
+        if group.is_forgettable and unused:
             self.groups.pop(group.group_id, None)
             self._queued_ms.pop(group.group_id, None)
             return

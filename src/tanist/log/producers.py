@@ -113,6 +113,18 @@ class ProducerEntry:
         self.last_timestamp = timestamp
 
 
+class Verification:
+    """A transaction that is being verified before its first batch in this partition."""
+
+    __slots__ = ("epoch", "lowest_sequence", "recent")
+
+    def __init__(self, epoch: int, sequence: int) -> None:
+        self.epoch = epoch
+        self.lowest_sequence = sequence
+        """Of the batches that wait, or were refused for now."""
+        self.recent = True
+
+
 class Verdict(NamedTuple):
     """`error` 0 and no `duplicate`: append it."""
 
@@ -137,13 +149,56 @@ _APPEND: Final = Verdict()
 class ProducerStates:
     """All producers of one partition, and its transactions."""
 
-    __slots__ = ("_ongoing", "_unreplicated", "entries")
+    __slots__ = ("_ongoing", "_unreplicated", "_verifications", "entries")
 
     def __init__(self) -> None:
         self.entries: dict[int, ProducerEntry] = {}
         self._ongoing: dict[int, int] = {}
         """First offset -> producer id, in ascending order of offset."""
         self._unreplicated: list[CompletedTransaction] = []
+        self._verifications: dict[int, Verification] = {}
+        """Producers whose transactions are being verified, until their first append, or a marker (KIP-890)."""
+
+    def begin_verification(self, producer_id: int, epoch: int, sequence: int) -> Verification:
+        """The coordinator is asked whether this partition is in the producer's transaction.
+
+        `sequence` is the first one of the batch that waits.
+        """
+        verification = self._verifications.get(producer_id)
+        if verification is None or verification.epoch != epoch:
+            verification = self._verifications[producer_id] = Verification(epoch, sequence)
+        verification.lowest_sequence = min(verification.lowest_sequence, sequence)
+        verification.recent = True
+        return verification
+
+    def is_verified(self, producer_id: int, verification: Verification) -> bool:
+        """Whether its answer still counts: no marker has ended the transaction since it was asked."""
+        return self._verifications.get(producer_id) is verification
+
+    def skips_batches(self, producer_id: int, epoch: int, sequence: int) -> bool:
+        """Whether a verified batch comes before an earlier one, which was refused for now.
+
+        Of a producer that is not known here any sequence may come first, so the order is kept by this.
+        """
+        verification = self._verifications.get(producer_id)
+        known = self.entries.get(producer_id)
+        return (
+            verification is not None
+            and verification.epoch == epoch
+            and verification.lowest_sequence < sequence
+            and (known is None or known.epoch != epoch)
+        )
+
+    def forget_verifications(self) -> None:
+        """Drop those that are not recent: their producers have given up."""
+        self._verifications = {each: known for each, known in self._verifications.items() if known.recent}
+        for known in self._verifications.values():
+            known.recent = False
+
+    def is_open(self, producer_id: int, epoch: int) -> bool:
+        """Whether the producer has a transaction open here, in this epoch."""
+        entry = self.entries.get(producer_id)
+        return entry is not None and entry.transaction_first_offset >= 0 and entry.epoch == epoch
 
     def check(
         self,
@@ -217,6 +272,7 @@ class ProducerStates:
         if transactional and entry.transaction_first_offset < 0:
             entry.transaction_first_offset = first_offset
             self._ongoing[first_offset] = producer_id
+            self._verifications.pop(producer_id, None)
 
     def check_marker(self, entry: ProducerEntry | None, epoch: int, coordinator_epoch: int) -> Verdict:
         """May a coordinator's marker be appended by the leader?"""
@@ -235,6 +291,7 @@ class ProducerStates:
         self, producer_id: int, epoch: int, coordinator_epoch: int, offset: int, timestamp: int, *, aborted: bool
     ) -> CompletedTransaction | None:
         """A COMMIT or ABORT marker is in the log: the transaction that it ended, if that wrote here."""
+        self._verifications.pop(producer_id, None)
         entry = self.entries.get(producer_id)
         if entry is None:
             entry = self.entries[producer_id] = ProducerEntry(producer_id)
@@ -268,6 +325,7 @@ class ProducerStates:
 
     def expire(self, wall_ms: int, expiration_ms: int) -> int:
         """Forget producers that have been idle for `expiration_ms` and have no transaction open; how many that were."""
+        self.forget_verifications()
         stale = [
             producer_id
             for producer_id, entry in self.entries.items()
@@ -293,3 +351,4 @@ class ProducerStates:
         self.entries.clear()
         self._ongoing.clear()
         self._unreplicated.clear()
+        self._verifications.clear()

@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import ClassVar
 from uuid import UUID
 
-from tanist.wire.group_record import GroupRecordKey, GroupRecordValue
+from tanist.wire.coordinator_records import CoordinatorKey, CoordinatorValue
 from tanist.wire.schema import ZERO_UUID, Array, Field, Struct, own
 
 
-class ConsumerGroupKey(GroupRecordKey):
+class ConsumerGroupKey(CoordinatorKey):
     """Of the group itself (Kafka's ConsumerGroupMetadataKey)."""
 
     group: str = ""
@@ -25,7 +25,7 @@ class ConsumerGroupKey(GroupRecordKey):
     FIELDS: ClassVar[tuple[Field, ...]] = (Field("group", "string", (0, 0)),)
 
 
-class ConsumerGroupValue(GroupRecordValue):
+class ConsumerGroupValue(CoordinatorValue):
     """The group's epoch, and a hash over the topics that it is made for."""
 
     epoch: int = 0
@@ -40,7 +40,7 @@ class ConsumerGroupValue(GroupRecordValue):
     )
 
 
-class ConsumerMemberKey(GroupRecordKey):
+class ConsumerMemberKey(CoordinatorKey):
     """Of a member's subscription (Kafka's ConsumerGroupMemberMetadataKey)."""
 
     group: str = ""
@@ -74,7 +74,7 @@ class ClassicMemberMetadata(Struct):
     )
 
 
-class ConsumerMemberValue(GroupRecordValue):
+class ConsumerMemberValue(CoordinatorValue):
     """A member's identity and subscription.
 
     A member that speaks the consumer protocol has no `classic_member_metadata`, and its record says so explicitly:
@@ -107,7 +107,7 @@ class ConsumerMemberValue(GroupRecordValue):
     )
 
 
-class TargetAssignmentKey(GroupRecordKey):
+class TargetAssignmentKey(CoordinatorKey):
     """Of the target assignment as a whole (Kafka's ConsumerGroupTargetAssignmentMetadataKey)."""
 
     group: str = ""
@@ -118,7 +118,7 @@ class TargetAssignmentKey(GroupRecordKey):
     FIELDS: ClassVar[tuple[Field, ...]] = (Field("group", "string", (0, 0)),)
 
 
-class TargetAssignmentValue(GroupRecordValue):
+class TargetAssignmentValue(CoordinatorValue):
     """The group epoch for which the target was computed: written last, when all members' targets are."""
 
     assignment_epoch: int = 0
@@ -133,7 +133,7 @@ class TargetAssignmentValue(GroupRecordValue):
     )
 
 
-class MemberTargetKey(GroupRecordKey):
+class MemberTargetKey(CoordinatorKey):
     """Of a member's part of the target assignment (Kafka's ConsumerGroupTargetAssignmentMemberKey)."""
 
     group: str = ""
@@ -158,7 +158,7 @@ class TargetPartitions(Struct):
     )
 
 
-class MemberTargetValue(GroupRecordValue):
+class MemberTargetValue(CoordinatorValue):
     """A member's target assignment."""
 
     topic_partitions: tuple[TargetPartitions, ...] = ()
@@ -169,7 +169,7 @@ class MemberTargetValue(GroupRecordValue):
     FIELDS: ClassVar[tuple[Field, ...]] = (Field("topic_partitions", Array(TargetPartitions), (0, 0)),)
 
 
-class MemberCurrentKey(GroupRecordKey):
+class MemberCurrentKey(CoordinatorKey):
     """Of a member's present assignment (Kafka's ConsumerGroupCurrentMemberAssignmentKey)."""
 
     group: str = ""
@@ -196,7 +196,7 @@ class CurrentPartitions(Struct):
     )
 
 
-class MemberCurrentValue(GroupRecordValue):
+class MemberCurrentValue(CoordinatorValue):
     """A member's epoch, its partitions, and those that it has yet to give up."""
 
     member_epoch: int = 0
@@ -217,7 +217,7 @@ class MemberCurrentValue(GroupRecordValue):
     )
 
 
-class GroupRegexKey(GroupRecordKey):
+class GroupRegexKey(CoordinatorKey):
     """Of a regular expression that members subscribe to (Kafka's ConsumerGroupRegularExpressionKey)."""
 
     group: str = ""
@@ -232,7 +232,7 @@ class GroupRegexKey(GroupRecordKey):
     )
 
 
-class GroupRegexValue(GroupRecordValue):
+class GroupRegexValue(CoordinatorValue):
     """The topics that it matched, as of a version (an offset) of the cluster's metadata."""
 
     topics: tuple[str, ...] = ()

@@ -7,12 +7,9 @@ kinds are those of newer protocols: readers skip them.
 
 from __future__ import annotations
 
-from struct import Struct as Layout
-from struct import error as struct_error
 from typing import ClassVar, Final
 from uuid import UUID
 
-from tanist.wire.codec import UnsupportedVersion, WireError, decoder, encoder
 from tanist.wire.consumer_group_records import (
     ConsumerGroupKey,
     ConsumerGroupValue,
@@ -27,12 +24,11 @@ from tanist.wire.consumer_group_records import (
     TargetAssignmentKey,
     TargetAssignmentValue,
 )
-from tanist.wire.group_record import GroupRecordKey, GroupRecordValue
-from tanist.wire.primitives import Buffer
-from tanist.wire.schema import ZERO_UUID, Array, Field, Message, Struct
+from tanist.wire.coordinator_records import CoordinatorKey, CoordinatorValue, RecordKinds
+from tanist.wire.schema import ZERO_UUID, Array, Field, Struct
 
 
-class OffsetCommitKey(GroupRecordKey):
+class OffsetCommitKey(CoordinatorKey):
     """The group, topic and partition of an offset."""
 
     group: str = ""
@@ -49,7 +45,7 @@ class OffsetCommitKey(GroupRecordKey):
     )
 
 
-class OffsetCommitValue(GroupRecordValue):
+class OffsetCommitValue(CoordinatorValue):
     """A group's committed offset in a partition."""
 
     offset: int = 0
@@ -72,7 +68,7 @@ class OffsetCommitValue(GroupRecordValue):
     )
 
 
-class GroupMetadataKey(GroupRecordKey):
+class GroupMetadataKey(CoordinatorKey):
     """The group."""
 
     group: str = ""
@@ -105,7 +101,7 @@ class GroupMetadataMember(Struct):
     )
 
 
-class GroupMetadataValue(GroupRecordValue):
+class GroupMetadataValue(CoordinatorValue):
     """A generation of a group of the classic protocol: its members, and what each was assigned."""
 
     protocol_type: str = ""
@@ -128,12 +124,9 @@ class GroupMetadataValue(GroupRecordValue):
     )
 
 
-_PREFIX: Final = Layout(">h")
-_KEY_VERSION: Final = 0
-
-_RECORDS: Final[dict[int, tuple[type[GroupRecordKey], type[GroupRecordValue]]]] = {
-    kind: (key, value)
-    for key, value in (
+_KINDS: Final = RecordKinds(
+    "group",
+    (
         (OffsetCommitKey, OffsetCommitValue),
         (GroupMetadataKey, GroupMetadataValue),
         (ConsumerGroupKey, ConsumerGroupValue),
@@ -142,49 +135,7 @@ _RECORDS: Final[dict[int, tuple[type[GroupRecordKey], type[GroupRecordValue]]]] 
         (MemberTargetKey, MemberTargetValue),
         (MemberCurrentKey, MemberCurrentValue),
         (GroupRegexKey, GroupRegexValue),
-    )
-    for kind in key.RECORD_KINDS
-}
-
-
-def encode_key(key: GroupRecordKey) -> bytes:
-    return _PREFIX.pack(key.RECORD_KINDS[-1]) + encoder(type(key), _KEY_VERSION)(key)
-
-
-def encode_value(value: GroupRecordValue, version: int | None = None) -> bytes:
-    """The value, in the version that Kafka 4.3 writes unless another is asked for."""
-    version = value.WRITTEN if version is None else version
-    return _PREFIX.pack(version) + encoder(type(value), version)(value)
-
-
-def decode_group_record(key: Buffer, value: Buffer | None) -> tuple[GroupRecordKey, GroupRecordValue | None] | None:
-    """A record, its value None for a tombstone; None if it is of a kind that is not known. `WireError` if malformed."""
-    kind = _prefix(key)
-    classes = _RECORDS.get(kind)
-    if classes is None:
-        return None
-    key_class, value_class = classes
-    decoded_key, end = decoder(key_class, _KEY_VERSION)(key, _PREFIX.size)
-    _require_end(key_class, key, end)
-    if value is None:
-        return decoded_key, None
-    version = _prefix(value)
-    first, last = value_class.VERSIONS
-    if not first <= version <= last:
-        raise UnsupportedVersion(f"{value_class.__name__} has the versions {first} to {last}, not {version}")
-    decoded_value, end = decoder(value_class, version)(value, _PREFIX.size)
-    _require_end(value_class, value, end)
-    return decoded_key, decoded_value
-
-
-def _prefix(data: Buffer) -> int:
-    try:
-        number: int = _PREFIX.unpack_from(data)[0]
-    except struct_error as error:
-        raise WireError(f"a group record's key or value of {len(data)} bytes is cut short") from error
-    return number
-
-
-def _require_end(cls: type[Message], data: Buffer, end: int) -> None:
-    if end != len(data):
-        raise WireError(f"{len(data) - end} bytes after {cls.__name__}")
+    ),
+)
+decode_group_record: Final = _KINDS.decode
+"""A record of `__consumer_offsets`: its key and value, None for a kind that is not known."""

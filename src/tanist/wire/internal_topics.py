@@ -7,4 +7,7 @@ from typing import Final
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 """Where groups are kept (`tanist.coordinator`)."""
 
-INTERNAL_TOPICS: Final = frozenset({OFFSETS_TOPIC, "__transaction_state", "__share_group_state"})
+TRANSACTIONS_TOPIC: Final = "__transaction_state"
+"""The state of each transactional id (`tanist.coordinator.transactions`)."""
+
+INTERNAL_TOPICS: Final = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC, "__share_group_state"})

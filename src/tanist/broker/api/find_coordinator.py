@@ -1,9 +1,7 @@
-"""FindCoordinator (key 10), versions 0-6: who has the partition of `__consumer_offsets` that a group is in.
+"""FindCoordinator (key 10), versions 0-6: the leader of the partition that has a group, or a transactional id.
 
 The topic is made when it is first asked for, with as many replicas as it is to have and there are brokers for. There
-are no transactions and no share groups yet: a transactional producer can't do without a coordinator, so it is refused
-for good instead of being kept waiting. The error is the one that every client library reports at once
-(docs/clients.md): librdkafka asks again after any other.
+are no share groups.
 """
 
 from __future__ import annotations
@@ -15,21 +13,18 @@ from tanist.broker.metadata.awaited_topics import AwaitedTopics
 from tanist.broker.metadata.controller_channel import ControllerChannel
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.client_connection import Call, Handler
-from tanist.broker.network.connections import Connections
 from tanist.broker.parts import BrokerParts
 from tanist.coordinator.partitioning import partition_of
 from tanist.wire.errors import ErrorCode
-from tanist.wire.internal_topics import OFFSETS_TOPIC
+from tanist.wire.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from tanist.wire.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from tanist.wire.messages.create_topics_response import CreateTopicsResponse
 from tanist.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from tanist.wire.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
 
-_GROUP, _TRANSACTION = 0, 1
-_KINDS = {
-    _TRANSACTION: ("transactions", ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
-    2: ("share groups", ErrorCode.COORDINATOR_NOT_AVAILABLE),
-}
+_TOPICS = {0: OFFSETS_TOPIC, 1: TRANSACTIONS_TOPIC}
+"""By key type."""
+_SHARE_GROUP = 2
 _BATCHED_VERSION = 4
 _CREATE_TOPICS_VERSION = 7
 _CREATE_TIMEOUT_MS = 5_000
@@ -46,46 +41,61 @@ class FindCoordinator:
     metadata: MetadataView
     controller_channel: ControllerChannel
     awaited_topics: AwaitedTopics
-    connections: Connections
 
     def handle(self, request: FindCoordinatorRequest, call: Call) -> None:
-        """Name the coordinator of each group, or say why there is none."""
-        if request.key_type == _GROUP and self.metadata.image.topic(OFFSETS_TOPIC) is None:
+        """Name the coordinator of each key, or say why there is none."""
+        name = _TOPICS.get(request.key_type)
+        if name is not None and self.metadata.image.topic(name) is None:
             call.wait()
-            self._create_topic(request, call)
+            self._create_topic(name, request, call)
             return
         self._answer(request, call)
 
-    def _create_topic(self, request: FindCoordinatorRequest, call: Call) -> None:
-        config = self.context.config
-        settings = {
-            "cleanup.policy": "compact",
-            "compression.type": "producer",
-            "segment.bytes": str(config.offsets_topic_segment_bytes),
-        }
-        topic = CreatableTopic(
-            name=OFFSETS_TOPIC,
-            num_partitions=config.offsets_topic_num_partitions,
-            replication_factor=min(config.offsets_topic_replication_factor, len(self.metadata.image.brokers)),
-            configs=tuple(CreatableTopicConfig(name=name, value=value) for name, value in settings.items()),
-        )
+    def _create_topic(self, name: str, request: FindCoordinatorRequest, call: Call) -> None:
+        topic = self._new_topic(name)
 
         def created(response: CreateTopicsResponse | None) -> None:
             if response is None or response.topics[0].error_code not in _ANSWERED:
                 why = "no controller answers" if response is None else ErrorCode(response.topics[0].error_code).name
-                self.context.report("WARN", f"{OFFSETS_TOPIC} can't be created: {why}")
+                self.context.report("WARN", f"{name} can't be created: {why}")
                 self._answer(request, call)
                 return
             deadline_ms = self.context.clock.now_ms() + _KNOWN_HERE_MS
-            self.awaited_topics.when_known([OFFSETS_TOPIC], deadline_ms, lambda: self._answer(request, call))
+            self.awaited_topics.when_known([name], deadline_ms, lambda: self._answer(request, call))
 
         creation = CreateTopicsRequest(topics=(topic,), timeout_ms=_CREATE_TIMEOUT_MS)
         self.controller_channel.call(creation, _CREATE_TOPICS_VERSION, _CREATE_TIMEOUT_MS, created)
 
+    def _new_topic(self, name: str) -> CreatableTopic:
+        config = self.context.config
+        brokers = len(self.metadata.image.brokers)
+        if name == OFFSETS_TOPIC:
+            partitions = config.offsets_topic_num_partitions
+            replicas = min(config.offsets_topic_replication_factor, brokers)
+            settings = {
+                "cleanup.policy": "compact",
+                "compression.type": "producer",
+                "segment.bytes": str(config.offsets_topic_segment_bytes),
+            }
+        else:
+            partitions = config.transaction_state_log_num_partitions
+            replicas = min(config.transaction_state_log_replication_factor, brokers)
+            settings = {
+                "cleanup.policy": "compact",
+                "compression.type": "uncompressed",
+                "min.insync.replicas": str(min(config.transaction_state_log_min_isr, replicas)),
+                "segment.bytes": str(config.transaction_state_log_segment_bytes),
+                "unclean.leader.election.enable": "false",
+            }
+        return CreatableTopic(
+            name=name,
+            num_partitions=partitions,
+            replication_factor=replicas,
+            configs=tuple(CreatableTopicConfig(name=key, value=value) for key, value in settings.items()),
+        )
+
     def _answer(self, request: FindCoordinatorRequest, call: Call) -> None:
         keys = request.coordinator_keys if call.version >= _BATCHED_VERSION else (request.key,)
-        if request.key_type == _TRANSACTION and keys:
-            self.connections.transaction_refused(call, keys[0])
         found = tuple(self._coordinator(request.key_type, key, call.listener) for key in keys)
         if call.version >= _BATCHED_VERSION:
             call.reply(FindCoordinatorResponse(coordinators=found))
@@ -103,25 +113,25 @@ class FindCoordinator:
         )
 
     def _coordinator(self, key_type: int, key: str, listener: str) -> Coordinator:
-        if key_type != _GROUP:
-            kind, error = _KINDS.get(key_type, (f"coordinators of type {key_type}", ErrorCode.INVALID_REQUEST))
-            return _none(key, error, f"tanist has no {kind} yet")
-        topic = self.metadata.image.topic(OFFSETS_TOPIC)
+        name = _TOPICS.get(key_type)
+        if name is None:
+            if key_type == _SHARE_GROUP:
+                return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "tanist has no share groups yet")
+            return _none(key, ErrorCode.INVALID_REQUEST, f"there are no coordinators of type {key_type}")
+        topic = self.metadata.image.topic(name)
         if topic is None:
-            return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{OFFSETS_TOPIC} is not there yet")
+            return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{name} is not there yet")
         index = partition_of(key, len(topic.partitions))
         leader = topic.partitions[index].leader
         endpoints = self.metadata.endpoints_of([leader], listener) if leader >= 0 else ()
         broker = self.metadata.image.brokers.get(leader)
         if not endpoints or broker is None or broker.fenced:
-            return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{OFFSETS_TOPIC}-{index} has no leader")
+            return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{name}-{index} has no leader")
         return Coordinator(key=key, node_id=leader, host=endpoints[0].host, port=endpoints[0].port)
 
 
 def build(parts: BrokerParts) -> Handler:
-    return FindCoordinator(
-        parts.context, parts.metadata, parts.controller_channel, parts.awaited_topics, parts.connections
-    ).handle
+    return FindCoordinator(parts.context, parts.metadata, parts.controller_channel, parts.awaited_topics).handle
 
 
 def _none(key: str, error: int, message: str) -> Coordinator:

@@ -1,33 +1,42 @@
-"""InitProducerId (key 22), versions 0-5: an id for an idempotent producer. Transactions are not there yet."""
+"""InitProducerId (key 22), versions 0-5: an id for an idempotent producer, or the epoch of a transactional one.
+
+With a transactional id it fences all producers that have had it (KIP-98); a producer that goes on after an error names
+its id and epoch (KIP-360). Before version 4 the error of a fenced producer is INVALID_PRODUCER_EPOCH (KIP-588).
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tanist.broker.coordinator_runtime.partition import CoordinatorPartition
 from tanist.broker.metadata.producer_ids import ProducerIds
 from tanist.broker.network.client_connection import Call, Handler
-from tanist.broker.network.connections import Connections
 from tanist.broker.parts import BrokerParts
+from tanist.broker.transactions.service import Transactions
+from tanist.coordinator.transactions.effects import ProducerAnswer
+from tanist.coordinator.transactions.shard import TransactionShard
+from tanist.ports import Clock
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.init_producer_id_request import InitProducerIdRequest
 from tanist.wire.messages.init_producer_id_response import InitProducerIdResponse
+
+_FENCED_VERSION = 4
 
 
 @dataclass(frozen=True, slots=True)
 class InitProducerId:
     """The handler of InitProducerId."""
 
+    clock: Clock
     producer_ids: ProducerIds
-    connections: Connections
+    transactions: Transactions
 
     def handle(self, request: InitProducerIdRequest, call: Call) -> None:
-        """Give the next id of this broker's block; fetch a block from the controller when there is none."""
-        if request.transactional_id is not None:
-            self.connections.transaction_refused(call, request.transactional_id)
-            error = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED  # as FindCoordinator does
-            call.reply(InitProducerIdResponse(error_code=error, producer_epoch=-1))
-            return
+        """Give the next id of this broker's block, or ask the coordinator of a transactional id."""
         call.wait()
+        if request.transactional_id is not None:
+            self._initialize(request.transactional_id, request, call)
+            return
 
         def given(producer_id: int | None) -> None:
             if producer_id is None:
@@ -38,6 +47,41 @@ class InitProducerId:
 
         self.producer_ids.next(given)
 
+    def _initialize(self, transactional_id: str, request: InitProducerIdRequest, call: Call) -> None:
+        coordinator = self.transactions.coordinator()
+        expected: tuple[int, int] | None = None
+        if request.producer_id >= 0 or request.producer_epoch >= 0:
+            expected = (request.producer_id, request.producer_epoch)
+
+        def reply(answer: ProducerAnswer) -> None:
+            error = answer.error
+            if error == ErrorCode.PRODUCER_FENCED and call.version < _FENCED_VERSION:
+                error = ErrorCode.INVALID_PRODUCER_EPOCH
+            call.reply(
+                InitProducerIdResponse(
+                    error_code=error, producer_id=answer.producer_id, producer_epoch=answer.producer_epoch
+                )
+            )
+
+        def found(partition: CoordinatorPartition[TransactionShard] | int, producer_id: int) -> None:
+            if isinstance(partition, int):
+                reply(ProducerAnswer(partition))
+                return
+            if expected is not None and -1 in expected:
+                reply(ProducerAnswer(ErrorCode.INVALID_REQUEST))  # one without the other
+                return
+            effects = partition.shard.init_producer_id(
+                transactional_id,
+                request.transaction_timeout_ms,
+                expected,
+                producer_id,
+                reply,
+                self.clock.wall_ms(),
+            )
+            coordinator.carry_out(partition, effects)
+
+        coordinator.with_producer_id(transactional_id, found)
+
 
 def build(parts: BrokerParts) -> Handler:
-    return InitProducerId(parts.producer_ids, parts.connections).handle
+    return InitProducerId(parts.context.clock, parts.producer_ids, parts.transactions).handle

@@ -1,12 +1,14 @@
 """OffsetFetch (key 9), versions 1-10: what a group has committed. One group, and since version 8 several.
 
-A group that nobody knows has committed nothing: that is offset -1, and no error.
+A group that nobody knows has committed nothing: that is offset -1, and no error. A client that asks for stable offsets
+only gets UNSTABLE_OFFSET_COMMIT where a transaction is open, and asks again (KIP-447).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
@@ -30,9 +32,11 @@ from tanist.wire.messages.offset_fetch_response import (
 from tanist.wire.schema import ZERO_UUID
 
 if TYPE_CHECKING:
-    from tanist.broker.groups.loading import GroupPartition
+    from tanist.broker.groups.coordinator import GroupPartition
 
 CommittedOffsets: TypeAlias = Mapping[tuple[str, int], Committed]
+Unstable: TypeAlias = Callable[[tuple[str, int]], bool]
+"""Whether an open transaction has committed an offset of a topic and partition (KIP-447)."""
 P = TypeVar("P", OffsetFetchResponsePartition, OffsetFetchResponsePartitions)
 
 _TOP_LEVEL_ERROR_VERSION = 2
@@ -55,7 +59,7 @@ class OffsetFetch:
 
         def answer(errors: dict[str, int]) -> None:
             if several:
-                groups = tuple(self._group(each, call.version, errors) for each in request.groups)
+                groups = tuple(self._group(each, request, call.version, errors) for each in request.groups)
                 call.reply(OffsetFetchResponse(groups=groups))
             else:
                 call.reply(self._one_group(request, call.version, errors))
@@ -70,6 +74,9 @@ class OffsetFetch:
         found = self._find(request.group_id, errors)
         error = found if isinstance(found, int) else 0
         committed = {} if isinstance(found, int) else found.shard.committed(request.group_id)
+        unstable = _nothing_is_unstable
+        if request.require_stable and not isinstance(found, int):
+            unstable = partial(found.shard.pending.is_unstable, request.group_id)
         wanted: list[tuple[str, Iterable[int]]]
         if request.topics is None:
             wanted = _all_of(committed)
@@ -79,13 +86,15 @@ class OffsetFetch:
             wanted = [(topic.name, topic.partition_indexes) for topic in request.topics]
         topics = tuple(
             OffsetFetchResponseTopic(
-                name=name, partitions=_parts(OffsetFetchResponsePartition, committed, name, indexes, error)
+                name=name, partitions=_parts(OffsetFetchResponsePartition, committed, name, indexes, error, unstable)
             )
             for name, indexes in wanted
         )
         return OffsetFetchResponse(error_code=error, topics=topics)
 
-    def _group(self, group: OffsetFetchRequestGroup, version: int, errors: dict[str, int]) -> OffsetFetchResponseGroup:
+    def _group(
+        self, group: OffsetFetchRequestGroup, request: OffsetFetchRequest, version: int, errors: dict[str, int]
+    ) -> OffsetFetchResponseGroup:
         found = self._find(group.group_id, errors)
         if isinstance(found, int):
             return OffsetFetchResponseGroup(group_id=group.group_id, error_code=found)
@@ -94,6 +103,9 @@ class OffsetFetch:
         if refused:
             return OffsetFetchResponseGroup(group_id=group.group_id, error_code=refused)
         committed = found.shard.committed(group.group_id)
+        unstable = _nothing_is_unstable
+        if request.require_stable:
+            unstable = partial(found.shard.pending.is_unstable, group.group_id)
         image = self.metadata.image
         by_id = version >= _IDS_VERSION
         answers: list[OffsetFetchResponseTopics] = []
@@ -101,13 +113,13 @@ class OffsetFetch:
             for name, indexes in _all_of(committed):
                 topic_id = image.topic_ids.get(name, ZERO_UUID)
                 if not by_id or topic_id != ZERO_UUID:  # without an id it could not be named
-                    answers.append(_topic(committed, name, topic_id, indexes, 0))
+                    answers.append(_topic(committed, name, topic_id, indexes, 0, unstable))
         for wanted in group.topics or ():
             name, topic_id, error = wanted.name, wanted.topic_id, 0
             if by_id:
                 topic = image.topics.get(topic_id)
                 name, error = ("", int(ErrorCode.UNKNOWN_TOPIC_ID)) if topic is None else (topic.name, 0)
-            answers.append(_topic(committed, name, topic_id, wanted.partition_indexes, error))
+            answers.append(_topic(committed, name, topic_id, wanted.partition_indexes, error, unstable))
         return OffsetFetchResponseGroup(group_id=group.group_id, topics=tuple(answers))
 
 
@@ -119,25 +131,33 @@ def _all_of(committed: CommittedOffsets) -> list[tuple[str, Iterable[int]]]:
     return [(name, [index for _, index in places]) for name, places in groupby(sorted(committed), itemgetter(0))]
 
 
+def _nothing_is_unstable(topic_partition: tuple[str, int]) -> bool:
+    """For clients that take what is committed, whatever open transactions may commit."""
+    return False
+
+
 def _topic(
-    committed: CommittedOffsets, name: str, topic_id: UUID, indexes: Iterable[int], error: int
+    committed: CommittedOffsets, name: str, topic_id: UUID, indexes: Iterable[int], error: int, unstable: Unstable
 ) -> OffsetFetchResponseTopics:
-    parts = _parts(OffsetFetchResponsePartitions, committed, name, indexes, error)
+    parts = _parts(OffsetFetchResponsePartitions, committed, name, indexes, error, unstable)
     return OffsetFetchResponseTopics(name=name, topic_id=topic_id, partitions=parts)
 
 
-def _parts(kind: type[P], committed: CommittedOffsets, name: str, indexes: Iterable[int], error: int) -> tuple[P, ...]:
-    """Partitions of one topic; what nobody has committed is at -1."""
+def _parts(
+    kind: type[P], committed: CommittedOffsets, name: str, indexes: Iterable[int], error: int, unstable: Unstable
+) -> tuple[P, ...]:
+    """Partitions of one topic; what nobody has committed is at -1, and so is what an open transaction may commit."""
     answers: list[P] = []
     for index in indexes:
-        at = committed.get((name, index), _NOTHING)
+        waits = not error and unstable((name, index))
+        at = _NOTHING if waits else committed.get((name, index), _NOTHING)
         answers.append(
             kind(
                 partition_index=index,
                 committed_offset=at.offset,
                 committed_leader_epoch=at.leader_epoch,
                 metadata=at.metadata,
-                error_code=error,
+                error_code=int(ErrorCode.UNSTABLE_OFFSET_COMMIT) if waits else error,
             )
         )
     return tuple(answers)

@@ -8,14 +8,17 @@ covers it (rules 118-120). No batch is copied or decoded here, and nothing is al
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from uuid import UUID
 
 from tanist.broker.network.client_connection import ClientConnection, Slot
 from tanist.broker.parts import BrokerParts
 from tanist.broker.replication.hosted_partition import HostedPartition
+from tanist.wire.batch import ATTRIBUTES_AT, HEADER, HEADER_BYTES, BatchHeader
 from tanist.wire.errors import ErrorCode
 from tanist.wire.produce import (
     NodeEndpoint,
+    ProduceCall,
     ProduceResult,
     encode_appended,
     encode_produce_response,
@@ -26,6 +29,9 @@ from tanist.wire.produce import (
 _NOT_LEADER = int(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 _STORAGE_ERROR = int(ErrorCode.KAFKA_STORAGE_ERROR)
 _LEADER_HINT_VERSION = 10  # KIP-951
+_ATTRIBUTES_END = ATTRIBUTES_AT + 1
+"""Where the low byte of a batch's attributes lies."""
+_TRANSACTIONAL = 0x10
 _ADMIN_CLIENT = "__admin_client"
 """The client id by which Apache Kafka, too, lets a client write to internal topics."""
 
@@ -91,7 +97,17 @@ class ProduceWait:
 class Produce:
     """The handler of a broker's listeners. Its collaborators are attributes, one step away."""
 
-    __slots__ = ("_absent_error", "_by_topic", "_leader_has_appended", "_metadata", "_purgatory", "_turn", "metrics")
+    __slots__ = (
+        "_absent_error",
+        "_by_topic",
+        "_leader_has_appended",
+        "_metadata",
+        "_purgatory",
+        "_transactions",
+        "_turn",
+        "_verifies",
+        "metrics",
+    )
 
     def __init__(self, parts: BrokerParts) -> None:
         self._turn = parts.turn
@@ -101,6 +117,8 @@ class Produce:
         self._purgatory = parts.purgatory
         self._metadata = parts.metadata
         self.metrics = parts.context.metrics
+        self._transactions = parts.transactions
+        self._verifies = parts.context.config.transaction_partition_verification_enable
 
     def answer(
         self,
@@ -186,11 +204,48 @@ class Produce:
     ) -> None:
         """A request of any shape and with any fault."""
         call = parse_produce(frame, offset, version)
-        acks = call.acks
-        if call.transactional_id is not None or acks not in (-1, 0, 1):
-            refusal = ErrorCode.INVALID_REQUIRED_ACKS if call.transactional_id is None else ErrorCode.INVALID_TXN_STATE
-            self._refuse_all(connection, version, correlation_id, call.topics, refusal, acks)
+        if call.acks not in (-1, 0, 1) or (call.transactional_id is not None and call.acks != -1):
+            refusal = ErrorCode.INVALID_REQUIRED_ACKS
+            self._refuse_all(connection, version, correlation_id, call.topics, refusal, call.acks)
             return
+        if call.transactional_id is None:
+            self._append(connection, frame, version, correlation_id, call, {})
+            return
+        from tanist.broker.api.produce_transactional import MixedProducers, TransactionalProduce
+
+        def append(held: memoryview, verified: Mapping[tuple[str, int], int]) -> None:
+            self._append(connection, held, version, correlation_id, call, verified)
+
+        try:
+            TransactionalProduce(self._transactions, verifies=self._verifies).verify(
+                connection, frame, version, call.transactional_id, self._led(frame, call), append
+            )
+        except MixedProducers:
+            refusal = ErrorCode.INVALID_PRODUCER_ID_MAPPING
+            self._refuse_all(connection, version, correlation_id, call.topics, refusal, call.acks)
+
+    def _led(self, frame: memoryview, call: ProduceCall) -> list[tuple[HostedPartition, memoryview]]:
+        """The batches of the request for partitions that are led here."""
+        found: list[tuple[HostedPartition, memoryview]] = []
+        for topic, parts in call.topics:
+            hosted_parts = self._by_topic.get(topic)
+            for index, start, end in parts:
+                hosted = None if hosted_parts is None else hosted_parts.get(index)
+                if hosted is not None and hosted.leader is not None and not hosted.is_internal and start >= 0:
+                    found.append((hosted, frame[start:end]))
+        return found
+
+    def _append(
+        self,
+        connection: ClientConnection,
+        frame: memoryview,
+        version: int,
+        correlation_id: int,
+        call: ProduceCall,
+        verified: Mapping[tuple[str, int], int],
+    ) -> None:
+        """Append all batches. `verified`: the error of each partition whose coordinator was asked, 0 if it agrees."""
+        acks = call.acks
         turn = self._turn
         if not turn.begun:
             turn.begin()
@@ -225,6 +280,8 @@ class Produce:
                     failed = True
                     continue
                 error = leader.check_before_append(acks)
+                if not error and end - start > _ATTRIBUTES_END and frame[start + _ATTRIBUTES_END] & _TRANSACTIONAL:
+                    error = self._transaction_error(hosted, frame[start:end], call, verified)
                 if error:
                     results.append(ProduceResult(index, error, -1, -1, -1))
                     failed = True
@@ -278,6 +335,29 @@ class Produce:
             connection.respond_one(self.answer(connection, version, correlation_id, answers))
         else:
             connection.respond_one(encode_produce_response(version, correlation_id, answers))
+
+    def _transaction_error(
+        self,
+        hosted: HostedPartition,
+        batch: memoryview,
+        call: ProduceCall,
+        verified: Mapping[tuple[str, int], int],
+    ) -> int:
+        """The error of a batch of a transaction: it must be open here, or verified (KIP-890)."""
+        if call.transactional_id is None:
+            return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED  # as Apache Kafka answers a request without it
+        if len(batch) < HEADER_BYTES:
+            return ErrorCode.NONE  # the log says what is wrong with it
+        error = verified.get((hosted.topic, hosted.index))
+        if error:
+            return error
+        header = BatchHeader(*HEADER.unpack_from(batch))
+        producers = hosted.log.producers
+        if error is None and not producers.is_open(header.producer_id, header.producer_epoch):
+            return ErrorCode.INVALID_TXN_STATE
+        if producers.skips_batches(header.producer_id, header.producer_epoch, header.base_sequence):
+            return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        return ErrorCode.NONE
 
     def _refuse_all(
         self,

@@ -127,6 +127,7 @@ class ClientConnection:
     MAX_UNSENT_BYTES = 64 << 20
 
     __slots__ = (
+        "_held",
         "_owner",
         "_paused",
         "_touch",
@@ -180,6 +181,7 @@ class ClientConnection:
         self.fetch_plan: FetchPlan | None = None
         self._touched = False
         self._paused = False
+        self._held = False
 
     # -- frames in
 
@@ -311,6 +313,17 @@ class ClientConnection:
         elif len(chunks) > 1 and self.connection.pending_bytes > self.MAX_UNSENT_BYTES:
             self._hold_back()
 
+    def hold(self) -> None:
+        """Read no more until `release`: the next request is to be handled after this one, whatever that waits for."""
+        self._held = True
+        self.connection.pause()
+
+    def release(self) -> None:
+        """Go on after `hold`."""
+        self._held = False
+        if not self._paused and not self.closed:
+            self.connection.resume()
+
     def _hold_back(self) -> None:
         self._paused = True
         self.connection.pause()
@@ -320,7 +333,8 @@ class ClientConnection:
         if len(self.slots) < self.MAX_UNANSWERED:
             if self.connection.pending_bytes <= self.MAX_UNSENT_BYTES:
                 self._paused = False
-                self.connection.resume()
+                if not self._held:
+                    self.connection.resume()
             else:
                 self._owner.flush_later(self)
 

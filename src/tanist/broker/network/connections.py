@@ -10,12 +10,11 @@ from collections.abc import Callable, Iterator
 
 from tanist.broker.context import NodeContext
 from tanist.broker.endpoints import SECURITY_PROTOCOLS, Endpoint
-from tanist.broker.network.client_connection import Call, ClientConnection, ListenerApis
+from tanist.broker.network.client_connection import ClientConnection, ListenerApis
 from tanist.broker.network.throttled_warnings import ThrottledWarnings
 from tanist.ports import Connection, Listener
 
 _MALFORMED_INTERVAL_MS = 1_000
-_TRANSACTIONAL_INTERVAL_MS = 60_000
 _FLUSH_AGAIN_MS = 10
 
 
@@ -38,7 +37,6 @@ class Connections:
         self._open: dict[ClientConnection, None] = {}
         self._listeners: dict[str, Listener] = {}
         self._malformed = ThrottledWarnings(context.clock, context.report, _MALFORMED_INTERVAL_MS)
-        self._transactional = ThrottledWarnings(context.clock, context.report, _TRANSACTIONAL_INTERVAL_MS)
         self.requests = context.metrics.requests
 
     def __iter__(self) -> Iterator[ClientConnection]:
@@ -125,11 +123,3 @@ class Connections:
         """A connection is closed for what it sent. One line a second: a client must not fill the disk with it."""
         self._context.metrics.malformed_requests += 1
         self._malformed.add(f"closing {peer}: malformed request: {why}")
-
-    def transaction_refused(self, call: Call, transactional_id: str) -> None:
-        """A client wants transactions, which are not there; its own error message may not say so."""
-        client_id, host = call.client
-        self._transactional.add(
-            f"client {client_id!r} at {host[1:]} wants transactions (transactional.id {transactional_id!r}), which "
-            "tanist does not have: refused with TRANSACTIONAL_ID_AUTHORIZATION_FAILED, for clients report that at once"
-        )

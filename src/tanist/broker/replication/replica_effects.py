@@ -2,12 +2,12 @@
 
 Owns which part of the broker an effect goes to, and nothing else: the replica has decided, the parts act. Requests that
 wait on a partition hear of it here: produces when the high watermark moves, fetches at the end of the turn or when the
-role changes, the groups' coordinator when the leadership of a partition of `__consumer_offsets` comes or goes.
+role changes, a coordinator when the leadership of a partition of its topic comes or goes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from tanist.broker.counters import Metrics
@@ -24,7 +24,6 @@ from tanist.replica.effects import (
 )
 from tanist.replica.leader import LeaderState
 from tanist.wire.errors import ErrorCode
-from tanist.wire.internal_topics import OFFSETS_TOPIC
 
 
 class IsrProposals(Protocol):
@@ -42,13 +41,14 @@ class SalvageQueue(Protocol):
 
 
 class ReplicaEffects:
-    """The interpreter. `isr_changes`, `salvage` and `group_leadership_changed` are set while the node is assembled."""
+    """The interpreter. `isr_changes`, `salvage` and `coordinators` are set while the node is assembled."""
 
-    __slots__ = ("_mark_dirty", "_metrics", "_report", "group_leadership_changed", "isr_changes", "salvage")
+    __slots__ = ("_mark_dirty", "_metrics", "_report", "coordinators", "isr_changes", "salvage")
 
     isr_changes: IsrProposals
     salvage: SalvageQueue
-    group_leadership_changed: Callable[[HostedPartition], None]
+    coordinators: Mapping[str, Callable[[HostedPartition], None]]
+    """By the internal topic that they keep: they hear of each change of role."""
 
     def __init__(
         self, mark_dirty: Callable[[HostedPartition], None], metrics: Metrics, report: Callable[[str, str], None]
@@ -96,8 +96,8 @@ class ReplicaEffects:
         waiters, hosted.fetch_waiters = hosted.fetch_waiters, []
         for waiter in waiters:
             waiter.expire()
-        if hosted.topic == OFFSETS_TOPIC:
-            self.group_leadership_changed(hosted)
+        if hosted.is_internal and (coordinator := self.coordinators.get(hosted.topic)) is not None:
+            coordinator(hosted)
 
     def _count_records(self, hosted: HostedPartition, before: LeaderState | None) -> None:
         """A log grows by what producers append while it is led from here: so records need not be counted one by one."""

@@ -9,6 +9,10 @@ from .notation import read
 
 _LOG = read(
     """
+add.partitions.to.txn.retry.backoff.max.ms int 100 read-only high >=0
+    How long the first batch of a transaction waits for the one before to end.
+add.partitions.to.txn.retry.backoff.ms int 20 read-only high >=1
+    How often it looks.
 compression.gzip.level int -1 cluster-wide medium 1..9|-1 no-effect
     Default of the topic config of this name.
 compression.lz4.level int 9 cluster-wide medium 1..17 no-effect
@@ -139,17 +143,23 @@ offsets.topic.segment.bytes int 104857600 read-only high >=1
     Segment size of __consumer_offsets.
 producer.id.expiration.ms int 86400000 cluster-wide low >=1
     How long a silent producer's state is kept.
-transaction.max.timeout.ms int 900000 read-only high >=1 no-effect
+transaction.abort.timed.out.transaction.cleanup.interval.ms int 10000 read-only low >=1
+    How often transactions are looked for that take longer than their timeout.
+transaction.max.timeout.ms int 900000 read-only high >=1
     Longest transaction timeout a producer may ask for.
-transaction.state.log.min.isr int 2 read-only high >=1 no-effect
+transaction.partition.verification.enable boolean true cluster-wide low
+    Whether the first batch of a transaction waits for the coordinator's word that the partition is in it.
+transaction.remove.expired.transaction.cleanup.interval.ms int 3600000 read-only low >=1
+    How often transactional ids are looked for that nobody uses.
+transaction.state.log.min.isr int 2 read-only high >=1
     min.insync.replicas of __transaction_state.
-transaction.state.log.num.partitions int 50 read-only high >=1 no-effect
+transaction.state.log.num.partitions int 50 read-only high >=1
     Partitions of __transaction_state.
-transaction.state.log.replication.factor short 3 read-only high >=1 no-effect
+transaction.state.log.replication.factor short 3 read-only high >=1
     Replicas of __transaction_state.
-transaction.state.log.segment.bytes int 104857600 read-only high >=1 no-effect
+transaction.state.log.segment.bytes int 104857600 read-only high >=1
     Segment size of __transaction_state.
-transactional.id.expiration.ms int 604800000 read-only high >=1 no-effect
+transactional.id.expiration.ms int 604800000 read-only high >=1
     How long an unused transactional id is kept.
 """,
     on_brokers=True,

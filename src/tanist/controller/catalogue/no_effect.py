@@ -258,12 +258,7 @@ delegation.token.expiry.time.ms long 86400000 read-only medium >=1
 delegation.token.max.lifetime.ms long 604800000 read-only medium >=1
 delegation.token.secret.key password - read-only medium
 """,
-    "there are no transactions": """
-add.partitions.to.txn.retry.backoff.max.ms int 100 read-only high >=0
-add.partitions.to.txn.retry.backoff.ms int 20 read-only high >=1
-transaction.abort.timed.out.transaction.cleanup.interval.ms int 10000 read-only low >=1
-transaction.partition.verification.enable boolean true cluster-wide low
-transaction.remove.expired.transaction.cleanup.interval.ms int 3600000 read-only low >=1
+    "transactions do without it": """
 transaction.state.log.load.buffer.size int 5242880 read-only high >=1
 transaction.two.phase.commit.enable boolean false read-only low
 """,

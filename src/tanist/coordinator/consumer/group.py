@@ -31,9 +31,11 @@ from tanist.coordinator.consumer.member import (
 )
 from tanist.coordinator.consumer.reconciliation import Reported, next_current
 from tanist.coordinator.consumer.tables import ConsumerTables
-from tanist.coordinator.consumer.topics import InvalidRegex, Topics, hash_of, matching
+from tanist.coordinator.consumer.topics import Topics, hash_of, matching
+from tanist.coordinator.deadlines import NEVER_MS
 from tanist.coordinator.effects import GroupRecord
-from tanist.coordinator.rebalance import NEVER_MS, GroupSettings
+from tanist.coordinator.rebalance import GroupSettings
+from tanist.coordinator.regex import InvalidRegex
 from tanist.wire.consumer_group_records import (
     ConsumerGroupKey,
     ConsumerGroupValue,
@@ -45,8 +47,8 @@ from tanist.wire.consumer_group_records import (
     TargetAssignmentKey,
     TargetAssignmentValue,
 )
+from tanist.wire.coordinator_records import CoordinatorKey, CoordinatorValue
 from tanist.wire.errors import ErrorCode
-from tanist.wire.group_record import GroupRecordKey, GroupRecordValue
 from tanist.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from tanist.wire.messages.consumer_group_heartbeat_response import (
     Assignment,
@@ -102,7 +104,7 @@ class ConsumerGroup(ConsumerTables):
 
     # -- decisions
 
-    def emit(self, key: GroupRecordKey, value: GroupRecordValue | None) -> None:
+    def emit(self, key: CoordinatorKey, value: CoordinatorValue | None) -> None:
         """Decide: apply the record at once, and have it written."""
         self._undo.append(self.record_before(key))
         self._records.append((key, value))
@@ -437,6 +439,14 @@ class ConsumerGroup(ConsumerTables):
         if self.members[member_id].classic is not None:
             return ErrorCode.NONE if epoch == known else ErrorCode.ILLEGAL_GENERATION
         return ErrorCode.NONE if epoch <= known else ErrorCode.STALE_MEMBER_EPOCH
+
+    def txn_commit_error(self, member_id: str, epoch: int) -> int:
+        """Whether a member of this epoch may commit within a transaction: only in its present epoch (KIP-447)."""
+        if epoch < 0 and not self.members:
+            return ErrorCode.NONE
+        if member_id not in self.members:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        return ErrorCode.NONE if epoch == self.current(member_id).epoch else ErrorCode.ILLEGAL_GENERATION
 
     def may_commit(self, member_id: str, epoch: int, topic_id: UUID, index: int) -> bool:
         """A member may have sent its commit before it learned of its new epoch: it may commit partitions that it has

@@ -18,8 +18,8 @@ from tanist.coordinator.effects import Answer, Append, ConsumerGroupChanged, Eff
 from tanist.coordinator.group import Group, JoinContext
 from tanist.coordinator.membership import GroupState
 from tanist.coordinator.rebalance import GroupSettings, join_refused, sync_refused
+from tanist.wire.coordinator_records import CoordinatorKey, CoordinatorValue
 from tanist.wire.errors import ErrorCode
-from tanist.wire.group_record import GroupRecordKey, GroupRecordValue
 from tanist.wire.group_records import GroupMetadataKey
 from tanist.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from tanist.wire.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
@@ -47,7 +47,7 @@ class ConsumerGroups:
 
     # -- records
 
-    def replay(self, key: GroupRecordKey, group_id: str, value: GroupRecordValue | None) -> None:
+    def replay(self, key: CoordinatorKey, group_id: str, value: CoordinatorValue | None) -> None:
         group = self.groups.get(group_id)
         if group is None:
             if value is None:

@@ -35,7 +35,7 @@ from tanist.wire.consumer_group_records import (
     TargetAssignmentKey,
     TargetAssignmentValue,
 )
-from tanist.wire.group_record import GroupRecordKey, GroupRecordValue
+from tanist.wire.coordinator_records import CoordinatorKey, CoordinatorValue
 
 CONSUMER_KEYS = (
     ConsumerGroupKey,
@@ -83,7 +83,7 @@ class ConsumerTables:
 
     # -- records
 
-    def replay(self, key: GroupRecordKey, value: GroupRecordValue | None) -> None:
+    def replay(self, key: CoordinatorKey, value: CoordinatorValue | None) -> None:
         """Replay one record; no value is a tombstone."""
         if isinstance(key, MemberCurrentKey):
             self._replay_current(key.member_id, value if isinstance(value, MemberCurrentValue) else None)
@@ -132,9 +132,9 @@ class ConsumerTables:
                     for index in indexes:
                         self.owners[(topic_id, index)] = member_id
 
-    def record_before(self, key: GroupRecordKey) -> GroupRecord:
+    def record_before(self, key: CoordinatorKey) -> GroupRecord:
         """The record that would restore the present state of this key."""
-        value: GroupRecordValue | None = None
+        value: CoordinatorValue | None = None
         if isinstance(key, MemberCurrentKey):
             current = self.currents.get(key.member_id)
             value = None if current is None else current_record(current)
@@ -160,7 +160,7 @@ class ConsumerTables:
     def tombstones(self) -> list[GroupRecord]:
         """The tombstones that remove the group, members first."""
         group = self.group_id
-        keys: list[GroupRecordKey] = []
+        keys: list[CoordinatorKey] = []
         keys += [MemberCurrentKey(group=group, member_id=each) for each in self.currents]
         keys += [MemberTargetKey(group=group, member_id=each) for each in self.targets]
         if self.target_epoch:

@@ -1,8 +1,4 @@
-"""The cluster's topics for a group, and the matches of a regular expression among them.
-
-Expressions are RE2's, as in Apache Kafka since 4.0: any client can send them, and the coordinator matches them against
-all topics, so with a backtracking engine one client could stop a broker.
-"""
+"""The cluster's topics for a group, and the matches of a regular expression among them."""
 
 from __future__ import annotations
 
@@ -10,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from typing import Protocol
 from uuid import UUID
+
+from tanist.coordinator.regex import full_matcher
 
 
 class Topics(Protocol):
@@ -29,22 +27,10 @@ class Topics(Protocol):
         """All topics, internal ones too: an expression may match them, as in Apache Kafka."""
 
 
-class InvalidRegex(Exception):
-    """The expression does not compile; the message has the reason."""
-
-
 def matching(regex: str, names: Iterable[str]) -> tuple[str, ...]:
     """The names that the whole expression matches, sorted. `InvalidRegex` if it does not compile."""
-    import re2  # imported late: only a coordinator of such a group needs it
-
-    options = re2.Options()
-    options.log_errors = False
-    try:
-        compiled = re2.compile(regex, options)
-    except re2.error as error:
-        detail = error.args[0] if error.args else error
-        raise InvalidRegex(detail.decode(errors="replace") if isinstance(detail, bytes) else str(detail)) from error
-    return tuple(sorted(name for name in names if compiled.fullmatch(name) is not None))
+    matches = full_matcher(regex)
+    return tuple(sorted(name for name in names if matches(name)))
 
 
 def hash_of(found: Mapping[str, tuple[UUID, int]]) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from tanist.broker.groups import coordinator as hosted
+from tanist.broker.coordinator_runtime.runtime import CoordinatorRuntime
 from tanist.broker.replication.leadership import Confirmation, Leadership, OnConfirmation
 from tanist.coordinator.consumer import group as consumer_group
 from tanist.coordinator.consumer.group import ConsumerGroup
@@ -84,25 +84,25 @@ def g3b_any_epoch_commits() -> tuple[Patch, ...]:
 # -- changes of coordinator
 
 
-def _serves_what_is_not_loaded(coordinator: hosted.Coordinator, group_id: str) -> Any:
-    topic = coordinator._metadata.image.topic(OFFSETS_TOPIC)
-    if topic is None or coordinator._closed:
+def _serves_what_is_not_loaded(runtime: CoordinatorRuntime[Shard], group_id: str) -> Any:
+    topic = runtime._parts.metadata.image.topic(OFFSETS_TOPIC)
+    if topic is None or runtime._closed:
         return ErrorCode.NOT_COORDINATOR
-    partition = coordinator._partitions.get(partition_of(group_id, len(topic.partitions)))
+    partition = runtime._partitions.get(partition_of(group_id, len(topic.partitions)))
     return ErrorCode.NOT_COORDINATOR if partition is None else partition
 
 
-g4_serves_before_it_has_loaded = fixed(hosted.Coordinator, "find", _serves_what_is_not_loaded)
+g4_serves_before_it_has_loaded = fixed(CoordinatorRuntime, "find", _serves_what_is_not_loaded)
 
 
 def g5_deposed_coordinators_go_on() -> tuple[Patch, ...]:
-    role_changed = hosted.Coordinator.role_changed
+    role_changed = CoordinatorRuntime.role_changed
 
-    def goes_on(coordinator: hosted.Coordinator, partition: Any) -> None:
+    def goes_on(runtime: CoordinatorRuntime[Shard], partition: Any) -> None:
         if partition.leader is not None and not partition.stale:
-            role_changed(coordinator, partition)
+            role_changed(runtime, partition)
 
-    return (Patch(hosted.Coordinator, "role_changed", goes_on),)
+    return (Patch(CoordinatorRuntime, "role_changed", goes_on),)
 
 
 def g11_tells_without_making_sure() -> tuple[Patch, ...]:

@@ -27,7 +27,7 @@ from tanist.sim.workload.group_client import GroupPartition, Offsets, TopicParti
 from tanist.sim.world.world import Host, World
 from tanist.wire.batch import decode_batch, iterate_headers
 from tanist.wire.consumer_group_records import ConsumerGroupKey, ConsumerMemberKey, MemberCurrentKey, MemberCurrentValue
-from tanist.wire.group_record import GroupRecordKey, GroupRecordValue
+from tanist.wire.coordinator_records import CoordinatorKey, CoordinatorValue
 from tanist.wire.group_records import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -123,7 +123,7 @@ class Ledger:
     def went_down(self, host: Host, *, lost_power: bool, mid_turn: bool) -> None:
         pass  # committed records stay
 
-    def _replay(self, offset: int, key: GroupRecordKey, value: GroupRecordValue | None) -> None:
+    def _replay(self, offset: int, key: CoordinatorKey, value: CoordinatorValue | None) -> None:
         if isinstance(key, OffsetCommitKey):
             if isinstance(value, OffsetCommitValue):
                 self._replay_commit(offset, (key.group, key.topic, key.partition), value)

@@ -1,4 +1,4 @@
-"""The logs of `__consumer_offsets` that have come to this broker, replayed into their shards.
+"""The logs of a coordinator that have come to this broker, replayed into their shards.
 
 One partition at a time, slice by slice between the turns of others. Records that the log held when its leadership came
 are replayed; those written since are the coordinator's own.
@@ -8,61 +8,45 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final, Generic
 
 from tanist.broker.context import NodeContext
-from tanist.broker.replication.hosted_partition import HostedPartition
-from tanist.coordinator.consumer.topics import Topics
-from tanist.coordinator.effects import Append
-from tanist.coordinator.rebalance import GroupSettings
-from tanist.coordinator.shard import Shard
+from tanist.broker.coordinator_runtime.partition import CoordinatorPartition, ShardT
 from tanist.log.log import OffsetOutOfRange
+from tanist.log.markers import parse_marker
 from tanist.log.scan import DamagedBatch
 from tanist.ports import Timer
 from tanist.wire.batch import decode_batch, iterate_headers
 from tanist.wire.errors import WireError
-from tanist.wire.group_records import decode_group_record
-from tanist.wire.internal_topics import OFFSETS_TOPIC
+from tanist.wire.primitives import Buffer
 
 _SLICE_BYTES: Final = 32 * 1024
 """How much of a log is replayed in one go: a few milliseconds' worth."""
 
 
-class GroupPartition:
-    """A partition of `__consumer_offsets` that is led here."""
-
-    def __init__(self, hosted: HostedPartition, settings: GroupSettings, topics: Topics) -> None:
-        self.hosted = hosted
-        self.shard = Shard(settings, topics)
-        self.ready = False
-        self.next_offset = hosted.log.log_start_offset
-        self.load_end = hosted.log.log_end_offset
-        """Records below were written under other leaders."""
-        self.written_end = hosted.log.log_end_offset
-        """The end of the records that this coordinator has appended."""
-        self.gathered: list[Append] = []
-        """Decisions of groups in this turn."""
-        self.began_ms = 0
-        self.records = 0
+Decode = Callable[[Buffer, Buffer | None], tuple[Any, Any] | None]
+"""A record's key and value, decoded; None if it is of an unknown kind. `WireError` if malformed."""
 
 
-class Loader:
+class Loader(Generic[ShardT]):
     """Replays the partitions that are added, in their order."""
 
     def __init__(
         self,
         context: NodeContext,
-        is_served: Callable[[GroupPartition], bool],
-        loaded: Callable[[GroupPartition], None],
+        decode: Decode,
+        is_served: Callable[[CoordinatorPartition[ShardT]], bool],
+        loaded: Callable[[CoordinatorPartition[ShardT]], None],
     ) -> None:
         """`is_served`: it is still led here; `loaded` is called once with each that has been replayed."""
         self._context = context
+        self._decode = decode
         self._is_served = is_served
         self._loaded = loaded
-        self._waiting: deque[GroupPartition] = deque()
+        self._waiting: deque[CoordinatorPartition[ShardT]] = deque()
         self._timer: Timer | None = None
 
-    def add(self, partition: GroupPartition) -> None:
+    def add(self, partition: CoordinatorPartition[ShardT]) -> None:
         """Replay it, after those that were added before."""
         self._waiting.append(partition)
         if self._timer is None:
@@ -87,10 +71,9 @@ class Loader:
         if self._waiting:
             self._go_on()
 
-    def _load_slice(self, partition: GroupPartition) -> bool:
+    def _load_slice(self, partition: CoordinatorPartition[ShardT]) -> bool:
         """True once there is no more to do."""
         hosted = partition.hosted
-        name = f"{hosted.topic}-{hosted.index}"
         try:
             partition.next_offset = max(partition.next_offset, hosted.log.log_start_offset)
             piece = hosted.log.read(partition.next_offset, _SLICE_BYTES, partition.load_end)
@@ -100,8 +83,11 @@ class Loader:
             chunk, begin_offset = piece.chunk, partition.next_offset
             view = memoryview(chunk.file.read(chunk.offset, chunk.length))
             for position, header in iterate_headers(view):
-                if not header.is_control and not header.is_transactional:
-                    self._replay(partition, view[position : position + header.size_bytes])
+                batch = view[position : position + header.size_bytes]
+                if not header.is_control:
+                    self._replay(partition, batch, header.producer_id if header.is_transactional else None)
+                elif header.next_offset > begin_offset and (marker := parse_marker(batch)) is not None:
+                    partition.shard.replay_marker(header.producer_id, committed=not marker.aborted)
                 partition.next_offset = header.next_offset
             if partition.next_offset == begin_offset:
                 raise WireError(f"no batch at offset {begin_offset}")
@@ -109,19 +95,25 @@ class Loader:
             hosted.disk_failed(failure)
             return True
         except (DamagedBatch, OffsetOutOfRange, WireError) as damage:
-            self._context.report("ERROR", f"{name}: its groups can't be served, the log can't be read: {damage}")
+            self._context.report("ERROR", f"{partition.name} can't be served, its log can't be read: {damage}")
             return True
         return False
 
-    def _replay(self, partition: GroupPartition, batch: memoryview) -> None:
+    def _replay(self, partition: CoordinatorPartition[ShardT], batch: memoryview, transaction_of: int | None) -> None:
+        """The records of a batch; `transaction_of` is the producer of a transactional one."""
+        shard = partition.shard
         for record in decode_batch(batch):
             if record.offset < partition.next_offset or record.key is None:
                 continue
             partition.records += 1
             try:
-                decoded = decode_group_record(record.key, record.value)
+                decoded = self._decode(record.key, record.value)
             except WireError as error:
-                self._context.report("WARN", f"{OFFSETS_TOPIC}-{partition.hosted.index} at {record.offset}: {error}")
+                self._context.report("WARN", f"{partition.name} at {record.offset}: {error}")
                 continue
-            if decoded is not None:
-                partition.shard.replay(*decoded)
+            if decoded is None:
+                continue
+            if transaction_of is None:
+                shard.replay(*decoded)
+            else:
+                shard.replay_pending(transaction_of, *decoded)

@@ -1,0 +1,63 @@
+"""AddOffsetsToTxn (key 25), versions 0-4: a transaction will commit offsets of a group.
+
+The partition of `__consumer_offsets` that has the group becomes part of the transaction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tanist.broker.metadata.view import MetadataView
+from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.parts import BrokerParts
+from tanist.broker.transactions.service import Transactions
+from tanist.coordinator.partitioning import partition_of
+from tanist.ports import Clock
+from tanist.wire.errors import ErrorCode
+from tanist.wire.internal_topics import OFFSETS_TOPIC
+from tanist.wire.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
+from tanist.wire.messages.add_offsets_to_txn_response import AddOffsetsToTxnResponse
+
+_FENCED_VERSION = 2
+_OLD_CLIENT = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AddOffsetsToTxn:
+    """The handler of AddOffsetsToTxn."""
+
+    clock: Clock
+    metadata: MetadataView
+    transactions: Transactions
+
+    def handle(self, request: AddOffsetsToTxnRequest, call: Call) -> None:
+        """Add the group's partition; the answer waits until that is in the log."""
+        call.wait()
+
+        def reply(error: int) -> None:
+            if error == ErrorCode.PRODUCER_FENCED and call.version < _FENCED_VERSION:
+                error = ErrorCode.INVALID_PRODUCER_EPOCH
+            call.reply(AddOffsetsToTxnResponse(error_code=int(error)))
+
+        topic = self.metadata.image.topic(OFFSETS_TOPIC)
+        if topic is None:
+            reply(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            return
+        coordinator = self.transactions.coordinator()
+        found = coordinator.find(request.transactional_id)
+        if isinstance(found, int):
+            reply(found)
+            return
+        effects = found.shard.add_partitions(
+            request.transactional_id,
+            (request.producer_id, request.producer_epoch),
+            frozenset({(OFFSETS_TOPIC, partition_of(request.group_id, len(topic.partitions)))}),
+            _OLD_CLIENT,
+            reply,
+            self.clock.wall_ms(),
+        )
+        coordinator.carry_out(found, effects)
+
+
+def build(parts: BrokerParts) -> Handler:
+    return AddOffsetsToTxn(parts.context.clock, parts.metadata, parts.transactions).handle

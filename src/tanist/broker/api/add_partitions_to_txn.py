@@ -1,0 +1,151 @@
+"""AddPartitionsToTxn (key 24), versions 0-5: the partitions to which a transaction will write.
+
+Clients send versions 0-3, for one transaction. From version 4 on other brokers send it: to have a partition verified
+before its first batch, or added for a client of `transaction.version` 2 (KIP-890).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from tanist.broker.metadata.view import MetadataView
+from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.parts import BrokerParts
+from tanist.broker.transactions.service import Transactions
+from tanist.coordinator.transactions.state import TopicIndex
+from tanist.ports import Clock
+from tanist.wire.errors import ErrorCode
+from tanist.wire.messages.add_partitions_to_txn_request import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+from tanist.wire.messages.add_partitions_to_txn_response import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopicResult,
+)
+
+_FENCED_VERSION = 2
+_BATCHED_VERSION = 4
+_OLD_CLIENT, _BUMPING_CLIENT = 0, 2
+
+OnErrors = Callable[[dict[TopicIndex, int]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class AddPartitionsToTxn:
+    """The handler of AddPartitionsToTxn."""
+
+    clock: Clock
+    metadata: MetadataView
+    transactions: Transactions
+
+    def handle(self, request: AddPartitionsToTxnRequest, call: Call) -> None:
+        """Add or verify the partitions of each transaction; the answer waits until all are in the log."""
+        call.wait()
+        if call.version >= _BATCHED_VERSION:
+            self._handle_batch(request, call)
+            return
+        transaction = AddPartitionsToTxnTransaction(
+            transactional_id=request.v3_and_below_transactional_id,
+            producer_id=request.v3_and_below_producer_id,
+            producer_epoch=request.v3_and_below_producer_epoch,
+            topics=request.v3_and_below_topics,
+        )
+
+        def added(errors: dict[TopicIndex, int]) -> None:
+            if call.version < _FENCED_VERSION:
+                errors = {
+                    each: int(ErrorCode.INVALID_PRODUCER_EPOCH) if error == ErrorCode.PRODUCER_FENCED else error
+                    for each, error in errors.items()
+                }
+            results = _results_of(request.v3_and_below_topics, errors)
+            call.reply(AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results))
+
+        self._add(transaction, _OLD_CLIENT, added)
+
+    def _handle_batch(self, request: AddPartitionsToTxnRequest, call: Call) -> None:
+        results: list[AddPartitionsToTxnResult] = []
+        if not request.transactions:
+            call.reply(AddPartitionsToTxnResponse())
+        for transaction in request.transactions:
+
+            def answered(
+                errors: dict[TopicIndex, int], transaction: AddPartitionsToTxnTransaction = transaction
+            ) -> None:
+                results.append(
+                    AddPartitionsToTxnResult(
+                        transactional_id=transaction.transactional_id,
+                        topic_results=_results_of(transaction.topics, errors),
+                    )
+                )
+                if len(results) == len(request.transactions):
+                    call.reply(AddPartitionsToTxnResponse(results_by_transaction=tuple(results)))
+
+            if transaction.verify_only:
+                self._verify(transaction, answered)
+            else:
+                self._add(transaction, _BUMPING_CLIENT, answered)
+
+    def _verify(self, transaction: AddPartitionsToTxnTransaction, answered: OnErrors) -> None:
+        partitions = _partitions_of(transaction.topics)
+        found = self.transactions.coordinator().find(transaction.transactional_id)
+        if isinstance(found, int):
+            answered(dict.fromkeys(partitions, found))
+            return
+        producer = (transaction.producer_id, transaction.producer_epoch)
+        answered(found.shard.verify(transaction.transactional_id, producer, partitions))
+
+    def _add(self, transaction: AddPartitionsToTxnTransaction, client_version: int, answered: OnErrors) -> None:
+        partitions = _partitions_of(transaction.topics)
+        unknown = [each for each in partitions if self.metadata.current_leader(*each) is None]
+        if unknown:
+            # None is added: a transaction that cannot write all that it wants will not be committed.
+            errors = dict.fromkeys(partitions, int(ErrorCode.OPERATION_NOT_ATTEMPTED))
+            errors.update(dict.fromkeys(unknown, int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)))
+            answered(errors)
+            return
+        coordinator = self.transactions.coordinator()
+        found = coordinator.find(transaction.transactional_id)
+        if isinstance(found, int):
+            answered(dict.fromkeys(partitions, found))
+            return
+
+        def added(error: int) -> None:
+            answered(dict.fromkeys(partitions, int(error)))
+
+        effects = found.shard.add_partitions(
+            transaction.transactional_id,
+            (transaction.producer_id, transaction.producer_epoch),
+            frozenset(partitions),
+            client_version,
+            added,
+            self.clock.wall_ms(),
+        )
+        coordinator.carry_out(found, effects)
+
+
+def build(parts: BrokerParts) -> Handler:
+    return AddPartitionsToTxn(parts.context.clock, parts.metadata, parts.transactions).handle
+
+
+def _partitions_of(topics: Iterable[AddPartitionsToTxnTopic]) -> list[TopicIndex]:
+    return [(topic.name, index) for topic in topics for index in topic.partitions]
+
+
+def _results_of(
+    topics: Iterable[AddPartitionsToTxnTopic], errors: dict[TopicIndex, int]
+) -> tuple[AddPartitionsToTxnTopicResult, ...]:
+    return tuple(
+        AddPartitionsToTxnTopicResult(
+            name=topic.name,
+            results_by_partition=tuple(
+                AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=errors[topic.name, index])
+                for index in topic.partitions
+            ),
+        )
+        for topic in topics
+    )

@@ -1,0 +1,63 @@
+"""DescribeTransactions (key 65), version 0: the state of transactional ids (KIP-664)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.parts import BrokerParts
+from tanist.broker.transactions.service import Transactions
+from tanist.wire.errors import ErrorCode
+from tanist.wire.messages.describe_transactions_request import DescribeTransactionsRequest
+from tanist.wire.messages.describe_transactions_response import (
+    DescribeTransactionsResponse,
+    TopicData,
+    TransactionState,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeTransactions:
+    """The handler of DescribeTransactions."""
+
+    transactions: Transactions
+
+    def handle(self, request: DescribeTransactionsRequest, call: Call) -> None:
+        """Answer from what is committed, once it is sure that no other broker coordinates the ids by now."""
+        call.wait()
+
+        def answer(errors: dict[str, int]) -> None:
+            states = tuple(self._describe(each, errors) for each in request.transactional_ids)
+            call.reply(DescribeTransactionsResponse(transaction_states=states))
+
+        self.transactions.coordinator().when_sure([each for each in request.transactional_ids if each], answer)
+
+    def _describe(self, transactional_id: str, errors: dict[str, int]) -> TransactionState:
+        found = errors.get(transactional_id) or self.transactions.coordinator().find(transactional_id)
+        if not transactional_id:
+            return _refused(transactional_id, ErrorCode.INVALID_REQUEST)
+        if isinstance(found, int):
+            return _refused(transactional_id, found)
+        values = found.shard.find(transactional_id)
+        if values is None:
+            return _refused(transactional_id, ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
+        topics: dict[str, list[int]] = {}
+        for topic, index in sorted(values.partitions):
+            topics.setdefault(topic, []).append(index)
+        return TransactionState(
+            transactional_id=transactional_id,
+            transaction_state=values.state.title,
+            transaction_timeout_ms=values.timeout_ms,
+            transaction_start_time_ms=values.start_ms,
+            producer_id=values.producer_id,
+            producer_epoch=values.producer_epoch,
+            topics=tuple(TopicData(topic=name, partitions=tuple(indexes)) for name, indexes in topics.items()),
+        )
+
+
+def build(parts: BrokerParts) -> Handler:
+    return DescribeTransactions(parts.transactions).handle
+
+
+def _refused(transactional_id: str, error: int) -> TransactionState:
+    return TransactionState(error_code=int(error), transactional_id=transactional_id)

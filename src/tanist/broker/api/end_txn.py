@@ -1,0 +1,71 @@
+"""EndTxn (key 26), versions 0-5: commit or abort a transaction.
+
+The answer comes when the decision is in the log; the markers follow. From version 5 on it carries the producer's next
+epoch (KIP-890). Before version 2 the error of a fenced producer is INVALID_PRODUCER_EPOCH (KIP-588).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tanist.broker.coordinator_runtime.partition import CoordinatorPartition
+from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.parts import BrokerParts
+from tanist.broker.transactions.service import Transactions
+from tanist.coordinator.transactions.effects import ProducerAnswer
+from tanist.coordinator.transactions.shard import TransactionShard
+from tanist.ports import Clock
+from tanist.wire.errors import ErrorCode
+from tanist.wire.messages.end_txn_request import EndTxnRequest
+from tanist.wire.messages.end_txn_response import EndTxnResponse
+
+_FENCED_VERSION = 2
+_BUMPING_VERSION = 5
+_OLD_CLIENT, _BUMPING_CLIENT = 0, 2
+
+
+@dataclass(frozen=True, slots=True)
+class EndTxn:
+    """The handler of EndTxn."""
+
+    clock: Clock
+    transactions: Transactions
+
+    def handle(self, request: EndTxnRequest, call: Call) -> None:
+        """Decide, and answer once the decision is committed."""
+        call.wait()
+        coordinator = self.transactions.coordinator()
+        bumps = call.version >= _BUMPING_VERSION
+
+        def reply(answer: ProducerAnswer) -> None:
+            error = answer.error
+            if error == ErrorCode.PRODUCER_FENCED and call.version < _FENCED_VERSION:
+                error = ErrorCode.INVALID_PRODUCER_EPOCH
+            response = EndTxnResponse(error_code=int(error))
+            if bumps:
+                response.producer_id, response.producer_epoch = answer.producer_id, answer.producer_epoch
+            call.reply(response)
+
+        def found(partition: CoordinatorPartition[TransactionShard] | int, producer_id: int) -> None:
+            if isinstance(partition, int):
+                reply(ProducerAnswer(partition))
+                return
+            effects = partition.shard.end(
+                request.transactional_id,
+                (request.producer_id, request.producer_epoch),
+                _BUMPING_CLIENT if bumps else _OLD_CLIENT,
+                producer_id,
+                reply,
+                self.clock.wall_ms(),
+                committed=request.committed,
+            )
+            coordinator.carry_out(partition, effects)
+
+        if bumps:
+            coordinator.with_producer_id(request.transactional_id, found)
+        else:
+            found(coordinator.find(request.transactional_id), -1)
+
+
+def build(parts: BrokerParts) -> Handler:
+    return EndTxn(parts.context.clock, parts.transactions).handle

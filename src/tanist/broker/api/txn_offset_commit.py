@@ -1,0 +1,123 @@
+"""TxnOffsetCommit (key 28), versions 0-5: offsets that count when the transaction is committed (KIP-98, KIP-447).
+
+The transaction must have the group's partition of `__consumer_offsets`: its coordinator is asked (KIP-890), and from
+version 5 on the partition is added thereby. Older clients get errors that they know.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tanist.broker.groups.service import Groups
+from tanist.broker.metadata.view import MetadataView
+from tanist.broker.network.client_connection import Call, Handler
+from tanist.broker.parts import BrokerParts
+from tanist.broker.transactions.service import Transactions
+from tanist.coordinator.partitioning import partition_of
+from tanist.coordinator.transactions.state import TopicIndex
+from tanist.wire.errors import ErrorCode
+from tanist.wire.internal_topics import OFFSETS_TOPIC
+from tanist.wire.messages.txn_offset_commit_request import TxnOffsetCommitRequest
+from tanist.wire.messages.txn_offset_commit_response import (
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+
+_ABORTABLE_VERSION = 4
+_ADDING_VERSION = 5
+_LOADING_VERSION = 2
+_RETRIABLE = (
+    ErrorCode.CONCURRENT_TRANSACTIONS,
+    ErrorCode.NETWORK_EXCEPTION,
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TxnOffsetCommit:
+    """The handler of TxnOffsetCommit."""
+
+    metadata: MetadataView
+    groups: Groups
+    transactions: Transactions
+    verifies: bool
+
+    def handle(self, request: TxnOffsetCommitRequest, call: Call) -> None:
+        """Have the transaction verified, then commit; the answer waits until that is in the log."""
+        call.wait()
+        topic = self.metadata.image.topic(OFFSETS_TOPIC)
+        found = self.groups.coordinator().find(request.group_id)
+        if isinstance(found, int) or topic is None:
+            error = found if isinstance(found, int) else ErrorCode.COORDINATOR_NOT_AVAILABLE
+            if error == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and call.version < _LOADING_VERSION:
+                error = ErrorCode.COORDINATOR_NOT_AVAILABLE  # older clients do not know the other
+            self._refuse(request, call, error)
+            return
+        partition = (OFFSETS_TOPIC, partition_of(request.group_id, len(topic.partitions)))
+        adds = call.version >= _ADDING_VERSION
+        producers = found.hosted.log.producers
+        ongoing = producers.is_open(request.producer_id, request.producer_epoch)
+        if ongoing or not (self.verifies or adds):
+            self._commit(request, call)
+            return
+        guard = producers.begin_verification(request.producer_id, request.producer_epoch, 0)
+
+        def verified(errors: dict[TopicIndex, int]) -> None:
+            error = errors[partition]
+            if not error and not producers.is_verified(request.producer_id, guard):
+                error = ErrorCode.CONCURRENT_TRANSACTIONS  # it has ended meanwhile
+            if error:
+                self._refuse(request, call, _error_for(error, call.version))
+            else:
+                self._commit(request, call)
+
+        producer = (request.producer_id, request.producer_epoch)
+        self.transactions.verifier().verify(request.transactional_id, producer, [partition], verified, adds=adds)
+
+    def _commit(self, request: TxnOffsetCommitRequest, call: Call) -> None:
+        coordinator = self.groups.coordinator()
+        found = coordinator.find(request.group_id)  # it may have moved meanwhile
+        if isinstance(found, int):
+            self._refuse(request, call, found)
+            return
+        coordinator.carry_out(found, found.shard.txn_commit(request, self.metadata.image.topic_ids, call.reply))
+
+    def _refuse(self, request: TxnOffsetCommitRequest, call: Call, error: int) -> None:
+        call.reply(
+            TxnOffsetCommitResponse(
+                topics=tuple(
+                    TxnOffsetCommitResponseTopic(
+                        name=topic.name,
+                        partitions=tuple(
+                            TxnOffsetCommitResponsePartition(
+                                partition_index=each.partition_index, error_code=int(error)
+                            )
+                            for each in topic.partitions
+                        ),
+                    )
+                    for topic in request.topics
+                )
+            )
+        )
+
+
+def build(parts: BrokerParts) -> Handler:
+    return TxnOffsetCommit(
+        parts.metadata,
+        parts.groups,
+        parts.transactions,
+        parts.context.config.transaction_partition_verification_enable,
+    ).handle
+
+
+def _error_for(error: int, version: int) -> int:
+    """The verification's error, as a client of this version can act on it."""
+    if error in _RETRIABLE:
+        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if version >= _LOADING_VERSION else error
+    if error == ErrorCode.PRODUCER_FENCED:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    if error == ErrorCode.TRANSACTION_ABORTABLE and version < _ABORTABLE_VERSION:
+        return ErrorCode.INVALID_TXN_STATE
+    return error

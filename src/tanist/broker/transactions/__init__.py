@@ -1,0 +1,1 @@
+"""Transactions on a broker: the coordinator of those whose ids are here, and the partitions to which they write."""

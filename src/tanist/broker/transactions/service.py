@@ -1,0 +1,84 @@
+"""The transactions of a broker: each part is made when there is a first need of it.
+
+Nothing of them is imported before: a broker without transactions starts faster by what it does not load.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tanist.broker.coordinator_runtime.parts import RuntimeParts
+from tanist.broker.groups.service import Groups
+from tanist.broker.metadata.controller_channel import ControllerChannel
+from tanist.broker.metadata.lifecycle import Lifecycle
+from tanist.broker.metadata.producer_ids import ProducerIds
+from tanist.broker.replication.hosted_partition import HostedPartition
+
+if TYPE_CHECKING:
+    from tanist.broker.transactions.coordinator import TransactionCoordinator
+    from tanist.broker.transactions.marker_writes import MarkerWrites
+    from tanist.broker.transactions.verification import TransactionVerifier
+
+
+class Transactions:
+    """The coordinator, the writer of markers and the verifier, as far as there are any; it hears of roles."""
+
+    def __init__(
+        self,
+        parts: RuntimeParts,
+        controller_channel: ControllerChannel,
+        lifecycle: Lifecycle,
+        producer_ids: ProducerIds,
+        groups: Groups,
+    ) -> None:
+        self._parts = parts
+        self._controller_channel = controller_channel
+        self._lifecycle = lifecycle
+        self._producer_ids = producer_ids
+        self._groups = groups
+        self.loaded: TransactionCoordinator | None = None
+        """The coordinator, if there was a transactional id to serve."""
+        self._marker_writes: MarkerWrites | None = None
+        self._verifier: TransactionVerifier | None = None
+
+    def coordinator(self) -> TransactionCoordinator:
+        """The coordinator. A new one finds all ids of the partitions that are led here."""
+        if self.loaded is None:
+            from tanist.broker.metadata.barrier import MetadataBarrier
+            from tanist.broker.transactions.coordinator import TransactionCoordinator
+
+            parts = self._parts
+            barrier = MetadataBarrier(parts.context, parts.metadata, self._controller_channel, self._lifecycle)
+            self.loaded = TransactionCoordinator(parts, self._producer_ids, self.marker_writes(), barrier)
+            self.loaded.start()
+        return self.loaded
+
+    def marker_writes(self) -> MarkerWrites:
+        """The writer of markers to partitions that are led here."""
+        if self._marker_writes is None:
+            from tanist.broker.transactions.marker_writes import MarkerWrites
+
+            self._marker_writes = MarkerWrites(self._parts, self._groups)
+        return self._marker_writes
+
+    def verifier(self) -> TransactionVerifier:
+        """The questions to the coordinators of transactions that write here."""
+        if self._verifier is None:
+            from tanist.broker.transactions.verification import TransactionVerifier
+
+            self._verifier = TransactionVerifier(self._parts.context, self._parts.metadata, self.coordinator)
+        return self._verifier
+
+    def role_changed(self, hosted: HostedPartition) -> None:
+        """A partition of `__transaction_state` has another role here."""
+        if self.loaded is not None:
+            self.loaded.role_changed(hosted)
+        elif hosted.leader is not None and hosted.log.log_end_offset > hosted.log.log_start_offset:
+            self.coordinator()
+
+    def close(self) -> None:
+        """The broker is going down."""
+        if self.loaded is not None:
+            self.loaded.close()
+        if self._verifier is not None:
+            self._verifier.close()

@@ -1,0 +1,240 @@
+"""Whether a partition belongs to a producer's transaction, asked of the coordinator before the first append (KIP-890).
+
+A leader that appended a batch of a transaction that has ended would keep it open for ever: no marker comes. So the
+first batch of a transaction waits until the coordinator has said that the partition is in it. For clients of
+`transaction.version` 2 the same request adds the partition. Questions to one coordinator go together, one request at a
+time. The caller holds what waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from tanist.broker.context import NodeContext
+from tanist.broker.metadata.view import MetadataView
+from tanist.broker.network.channel import Channel
+from tanist.broker.transactions.coordinator import TransactionCoordinator
+from tanist.coordinator.partitioning import partition_of
+from tanist.coordinator.transactions.state import TopicIndex
+from tanist.ports import Timer
+from tanist.wire.errors import ErrorCode
+from tanist.wire.internal_topics import TRANSACTIONS_TOPIC
+from tanist.wire.messages.add_partitions_to_txn_request import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+from tanist.wire.messages.add_partitions_to_txn_response import AddPartitionsToTxnResponse
+
+_VERSION: Final = 5
+_TIMEOUT_MS: Final = 10_000
+_MAX_FRAME_BYTES: Final = 4 << 20
+ADDING_VERSION: Final = 2
+"""`client_version` of a producer whose first batch adds the partition."""
+
+OnVerified = Callable[[dict[TopicIndex, int]], None]
+"""Gets the error of each partition, as the coordinator said it."""
+
+
+@dataclass(slots=True, eq=False)
+class _Question:
+    """One producer's partitions."""
+
+    transactional_id: str
+    producer: tuple[int, int]
+    partitions: tuple[TopicIndex, ...]
+    adds: bool
+    on_verified: OnVerified
+    asked_ms: int
+
+    def fail(self, error: int) -> None:
+        self.on_verified(dict.fromkeys(self.partitions, int(error)))
+
+
+class _Peer:
+    """One coordinator: its questions, and the request that is under way."""
+
+    def __init__(self, channel: Channel, endpoint: tuple[str, int]) -> None:
+        self.channel = channel
+        self.endpoint = endpoint
+        self.queue: list[_Question] = []
+        self.busy = False
+        self.scheduled = False
+
+
+class TransactionVerifier:
+    """Questions to the coordinators of transactions."""
+
+    def __init__(
+        self, context: NodeContext, metadata: MetadataView, coordinator: Callable[[], TransactionCoordinator]
+    ) -> None:
+        """`coordinator` gives the one of this broker, for the transactions that it has itself."""
+        self._context = context
+        self._metadata = metadata
+        self._coordinator = coordinator
+        # A transaction that is being completed is asked about again: the producer has begun the next one (KAFKA-18575).
+        self._retry_ms = context.config.add_partitions_to_txn_retry_backoff_ms
+        self._patience_ms = context.config.add_partitions_to_txn_retry_backoff_max_ms
+        self._peers: dict[int, _Peer] = {}
+        self._timers: set[Timer] = set()
+        self._closed = False
+
+    def verify(
+        self,
+        transactional_id: str,
+        producer: tuple[int, int],
+        partitions: Iterable[TopicIndex],
+        on_verified: OnVerified,
+        *,
+        adds: bool,
+    ) -> None:
+        """Ask whether the partitions are in the transaction of `producer` (id, epoch); with `adds` put them there."""
+        now_ms = self._context.clock.now_ms()
+        self._ask(_Question(transactional_id, producer, tuple(partitions), adds, on_verified, now_ms))
+
+    def close(self) -> None:
+        """The broker is going down."""
+        self._closed = True
+        for timer in self._timers:
+            timer.cancel()
+        for peer in self._peers.values():
+            peer.channel.close()
+
+    def _ask(self, question: _Question) -> None:
+        topic = self._metadata.image.topic(TRANSACTIONS_TOPIC)
+        if self._closed or topic is None:
+            question.fail(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            return
+        index = partition_of(question.transactional_id, len(topic.partitions))
+        leader = topic.partitions[index].leader
+        if leader == self._context.node_id:
+            self._ask_here(question)
+            return
+        peer = self._peer(leader)
+        if peer is None:
+            question.fail(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            return
+        peer.queue.append(question)
+        self._schedule(peer)
+
+    def _ask_here(self, question: _Question) -> None:
+        coordinator = self._coordinator()
+        found = coordinator.find(question.transactional_id)
+        if isinstance(found, int):
+            question.fail(found)
+        elif not question.adds:
+            answers = found.shard.verify(question.transactional_id, question.producer, question.partitions)
+            self._answered(question, answers)
+        else:
+
+            def added(error: int) -> None:
+                self._answered(question, dict.fromkeys(question.partitions, int(error)))
+
+            effects = found.shard.add_partitions(
+                question.transactional_id,
+                question.producer,
+                frozenset(question.partitions),
+                ADDING_VERSION,
+                added,
+                self._context.clock.wall_ms(),
+            )
+            coordinator.carry_out(found, effects)
+
+    def _peer(self, broker_id: int) -> _Peer | None:
+        endpoint = self._metadata.inter_broker_endpoint(broker_id) if broker_id >= 0 else None
+        if endpoint is None:
+            return None
+        peer = self._peers.get(broker_id)
+        if peer is None or peer.endpoint != endpoint:
+            channel = Channel(
+                self._context.clock,
+                self._context.network,
+                *endpoint,
+                client_id=f"broker-{self._context.node_id}-verification",
+                max_frame_bytes=_MAX_FRAME_BYTES,
+            )
+            if peer is not None:
+                peer.channel.close()
+            peer = self._peers[broker_id] = _Peer(channel, endpoint)
+        return peer
+
+    def _schedule(self, peer: _Peer) -> None:
+        if peer.queue and not peer.busy and not peer.scheduled:
+            peer.scheduled = True
+            self._context.clock.call_soon(partial(self._send, peer))
+
+    def _send(self, peer: _Peer) -> None:
+        peer.scheduled = False
+        sent, peer.queue = self._one_of_each(peer.queue)
+        if not sent:
+            return
+        peer.busy = True
+        request = AddPartitionsToTxnRequest(
+            transactions=tuple(
+                AddPartitionsToTxnTransaction(
+                    transactional_id=each.transactional_id,
+                    producer_id=each.producer[0],
+                    producer_epoch=each.producer[1],
+                    verify_only=not each.adds,
+                    topics=_topics_of(each.partitions),
+                )
+                for each in sent
+            )
+        )
+        peer.channel.call(request, _VERSION, _TIMEOUT_MS, partial(self._received, peer, sent))
+
+    @staticmethod
+    def _one_of_each(queue: list[_Question]) -> tuple[list[_Question], list[_Question]]:
+        """The answer names questions by their transactional id: one of each in a request. And the rest."""
+        first: dict[str, _Question] = {}
+        rest: list[_Question] = []
+        for each in queue:
+            if each.transactional_id in first:
+                rest.append(each)
+            else:
+                first[each.transactional_id] = each
+        return list(first.values()), rest
+
+    def _received(self, peer: _Peer, sent: list[_Question], response: AddPartitionsToTxnResponse | None) -> None:
+        peer.busy = False
+        answers: dict[str, dict[TopicIndex, int]] = {}
+        for result in response.results_by_transaction if response is not None else ():
+            answers[result.transactional_id] = {
+                (topic.name, each.partition_index): each.partition_error_code
+                for topic in result.topic_results
+                for each in topic.results_by_partition
+            }
+        missing = ErrorCode.NETWORK_EXCEPTION if response is None else response.error_code
+        for question in sent:
+            known = answers.get(question.transactional_id, {})
+            error = missing or ErrorCode.UNKNOWN_SERVER_ERROR
+            self._answered(question, {each: known.get(each, int(error)) for each in question.partitions})
+        self._schedule(peer)
+
+    def _answered(self, question: _Question, errors: dict[TopicIndex, int]) -> None:
+        now_ms = self._context.clock.now_ms()
+        if (
+            question.adds
+            and ErrorCode.CONCURRENT_TRANSACTIONS in errors.values()
+            and now_ms - question.asked_ms < self._patience_ms
+            and not self._closed
+        ):
+
+            def again() -> None:
+                self._timers.discard(timer)
+                self._ask(question)
+
+            timer = self._context.clock.call_at(now_ms + self._retry_ms, again)
+            self._timers.add(timer)
+            return
+        question.on_verified(errors)
+
+
+def _topics_of(partitions: Iterable[TopicIndex]) -> tuple[AddPartitionsToTxnTopic, ...]:
+    topics: dict[str, list[int]] = {}
+    for topic, index in sorted(partitions):
+        topics.setdefault(topic, []).append(index)
+    return tuple(AddPartitionsToTxnTopic(name=name, partitions=tuple(indexes)) for name, indexes in topics.items())
