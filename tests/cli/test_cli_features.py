@@ -91,7 +91,8 @@ def test_features_that_cannot_be_had(folder: Path) -> None:
     assert "does not support this feature" in refused
     levels = run("features", "describe", folder=folder).splitlines()
     assert levels[0].split() == ["FEATURE", "MIN", "MAX", "FINALIZED", "EPOCH"]
-    assert [line.split()[0] for line in levels[1:]] == [ELR, "group.version", "kraft.version", "metadata.version"]
+    names = [line.split()[0] for line in levels[1:]]
+    assert names == [ELR, "group.version", "kraft.version", "metadata.version", "transaction.version"]
     assert levels[4].split()[3] == "4.3-IV0"
     run("features", "downgrade", "--feature", f"{ELR}=0", "--dry-run", folder=folder)
     refused = run("features", "downgrade", "--feature", "metadata.version=4.0", folder=folder, code=1)
@@ -163,4 +164,4 @@ def test_format_takes_features(tmp_path: Path) -> None:
     disk.close()
     loop.close()
     assert found is not None
-    assert (found.metadata_version, found.levels()) == (27, {"group.version": 1})
+    assert (found.metadata_version, found.levels()) == (27, {"group.version": 1, "transaction.version": 2})
