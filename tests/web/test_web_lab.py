@@ -82,6 +82,13 @@ def go(browser: Browser, hash_: str) -> None:
     )
 
 
+_STEP_IN_SIGHT = """(() => {
+    const step = document.querySelector(".steps [aria-current]").getBoundingClientRect();
+    const list = document.querySelector(".steps").getBoundingClientRect();
+    return step.bottom <= list.bottom + 1 && step.top >= list.top - 1;
+})()"""
+
+
 def to_hash(request: dict[str, Any], **more: object) -> str:
     fields = {"s": request["name"], **request.get("settings", {}), **more}
     return urlencode(fields)
@@ -101,6 +108,9 @@ def shot(browser: Browser, name: str, *, full: bool = False) -> None:
 def test_a_play_ends_as_written(browser: Browser, name: str, choice: str) -> None:
     go(browser, to_hash(chosen(name, choice), t=3_600_000))
     browser.wait_for(ENDS[name, choice], ".said")
+    # The time line's thumb and the list of steps are where the story is.
+    browser.do("wait", expression="(({value, max}) => value === max)(document.querySelector('.player input'))")
+    browser.do("wait", expression=_STEP_IN_SIGHT)
     assert browser.do("heard") == []
 
 

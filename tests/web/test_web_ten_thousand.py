@@ -132,6 +132,10 @@ def test_ten_thousand_partitions(folder: Path) -> None:
             server = Server(folder, port)
             browser.wait_for("8,500 at min ISR", ".summary", timeout_s=300)
             assert browser.do("heard") in ([], ["Failed to load resource: net::ERR_CONNECTION_REFUSED"])
+
+            # It has 9,500 logs to recover, and the limit of open files that it had.
+            Cluster(folder).start(3, patience_s=300)
+            browser.wait_for("10,000 healthy", ".summary", timeout_s=300)
             print(f"after all of it: {server.resident_mb()} MB, heap {browser.do('heap') / 1e6:.1f} MB")
     finally:
         server.end()

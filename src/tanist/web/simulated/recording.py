@@ -219,9 +219,9 @@ class _Narrator:
         """`sim.world.Trace`."""
         if level == "FAULT" and message != _FIRST_LIFE:
             text = FAULT_WORDS.get(message, _LIFE.sub(r"starts again (life \1)", message))
-            self._recording.step("", f"{self._names.get(who, who)}: {self._with_names(text)}")
+            self._recording.step(self._names.get(who, who), self._with_names(text))
         elif level == "DOES":
-            self._recording.step(who, f"{who} {self._with_names(message)}")
+            self._recording.step(who, self._with_names(message))
         elif level == "LOSS":
             self._recording.step("records are lost", self._with_names(message))
 
