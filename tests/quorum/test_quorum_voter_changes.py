@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
-from tanist.quorum import QuorumError, QuorumRules, RaftConfig, VoterSet
+from tanist.quorum import QuorumError, QuorumRules, RaftConfig, Send, VoterSet
 from tanist.quorum.voter_history import VoterHistory, to_record
+from tanist.quorum.voters import Endpoint
+from tanist.quorum.voters import Listener as VoterListener
 from tanist.wire.control import KRaftVersionRecord
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import ZERO_UUID
@@ -389,3 +393,145 @@ class TestJoining:
         story.network.run_until(lambda: story.network.node(lost).is_voter, 10_000)
         story.settle()
         assert story.sets() == {(1, 2, 3)}
+
+    def test_a_controller_fetches_between_its_requests_to_join(self) -> None:
+        """A leader that waits for it to catch up would wait for ever, and hold off every other change."""
+
+        class NeverCaughtUp(QuorumRules):
+            def is_caught_up(self, *_: Any) -> bool:
+                return False
+
+        config = replace(CALM, auto_join=True, request_timeout_ms=CALM.fetch_timeout_ms)
+        story = Story((1,), (2,), config=config, rules=NeverCaughtUp())
+        sent: list[str] = []
+
+        def seen(node_id: int, effect: object) -> None:
+            story.checker.effect(node_id, effect)  # type: ignore[arg-type]
+            if node_id == 2 and isinstance(effect, Send):
+                sent.append(type(effect.request).__name__)
+
+        story.network.on_effect = seen
+        story.network.run_for(10 * config.fetch_timeout_ms)
+        joins = [at for at, name in enumerate(sent) if name == "AddRaftVoterRequest"]
+        assert len(joins) > 2
+        assert all("FetchRequest" in sent[one:other] for one, other in pairwise(joins))
+        story.network.append(1, b"news")
+        story.settle()
+
+    def test_a_leader_with_our_id_and_another_directory_is_not_this_node(self) -> None:
+        """Its disk is gone, and with it what it knew; the others still name it as the leader of its epoch."""
+        story = Story()
+        lost = story.leader_id
+        epoch = story.network.node(lost).epoch
+        story.network.crash(lost)
+        story.network.partition([lost], [node for node in (1, 2, 3, 4) if node != lost])
+        story.network.start()
+        quorum = story.network.node(lost)._quorum
+        story.network.node(lost)._elections.learn(lost, epoch + 7, story.network.now_ms)
+        assert (quorum.epoch, quorum.leader_id) == (epoch + 7, None)
+
+    def test_with_static_voters_it_is_fatal(self) -> None:
+        story = Story((1, 2, 3), (), dynamic=False)
+        node = story.network.node(other_voter(story))
+        with pytest.raises(QuorumError, match="is said to be led by this node"):
+            node._elections.learn(node.node_id, node.epoch + 1, story.network.now_ms)
+
+    def test_an_observer_that_knows_no_voter_takes_the_answer_of_a_bootstrap_server(self) -> None:
+        """Its log names a voter that is gone, and its patience with the leader that it was to follow is over."""
+        story = Story((1, 2), (3,))
+        story.network.partition([1, 2], [3])
+        story.ask(add_voter(3))
+        story.network.answers.clear()
+        story.network.heal()
+        observer = story.network.node(3)
+        role: Any = observer._quorum.role
+        observer._quorum.voters = VoterSet([])
+        role.deadline_ms = story.network.now_ms  # it asks any server from now on, by the servers' own numbers
+        story.network.append(story.leader_id, b"news")
+        story.network.run_until(lambda: observer.log.end_offset == story.network.node(story.leader_id).log.end_offset)
+
+
+class TestReports:
+    """kraft.version 0: a leader learns from UpdateRaftVoter what it has to write at the upgrade."""
+
+    def story(self) -> tuple[Story, list[tuple[int, int]]]:
+        story = Story((1, 2, 3), (), dynamic=False)
+        for machine in story.network.machines.values():
+            assert machine.node is not None
+            machine.node._quorum.own = voter_of(machine.node_id)
+            machine.node._quorum.can_become_voter = True
+        reports: list[tuple[int, int]] = []
+
+        def seen(node_id: int, effect: object) -> None:
+            story.checker.effect(node_id, effect)  # type: ignore[arg-type]
+            if isinstance(effect, Send) and isinstance(effect.request, UpdateRaftVoterRequest):
+                reports.append((node_id, effect.request.current_leader_epoch))
+
+        story.network.on_effect = seen
+        return story, reports
+
+    def test_each_voter_reports_once_in_an_epoch(self) -> None:
+        story, reports = self.story()
+        leader = story.network.node(story.leader_id)
+        story.network.run_for(5 * CALM.fetch_timeout_ms)
+        others = [node_id for node_id in (1, 2, 3) if node_id != leader.node_id]
+        assert sorted(reports) == [(node_id, leader.epoch) for node_id in others]
+        role: Any = leader._quorum.role
+        assert role.reported == {node_id: voter_of(node_id) for node_id in others}
+        story.network.do(leader.node_id, leader.resign(story.network.now_ms))
+        reports.clear()
+        story.settle()
+        story.network.run_for(5 * CALM.fetch_timeout_ms)
+        assert len(reports) == 2
+        assert {epoch for _, epoch in reports} == {story.network.node(story.leader_id).epoch}
+
+    def test_a_leader_that_does_not_answer_is_not_asked_for_ever(self) -> None:
+        story, reports = self.story()
+        leader = story.leader_id
+
+        def lost(node_id: int, effect: object) -> None:
+            if isinstance(effect, Send) and isinstance(effect.request, UpdateRaftVoterRequest):
+                reports.append((node_id, effect.request.current_leader_epoch))
+                object.__setattr__(effect, "endpoint", Endpoint("nowhere", 9099))
+
+        story.network.on_effect = lost
+        story.network.report_lost = False
+        story.network.machines[99] = type(story.network.machines[leader])(99)
+        story.network.run_for(60 * CALM.fetch_timeout_ms)
+        assert set(Counter(reports).values()) == {3}
+
+    def test_the_upgrade_writes_what_was_reported(self) -> None:
+        story, _ = self.story()
+        other = other_voter(story)
+        moved = replace(
+            voter_of(other), listeners=(VoterListener("CONTROLLER", "elsewhere", 7),), kraft_versions=(0, 1)
+        )
+        story.network.node(other)._quorum.own = moved
+        story.network.run_for(3 * CALM.fetch_timeout_ms)
+        leader = story.network.node(story.leader_id)
+        reason, effects = leader.upgrade_kraft_version(1, story.network.now_ms)
+        assert reason is None
+        story.network.do(leader.node_id, effects)
+        found = leader.voters.get(other)
+        assert found is not None
+        assert (found.listeners, found.endpoint.host) == (moved.listeners, "elsewhere")
+
+    def test_the_upgrade_is_refused_for_a_voter_that_is_too_old(self) -> None:
+        story, _ = self.story()
+        other = other_voter(story)
+        story.network.node(other)._quorum.own = replace(voter_of(other), kraft_versions=(0, 0))
+        story.network.run_for(3 * CALM.fetch_timeout_ms)
+        reason, _ = story.network.node(story.leader_id).upgrade_kraft_version(1, story.network.now_ms)
+        assert reason == f"Controller {other} has not said that it supports kraft.version 1."
+
+
+class TestOwnEntry:
+    @pytest.mark.parametrize("is_leader", [True, False])
+    def test_a_voter_whose_versions_differ_corrects_them(self, is_leader: bool) -> None:
+        story = Story((1, 2, 3), ())
+        node_id = story.leader_id if is_leader else other_voter(story)
+        wider = replace(voter_of(node_id), kraft_versions=(0, 2))
+        story.network.node(node_id)._quorum.own = wider
+        story.network.run_until(
+            lambda: {m.node.voters.get(node_id) for m in story.network.machines.values() if m.node} == {wider}, 5_000
+        )

@@ -131,13 +131,15 @@ class Elections:
         """`epoch`, which is not below ours, has the leader `leader_id`, or none that is known.
 
         A leader that is no voter here is followed if it is known where it listens: with kraft.version 1 our set may be
-        older than the leader's, or still unknown.
+        older than the leader's, or still unknown. A leader with our id and another directory is gone with its disk.
         """
         quorum = self._quorum
         if leader_id == quorum.me.node_id:
-            if epoch > quorum.epoch or not isinstance(quorum.role, (Leader, Resigned)):
+            if epoch == quorum.epoch and isinstance(quorum.role, (Leader, Resigned)):
+                return
+            if quorum.is_static:
                 raise QuorumInconsistent(f"epoch {epoch} is said to be led by this node, {leader_id}, which is not so")
-            return
+            leader_id = None  # it is another replica, of this id: the one whose disk was lost
         if not quorum.rules.accepts_leader(quorum.role, epoch, leader_id):
             raise QuorumInconsistent(
                 f"epoch {epoch} is led by {quorum.role.leader_id}, and is said to be by {leader_id}"

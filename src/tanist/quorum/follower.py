@@ -102,7 +102,10 @@ class QuorumFollower:
         if done is not None:
             return done
         role = self._quorum.role
-        if part.error_code != ErrorCode.NONE or not isinstance(role, Follower) or pending.to != role.leader_id:
+        if part.error_code != ErrorCode.NONE or not isinstance(role, Follower):
+            return False
+        # A bootstrap server that answers without an error is the leader, under another number.
+        if pending.to != role.leader_id and pending.to not in self._quorum.bootstrap:
             return False
         if not self._is_about_our_end(pending):
             return True
@@ -126,6 +129,7 @@ class QuorumFollower:
 
     def _leader_lives(self, role: Follower, now_ms: int) -> None:
         role.has_fetched = True
+        role.fetched_ms = now_ms
         if role.leader_left:
             return
         role.leader_lost = False

@@ -198,7 +198,7 @@ class RaftNode:
             quorum.requests.next_deadline_ms(self._now_ms),
             self._leading.next_deadline_ms(quorum.role),
             self._changing.next_deadline_ms,
-            self._joining.next_deadline_ms,
+            self._joining.next_deadline_ms(self._now_ms),
         )
         return min((time for time in times if time is not None), default=None)
 
@@ -265,7 +265,10 @@ class RaftNode:
             return self._following.snapshot_answered(pending, response, now_ms)
         if isinstance(response, ApiVersionsResponse):
             return self._changing.versions_answered(pending, response, now_ms)
-        if isinstance(response, AddRaftVoterResponse | RemoveRaftVoterResponse | UpdateRaftVoterResponse):
+        if isinstance(response, UpdateRaftVoterResponse):
+            self._joining.updated(response)
+            return True
+        if isinstance(response, AddRaftVoterResponse | RemoveRaftVoterResponse):
             return True  # what came of it, the log says
         raise TypeError(f"{type(response).__name__} is not a response of the quorum")
 

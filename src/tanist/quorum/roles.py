@@ -119,6 +119,8 @@ class Follower(Role):
     endpoint: Endpoint
     has_fetched: bool = False
     """The leader has answered a fetch in this epoch, so it lives and is ours."""
+    fetched_ms: int = -1
+    """When it last did."""
     leader_lost: bool = False
     """The leader's process was seen to be gone since it last answered (`RaftNode.peer_lost`)."""
     leader_left: bool = False

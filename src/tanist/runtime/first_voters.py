@@ -100,11 +100,9 @@ def check(config: NodeConfig, voters: FirstVoters | None, kraft_version: int | N
 def snapshot(config: NodeConfig, voters: FirstVoters, directory_id: UUID, wall_ms: int) -> tuple[str, bytes] | None:
     """The file with the first voters, as a path below the metadata log's folder; None: this node has no voters yet."""
     # Not before: the quorum takes 50 ms to import.
-    from tanist.quorum.log import FOLDER
-    from tanist.quorum.snapshots import encode_snapshot, file_name
-    from tanist.quorum.voter_history import address, to_record
-    from tanist.quorum.voters import Listener, SnapshotId, Voter, VoterSet
-    from tanist.wire.control import KRaftVersionRecord
+    from tanist.quorum.first_voters import first_snapshot
+    from tanist.quorum.voter_history import address
+    from tanist.quorum.voters import Listener, Voter, VoterSet
 
     if voters.choice is Choice.NONE_YET or not config.is_controller:
         return None
@@ -117,9 +115,4 @@ def snapshot(config: NodeConfig, voters: FirstVoters, directory_id: UUID, wall_m
             Voter(each.node_id, each.directory_id, each.host, each.port, (Listener(name, each.host, each.port),))
             for each in voters.controllers
         )
-    records = (KRaftVersionRecord(k_raft_version=1), to_record(first, name))
-    snapshot_id = SnapshotId(0, 0)
-    content = b"".join(
-        encode_snapshot(snapshot_id, (), wall_ms=wall_ms, last_contained_log_timestamp=0, voters=records)
-    )
-    return f"{FOLDER}/{file_name(snapshot_id)}", content
+    return first_snapshot(first, name, wall_ms)
